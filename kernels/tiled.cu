@@ -1,0 +1,46 @@
+// /// matbench
+// name = "tiled"
+// summary = "One element per thread from T×T tiles in shared memory"
+// [sweep]
+// TILE = [8, 16, 32]
+// [launch]
+// where = ["TILE * TILE <= max_threads_per_block"]
+// block = ["TILE", "TILE"]
+// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
+// [model]
+// global_loads = "2 * M * N * K / TILE"
+// ///
+
+// A block computes one T×T tile of C. A tile of A walks right along K while a tile of B walks
+// down: the block stages both in shared memory, and each value staged is then read T times from
+// there instead of T times from global memory.
+
+#ifndef TILE
+#define TILE 16
+#endif
+
+extern "C" __global__ void tiled(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    __shared__ float a[TILE][TILE];
+    __shared__ float b[TILE][TILE];
+
+    const int tx = threadIdx.x, ty = threadIdx.y;
+    const size_t row = (size_t)blockIdx.y * TILE + ty;
+    const size_t column = (size_t)blockIdx.x * TILE + tx;
+    float sum = 0.0f;
+
+    for (int start = 0; start < K; start += TILE) {
+        // Stage: one value of each tile per thread, zero beyond the edges.
+        a[ty][tx] = row < M && start + tx < K ? A[row * K + start + tx] : 0.0f;
+        b[ty][tx] = column < N && start + ty < K ? B[(size_t)(start + ty) * N + column] : 0.0f;
+        __syncthreads();
+
+        // Multiply: row ty of one tile with column tx of the other.
+        for (int k = 0; k < TILE; ++k)
+            sum += a[ty][k] * b[k][tx];
+        __syncthreads();  // nobody overwrites a tile that somebody still reads
+    }
+
+    if (row < M && column < N)
+        C[row * N + column] = sum;
+}

@@ -1,0 +1,6 @@
+"""`python -m matbench`."""
+
+from matbench.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,312 @@
+"""Finds kernel files and reads what they say about themselves; needs no device.
+
+A kernel file opens with TOML in a fenced comment, the way PEP 723 puts metadata into a script:
+
+    // /// matbench
+    // name = "mine"
+    // …
+    // ///
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from matbench import cuda_c, expressions
+from matbench.model import Group, Kernel, LaunchRules, Precision, UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MAX_FILE_BYTES = 1_000_000
+SIZES = ("M", "N", "K")
+BUFFERS = ("A", "B", "C")
+#: Limits of a device that front matter may name, with the values of a small one to try them on.
+DEVICE_LIMITS = {
+    "max_threads_per_block": 1024,
+    "max_block_x": 1024,
+    "max_block_y": 1024,
+    "max_block_z": 64,
+    "max_grid_x": 2**31 - 1,
+    "max_grid_y": 65535,
+    "max_grid_z": 65535,
+    "max_shared_bytes_per_block": 49152,
+    "max_static_shared_bytes": 49152,
+    "warp_size": 32,
+    "multiprocessors": 16,
+}
+_FENCE = re.compile(
+    r"^// /// matbench[ \t]*\n(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
+)
+_OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_REQUIREMENT = re.compile(r"cuda|host|sm_\d{2,3}[af]?")
+
+NUMPY = Kernel(
+    name="numpy",
+    summary="NumPy's float32 product, by the BLAS library that it was built with",
+    group="baseline",
+    launch=LaunchRules(block=(1,), grid=(1,)),
+    requires=("host",),
+    library="numpy",
+    sha256=hashlib.sha256(b"numpy.matmul").hexdigest(),
+)
+
+
+class _FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    summary: str
+    launch: LaunchRules
+    group: Group = "tutorial"
+    entry: str | None = None
+    args: tuple[str, ...] = ("A", "B", "C", "M", "N", "K")
+    sweep: dict[str, tuple[int, ...]] = {}
+    tune: dict[str, tuple[int, ...]] = {}
+    requires: tuple[str, ...] = ()
+    precision: Precision = "float32"
+    error_constant: float = 1.0
+    model: dict[str, str] = {}
+
+
+def kernels_folder() -> Path:
+    """Where the kernels that come with matbench lie: in the wheel, or beside the package."""
+    inside = Path(__file__).parent / "kernels"
+    return inside if inside.is_dir() else Path(__file__).parent.parent / "kernels"
+
+
+def load(path: Path, shown_as: str | None = None) -> Kernel:
+    """Read one kernel file; a `UsageError` names the file and the line that is wrong."""
+    shown = shown_as or str(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{shown}: cannot be read: {error.strerror}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"{shown}: larger than {MAX_FILE_BYTES:,} bytes; is it a kernel file?")
+    try:
+        source = data.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise UsageError(f"{shown}: not UTF-8 text; is it a kernel file?") from None
+    return _Reader(shown, source).kernel(hashlib.sha256(data).hexdigest())
+
+
+class _Reader:
+    """Reads one file's front matter and says where it is wrong."""
+
+    def __init__(self, shown: str, source: str) -> None:
+        self.shown = shown
+        self.source = source
+        fence = _FENCE.search(source)
+        if fence is None:
+            opened = _OPEN.search(source)
+            if opened is None:
+                self.fail("no front matter; open the file with `// /// matbench` … `// ///`", 1)
+            line = source.count("\n", 0, opened.start()) + 1
+            self.fail("front matter is not closed; end it with a line `// ///`", line)
+        self.first_line = source.count("\n", 0, fence.start("body")) + 1
+        lines = fence["body"].splitlines()
+        self.toml = [line[3:] if line.startswith("// ") else line[2:] for line in lines]
+
+    def fail(self, reason: str, line: int) -> Any:
+        raise UsageError(f"{self.shown}:{line}: {reason}")
+
+    def line_of(self, *keys: str) -> int:
+        """The line that sets the last of `keys`, inside its table where there is one."""
+        found, table = 0, ""
+        for number, text in enumerate(self.toml):
+            header = re.match(r"\s*\[\s*([\w.-]+)\s*\]", text)
+            if header:
+                table = header[1]
+                if keys == (table,):
+                    found = number
+            name = re.match(r"\s*[\"']?([\w.-]+)[\"']?\s*=", text)
+            if name and name[1] == keys[-1] and (len(keys) == 1 or table == keys[0]):
+                found = number
+                break
+        return self.first_line + found
+
+    def kernel(self, sha256: str) -> Kernel:
+        front = self.front_matter()
+        entry = front.entry or front.name.replace("-", "_")
+        try:
+            parameters = cuda_c.parameters(self.source, entry)
+        except cuda_c.SourceError as error:
+            self.fail(str(error), error.line)
+        kernel = Kernel(
+            name=front.name,
+            summary=front.summary,
+            launch=front.launch,
+            group=front.group,
+            entry=entry,
+            args=front.args,
+            sweep=front.sweep,
+            tune=front.tune,
+            requires=front.requires,
+            precision=front.precision,
+            error_constant=front.error_constant,
+            model=front.model,
+            source=self.source,
+            path=self.shown,
+            sha256=sha256,
+            parameters=parameters,
+        )
+        self.check(kernel)
+        return kernel
+
+    def front_matter(self) -> _FrontMatter:
+        try:
+            table = tomllib.loads("\n".join(self.toml))
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            where = re.search(r"\(at line (\d+), column \d+\)", str(error))
+            line = self.first_line + (int(where[1]) - 1 if where else 0)
+            reason = str(error).split(" (at ")[0] or "nested too deeply"
+            self.fail(f"not TOML: {reason}", line)
+        try:
+            return msgspec.convert(table, _FrontMatter)
+        except (msgspec.ValidationError, RecursionError) as error:
+            self.fail(*self.explain(str(error)))
+        raise AssertionError("unreachable")
+
+    def explain(self, message: str) -> tuple[str, int]:
+        """msgspec's message in the words of front matter, with its line."""
+        where = re.search(r" - at `(?:key in )?\$\.?([^`]*)`", message)
+        path = re.findall(r"[\w-]+", where[1])[:2] if where else []
+        reason = message.split(" - at ")[0]
+        unknown = re.search(r"unknown field `(.*?)`", reason)
+        missing = re.search(r"missing required field `(.*?)`", reason)
+        if unknown:
+            known = _FrontMatter.__struct_fields__ if not path else LaunchRules.__struct_fields__
+            near = difflib.get_close_matches(unknown[1], known, 1)
+            hint = f"; did you mean `{near[0]}`?" if near else f"; known: {', '.join(known)}"
+            return f"unknown key `{unknown[1]}`{hint}", self.line_of(*path, unknown[1])
+        if missing:
+            return f"`{'.'.join([*path, missing[1]])}` is missing", self.line_of(*path or [""])
+        name = ".".join(path)
+        return f"`{name}`: {reason}" if name else reason, self.line_of(*path or [""])
+
+    def check(self, kernel: Kernel) -> None:
+        """What types cannot say: names, values, and every expression tried once."""
+        if not _NAME.fullmatch(kernel.name):
+            self.fail(
+                f"name {kernel.name!r}: use lower-case letters, digits, `-`, `_`, `.`",
+                self.line_of("name"),
+            )
+        if "\n" in kernel.summary or not kernel.summary.strip():
+            self.fail("summary: one line of text", self.line_of("summary"))
+        if not 0 < kernel.error_constant < 1e6:
+            self.fail("error_constant: a number above 0", self.line_of("error_constant"))
+        for requirement in kernel.requires:
+            if not _REQUIREMENT.fullmatch(requirement):
+                self.fail(
+                    f"requires {requirement!r}: known are cuda, host, sm_80, sm_90a, …",
+                    self.line_of("requires"),
+                )
+        for table, values in (("sweep", kernel.sweep), ("tune", kernel.tune)):
+            for name, numbers in values.items():
+                self.check_parameter(table, name, numbers)
+        self.check_expressions(kernel)
+
+    def check_parameter(self, table: str, name: str, numbers: tuple[int, ...]) -> None:
+        line = self.line_of(table, name)
+        reserved = (*SIZES, *BUFFERS, *DEVICE_LIMITS)
+        if not name.isidentifier() or not name.isascii() or name in reserved:
+            self.fail(f"[{table}] {name}: not a name for a swept constant", line)
+        if not numbers or any(not 0 < number < 2**31 for number in numbers):
+            self.fail(f"[{table}] {name}: a list of whole numbers above 0", line)
+
+    def check_expressions(self, kernel: Kernel) -> None:
+        values: dict[str, int | float] = dict.fromkeys(SIZES, 2**31 - 1) | DEVICE_LIMITS
+        swept = kernel.tune | kernel.sweep
+        values |= {name: numbers[0] for name, numbers in swept.items()}
+        rules = kernel.launch
+        for key, axes in (("block", rules.block), ("grid", rules.grid)):
+            if not 1 <= len(axes) <= 3:
+                self.fail(f"launch.{key}: one to three numbers", self.line_of("launch", key))
+            for axis in axes:
+                self.attempt(axis, values, "launch", key)
+        self.attempt(rules.shared_bytes, values, "launch", "shared_bytes")
+        for condition in rules.where:
+            self.attempt(condition, values, "launch", "where", whole=False)
+        for key, text in kernel.model.items():
+            self.attempt(text, values, "model", key, whole=False)
+        if len(kernel.args) != len(kernel.parameters):
+            self.fail(
+                f"args has {len(kernel.args)} entries, {kernel.entry} has "
+                f"{len(kernel.parameters)} parameters",
+                self.line_of("args"),
+            )
+        for text, parameter in zip(kernel.args, kernel.parameters, strict=True):
+            if parameter.pointer != (text in BUFFERS):
+                kind = "a buffer (A, B or C)" if parameter.pointer else "a number"
+                self.fail(
+                    f"args: {parameter.name} takes {kind}, not {text!r}", self.line_of("args")
+                )
+            if not parameter.pointer:
+                self.attempt(text, values, "args", whole=False)
+        if "C" not in kernel.args:
+            self.fail("args: C, the result, is not among them", self.line_of("args"))
+
+    def attempt(
+        self, text: int | str, values: Mapping[str, int | float], *keys: str, whole: bool = True
+    ) -> None:
+        try:
+            if whole:
+                expressions.whole(text, values)
+            elif isinstance(text, str):
+                expressions.evaluate(text, values)
+        except expressions.ExpressionError as error:
+            self.fail(f"{'.'.join(keys)} {str(text)[:60]!r}: {error}", self.line_of(*keys))
+
+
+class Catalogue:
+    """The kernels at hand, by name."""
+
+    def __init__(self, kernels: Iterable[Kernel]) -> None:
+        self.kernels: dict[str, Kernel] = {}
+        for kernel in kernels:
+            twin = self.kernels.get(kernel.name)
+            if twin is not None and twin.path != kernel.path:
+                raise UsageError(
+                    f"{kernel.path}: the name {kernel.name!r} is taken by "
+                    f"{twin.path or 'matbench itself'}; choose another `name`"
+                )
+            self.kernels[kernel.name] = kernel
+
+    def get(self, name: str) -> Kernel:
+        """The kernel of that name, or a `UsageError` with the nearest one."""
+        if name not in self.kernels:
+            near = difflib.get_close_matches(name, self.kernels, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "see `matbench list`"
+            raise UsageError(f"no kernel {name!r}; {hint}")
+        return self.kernels[name]
+
+    def group(self, name: Group | str) -> list[Kernel]:
+        """The kernels of a group (`all`: every one), in the order of their names."""
+        found = [k for k in self.kernels.values() if name in ("all", k.group)]
+        return sorted(found, key=lambda kernel: kernel.name)
+
+
+def load_folder(folder: Path) -> list[Kernel]:
+    """Every `*.cu` of a folder."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder of kernels")
+    paths = sorted(folder.glob("*.cu"))
+    if not paths:
+        raise UsageError(f"{folder}: no *.cu file in it")
+    return [load(path) for path in paths]
+
+
+def builtin() -> list[Kernel]:
+    """The kernels that come with matbench, shown as `kernels/NAME.cu`."""
+    paths = sorted(kernels_folder().glob("*.cu"))
+    return [load(path, f"kernels/{path.name}") for path in paths] + [NUMPY]

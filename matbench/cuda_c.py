@@ -1,0 +1,233 @@
+"""Reads just enough of CUDA C to launch a kernel, to clock it and to run it through OpenCL.
+
+The source itself is never edited by hand: the signature of the entry is read here, and both the
+instrumented build and the OpenCL build are made from it by macros and generated text that keep
+every line where it was, so that a compiler's message names the kernel file's own line.
+"""
+
+from __future__ import annotations
+
+import re
+
+from matbench.model import MatbenchError, Parameter
+
+_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_QUALIFIERS = {"const", "volatile", "restrict", "__restrict__", "__restrict", "struct"}
+_EXTERN_SHARED = re.compile(
+    r"\bextern\s+__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?"
+    r"(?P<type>[\w\s]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
+)
+
+
+class SourceError(MatbenchError):
+    """Something the source lacks; `line` counts from 1."""
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+def without_comments(source: str) -> str:
+    """The source with comments blanked and every character where it was."""
+
+    def blank(match: re.Match[str]) -> str:
+        text = match.group()
+        return text if text.startswith('"') else re.sub(r"[^\n]", " ", text)
+
+    return _COMMENT.sub(blank, source)
+
+
+def _entry_span(code: str, entry: str) -> tuple[int, int]:
+    """Where the entry's parameter list starts and ends, between its parentheses."""
+    pattern = rf"\b__global__\b[^;{{}}]*?\b{re.escape(entry)}\s*\("
+    found = re.search(pattern, code)
+    if found is None:
+        raise SourceError(f"no entry `__global__ void {entry}(…)`", 1)
+    start = found.end()
+    depth = 1
+    for position in range(start, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[position], 0)
+        if depth == 0:
+            break
+    else:
+        raise SourceError(f"the parameter list of {entry} is not closed", _line(code, start))
+    if not re.search(r'\bextern\s+"C"', code[: found.start()]) and not re.match(
+        r'__global__\s+extern\s+"C"', code[found.start() :]
+    ):
+        line = _line(code, found.start())
+        raise SourceError(f'entry {entry} must be declared `extern "C"`', line)
+    return start, position
+
+
+def _line(code: str, position: int) -> int:
+    return code.count("\n", 0, position) + 1
+
+
+def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
+    """The parameters of the entry, in order."""
+    code = without_comments(source)
+    start, end = _entry_span(code, entry)
+    text = code[start:end].strip()
+    if text in ("", "void"):
+        return ()
+    return tuple(_parameter(piece, _line(code, start)) for piece in text.split(","))
+
+
+def _parameter(text: str, line: int) -> Parameter:
+    words = _NAME.findall(text)
+    if len(words) < 2:
+        raise SourceError(f"parameter `{text.strip()}` has no name", line)
+    kept = [word for word in words[:-1] if word not in _QUALIFIERS]
+    return Parameter(type=" ".join(kept), name=words[-1], pointer="*" in text or "[" in text)
+
+
+def cuda_unit(source: str, path: str) -> str:
+    """The translation unit that CUDA compiles: the kernel file as it is."""
+    return f'#line 1 "{path}"\n{source}\n'
+
+
+# Each block's slot holds three numbers. The start is written out at once by one thread, so that
+# no register carries it through the kernel; the end is the latest over the block's warps.
+_CUDA_CLOCK = """
+struct matbench_stamp { unsigned long long start, end, start_ns, end_ns, unit; };
+static __device__ __forceinline__ unsigned long long matbench_global_ns(void)
+{ unsigned long long t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t; }
+static __device__ __forceinline__ unsigned matbench_sm(void)
+{ unsigned sm; asm volatile("mov.u32 %0, %%smid;" : "=r"(sm)); return sm; }
+"""
+
+
+def cuda_instrumented_unit(source: str, path: str, entry: str, args: tuple[Parameter, ...]) -> str:
+    """A second build whose entry `matbench_blocks` clocks each block around the whole kernel.
+
+    The kernel becomes a device function, so an early `return` in it still meets the end stamp.
+    The last parameter points to one zeroed `matbench_stamp` a block.
+    """
+    declared = "".join(_declaration(p) + ", " for p in args)
+    passed = ", ".join(p.name for p in args)
+    return f"""{_CUDA_CLOCK}
+#undef __global__
+#define __global__ static __device__ __forceinline__
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#line 1 "{path}"
+{source}
+#undef __global__
+#define __global__ __attribute__((global))
+extern "C" __global__ void matbench_blocks({declared}matbench_stamp *matbench_stamps)
+{{
+    matbench_stamp *stamp = matbench_stamps + blockIdx.x
+        + (size_t)gridDim.x * (blockIdx.y + (size_t)gridDim.y * blockIdx.z);
+    const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    if (thread == 0) {{
+        stamp->unit = matbench_sm();
+        stamp->start_ns = matbench_global_ns();
+        stamp->start = clock64();
+    }}
+    {entry}({passed});
+    if (thread % 32 == 0) {{
+        atomicMax(&stamp->end, (unsigned long long)clock64());
+        atomicMax(&stamp->end_ns, matbench_global_ns());
+    }}
+}}
+"""
+
+
+def _declaration(parameter: Parameter) -> str:
+    return f"{parameter.type} {'*' if parameter.pointer else ''}{parameter.name}"
+
+
+# OpenCL C is CUDA C under other names; this prelude gives them.
+_OPENCL_PRELUDE = """
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define kernel matbench_kernel
+#define global matbench_global
+#define local matbench_local
+#define constant matbench_constant
+#define private matbench_private
+#define half matbench_half
+#define __global__ __kernel
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ __local
+#define __constant__ __constant
+#define __restrict__ restrict
+#define __syncthreads() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define __threadfence() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#define threadIdx ((uint3)(get_local_id(0), get_local_id(1), get_local_id(2)))
+#define blockIdx ((uint3)(get_group_id(0), get_group_id(1), get_group_id(2)))
+#define blockDim ((uint3)(get_local_size(0), get_local_size(1), get_local_size(2)))
+#define gridDim ((uint3)(get_num_groups(0), get_num_groups(1), get_num_groups(2)))
+#define fmaf(a, b, c) fma((float)(a), (float)(b), (float)(c))
+#define __fmaf_rn(a, b, c) fma((float)(a), (float)(b), (float)(c))
+#define fabsf(a) fabs((float)(a))
+#define fmaxf(a, b) fmax((float)(a), (float)(b))
+#define fminf(a, b) fmin((float)(a), (float)(b))
+#define sqrtf(a) sqrt((float)(a))
+#define __ldg(pointer) (*(pointer))
+#define __float_as_uint(a) as_uint((float)(a))
+#define __uint_as_float(a) as_float((uint)(a))
+#define __float_as_int(a) as_int((float)(a))
+#define __int_as_float(a) as_float((int)(a))
+#define make_float2(a, b) ((float2)(a, b))
+#define make_float4(a, b, c, d) ((float4)(a, b, c, d))
+#define atomicAdd(pointer, value) atomic_add((volatile __global int *)(pointer), value)
+"""
+
+
+def opencl_unit(source: str, path: str, entry: str) -> tuple[str, bool]:
+    """The kernel as OpenCL C, and whether a `__local` argument follows its own.
+
+    Pointers among the entry's parameters get `__global`; shared memory that is sized at launch
+    becomes that argument, for OpenCL has no `extern __local`.
+    """
+    body, dynamic = _opencl_body(source, entry)
+    return f'{_OPENCL_PRELUDE}#line 1 "{path}"\n{body}\n', dynamic is not None
+
+
+def opencl_instrumented_unit(
+    source: str, path: str, entry: str, args: tuple[Parameter, ...], clock: str
+) -> tuple[str, bool]:
+    """The OpenCL twin of `cuda_instrumented_unit`; `clock` is the expression that reads it."""
+    body, dynamic = _opencl_body(source, entry)
+    passed = [p.name for p in args] + ([dynamic[1]] if dynamic else [])
+    declared = [("__global " if p.pointer else "") + _declaration(p) for p in args]
+    declared += [f"__local {dynamic[0]} *{dynamic[1]}"] if dynamic else []
+    # A CPU runs a block's work-items in order: the last one to start is the last to end.
+    return (
+        f"""{_OPENCL_PRELUDE}#line 1 "{path}"
+{body}
+__kernel void matbench_blocks({", ".join([*declared, "__global ulong *matbench_stamps"])})
+{{
+    __global ulong *stamp = matbench_stamps + 5 * (get_group_id(0)
+        + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));
+    const size_t thread = get_local_id(0)
+        + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
+    if (thread == 0) stamp[0] = {clock};
+    {entry}({", ".join(passed)});
+    if (thread == get_local_size(0) * get_local_size(1) * get_local_size(2) - 1)
+        stamp[1] = {clock};
+}}
+""",
+        dynamic is not None,
+    )
+
+
+def _opencl_body(source: str, entry: str) -> tuple[str, tuple[str, str] | None]:
+    code = without_comments(source)
+    start, end = _entry_span(code, entry)
+    pieces = []
+    for piece in code[start:end].split(","):
+        pointer = "*" in piece or "[" in piece
+        lead = len(piece) - len(piece.lstrip())
+        pieces.append(f"{piece[:lead]}__global {piece[lead:]}" if pointer else piece)
+    shared = _EXTERN_SHARED.search(code)
+    if shared:
+        pieces.append(f" __local {shared['type']} *{shared['name']}")
+    code = code[:start] + ",".join(pieces) + code[end:]
+    if shared:
+        code = _EXTERN_SHARED.sub(lambda match: "\n" * match.group().count("\n"), code)
+    code = re.sub(r'\bextern\s+"C"', "", code)
+    return code, (shared["type"], shared["name"]) if shared else None

@@ -1,0 +1,274 @@
+"""The words of matbench: frozen records that every other room speaks in, and its errors.
+
+Units stand in the names: `_ns` nanoseconds, `_bytes` bytes. Shapes are BLAS's: A is M×K, B is
+K×N, C = A·B is M×N, all row-major float32.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Inputs = Literal["uniform", "signed", "normal"]
+Status = Literal["measured", "wrong", "skipped", "failed"]
+Precision = Literal["float32", "tf32", "float16", "bfloat16"]
+Group = Literal["tutorial", "ladder", "baseline"]
+
+#: Unit roundoff of float32.
+U32 = 2.0**-24
+
+
+class MatbenchError(Exception):
+    """An error with a message for the user; the base of all that matbench raises itself."""
+
+
+class UsageError(MatbenchError):
+    """Bad input: one line that says what is wrong, where, and how to mend it."""
+
+
+class CaseError(MatbenchError):
+    """A case could not be built or run; the sweep goes on. `fatal`: the device context is lost."""
+
+    def __init__(self, reason: str, *, fatal: bool = False) -> None:
+        super().__init__(reason, fatal)
+        self.reason = reason
+        self.fatal = fatal
+
+    def __str__(self) -> str:
+        return self.reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _case_error, (type(self), self.reason, self.fatal)
+
+
+def _case_error(kind: type[CaseError], reason: str, fatal: bool) -> CaseError:
+    return kind(reason, fatal=fatal)
+
+
+class BuildError(CaseError):
+    """The kernel did not compile; the reason is the compiler's message."""
+
+
+class OutOfMemoryError(CaseError):
+    """The device (or the host) has not the memory that was asked for."""
+
+
+class Problem(msgspec.Struct, frozen=True, order=True):
+    """One product C = A·B and the inputs it is computed from."""
+
+    M: int
+    N: int
+    K: int
+    inputs: Inputs = "uniform"
+    seed: int = 0
+
+    @property
+    def operations(self) -> int:
+        """Floating-point operations of the product: one multiply and one add per term."""
+        return 2 * self.M * self.N * self.K
+
+    @property
+    def size(self) -> str:
+        """The size as `--sizes` takes it: `1000`, or `512x1024x768` as M×N×K."""
+        if self.M == self.N == self.K:
+            return str(self.M)
+        return f"{self.M}x{self.N}x{self.K}"
+
+
+class LaunchRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The `[launch]` table of a kernel file: expressions for its geometry and its limits."""
+
+    block: tuple[int | str, ...]
+    grid: tuple[int | str, ...]
+    shared_bytes: int | str = 0
+    where: tuple[str, ...] = ()
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One parameter of a kernel's entry as its source declares it."""
+
+    type: str
+    name: str
+    pointer: bool
+
+
+class Kernel(msgspec.Struct, frozen=True):
+    """One kernel file: what its front matter says, and its source.
+
+    `library` names a host library call that stands in for a source (the NumPy baseline).
+    """
+
+    name: str
+    summary: str
+    launch: LaunchRules
+    group: Group = "tutorial"
+    entry: str = ""
+    args: tuple[str, ...] = ("A", "B", "C", "M", "N", "K")
+    sweep: dict[str, tuple[int, ...]] = {}
+    tune: dict[str, tuple[int, ...]] = {}
+    requires: tuple[str, ...] = ()
+    precision: Precision = "float32"
+    error_constant: float = 1.0
+    model: dict[str, str] = {}
+    source: str = ""
+    path: str = ""
+    sha256: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    library: str | None = None
+
+    @property
+    def on_host(self) -> bool:
+        """Whether this baseline runs on the CPU whatever the sweep's device is."""
+        return "host" in self.requires
+
+    @property
+    def error_factor(self) -> float:
+        """What the rounding-error bound is multiplied by: tensor cores truncate, so 2."""
+        return self.error_constant * (1.0 if self.precision == "float32" else 2.0)
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """The geometry of one launch, in threads, blocks and bytes."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+
+    @property
+    def threads_per_block(self) -> int:
+        x, y, z = self.block
+        return x * y * z
+
+    @property
+    def blocks(self) -> int:
+        x, y, z = self.grid
+        return x * y * z
+
+
+class DeviceInfo(msgspec.Struct, frozen=True):
+    """A device as its backend describes it.
+
+    `limits` are the whole numbers that front matter may name; `properties` are for people.
+    """
+
+    backend: str
+    index: int
+    name: str
+    kind: Literal["gpu", "cpu"]
+    driver: str
+    toolkit: str
+    limits: dict[str, int]
+    properties: dict[str, str | int | None] = {}
+    compute_capability: tuple[int, int] | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.backend}:{self.index} {self.name}"
+
+
+class Case(msgspec.Struct, frozen=True):
+    """One kernel on one problem with one set of parameters; `skip` says why it will not run."""
+
+    kernel: Kernel
+    problem: Problem
+    params: dict[str, int]
+    launch: Launch | None
+    skip: str | None = None
+
+    @property
+    def label(self) -> str:
+        values = " ".join(f"{name}={value}" for name, value in self.params.items())
+        return f"{self.kernel.name} {values}".strip() + f" at {self.problem.size}"
+
+
+class Accuracy(msgspec.Struct, frozen=True):
+    """How far C is from the float64 reference R, over all elements.
+
+    `max_rel_err` and `avg_rel_err` are |C − R| / |R| over the elements with R ≠ 0;
+    `bound_ratio` is the largest |C − R| as a share of its rounding-error bound (> 1 is wrong).
+    """
+
+    max_rel_err: float | None
+    avg_rel_err: float | None
+    bound_ratio: float | None
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """What sampling gave: event times of single launches, in the order they were taken."""
+
+    samples_ns: tuple[float, ...]
+    median_ns: float
+    interval_ns: tuple[float, float]
+    mode: Literal["cold", "hot"]
+    warmups: int
+    settled: bool
+    stopped: str
+    notes: tuple[str, ...] = ()
+
+
+class BlockTimes(msgspec.Struct, frozen=True):
+    """Per-block durations of one instrumented launch; `perturbation` is its cost as a share."""
+
+    median_ns: float
+    minimum_ns: float
+    maximum_ns: float
+    blocks: int
+    clock: str
+    perturbation: float | None = None
+
+
+class Resources(msgspec.Struct, frozen=True):
+    """What the compiler gave a kernel; None where the backend cannot tell."""
+
+    registers: int | None = None
+    static_shared_bytes: int | None = None
+    local_bytes: int | None = None
+    max_threads_per_block: int | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_only=True):
+    """What became of one case: measured, or wrong, skipped or failed with the reason."""
+
+    kernel: str
+    sha256: str
+    group: Group
+    summary: str = ""
+    params: dict[str, int]
+    problem: Problem
+    backend: str
+    device: str
+    device_kind: Literal["gpu", "cpu"]
+    launch: Launch | None = None
+    status: Status
+    reason: str | None = None
+    samples_ns: tuple[float, ...] = ()
+    median_ns: float | None = None
+    interval_ns: tuple[float, float] | None = None
+    timing_mode: Literal["cold", "hot"] | None = None
+    warmups: int | None = None
+    settled: bool | None = None
+    stopped: str | None = None
+    max_rel_err: float | None = None
+    avg_rel_err: float | None = None
+    bound_ratio: float | None = None
+    block_median_ns: float | None = None
+    block_perturbation: float | None = None
+    resources: Resources | None = None
+    build_s: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Environment(msgspec.Struct, frozen=True, tag="environment", tag_field="type", kw_only=True):
+    """Where and how a record file was made: one line of it."""
+
+    schema: int
+    argv: tuple[str, ...]
+    time: str
+    host: str
+    os: str
+    python: str
+    packages: dict[str, str]
+    devices: tuple[DeviceInfo, ...]
+    project_revision: str | None
+    settings: dict[str, str | int | float | bool | None] = {}

@@ -14,6 +14,9 @@ from matbench.model import MatbenchError, Parameter
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _QUALIFIERS = {"const", "volatile", "restrict", "__restrict__", "__restrict", "struct"}
+_GLOBAL_FUNCTION = re.compile(
+    r"\b__global__\b[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)[^;{}()]*?)?\b(\w+)\s*\("
+)
 _EXTERN_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?"
     r"(?P<type>[\w\s]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
@@ -216,18 +219,24 @@ __kernel void matbench_blocks({", ".join([*declared, "__global ulong *matbench_s
 
 
 def _opencl_body(source: str, entry: str) -> tuple[str, tuple[str, str] | None]:
+    """The source with its address spaces spelled out, and the type and name of `extern` memory."""
     code = without_comments(source)
-    start, end = _entry_span(code, entry)
-    pieces = []
-    for piece in code[start:end].split(","):
-        pointer = "*" in piece or "[" in piece
-        lead = len(piece) - len(piece.lstrip())
-        pieces.append(f"{piece[:lead]}__global {piece[lead:]}" if pointer else piece)
     shared = _EXTERN_SHARED.search(code)
-    if shared:
-        pieces.append(f" __local {shared['type']} *{shared['name']}")
-    code = code[:start] + ",".join(pieces) + code[end:]
-    if shared:
-        code = _EXTERN_SHARED.sub(lambda match: "\n" * match.group().count("\n"), code)
+    _entry_span(code, entry)
+    # From the last to the first, so that earlier positions stay true.
+    for name in reversed(_GLOBAL_FUNCTION.findall(code)):
+        start, end = _entry_span(code, name)
+        pieces = [_opencl_parameter(piece) for piece in code[start:end].split(",")]
+        if shared and name == entry:
+            pieces.append(f" __local {shared['type']} *{shared['name']}")
+        code = code[:start] + ",".join(pieces) + code[end:]
+    code = _EXTERN_SHARED.sub(lambda match: "\n" * match.group().count("\n"), code)
     code = re.sub(r'\bextern\s+"C"', "", code)
     return code, (shared["type"], shared["name"]) if shared else None
+
+
+def _opencl_parameter(parameter: str) -> str:
+    if "*" not in parameter and "[" not in parameter:
+        return re.sub(r"\bsize_t\b", "ulong", parameter)  # OpenCL takes no size_t from outside
+    lead = len(parameter) - len(parameter.lstrip())
+    return f"{parameter[:lead]}__global {parameter[lead:]}"

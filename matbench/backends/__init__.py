@@ -1,0 +1,141 @@
+"""The devices that matbench can measure on, behind one small protocol; opened by name, lazily."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from matbench.model import DeviceInfo, Kernel, Launch, MatbenchError, Resources, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from matbench.cache import Cache
+
+NAMES = ("cuda", "opencl")
+
+
+class Unavailable(MatbenchError):
+    """A backend that cannot be used here; the message says what is missing and what installs it."""
+
+
+class Buffer(Protocol):
+    """Memory of a device."""
+
+    nbytes: int
+
+    def view(self, offset_bytes: int, nbytes: int) -> Buffer:
+        """A part of it that shares its memory; the offset is a multiple of 4,096."""
+
+
+Argument = Buffer | int | float
+
+
+class Program(Protocol):
+    """One built kernel."""
+
+    resources: Resources
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        """Start it, without waiting."""
+
+
+class Backend(Protocol):
+    """A device that is open for work. Errors are `CaseError`s, `fatal` when the device is lost."""
+
+    info: DeviceInfo
+    #: What a tick of the stamps' `start` and `end` is, for people.
+    clock: str
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """Memory for `nbytes`; `OutOfMemoryError` says how much was asked for."""
+
+    def release(self, buffer: Buffer) -> None: ...
+
+    def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        """Copy a contiguous array to the start of `buffer`, and wait."""
+
+    def read(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        """Fill a contiguous array from the start of `buffer`, and wait."""
+
+    def copy(self, target: Buffer, source: Buffer) -> None:
+        """Copy within the device; sizes are equal."""
+
+    def build(self, kernel: Kernel, params: dict[str, int], *, clocked: bool = False) -> Program:
+        """Compile (or load from the cache); `clocked` is the build that stamps every block.
+
+        A clocked program takes one more argument: a zeroed buffer of `STAMP_BYTES` a block.
+        """
+
+    def time_ns(
+        self, program: Program, launch: Launch, arguments: Sequence[Argument], *, cold: bool
+    ) -> float:
+        """One launch by device events; `cold` overwrites the last-level cache before it."""
+
+    def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
+        """The rate of the clock that took these stamps (blocks × 5), in ticks per nanosecond."""
+
+    def synchronize(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+#: A block's stamp: start and end in ticks, start and end in ns, the multiprocessor.
+STAMP_WORDS = 5
+STAMP_BYTES = 8 * STAMP_WORDS
+
+
+def devices(name: str) -> list[DeviceInfo]:
+    """Every device of one backend; `Unavailable` when the backend cannot be used."""
+    return _room(name).devices()  # type: ignore[no-any-return]
+
+
+def _room(name: str) -> Any:
+    if name == "cuda":
+        from matbench.backends import cuda
+
+        return cuda
+    from matbench.backends import opencl
+
+    return opencl
+
+
+def choose(backend: str, device: str | None) -> DeviceInfo:
+    """The device that `--backend` and `--device` mean.
+
+    `auto` takes CUDA when PyCUDA and a device are there, then any OpenCL GPU, then the CPU.
+    """
+    found: list[DeviceInfo] = []
+    missing = []
+    for name in NAMES if backend == "auto" else (backend,):
+        try:
+            found += devices(name)
+        except Unavailable as error:
+            missing.append(f"{name}: {error}")
+        if found and device is None and found[0].kind == "gpu":
+            break
+    if not found:
+        raise UsageError("no device to run on; " + "; ".join(missing or ["no backend found any"]))
+    if device is None:
+        return min(found, key=lambda info: info.kind != "gpu")
+    wanted = device.lower()
+    exact = [d for d in found if wanted in (str(d.index), f"{d.backend}:{d.index}")]
+    named = exact or [d for d in found if wanted in d.name.lower()]
+    if not named:
+        known = "; ".join(info.label for info in found)
+        raise UsageError(f"--device {device!r}: no such device; there are: {known}")
+    return named[0]
+
+
+def host_device() -> DeviceInfo:
+    """The CPU that host baselines run on: OpenCL's; `Unavailable` when there is none."""
+    for info in devices("opencl"):
+        if info.kind == "cpu":
+            return info
+    raise Unavailable("no OpenCL CPU device; pip install 'matbench-cuda[cpu]'")
+
+
+def open_backend(info: DeviceInfo, cache: Cache) -> Backend:
+    """Open a device for work in this process."""
+    return _room(info.backend).open_device(info, cache)  # type: ignore[no-any-return]

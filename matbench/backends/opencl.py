@@ -1,0 +1,393 @@
+"""OpenCL: the CPU of a machine without an NVIDIA GPU, and the way to every other GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matbench import cuda_c
+from matbench.backends import Argument, Unavailable
+from matbench.cache import Cache, default_folder
+from matbench.model import (
+    BuildError,
+    CaseError,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    OutOfMemoryError,
+    Resources,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+# What libintelocl.so needs; its package forgets to say where they lie.
+_INTEL_NEEDS = (
+    "libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12", "libtbbmalloc.so.2",
+)  # fmt: skip
+_SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+
+
+@cache
+def _opencl() -> Any:
+    """pyopencl, with Intel's CPU runtime made visible where its wheels are installed."""
+    library = Path(sys.prefix) / "lib"
+    intel = library / "libintelocl.so"
+    if intel.exists() and "OCL_ICD_VENDORS" not in os.environ:
+        try:
+            for name in _INTEL_NEEDS:
+                ctypes.CDLL(str(library / name), mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            pass  # the loader then shows the other runtimes alone
+        else:
+            os.environ["OCL_ICD_VENDORS"] = str(_vendors_folder(intel))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pyopencl
+    except ImportError as error:
+        raise Unavailable(
+            f"pyopencl is missing ({error}); pip install 'matbench-cuda[cpu]'"
+        ) from None
+    return pyopencl
+
+
+def _vendors_folder(intel: Path) -> Path:
+    """A folder that lists Intel's runtime beside those the system has installed."""
+    lines = {"intel.icd": f"{intel}\n"}
+    for path in sorted(_SYSTEM_VENDORS.glob("*.icd")):
+        try:
+            lines[f"system-{path.name}"] = path.read_text()
+        except OSError:
+            continue
+    digest = hashlib.sha256(repr(sorted(lines.items())).encode()).hexdigest()[:16]
+    folder = default_folder() / f"vendors-{digest}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, text in lines.items():
+        if not (folder / name).exists():
+            part = folder / f"{name}.{os.getpid()}"
+            part.write_text(text)
+            part.replace(folder / name)
+    return folder
+
+
+def _all() -> list[Any]:
+    cl = _opencl()
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:
+        platforms = []
+    found = []
+    for platform in platforms:
+        try:
+            found += platform.get_devices()
+        except cl.Error:
+            continue
+    if not found:
+        raise Unavailable("no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'")
+    # GPUs first; among CPUs Intel's runtime, which is by far the fastest for these kernels.
+    gpu = cl.device_type.GPU
+    return sorted(found, key=lambda d: (not d.type & gpu, "Intel" not in d.platform.name))
+
+
+def devices() -> list[DeviceInfo]:
+    """Every OpenCL device: GPUs first, then CPUs with the fastest runtime first."""
+    return [_describe(index, device) for index, device in enumerate(_all())]
+
+
+def _describe(index: int, device: Any) -> DeviceInfo:
+    cl = _opencl()
+    is_gpu = bool(device.type & cl.device_type.GPU)
+    x, y, z = [*device.max_work_item_sizes, 1, 1][:3]
+    blocks = 2**31 - 1
+    return DeviceInfo(
+        backend="opencl",
+        index=index,
+        name=" ".join(device.name.split()),
+        kind="gpu" if is_gpu else "cpu",
+        driver=device.driver_version,
+        toolkit=f"{device.platform.name.strip()}, {device.opencl_c_version.strip()}",
+        limits={
+            "max_threads_per_block": device.max_work_group_size,
+            "max_block_x": x,
+            "max_block_y": y,
+            "max_block_z": z,
+            "max_grid_x": blocks,
+            "max_grid_y": blocks,
+            "max_grid_z": blocks,
+            "max_shared_bytes_per_block": device.local_mem_size,
+            "max_static_shared_bytes": device.local_mem_size,
+            "warp_size": _warp_size(device, is_gpu),
+            "multiprocessors": device.max_compute_units,
+        },
+        properties={
+            "platform": f"{device.platform.name.strip()} {device.platform.version.strip()}",
+            "global memory (bytes)": device.global_mem_size,
+            "largest allocation (bytes)": device.max_mem_alloc_size,
+            "last-level cache (bytes)": device.global_mem_cache_size,
+            "shared memory per block (bytes)": device.local_mem_size,
+            "registers per block": None,
+            "warp size": _warp_size(device, is_gpu),
+            "memory pitch (bytes)": None,
+            "largest block (threads)": device.max_work_group_size,
+            "largest block (x, y, z)": f"{x} × {y} × {z}",
+            "largest grid (x, y, z)": "not limited by OpenCL",
+            "constant memory (bytes)": device.max_constant_buffer_size,
+            "compute capability": None,
+            "clock rate (MHz)": device.max_clock_frequency,
+            "texture alignment (bytes)": None,
+            "copy and compute overlap": None,
+            "multiprocessors": device.max_compute_units,
+            "double precision": "yes" if "cl_khr_fp64" in device.extensions else "no",
+        },
+    )
+
+
+def _warp_size(device: Any, is_gpu: bool) -> int:
+    cl = _opencl()
+    for attribute in ("warp_size_nv", "wavefront_width_amd"):
+        try:
+            return int(getattr(device, attribute))
+        except (AttributeError, cl.Error):
+            continue
+    return 32 if is_gpu else 1
+
+
+def open_device(info: DeviceInfo, cache: Cache) -> OpenCLBackend:
+    """Open a device that `devices` listed."""
+    return OpenCLBackend(_all()[info.index], info, cache)
+
+
+class _Buffer:
+    def __init__(self, memory: Any, nbytes: int) -> None:
+        self.memory = memory
+        self.nbytes = nbytes
+
+    def view(self, offset_bytes: int, nbytes: int) -> _Buffer:
+        return _Buffer(self.memory.get_sub_region(offset_bytes, nbytes), nbytes)
+
+
+_SCALARS = {
+    "float": "float32", "double": "float64", "int": "int32", "unsigned": "uint32",
+    "unsigned int": "uint32", "uint": "uint32", "size_t": "uint64", "long": "int64",
+    "unsigned long": "uint64", "ulong": "uint64", "short": "int16", "char": "int8",
+}  # fmt: skip
+
+
+class _Program:
+    def __init__(self, backend: OpenCLBackend, kernel: Any, scalars: list[str], local: bool):
+        self.backend = backend
+        self.kernel = kernel
+        self.scalars = scalars
+        self.local = local
+        self.resources = self._resources()
+
+    def _resources(self) -> Resources:
+        cl = _opencl()
+        group = cl.kernel_work_group_info
+        device = self.backend.device
+        return Resources(
+            static_shared_bytes=self.kernel.get_work_group_info(group.LOCAL_MEM_SIZE, device),
+            max_threads_per_block=self.kernel.get_work_group_info(group.WORK_GROUP_SIZE, device),
+        )
+
+    def enqueue(self, launch: Launch, arguments: Sequence[Argument]) -> Any:
+        import numpy as np
+
+        cl = _opencl()
+        values: list[Any] = []
+        for argument, scalar in zip(arguments, self.scalars, strict=True):
+            is_buffer = isinstance(argument, _Buffer)
+            values.append(argument.memory if is_buffer else np.dtype(scalar).type(argument))
+        if self.local:
+            values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
+        with _errors("launch"):
+            self.kernel.set_args(*values)
+            cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
+            return cl.enqueue_nd_range_kernel(
+                self.backend.queue, self.kernel, cells, list(launch.block)
+            )
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        self.enqueue(launch, arguments)
+
+
+class _errors:  # noqa: N801
+    """Turns OpenCL's errors into `CaseError`s; a failed launch leaves nothing to trust."""
+
+    def __init__(self, doing: str, asked_bytes: int | None = None) -> None:
+        self.doing = doing
+        self.asked_bytes = asked_bytes
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: object) -> None:
+        cl = _opencl()
+        if isinstance(error, cl.MemoryError | MemoryError) or (
+            isinstance(error, cl.Error) and "ALLOCATION" in str(error)
+        ):
+            asked = f"; {self.asked_bytes:,} bytes were asked for" if self.asked_bytes else ""
+            raise OutOfMemoryError(f"out of device memory{asked}") from None
+        if isinstance(error, cl.Error):
+            raise CaseError(f"{self.doing} failed: {error}", fatal=True) from None
+
+
+class OpenCLBackend:
+    """One OpenCL device, its context and an in-order queue that profiles."""
+
+    def __init__(self, device: Any, info: DeviceInfo, cache: Cache) -> None:
+        cl = _opencl()
+        self.info = info
+        self.device = device
+        self.cache = cache
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(
+            self.context, properties=cl.command_queue_properties.PROFILING_ENABLE
+        )
+        self.programs: dict[str, Any] = {}
+        self.flush_area: Any = None
+        self.rate: float | None = None
+        version = re.search(r"OpenCL C (\d+)\.(\d+)", device.opencl_c_version)
+        modern = version is not None and int(version[1]) >= 3
+        self.language = [f"-cl-std=CL{version[1]}.{version[2]}"] if version and modern else []
+        extensions = device.extensions.split()
+        self.clock_expression = (
+            "clock_read_device()" if modern and "cl_khr_kernel_clock" in extensions
+            else "__builtin_readcyclecounter()"
+        )  # fmt: skip
+        self.clock = "device clock"
+
+    def allocate(self, nbytes: int) -> _Buffer:
+        cl = _opencl()
+        largest = self.device.max_mem_alloc_size
+        if nbytes > largest:
+            raise OutOfMemoryError(
+                f"out of device memory: {nbytes:,} bytes were asked for in one piece; "
+                f"this device allows {largest:,}"
+            )
+        with _errors("allocation", nbytes):
+            return _Buffer(cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes), nbytes)
+
+    def release(self, buffer: _Buffer) -> None:
+        buffer.memory.release()
+
+    def write(self, buffer: _Buffer, array: npt.NDArray[Any]) -> None:
+        with _errors("upload"):
+            _opencl().enqueue_copy(self.queue, buffer.memory, array, is_blocking=True)
+
+    def read(self, buffer: _Buffer, array: npt.NDArray[Any]) -> None:
+        with _errors("download"):
+            _opencl().enqueue_copy(self.queue, array, buffer.memory, is_blocking=True)
+
+    def copy(self, target: _Buffer, source: _Buffer) -> None:
+        with _errors("copy"):
+            _opencl().enqueue_copy(
+                self.queue, target.memory, source.memory, byte_count=source.nbytes
+            )
+
+    def build(self, kernel: Kernel, params: dict[str, int], *, clocked: bool = False) -> _Program:
+        if clocked:
+            unit, local = cuda_c.opencl_instrumented_unit(
+                kernel.source, kernel.path, kernel.entry, kernel.parameters, self.clock_expression
+            )
+        else:
+            unit, local = cuda_c.opencl_unit(kernel.source, kernel.path, kernel.entry)
+        options = [f"-D{name}={value}" for name, value in params.items()]
+        program = self._compiled(unit, options, kernel.path)
+        entry = "matbench_blocks" if clocked else kernel.entry
+        with _errors("build"):
+            built = _opencl().Kernel(program, entry)
+        scalars = ["" if p.pointer else _SCALARS[p.type] for p in kernel.parameters]
+        return _Program(self, built, [*scalars, ""] if clocked else scalars, local)
+
+    def _compiled(self, unit: str, options: list[str], path: str) -> Any:
+        cl = _opencl()
+        options = [*self.language, *options]
+        toolkit = (self.info.name, self.info.driver, self.info.toolkit)
+        key = repr(("opencl", unit, options, toolkit))
+        if key in self.programs:
+            return self.programs[key]
+        binary = self.cache.get(key)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # compiler warnings; errors come as exceptions
+            try:
+                if binary is not None:
+                    program = cl.Program(self.context, [self.device], [bytes(binary)])
+                    program.build(options, cache_dir=False)
+                else:
+                    program = cl.Program(self.context, unit)
+                    program.build(options, cache_dir=False)
+                    self.cache.put(key, program.get_info(cl.program_info.BINARIES)[0])
+            except cl.Error as error:
+                raise BuildError(_compiler_message(str(error), path)) from None
+        self.programs[key] = program
+        return program
+
+    def time_ns(
+        self, program: _Program, launch: Launch, arguments: Sequence[Argument], *, cold: bool
+    ) -> float:
+        if cold and self.info.kind == "gpu":
+            self._flush()
+        event = program.enqueue(launch, arguments)
+        with _errors("launch"):
+            event.wait()
+            return float(event.profile.end - event.profile.start)
+
+    def _flush(self) -> None:
+        import numpy as np
+
+        cl = _opencl()
+        if self.flush_area is None:
+            self.flush_area = self.allocate(max(2 * self.device.global_mem_cache_size, 1 << 24))
+        cl.enqueue_fill_buffer(
+            self.queue, self.flush_area.memory, np.uint32(0), 0, self.flush_area.nbytes
+        )
+
+    def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
+        """The device clock against the host's, over a pause of 50 ms; measured once."""
+        if self.rate is None:
+            import numpy as np
+
+            cl = _opencl()
+            unit = (
+                f"__kernel void read_clock(__global ulong *t) {{ *t = {self.clock_expression}; }}"
+            )
+            kernel = cl.Kernel(self._compiled(unit, [], "clock"), "read_clock")
+            target = self.allocate(8)
+            readings = []
+            for _ in range(3):
+                ticks = np.zeros(1, np.uint64)
+                kernel.set_args(target.memory)
+                cl.enqueue_nd_range_kernel(self.queue, kernel, [1], [1]).wait()
+                now = time.perf_counter_ns()
+                self.read(target, ticks)
+                readings.append((int(ticks[0]), now))
+                time.sleep(0.05)
+            (first, begin), (last, end) = readings[1], readings[2]
+            self.rate = (last - first) / (end - begin)
+        return self.rate
+
+    def synchronize(self) -> None:
+        with _errors("launch"):
+            self.queue.finish()
+
+    def close(self) -> None:
+        self.programs.clear()
+
+
+def _compiler_message(text: str, path: str) -> str:
+    """The compiler's lines that name the kernel file, or all it said when none does."""
+    lines = [line.strip() for line in text.splitlines()]
+    named = [line for line in lines if path in line and ("error" in line or "fatal" in line)]
+    return "\n".join(named or [line for line in lines if line][:20])

@@ -1,0 +1,124 @@
+"""Bytes kept between runs, on disk: references and compiled code.
+
+Every entry carries its checksum and is dropped when it does not match; nothing is unpickled. The
+folder belongs to the user alone. It is bounded: the entries used longest ago go first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import platformdirs
+
+from matbench.model import UsageError
+
+DEFAULT_LIMIT_BYTES = 2 * 1024**3
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+def default_folder() -> Path:
+    """`MATBENCH_CACHE_DIR`, or the platform's cache folder of this user."""
+    return Path(os.environ.get("MATBENCH_CACHE_DIR") or platformdirs.user_cache_dir("matbench"))
+
+
+class Cache:
+    """A bounded, checksummed store of byte strings under string keys."""
+
+    def __init__(self, folder: Path | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self.folder = folder or default_folder()
+        self.limit_bytes = limit_bytes
+
+    def _path(self, key: str) -> Path:
+        return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
+
+    def _prepare(self) -> None:
+        """Make the folder, and refuse one that others could have filled."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            state = self.folder.stat()
+        except OSError as error:
+            raise UsageError(
+                f"cache folder {self.folder}: {error.strerror}; "
+                "choose another with MATBENCH_CACHE_DIR"
+            ) from None
+        if hasattr(os, "getuid") and (state.st_uid != os.getuid() or state.st_mode & 0o022):
+            raise UsageError(
+                f"cache folder {self.folder}: others can write to it; "
+                "`chmod 700` it or choose another with MATBENCH_CACHE_DIR"
+            )
+
+    def get(self, key: str) -> memoryview | None:
+        """The bytes kept under `key`; None where there are none or they are damaged."""
+        self._prepare()
+        path = self._path(key)
+        try:
+            data = memoryview(path.read_bytes())
+            os.utime(path)
+        except OSError:
+            return None
+        if hashlib.sha256(data[_DIGEST_BYTES:]).digest() != data[:_DIGEST_BYTES]:
+            path.unlink(missing_ok=True)
+            return None
+        return data[_DIGEST_BYTES:]
+
+    def put(self, key: str, value: bytes | memoryview) -> None:
+        """Keep `value`; an entry larger than the whole cache, or a full disk, keeps nothing."""
+        self._prepare()
+        size = len(value) + _DIGEST_BYTES
+        if size > self.limit_bytes:
+            return
+        self._make_room(size)
+        try:
+            handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(hashlib.sha256(value).digest())
+                    file.write(value)
+                Path(name).replace(self._path(key))
+            except OSError:
+                Path(name).unlink(missing_ok=True)
+        except OSError:
+            return
+
+    def get_or_make(self, key: str, make: Callable[[], bytes | memoryview]) -> memoryview:
+        """The entry, made and kept where it is missing."""
+        found = self.get(key)
+        if found is None:
+            found = memoryview(make())
+            self.put(key, found)
+        return found
+
+    def _entries(self) -> list[tuple[float, int, Path]]:
+        found = []
+        for path in self.folder.glob("*.*"):
+            try:
+                state = path.stat()
+            except OSError:
+                continue
+            found.append((state.st_mtime, state.st_size, path))
+        return sorted(found)
+
+    def _make_room(self, size: int) -> None:
+        entries = self._entries()
+        total = sum(entry[1] for entry in entries) + size
+        for _, entry_size, path in entries:
+            if total <= self.limit_bytes:
+                break
+            path.unlink(missing_ok=True)
+            total -= entry_size
+
+    def size_bytes(self) -> int:
+        """How much the cache holds now."""
+        return sum(size for _, size, _ in self._entries())
+
+    def clear(self) -> int:
+        """Remove every entry; returns the bytes that were freed."""
+        freed = 0
+        for _, size, path in self._entries():
+            path.unlink(missing_ok=True)
+            freed += size
+        return freed

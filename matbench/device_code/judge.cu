@@ -1,0 +1,98 @@
+// Comparisons on the device: on the host they would cost more than the sweep.
+//
+// Each thread strides over the elements and writes its share of the answer to `partial`, one row
+// of gridDim.x * blockDim.x numbers for each quantity; the host adds up the rows. Tests read
+// `!(error <= bound)`, so that a NaN is never right.
+
+#define STRIDED(i, count)                                                     \
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);    \
+    i += (size_t)gridDim.x * blockDim.x
+
+extern "C" __global__ void fill_words(unsigned *words, size_t start, size_t count, unsigned value)
+{
+    for (STRIDED(i, count))
+        words[start + i] = value;
+}
+
+// Rows of `partial`: how many differ, the first of them (-1: none).
+extern "C" __global__ void compare_fill(const unsigned *words, size_t start, size_t count,
+                                        unsigned value, double *partial)
+{
+    const size_t threads = (size_t)gridDim.x * blockDim.x;
+    const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    double different = 0, first = -1;
+    for (STRIDED(i, count))
+        if (words[start + i] != value) {
+            if (different == 0) first = (double)i;
+            different += 1;
+        }
+    partial[t] = different;
+    partial[threads + t] = first;
+}
+
+extern "C" __global__ void compare_words(const unsigned *words, const unsigned *expected,
+                                         size_t count, double *partial)
+{
+    const size_t threads = (size_t)gridDim.x * blockDim.x;
+    const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    double different = 0, first = -1;
+    for (STRIDED(i, count))
+        if (words[i] != expected[i]) {
+            if (different == 0) first = (double)i;
+            different += 1;
+        }
+    partial[t] = different;
+    partial[threads + t] = first;
+}
+
+// By value, not by bits: 0 and -0 are the same number.
+extern "C" __global__ void compare_exact(const float *C, const float *expected, size_t count,
+                                         double *partial)
+{
+    const size_t threads = (size_t)gridDim.x * blockDim.x;
+    const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    double different = 0, first = -1;
+    for (STRIDED(i, count))
+        if (!(C[i] == expected[i])) {
+            if (different == 0) first = (double)i;
+            different += 1;
+        }
+    partial[t] = different;
+    partial[threads + t] = first;
+}
+
+// Rows of `partial`: how many are wrong, the first of them (-1: none), how many are not finite,
+// the largest |C - R| / |R|, their sum, how many R are not zero, the largest |C - R| / bound.
+extern "C" __global__ void compare_reference(const float *C, const double *R, const double *S,
+                                             size_t count, double factor, double *partial)
+{
+    const size_t threads = (size_t)gridDim.x * blockDim.x;
+    const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    double wrong = 0, first = -1, wild = 0, largest = 0, sum = 0, nonzero = 0, share = 0;
+    for (STRIDED(i, count)) {
+        const double r = R[i], bound = factor * S[i];
+        const double error = fabs((double)C[i] - r);
+        if (!(error <= bound)) {
+            if (wrong == 0) first = (double)i;
+            wrong += 1;
+        }
+        if (!(error <= 1e300)) {
+            wild += 1;
+            continue;
+        }
+        if (bound > 0 && error / bound > share) share = error / bound;
+        if (r != 0) {
+            const double relative = error / fabs(r);
+            if (relative > largest) largest = relative;
+            sum += relative;
+            nonzero += 1;
+        }
+    }
+    partial[t] = wrong;
+    partial[threads + t] = first;
+    partial[2 * threads + t] = wild;
+    partial[3 * threads + t] = largest;
+    partial[4 * threads + t] = sum;
+    partial[5 * threads + t] = nonzero;
+    partial[6 * threads + t] = share;
+}

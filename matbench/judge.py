@@ -1,0 +1,218 @@
+"""Judges C where it lies: comparisons on the device, guarded buffers, poison.
+
+Every buffer that a kernel may touch lies between guard bands of a NaN that no arithmetic makes. A
+write outside changes a guard; a stray read brings a NaN that no multiplication by zero removes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from matbench import cuda_c, oracle
+from matbench.backends import Backend, Buffer, Program
+from matbench.model import U32, Accuracy, BuildError, Kernel, Launch, LaunchRules
+
+#: A quiet NaN with a payload of its own: arithmetic never makes it, so a guard that holds it is whole.
+POISON = 0x7FC0DEAD
+_ALIGNMENT_WORDS = 1024  # views start at multiples of 4,096 bytes
+_LARGEST_GUARD_WORDS = 2**20
+_THREADS = 256
+_MOST_BLOCKS = 64
+_FOLDER = Path(__file__).parent / "device_code"
+
+
+class Difference(NamedTuple):
+    """How many words differ, and the first of them."""
+
+    count: int
+    first: int | None
+
+
+class Guarded(NamedTuple):
+    """A matrix on the device between two guard bands; `data` is what a kernel is given."""
+
+    name: str
+    raw: Buffer
+    data: Buffer
+    words: int
+    guard_words: int
+
+
+class DeviceTrial(NamedTuple):
+    """A trial uploaded: buffers for A and B and for what C must be, beside the host's arrays."""
+
+    host: oracle.Trial
+    A: Buffer
+    B: Buffer
+    exact: Buffer | None
+    R: Buffer | None
+    S: Buffer | None
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        own = [self.A, self.B, self.exact, self.R]
+        if self.S is not self.R:
+            own.append(self.S)
+        return [buffer for buffer in own if buffer is not None]
+
+
+class Judge:
+    """The device-side comparisons of one backend, built once and kept in its cache."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.programs: dict[str, Program] = {}
+        blocks = _MOST_BLOCKS * _THREADS
+        self.partial = backend.allocate(7 * 8 * blocks)
+        self.sink = backend.allocate(4)
+        try:
+            self._program("compare_reference")
+            self.has_float64 = True
+        except BuildError:
+            self.has_float64 = False
+
+    def close(self) -> None:
+        for buffer in (self.partial, self.sink):
+            self.backend.release(buffer)
+
+    def _program(self, entry: str, file: str = "judge.cu") -> Program:
+        if entry not in self.programs:
+            self.programs[entry] = self.backend.build(_kernel(file, entry), {})
+        return self.programs[entry]
+
+    def _launch(self, count: int) -> Launch:
+        blocks = min(_MOST_BLOCKS, max(1, -(-count // _THREADS)))
+        return Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
+
+    def _rows(self, launch: Launch, rows: int) -> npt.NDArray[np.float64]:
+        partial = np.empty((rows, launch.blocks * _THREADS), np.float64)
+        self.backend.read(self.partial, partial)
+        return partial
+
+    def fill(self, buffer: Buffer, start: int, count: int, value: int = POISON) -> None:
+        """Write `value` into words `start` to `start + count` of a buffer."""
+        if count:
+            self._program("fill_words").launch(self._launch(count), [buffer, start, count, value])
+
+    def differing(self, buffer: Buffer, expected: Buffer, words: int) -> Difference:
+        """Bit for bit, word by word."""
+        launch = self._launch(words)
+        self._program("compare_words").launch(launch, [buffer, expected, words, self.partial])
+        return _difference(self._rows(launch, 2))
+
+    def not_filled(self, buffer: Buffer, start: int, count: int, value: int = POISON) -> Difference:
+        """Words of a range that do not hold `value` any more."""
+        launch = self._launch(count)
+        arguments = [buffer, start, count, value, self.partial]
+        self._program("compare_fill").launch(launch, arguments)
+        return _difference(self._rows(launch, 2))
+
+    def guarded(self, name: str, rows: int, columns: int) -> Guarded:
+        """A matrix between guards of some 64 rows each, all of it poisoned."""
+        wanted = min(max(64 * columns, _ALIGNMENT_WORDS), _LARGEST_GUARD_WORDS)
+        guard = -(-wanted // _ALIGNMENT_WORDS) * _ALIGNMENT_WORDS
+        words = rows * columns
+        raw = self.backend.allocate(4 * (words + 2 * guard))
+        self.fill(raw, 0, words + 2 * guard)
+        return Guarded(name, raw, raw.view(4 * guard, 4 * words), words, guard)
+
+    def broken_guard(self, matrix: Guarded) -> str | None:
+        """Which guard of a matrix was written to, and how far outside; the guard is mended."""
+        guard = matrix.guard_words
+        after = guard + matrix.words
+        for start, side in ((0, "before"), (after, "after")):
+            found = self.not_filled(matrix.raw, start, guard)
+            if found.first is not None:
+                self.fill(matrix.raw, start, guard)
+                distance = guard - found.first if side == "before" else found.first + 1
+                return (
+                    f"wrote outside {matrix.name}: {found.count:,} element"
+                    f"{'s' if found.count > 1 else ''}, the first {distance:,} {side} "
+                    f"its {'start' if side == 'before' else 'end'}"
+                )
+        return None
+
+    def upload(self, trial: oracle.Trial) -> DeviceTrial:
+        """Copy a trial to the device; S shares R's buffer where they are one array."""
+
+        def send(array: npt.NDArray[np.generic] | None) -> Buffer | None:
+            if array is None:
+                return None
+            buffer = self.backend.allocate(array.nbytes)
+            self.backend.write(buffer, np.ascontiguousarray(array))
+            return buffer
+
+        A, B = send(trial.A), send(trial.B)
+        assert A is not None and B is not None
+        if not self.has_float64:
+            return DeviceTrial(trial, A, B, send(trial.exact), None, None)
+        R = send(trial.R)
+        S = R if trial.S is trial.R else send(trial.S)
+        return DeviceTrial(trial, A, B, send(trial.exact), R, S)
+
+    def compare(self, C: Buffer, trial: DeviceTrial, factor: float) -> oracle.Verdict:
+        """What `oracle.judge` says of C, found on the device."""
+        count = trial.host.A.shape[0] * trial.host.B.shape[1]
+        launch = self._launch(count)
+        if trial.exact is not None:
+            arguments = [C, trial.exact, count, self.partial]
+            self._program("compare_exact").launch(launch, arguments)
+            wrong, first = _difference(self._rows(launch, 2))
+            return oracle.Verdict(Accuracy(None, None, None), wrong, first)
+        if trial.R is None or trial.S is None:
+            return oracle.judge(self.download(C, trial), trial.host, factor)
+        self._program("compare_reference").launch(
+            launch, [C, trial.R, trial.S, count, factor * U32, self.partial]
+        )
+        rows = self._rows(launch, 7)
+        wrong, first = _difference(rows)
+        _, _, wild, largest, total, nonzero, share = rows
+        if wild.any():
+            return oracle.Verdict(Accuracy(None, None, None), wrong, first)
+        accuracy = oracle.accuracy_of(
+            float(largest.max()), float(total.sum()), int(nonzero.sum()), float(share.max())
+        )
+        return oracle.Verdict(accuracy, wrong, first)
+
+    def download(self, C: Buffer, trial: DeviceTrial) -> oracle.Float32:
+        """C on the host, M×N."""
+        found = np.empty((trial.host.A.shape[0], trial.host.B.shape[1]), np.float32)
+        self.backend.read(C, found)
+        return found
+
+    def poison_shared(self) -> None:
+        """Fill the shared memory of every multiprocessor with NaN."""
+        limits = self.backend.info.limits
+        launch = Launch(
+            grid=(4 * limits["multiprocessors"], 1, 1),
+            block=(min(256, limits["max_threads_per_block"]), 1, 1),
+            shared_bytes=limits["max_shared_bytes_per_block"],
+        )
+        program = self._program("poison_shared", "poison.cu")
+        program.launch(launch, [self.sink, POISON, launch.shared_bytes // 4])
+
+
+def _difference(rows: npt.NDArray[np.float64]) -> Difference:
+    count, first = int(rows[0].sum()), rows[1]
+    return Difference(count, int(first[first >= 0].min()) if count else None)
+
+
+@cache
+def _kernel(file: str, entry: str) -> Kernel:
+    source = (_FOLDER / file).read_text(encoding="utf-8")
+    return Kernel(
+        name=entry,
+        summary="",
+        launch=LaunchRules(block=(1,), grid=(1,)),
+        entry=entry,
+        source=source,
+        path=f"matbench/device_code/{file}",
+        sha256=hashlib.sha256(source.encode()).hexdigest(),
+        parameters=cuda_c.parameters(source, entry),
+    )

@@ -1,0 +1,171 @@
+"""Kernels × problems × parameters → cases, or skips with their reason."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from matbench import expressions
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, UsageError
+
+#: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.
+MAX_SIZE = 2**30
+MAX_CASES = 100_000
+
+Size = tuple[int, int, int]
+
+
+def parse_sizes(text: str) -> list[Size]:
+    """`256,1000,512x1024x768` as (M, N, K) triples; one number stands for all three."""
+    sizes = [_parse_size(piece.strip()) for piece in text.split(",")]
+    return list(dict.fromkeys(sizes))
+
+
+def _parse_size(piece: str) -> Size:
+    numbers = piece.lower().split("x")
+    if len(numbers) not in (1, 3) or not all(re.fullmatch(r"-?\d{1,30}", n) for n in numbers):
+        raise UsageError(f"size {piece!r}: write 1000 or MxNxK, as in 512x1024x768")
+    values = [int(number) for number in numbers]
+    for value in values:
+        if value < 1:
+            raise UsageError(f"size {piece!r}: a matrix has at least one row and column")
+        if value > MAX_SIZE:
+            raise UsageError(f"size {piece!r}: at most {MAX_SIZE:,} a side")
+    m, n, k = values * 3 if len(values) == 1 else values
+    return m, n, k
+
+
+def parse_values(option: str, text: str) -> tuple[int, ...]:
+    """`8,16,32` as the values of a swept constant."""
+    values = []
+    for piece in text.split(","):
+        if not re.fullmatch(r"\d{1,9}", piece.strip()) or int(piece) < 1:
+            raise UsageError(f"{option} {piece.strip()!r}: a whole number above 0, as in 8,16,32")
+        values.append(int(piece))
+    return tuple(dict.fromkeys(values))
+
+
+def parse_settings(
+    settings: Iterable[str], tiles: str | None, kernels: Sequence[Kernel]
+) -> dict[str, tuple[int, ...]]:
+    """`--set NAME=1,2` and `--tiles 8,16` as overrides; a name that no kernel has is refused."""
+    overrides: dict[str, tuple[int, ...]] = {}
+    if tiles is not None:
+        overrides["TILE"] = parse_values("--tiles", tiles)
+    known = {name for kernel in kernels for name in (*kernel.sweep, *kernel.tune)}
+    for setting in settings:
+        name, separator, values = setting.partition("=")
+        name = name.strip()
+        if not separator:
+            raise UsageError(f"--set {setting!r}: write NAME=VALUE, as in THREADS=128,256")
+        if name not in known:
+            near = difflib.get_close_matches(name.upper(), known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
+            raise UsageError(f"--set {name!r}: no chosen kernel sweeps it; {hint}")
+        overrides[name] = parse_values(f"--set {name}", values)
+    return overrides
+
+
+def parameter_sets(
+    kernel: Kernel, overrides: Mapping[str, tuple[int, ...]]
+) -> Iterator[dict[str, int]]:
+    """Every combination of the kernel's swept constants, overrides taking the place of its own.
+
+    A constant that only `[tune]` names stays at the source's default unless it is overridden.
+    """
+    space = dict(kernel.sweep)
+    for name, values in overrides.items():
+        if name in kernel.sweep or name in kernel.tune:
+            space[name] = values
+    for combination in itertools.product(*space.values()):
+        yield dict(zip(space, combination, strict=True))
+
+
+def cases(
+    kernels: Iterable[Kernel],
+    problems: Iterable[Problem],
+    overrides: Mapping[str, tuple[int, ...]],
+    device: DeviceInfo,
+) -> list[Case]:
+    """All cases on one device, problem by problem, so that inputs are uploaded once for each."""
+    kernels = list(kernels)
+    found = [
+        case(kernel, problem, params, device)
+        for problem in problems
+        for kernel in kernels
+        for params in itertools.islice(parameter_sets(kernel, overrides), MAX_CASES)
+    ]
+    if len(found) > MAX_CASES:
+        raise UsageError(f"{len(found):,} cases: more than {MAX_CASES:,}; sweep less at a time")
+    return found
+
+
+def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
+    """One case with its launch worked out, or with the reason why the device cannot run it."""
+    values = {**device.limits, **params, "M": problem.M, "N": problem.N, "K": problem.K}
+    try:
+        reason = _unmet_requirement(kernel, device) or _unmet_condition(kernel, values)
+        if reason:
+            return Case(kernel, problem, params, None, reason)
+        rules = kernel.launch
+        launch = Launch(
+            grid=_triple(rules.grid, values),
+            block=_triple(rules.block, values),
+            shared_bytes=expressions.whole(rules.shared_bytes, values),
+        )
+    except expressions.ExpressionError as error:
+        return Case(kernel, problem, params, None, f"front matter: {error}")
+    return Case(kernel, problem, params, launch, _beyond_limits(launch, device.limits))
+
+
+def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
+    for requirement in kernel.requires:
+        if requirement == "cuda" and device.backend != "cuda":
+            return f"needs CUDA; this is {device.backend}"
+        if requirement.startswith("sm_"):
+            have = device.compute_capability
+            if have is None:
+                return f"needs {requirement}; this is {device.backend}"
+            number = requirement[3:].rstrip("af")
+            wanted = int(number[:-1]), int(number[-1])
+            exact = requirement.endswith("a")
+            family = requirement.endswith("f")
+            if have < wanted or (exact and have != wanted) or (family and have[0] != wanted[0]):
+                return f"needs {requirement}; this device is sm_{have[0]}{have[1]}"
+    return None
+
+
+def _unmet_condition(kernel: Kernel, values: Mapping[str, int]) -> str | None:
+    for condition in kernel.launch.where:
+        if not expressions.evaluate(condition, values):
+            used = expressions.names_in(condition, values)
+            given = ", ".join(f"{name} = {values[name]}" for name in used)
+            return f"needs {condition} ({given})" if given else f"needs {condition}"
+    return None
+
+
+def _triple(axes: tuple[int | str, ...], values: Mapping[str, int]) -> tuple[int, int, int]:
+    numbers = [expressions.whole(axis, values) for axis in axes]
+    if min(numbers) < 1:
+        raise expressions.ExpressionError(f"a launch of {numbers} is empty")
+    x, y, z = [*numbers, 1, 1][:3]
+    return x, y, z
+
+
+def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
+    """The first limit of the device that a launch passes, whatever its front matter says."""
+    asked = {
+        "max_threads_per_block": ("threads a block", launch.threads_per_block),
+        "max_shared_bytes_per_block": ("bytes of shared memory a block", launch.shared_bytes),
+        **{
+            f"max_block_{a}": (f"threads in {a}", n)
+            for a, n in zip("xyz", launch.block, strict=True)
+        },
+        **{f"max_grid_{a}": (f"blocks in {a}", n) for a, n in zip("xyz", launch.grid, strict=True)},
+    }
+    for limit, (what, number) in asked.items():
+        if number > limits[limit]:
+            return f"needs {number:,} {what}; this device allows {limits[limit]:,}"
+    return None

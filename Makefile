@@ -1,0 +1,95 @@
+# Needs make and Python ≥ 3.10 with venv and pip; everything else goes into .venv.
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+# An NVIDIA driver and a CUDA toolkit: PyCUDA. Otherwise an OpenCL runtime for this CPU.
+find_extra = PATH="$$PATH:/sbin:/usr/sbin:/usr/local/cuda/bin"; \
+  driver() { { ldconfig -p | grep -F libcuda.so.1 && ls -d /dev/nvidiactl /dev/dxg | grep .; } \
+             || nvidia-smi -L; }; \
+  if command -v nvcc && driver; then extra=cuda; else extra=cpu; fi >/dev/null 2>&1; echo $$extra
+
+find_python = for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
+    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))'; then \
+      echo $$python; break; fi; \
+  done 2>/dev/null
+
+ifndef EXTRA
+EXTRA := $(shell $(find_extra))
+endif
+PYTHON ?= $(shell $(find_python))
+# More arguments for the command that a target runs: make bench ARGS="--format github"
+ARGS ?=
+
+# Where the toolkit's installer leaves nvcc without putting it on PATH.
+export PATH := $(PATH):/usr/local/cuda/bin
+
+# What is installed; the second includes the first.
+RUN := $(VENV)/.installed-$(EXTRA)
+DEV := $(VENV)/.installed-$(EXTRA)-dev
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # nothing else may run while kernels are timed
+.PHONY: help bench smoke test test-gpu lint format types check build hooks clean
+
+help: ## Show these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+bench: $(RUN) ## Measure the tutorial's kernels at n = 256 and 1000
+	@$(BIN)/matbench run --sizes 256,1000 $(ARGS)
+
+smoke: $(RUN) ## Check every kernel at small awkward sizes, in seconds
+	@$(BIN)/matbench run --smoke $(ARGS)
+
+test: $(DEV) ## Run all tests that need no GPU
+	@$(BIN)/python -m pytest -m "not gpu" $(ARGS)
+
+test-gpu: $(DEV) ## Run the tests that need an NVIDIA GPU
+	@$(BIN)/python -m pytest -m gpu $(ARGS)
+
+lint: $(DEV) ## Check format and style
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+
+format: $(DEV) ## Mend format and style
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+types: $(DEV) ## Check types
+	@$(BIN)/mypy
+
+check: lint types test ## All three: lint, types, test
+
+build: $(DEV) ## Build the wheel and the source distribution into dist/
+	@$(BIN)/hatchling build
+
+hooks: $(DEV) ## Run lint and types before every commit
+	@$(BIN)/pre-commit install
+
+clean: ## Remove all that make has made, .venv included
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/pip:
+	@python="$(PYTHON)"; test -n "$$python" || { echo \
+	  "No Python 3.10 or newer with venv and pip; name one: make PYTHON=/path/to/python3" >&2; \
+	  exit 1; }; "$$python" -m venv $(VENV)
+
+# Editable installs from pyproject.toml alone came with pip 21.3.
+define install
+@echo "Installing matbench[$(EXTRAS)] into $(VENV) …"
+@$(BIN)/python -c 'import pip, sys; sys.exit(pip.__version__ < "21.3")' \
+  || $(BIN)/python -m pip install -qq --upgrade pip
+@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[$(EXTRAS)]' || { \
+  test $(EXTRA) = cpu || echo "To do without PyCUDA, say make EXTRA=cpu"; exit 1; } >&2
+@touch $@
+endef
+
+$(RUN): EXTRAS = $(EXTRA)
+$(RUN): pyproject.toml | $(BIN)/pip
+	$(install)
+
+$(DEV): EXTRAS = $(EXTRA),dev
+$(DEV): pyproject.toml | $(BIN)/pip
+	$(install)
+	@touch $(RUN)

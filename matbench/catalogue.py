@@ -16,7 +16,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 import msgspec
 
@@ -117,7 +117,7 @@ class _Reader:
         lines = fence["body"].splitlines()
         self.toml = [line[3:] if line.startswith("// ") else line[2:] for line in lines]
 
-    def fail(self, reason: str, line: int) -> Any:
+    def fail(self, reason: str, line: int) -> NoReturn:
         raise UsageError(f"{self.shown}:{line}: {reason}")
 
     def line_of(self, *keys: str) -> int:
@@ -175,7 +175,6 @@ class _Reader:
             return msgspec.convert(table, _FrontMatter)
         except (msgspec.ValidationError, RecursionError) as error:
             self.fail(*self.explain(str(error)))
-        raise AssertionError("unreachable")
 
     def explain(self, message: str) -> tuple[str, int]:
         """msgspec's message in the words of front matter, with its line."""
@@ -225,7 +224,7 @@ class _Reader:
             self.fail(f"[{table}] {name}: a list of whole numbers above 0", line)
 
     def check_expressions(self, kernel: Kernel) -> None:
-        values: dict[str, int | float] = dict.fromkeys(SIZES, 2**31 - 1) | DEVICE_LIMITS
+        values: dict[str, int | float] = {**dict.fromkeys(SIZES, 2**31 - 1), **DEVICE_LIMITS}
         swept = kernel.tune | kernel.sweep
         values |= {name: numbers[0] for name, numbers in swept.items()}
         rules = kernel.launch

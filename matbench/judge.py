@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench import cuda_c, oracle
-from matbench.backends import Backend, Buffer, Program
+from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.model import U32, Accuracy, BuildError, Kernel, Launch, LaunchRules
 
-#: A quiet NaN with a payload of its own: arithmetic never makes it, so a guard that holds it is whole.
+#: A quiet NaN with a payload that arithmetic never makes: a guard that holds it is whole.
 POISON = 0x7FC0DEAD
 _ALIGNMENT_WORDS = 1024  # views start at multiples of 4,096 bytes
 _LARGEST_GUARD_WORDS = 2**20
@@ -30,7 +30,7 @@ _FOLDER = Path(__file__).parent / "device_code"
 class Difference(NamedTuple):
     """How many words differ, and the first of them."""
 
-    count: int
+    words: int
     first: int | None
 
 
@@ -109,7 +109,7 @@ class Judge:
     def not_filled(self, buffer: Buffer, start: int, count: int, value: int = POISON) -> Difference:
         """Words of a range that do not hold `value` any more."""
         launch = self._launch(count)
-        arguments = [buffer, start, count, value, self.partial]
+        arguments: list[Argument] = [buffer, start, count, value, self.partial]
         self._program("compare_fill").launch(launch, arguments)
         return _difference(self._rows(launch, 2))
 
@@ -132,8 +132,8 @@ class Judge:
                 self.fill(matrix.raw, start, guard)
                 distance = guard - found.first if side == "before" else found.first + 1
                 return (
-                    f"wrote outside {matrix.name}: {found.count:,} element"
-                    f"{'s' if found.count > 1 else ''}, the first {distance:,} {side} "
+                    f"wrote outside {matrix.name}: {found.words:,} element"
+                    f"{'s' if found.words > 1 else ''}, the first {distance:,} {side} "
                     f"its {'start' if side == 'before' else 'end'}"
                 )
         return None

@@ -1,4 +1,4 @@
-"""What is right: seeded inputs, their float64 product on the CPU, and the error that rounding allows.
+"""What is right: seeded inputs, their float64 product on the CPU, and the error rounding allows.
 
 A `Trial` is one pair of inputs with what C must be. Four kinds are tried on every problem:
 
@@ -63,8 +63,8 @@ def inputs(problem: Problem) -> tuple[Float32, Float32]:
     def draw(purpose: str, rows: int, columns: int) -> Float32:
         random = _random(problem, purpose)
         if problem.inputs == "normal":
-            return random.standard_normal((rows, columns), dtype=np.float32)
-        values = random.random((rows, columns), dtype=np.float32)
+            return np.asarray(random.standard_normal((rows, columns), dtype=np.float32))
+        values: Float32 = random.random((rows, columns), dtype=np.float32)
         if problem.inputs == "signed":
             values *= 2
             values -= 1
@@ -96,12 +96,12 @@ def product(A: Float32, B: Float32, cache: Cache) -> tuple[Float64, Float64]:
     digest = hashlib.sha256()
     for matrix in (A, B):
         digest.update(repr(matrix.shape).encode())
-        digest.update(np.ascontiguousarray(matrix))
+        digest.update(np.ascontiguousarray(matrix).data)
     shape = A.shape[0], B.shape[1]
 
     def kept(what: str, make: Callable[[], Float64]) -> Float64:
         key = f"product/1/{what}/{digest.hexdigest()}"
-        data = cache.get_or_make(key, lambda: memoryview(make()).cast("B"))
+        data = cache.get_or_make(key, lambda: make().data.cast("B"))
         return np.frombuffer(data, np.float64).reshape(shape)
 
     R = kept("R", lambda: A.astype(np.float64) @ B.astype(np.float64))

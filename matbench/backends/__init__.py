@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 NAMES = ("cuda", "opencl")
 
 
-class Unavailable(MatbenchError):
-    """A backend that cannot be used here; the message says what is missing and what installs it."""
+class UnavailableError(MatbenchError):
+    """A backend that cannot be used here; the message says what is missing, and what mends it."""
 
 
 class Buffer(Protocol):
-    """Memory of a device."""
+    """Memory of a device; `handle` is the backend's own."""
 
+    handle: Any
     nbytes: int
 
     def view(self, offset_bytes: int, nbytes: int) -> Buffer:
@@ -87,18 +89,12 @@ STAMP_BYTES = 8 * STAMP_WORDS
 
 
 def devices(name: str) -> list[DeviceInfo]:
-    """Every device of one backend; `Unavailable` when the backend cannot be used."""
+    """Every device of one backend; `UnavailableError` when the backend cannot be used."""
     return _room(name).devices()  # type: ignore[no-any-return]
 
 
 def _room(name: str) -> Any:
-    if name == "cuda":
-        from matbench.backends import cuda
-
-        return cuda
-    from matbench.backends import opencl
-
-    return opencl
+    return importlib.import_module(f"matbench.backends.{name}")
 
 
 def choose(backend: str, device: str | None) -> DeviceInfo:
@@ -111,7 +107,7 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
     for name in NAMES if backend == "auto" else (backend,):
         try:
             found += devices(name)
-        except Unavailable as error:
+        except UnavailableError as error:
             missing.append(f"{name}: {error}")
         if found and device is None and found[0].kind == "gpu":
             break
@@ -129,11 +125,11 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
 
 
 def host_device() -> DeviceInfo:
-    """The CPU that host baselines run on: OpenCL's; `Unavailable` when there is none."""
+    """The CPU that host baselines run on: OpenCL's; `UnavailableError` when there is none."""
     for info in devices("opencl"):
         if info.kind == "cpu":
             return info
-    raise Unavailable("no OpenCL CPU device; pip install 'matbench-cuda[cpu]'")
+    raise UnavailableError("no OpenCL CPU device; pip install 'matbench-cuda[cpu]'")
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench import cuda_c
-from matbench.backends import Argument, Unavailable
+from matbench.backends import Argument, Buffer, UnavailableError
 from matbench.cache import Cache, default_folder
 from matbench.model import (
     BuildError,
@@ -56,7 +56,7 @@ def _opencl() -> Any:
             warnings.simplefilter("ignore")
             import pyopencl
     except ImportError as error:
-        raise Unavailable(
+        raise UnavailableError(
             f"pyopencl is missing ({error}); pip install 'matbench-cuda[cpu]'"
         ) from None
     return pyopencl
@@ -94,7 +94,7 @@ def _all() -> list[Any]:
         except cl.Error:
             continue
     if not found:
-        raise Unavailable("no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'")
+        raise UnavailableError("no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'")
     # GPUs first; among CPUs Intel's runtime, which is by far the fastest for these kernels.
     gpu = cl.device_type.GPU
     return sorted(found, key=lambda d: (not d.type & gpu, "Intel" not in d.platform.name))
@@ -169,12 +169,12 @@ def open_device(info: DeviceInfo, cache: Cache) -> OpenCLBackend:
 
 
 class _Buffer:
-    def __init__(self, memory: Any, nbytes: int) -> None:
-        self.memory = memory
+    def __init__(self, handle: Any, nbytes: int) -> None:
+        self.handle = handle
         self.nbytes = nbytes
 
     def view(self, offset_bytes: int, nbytes: int) -> _Buffer:
-        return _Buffer(self.memory.get_sub_region(offset_bytes, nbytes), nbytes)
+        return _Buffer(self.handle.get_sub_region(offset_bytes, nbytes), nbytes)
 
 
 _SCALARS = {
@@ -207,11 +207,13 @@ class _Program:
         cl = _opencl()
         values: list[Any] = []
         for argument, scalar in zip(arguments, self.scalars, strict=True):
-            is_buffer = isinstance(argument, _Buffer)
-            values.append(argument.memory if is_buffer else np.dtype(scalar).type(argument))
+            if isinstance(argument, int | float):
+                values.append(np.dtype(scalar).type(argument))
+            else:
+                values.append(argument.handle)
         if self.local:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
-        with _errors("launch"):
+        with _Errors("launch"):
             self.kernel.set_args(*values)
             cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
             return cl.enqueue_nd_range_kernel(
@@ -222,7 +224,7 @@ class _Program:
         self.enqueue(launch, arguments)
 
 
-class _errors:  # noqa: N801
+class _Errors:
     """Turns OpenCL's errors into `CaseError`s; a failed launch leaves nothing to trust."""
 
     def __init__(self, doing: str, asked_bytes: int | None = None) -> None:
@@ -276,24 +278,24 @@ class OpenCLBackend:
                 f"out of device memory: {nbytes:,} bytes were asked for in one piece; "
                 f"this device allows {largest:,}"
             )
-        with _errors("allocation", nbytes):
+        with _Errors("allocation", nbytes):
             return _Buffer(cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes), nbytes)
 
-    def release(self, buffer: _Buffer) -> None:
-        buffer.memory.release()
+    def release(self, buffer: Buffer) -> None:
+        buffer.handle.release()
 
-    def write(self, buffer: _Buffer, array: npt.NDArray[Any]) -> None:
-        with _errors("upload"):
-            _opencl().enqueue_copy(self.queue, buffer.memory, array, is_blocking=True)
+    def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        with _Errors("upload"):
+            _opencl().enqueue_copy(self.queue, buffer.handle, array, is_blocking=True)
 
-    def read(self, buffer: _Buffer, array: npt.NDArray[Any]) -> None:
-        with _errors("download"):
-            _opencl().enqueue_copy(self.queue, array, buffer.memory, is_blocking=True)
+    def read(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        with _Errors("download"):
+            _opencl().enqueue_copy(self.queue, array, buffer.handle, is_blocking=True)
 
-    def copy(self, target: _Buffer, source: _Buffer) -> None:
-        with _errors("copy"):
+    def copy(self, target: Buffer, source: Buffer) -> None:
+        with _Errors("copy"):
             _opencl().enqueue_copy(
-                self.queue, target.memory, source.memory, byte_count=source.nbytes
+                self.queue, target.handle, source.handle, byte_count=source.nbytes
             )
 
     def build(self, kernel: Kernel, params: dict[str, int], *, clocked: bool = False) -> _Program:
@@ -306,7 +308,7 @@ class OpenCLBackend:
         options = [f"-D{name}={value}" for name, value in params.items()]
         program = self._compiled(unit, options, kernel.path)
         entry = "matbench_blocks" if clocked else kernel.entry
-        with _errors("build"):
+        with _Errors("build"):
             built = _opencl().Kernel(program, entry)
         scalars = ["" if p.pointer else _SCALARS[p.type] for p in kernel.parameters]
         return _Program(self, built, [*scalars, ""] if clocked else scalars, local)
@@ -335,12 +337,12 @@ class OpenCLBackend:
         return program
 
     def time_ns(
-        self, program: _Program, launch: Launch, arguments: Sequence[Argument], *, cold: bool
+        self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
     ) -> float:
         if cold and self.info.kind == "gpu":
             self._flush()
         event = program.enqueue(launch, arguments)
-        with _errors("launch"):
+        with _Errors("launch"):
             event.wait()
             return float(event.profile.end - event.profile.start)
 
@@ -351,7 +353,7 @@ class OpenCLBackend:
         if self.flush_area is None:
             self.flush_area = self.allocate(max(2 * self.device.global_mem_cache_size, 1 << 24))
         cl.enqueue_fill_buffer(
-            self.queue, self.flush_area.memory, np.uint32(0), 0, self.flush_area.nbytes
+            self.queue, self.flush_area.handle, np.uint32(0), 0, self.flush_area.nbytes
         )
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
@@ -368,7 +370,7 @@ class OpenCLBackend:
             readings = []
             for _ in range(3):
                 ticks = np.zeros(1, np.uint64)
-                kernel.set_args(target.memory)
+                kernel.set_args(target.handle)
                 cl.enqueue_nd_range_kernel(self.queue, kernel, [1], [1]).wait()
                 now = time.perf_counter_ns()
                 self.read(target, ticks)
@@ -379,7 +381,7 @@ class OpenCLBackend:
         return self.rate
 
     def synchronize(self) -> None:
-        with _errors("launch"):
+        with _Errors("launch"):
             self.queue.finish()
 
     def close(self) -> None:

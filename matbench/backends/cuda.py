@@ -1,0 +1,397 @@
+"""CUDA through PyCUDA: nvcc compiles, the primary context runs, events and clock64 tell the time."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import subprocess
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matbench import cuda_c
+from matbench.backends import Argument, Buffer, UnavailableError
+from matbench.cache import Cache
+from matbench.model import (
+    BuildError,
+    CaseError,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    OutOfMemoryError,
+    Resources,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_SCALARS = {
+    "float": "float32", "double": "float64", "int": "int32", "unsigned": "uint32",
+    "unsigned int": "uint32", "size_t": "uint64", "long": "int64", "unsigned long": "uint64",
+    "long long": "int64", "unsigned long long": "uint64", "short": "int16", "char": "int8",
+}  # fmt: skip
+
+
+@cache
+def _driver() -> Any:
+    """pycuda.driver, initialised."""
+    try:
+        import pycuda.driver as driver
+    except ImportError as error:
+        raise UnavailableError(
+            f"PyCUDA is missing ({error}); with a CUDA toolkit: pip install 'matbench-cuda[cuda]'"
+        ) from None
+    try:
+        driver.init()
+    except driver.Error as error:
+        raise UnavailableError(f"no usable NVIDIA driver ({_words(error)})") from None
+    return driver
+
+
+@cache
+def _nvcc() -> tuple[str, str]:
+    """nvcc's path and release."""
+    folders = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    places = [str(Path(folder) / "bin" / "nvcc") for folder in folders if folder]
+    found = shutil.which("nvcc") or next((p for p in places if os.access(p, os.X_OK)), None)
+    if found is None:
+        raise UnavailableError(
+            "nvcc is missing; install the CUDA toolkit and put its bin folder on PATH"
+        )
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
+    release = re.search(r"release (\d+\.\d+), V([\d.]+)", said)
+    return found, release[2] if release else "unknown"
+
+
+@cache
+def _architectures() -> frozenset[str]:
+    command = [_nvcc()[0], "--list-gpu-arch"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return frozenset(re.findall(r"compute_(\d+)", said))
+
+
+def devices() -> list[DeviceInfo]:
+    """Every CUDA device that the toolkit here can compile for and the driver can run."""
+    driver = _driver()
+    version = driver.get_driver_version()
+    speaks = f"{version // 1000}.{version % 1000 // 10}"
+    _, toolkit = _nvcc()
+    if toolkit.split(".")[0].isdigit() and int(toolkit.split(".")[0]) > version // 1000:
+        raise UnavailableError(
+            f"the CUDA toolkit {toolkit} is too new for the driver, which speaks CUDA {speaks}; "
+            "update the driver or install an older toolkit"
+        )
+    found = [_describe(driver, index, toolkit, speaks) for index in range(driver.Device.count())]
+    if not found:
+        raise UnavailableError("the driver shows no CUDA device")
+    for info in found:
+        major, minor = info.compute_capability or (0, 0)
+        if _architectures() and f"{major}{minor}" not in _architectures():
+            raise UnavailableError(
+                f"the CUDA toolkit {toolkit} does not know {info.name} (sm_{major}{minor}); "
+                f"install one that does (the driver speaks CUDA {speaks})"
+            )
+    return found
+
+
+def _describe(driver: Any, index: int, toolkit: str, speaks: str) -> DeviceInfo:
+    device = driver.Device(index)
+    attribute = driver.device_attribute
+
+    def get(name: str) -> int:
+        return int(device.get_attribute(getattr(attribute, name)))
+
+    block = [get(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"]
+    grid = [get(f"MAX_GRID_DIM_{axis}") for axis in "XYZ"]
+    static_shared = get("MAX_SHARED_MEMORY_PER_BLOCK")
+    try:
+        shared = get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+    except (AttributeError, driver.Error):
+        shared = static_shared
+    return DeviceInfo(
+        backend="cuda",
+        index=index,
+        name=device.name(),
+        kind="gpu",
+        driver=f"{_driver_release() or 'unknown'} (CUDA {speaks})",
+        toolkit=f"nvcc {toolkit}",
+        compute_capability=device.compute_capability(),
+        limits={
+            "max_threads_per_block": get("MAX_THREADS_PER_BLOCK"),
+            **{f"max_block_{axis}": size for axis, size in zip("xyz", block, strict=True)},
+            **{f"max_grid_{axis}": size for axis, size in zip("xyz", grid, strict=True)},
+            "max_shared_bytes_per_block": max(shared, static_shared),
+            "max_static_shared_bytes": static_shared,
+            "warp_size": get("WARP_SIZE"),
+            "multiprocessors": get("MULTIPROCESSOR_COUNT"),
+        },
+        properties={
+            "global memory (bytes)": device.total_memory(),
+            "last-level cache (bytes)": get("L2_CACHE_SIZE"),
+            "shared memory per block (bytes)": static_shared,
+            "shared memory per block, opted in (bytes)": shared,
+            "shared memory per multiprocessor (bytes)": get("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+            "registers per block": get("MAX_REGISTERS_PER_BLOCK"),
+            "warp size": get("WARP_SIZE"),
+            "memory pitch (bytes)": get("MAX_PITCH"),
+            "largest block (threads)": get("MAX_THREADS_PER_BLOCK"),
+            "largest block (x, y, z)": " × ".join(map(str, block)),
+            "largest grid (x, y, z)": " × ".join(map(str, grid)),
+            "constant memory (bytes)": get("TOTAL_CONSTANT_MEMORY"),
+            "compute capability": ".".join(map(str, device.compute_capability())),
+            "clock rate (MHz)": get("CLOCK_RATE") // 1000,
+            "memory clock rate (MHz)": get("MEMORY_CLOCK_RATE") // 1000,
+            "texture alignment (bytes)": get("TEXTURE_ALIGNMENT"),
+            "copy and compute overlap": "yes" if get("GPU_OVERLAP") else "no",
+            "multiprocessors": get("MULTIPROCESSOR_COUNT"),
+            "double precision": "yes",
+        },
+    )
+
+
+def _driver_release() -> str | None:
+    """The driver's own release, 580.159.04 say, where Linux shows it."""
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
+        return None
+    found = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", text)
+    return found[1] if found else None
+
+
+def open_device(info: DeviceInfo, cache: Cache) -> CudaBackend:
+    """Open a device that `devices` listed."""
+    return CudaBackend(info, cache)
+
+
+def _words(error: BaseException) -> str:
+    """What the driver said, without the name of the call that said it."""
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return re.sub(r"^cu\w+ failed: ", "", text)
+
+
+class _Errors:
+    """Turns the driver's errors into `CaseError`s; after most of them the context is lost."""
+
+    def __init__(self, asked_bytes: int | None = None) -> None:
+        self.asked_bytes = asked_bytes
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        driver = _driver()
+        if isinstance(error, driver.MemoryError | MemoryError):
+            asked = f"; {self.asked_bytes:,} bytes were asked for" if self.asked_bytes else ""
+            raise OutOfMemoryError(f"out of device memory{asked}") from None
+        if isinstance(error, driver.Error):
+            raise CaseError(f"CUDA: {_words(error)}", fatal=True) from None
+
+
+class _Buffer:
+    """Device memory: `handle` is its address; only the whole of it is ever freed."""
+
+    def __init__(self, handle: int, nbytes: int, owner: Any = None) -> None:
+        self.handle = handle
+        self.nbytes = nbytes
+        self.owner = owner
+
+    def view(self, offset_bytes: int, nbytes: int) -> _Buffer:
+        return _Buffer(self.handle + offset_bytes, nbytes)
+
+
+class _Program:
+    def __init__(self, function: Any, scalars: list[str], stream: Any) -> None:
+        import numpy as np
+
+        self.function = function
+        self.stream = stream
+        self.types = [np.dtype(name).type if name else np.uintp for name in scalars]
+        function.prepare(self.types)
+        self.allowed_shared_bytes = 48 * 1024
+        self.resources = Resources(
+            registers=function.num_regs,
+            static_shared_bytes=function.shared_size_bytes,
+            local_bytes=function.local_size_bytes,
+            max_threads_per_block=function.max_threads_per_block,
+        )
+
+    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> tuple[Any, ...]:
+        """All that a launch passes, ready so that the launch itself costs the host little."""
+        if launch.shared_bytes > self.allowed_shared_bytes:
+            attribute = _driver().function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+            with _Errors():
+                self.function.set_attribute(attribute, launch.shared_bytes)
+            self.allowed_shared_bytes = launch.shared_bytes
+        values = [
+            number(argument if isinstance(argument, int | float) else argument.handle)
+            for number, argument in zip(self.types, arguments, strict=True)
+        ]
+        return launch.grid, launch.block, self.stream, *values
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        bound = self.bound(launch, arguments)
+        with _Errors():
+            self.function.prepared_async_call(*bound, shared_size=launch.shared_bytes)
+
+
+class CudaBackend:
+    """One CUDA device through its primary context, and a stream of its own."""
+
+    def __init__(self, info: DeviceInfo, cache: Cache) -> None:
+        driver = _driver()
+        self.info = info
+        self.cache = cache
+        self.clock = "clock64"
+        with _Errors():
+            self.context = driver.Device(info.index).retain_primary_context()
+            self.context.push()
+            atexit.register(self.close)
+            self.stream = driver.Stream()
+            self.start, self.end = driver.Event(), driver.Event()
+        self.modules: dict[str, Any] = {}
+        self.flush_area: _Buffer | None = None
+        self.is_open = True
+
+    def allocate(self, nbytes: int) -> _Buffer:
+        with _Errors(nbytes):
+            memory = _driver().mem_alloc(max(nbytes, 1))
+        return _Buffer(int(memory), nbytes, memory)
+
+    def release(self, buffer: Buffer) -> None:
+        assert isinstance(buffer, _Buffer) and buffer.owner is not None
+        with _Errors():
+            buffer.owner.free()
+
+    def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        with _Errors():
+            self.stream.synchronize()
+            _driver().memcpy_htod(buffer.handle, array)
+
+    def read(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        with _Errors():
+            self.stream.synchronize()
+            _driver().memcpy_dtoh(array, buffer.handle)
+
+    def copy(self, target: Buffer, source: Buffer) -> None:
+        with _Errors():
+            _driver().memcpy_dtod_async(target.handle, source.handle, source.nbytes, self.stream)
+
+    def build(self, kernel: Kernel, params: dict[str, int], *, clocked: bool = False) -> _Program:
+        if clocked:
+            unit = cuda_c.cuda_instrumented_unit(
+                kernel.source, kernel.path, kernel.entry, kernel.parameters
+            )
+        else:
+            unit = cuda_c.cuda_unit(kernel.source, kernel.path)
+        module = self._module(kernel, unit, params)
+        with _Errors():
+            function = module.get_function("matbench_blocks" if clocked else kernel.entry)
+        scalars = ["" if p.pointer else _SCALARS[p.type] for p in kernel.parameters]
+        return _Program(function, [*scalars, ""] if clocked else scalars, self.stream)
+
+    def _module(self, kernel: Kernel, unit: str, params: dict[str, int]) -> Any:
+        driver = _driver()
+        _, release = _nvcc()
+        major, minor = self.info.compute_capability or (0, 0)
+        architecture = next(
+            (r[3:] for r in kernel.requires if r.startswith("sm_") and r[-1] in "af"),
+            f"{major}{minor}",
+        )
+        options = ["-lineinfo", *(f"-D{name}={value}" for name, value in params.items())]
+        key = repr(("cuda", unit, options, release, architecture))
+        if key not in self.modules:
+            own_headers = re.search(r'^\s*#\s*include\s*"', kernel.source, re.MULTILINE)
+            if own_headers:  # what they hold is not in the key
+                image = memoryview(_compile(kernel, unit, options, architecture))
+            else:
+                image = self.cache.get_or_make(
+                    key, lambda: _compile(kernel, unit, options, architecture)
+                )
+            try:
+                self.modules[key] = driver.module_from_buffer(bytes(image))
+            except driver.Error as error:
+                raise BuildError(
+                    f"the driver ({self.info.driver}) refused what nvcc {release} built: "
+                    f"{_words(error)}"
+                ) from None
+        return self.modules[key]
+
+    def time_ns(
+        self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
+    ) -> float:
+        bound = program.bound(launch, arguments)
+        with _Errors():
+            # While the flush runs the host enqueues the rest, so its cost stays out of the pair.
+            if cold:
+                self._flush()
+            self.start.record(self.stream)
+            program.function.prepared_async_call(*bound, shared_size=launch.shared_bytes)
+            self.end.record(self.stream)
+            self.end.synchronize()
+            return float(self.start.time_till(self.end)) * 1e6
+
+    def _flush(self) -> None:
+        if self.flush_area is None:
+            cache_bytes = int(self.info.properties["last-level cache (bytes)"] or 0)
+            self.flush_area = self.allocate(max(4 * cache_bytes, 1 << 26))
+        words = self.flush_area.nbytes // 4
+        _driver().memset_d32_async(self.flush_area.handle, 0, words, self.stream)
+
+    def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
+        """The SM clock that was held: cycles over globaltimer's span, median of multiprocessors."""
+        import numpy as np
+
+        rates = []
+        for unit in np.unique(stamps[:, 4]):
+            start, end, start_ns, end_ns = stamps[stamps[:, 4] == unit, :4].T
+            span_ns = int(end_ns.max()) - int(start_ns.min())
+            if span_ns > 0:
+                rates.append((int(end.max()) - int(start.min())) / span_ns)
+        if rates:
+            return float(np.median(rates))
+        return int(self.info.properties["clock rate (MHz)"] or 1000) / 1000
+
+    def synchronize(self) -> None:
+        with _Errors():
+            self.stream.synchronize()
+
+    def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            _driver().Context.pop()
+
+
+def _compile(kernel: Kernel, unit: str, options: list[str], architecture: str) -> bytes:
+    from pycuda.compiler import compile as compile_unit
+
+    driver = _driver()
+    folder = Path(kernel.path).parent
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what nvcc merely remarks on
+            image = compile_unit(
+                unit,
+                nvcc=_nvcc()[0],
+                options=options,
+                no_extern_c=True,
+                arch=f"compute_{architecture}",
+                code=f"sm_{architecture}",
+                cache_dir=False,
+                include_dirs=[str(folder.resolve())] if folder.is_dir() else [],
+            )
+    except driver.CompileError as error:
+        raise BuildError(_compiler_message(error.stderr or error.stdout or str(error))) from None
+    return bytes(image)
+
+
+def _compiler_message(text: str) -> str:
+    """nvcc's lines that are errors, or all it said when it marks none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"\b(error|fatal)\b", line)]
+    return "\n".join((errors or lines)[:20])

@@ -1,0 +1,116 @@
+"""The wheel holds all that matbench needs, and runs from a folder that holds nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from matbench import __version__, catalogue
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    """What a command printed; it must succeed."""
+    done = subprocess.run(
+        command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def build(project: Path, folder: Path, kind: str) -> Path:
+    """The wheel or the source distribution of a project, built offline into `folder`."""
+    run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", folder, cwd=project)
+    [built] = folder.iterdir()
+    return built
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def files(folder: Path) -> dict[Path, str]:
+    """The hash of every file below a folder."""
+    return {
+        path.relative_to(folder): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("wheel"), "wheel")
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("installed")
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps")
+    run(*pip, "--target", target, wheel, cwd=target)
+    return target
+
+
+def test_wheel_holds_the_kernels_and_the_package_alone(wheel: Path) -> None:
+    inside = contents(wheel)
+    kernels = {path.name: path.read_bytes() for path in (ROOT / "kernels").glob("*.cu")}
+    assert kernels
+    for name, source in kernels.items():
+        assert inside[f"matbench/kernels/{name}"] == source
+    for path in (ROOT / "matbench").rglob("*.py"):
+        assert inside[path.relative_to(ROOT).as_posix()] == path.read_bytes()
+    tops = {name.split("/")[0] for name in inside}
+    assert tops == {"matbench", f"matbench_cuda-{__version__}.dist-info"}
+
+
+def test_wheel_from_the_source_distribution_is_the_same(wheel: Path, tmp_path: Path) -> None:
+    for name in ("sdist", "unpacked", "wheel"):
+        (tmp_path / name).mkdir()
+    with tarfile.open(build(ROOT, tmp_path / "sdist", "sdist")) as archive:
+        if hasattr(tarfile, "data_filter"):
+            archive.extraction_filter = tarfile.data_filter
+        archive.extractall(tmp_path / "unpacked")
+    [project] = (tmp_path / "unpacked").iterdir()
+    assert contents(build(project, tmp_path / "wheel", "wheel")) == contents(wheel)
+
+
+def test_installed_catalogue_reads_its_own_kernels(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "from matbench import catalogue\n"
+        "print(catalogue.kernels_folder())\n"
+        "for kernel in catalogue.builtin(): print(kernel.name, kernel.sha256)"
+    )
+    folder, *kernels = run(
+        sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(installed)
+    ).splitlines()
+    assert Path(folder) == installed / "matbench" / "kernels"
+    assert kernels == [f"{kernel.name} {kernel.sha256}" for kernel in catalogue.builtin()]
+
+
+def test_installed_wheel_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    before = files(installed)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    environment = {
+        "PYTHONPATH": str(installed),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+    matbench = (sys.executable, "-m", "matbench")
+    listed = run(*matbench, "list", cwd=empty, **environment)
+    for kernel in catalogue.builtin():
+        assert kernel.name in listed
+    measured = run(*matbench, "run", "tiled", "--sizes", "33", cwd=empty, **environment)
+    assert "tiled" in measured
+    assert files(installed) == before
+    assert list(empty.iterdir()) == []

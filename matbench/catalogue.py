@@ -75,6 +75,7 @@ class _FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     requires: tuple[str, ...] = ()
     precision: Precision = "float32"
     error_constant: float = 1.0
+    deterministic: bool = True
     model: dict[str, str] = {}
 
 
@@ -154,6 +155,7 @@ class _Reader:
             requires=front.requires,
             precision=front.precision,
             error_constant=front.error_constant,
+            deterministic=front.deterministic,
             model=front.model,
             source=self.source,
             path=self.shown,

@@ -110,6 +110,7 @@ class Kernel(msgspec.Struct, frozen=True):
     requires: tuple[str, ...] = ()
     precision: Precision = "float32"
     error_constant: float = 1.0
+    deterministic: bool = True
     model: dict[str, str] = {}
     source: str = ""
     path: str = ""

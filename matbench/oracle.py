@@ -63,7 +63,8 @@ def inputs(problem: Problem) -> tuple[Float32, Float32]:
     def draw(purpose: str, rows: int, columns: int) -> Float32:
         random = _random(problem, purpose)
         if problem.inputs == "normal":
-            return np.asarray(random.standard_normal((rows, columns), dtype=np.float32))
+            normal: Float32 = random.standard_normal((rows, columns), dtype=np.float32)
+            return normal
         values: Float32 = random.random((rows, columns), dtype=np.float32)
         if problem.inputs == "signed":
             values *= 2

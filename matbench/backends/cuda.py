@@ -1,4 +1,4 @@
-"""CUDA through PyCUDA: nvcc compiles, the primary context runs, events and clock64 tell the time."""
+"""CUDA through PyCUDA: nvcc compiles, the primary context runs, events and clock64 time it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,40 @@
+"""The CPU itself, for library baselines that need no kernel."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from matbench.model import DeviceInfo
+
+
+def device() -> DeviceInfo:
+    """This machine's CPU, with the BLAS that NumPy calls."""
+    import numpy as np
+
+    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
+    library = f"{blas.get('name', 'unknown BLAS')} {blas.get('version', '')}".strip()
+    return DeviceInfo(
+        backend="host",
+        index=0,
+        name=_processor(),
+        kind="cpu",
+        driver=platform.platform(terse=True),
+        toolkit=f"NumPy {np.__version__}, {library}",
+        limits={
+            "max_threads_per_block": 1, "max_block_x": 1, "max_block_y": 1, "max_block_z": 1,
+            "max_grid_x": 1, "max_grid_y": 1, "max_grid_z": 1,
+            "max_shared_bytes_per_block": 0, "max_static_shared_bytes": 0,
+            "warp_size": 1, "multiprocessors": 1,
+        },
+    )  # fmt: skip
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

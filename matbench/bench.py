@@ -1,0 +1,458 @@
+"""One case from source to outcome: build, check, warm up, sample until settled, check again.
+
+Knows no backend by name. A kernel is timed only after it was right on every trial, and its timing
+counts only if it still is right afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from matbench import diagnosis, expressions, oracle, statistics
+from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Backend, Buffer, Program
+from matbench.cache import Cache
+from matbench.judge import DeviceTrial, Guarded, Judge
+from matbench.model import (
+    Accuracy,
+    Case,
+    CaseError,
+    DeviceInfo,
+    Outcome,
+    OutOfMemoryError,
+    Precision,
+    Problem,
+    Status,
+)
+
+#: What is checked, each by its name. All of it always is; tests take one away to show what it does.
+CHECKS = frozenset(
+    {
+        "reference", "integers", "selection", "fresh", "repeat", "determinism",
+        "guards", "inputs", "poison", "shared",
+    }
+)  # fmt: skip
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How cases are measured; everything in seconds unless its name says otherwise."""
+
+    timed: bool = True
+    blocks: bool = True
+    cold: bool = True
+    precision: float = 0.005
+    max_time_s: float = 2.0
+    minimum_samples: int = 10
+    checks: frozenset[str] = CHECKS
+
+
+class _State(NamedTuple):
+    """One problem on the device: its trials, and the guarded matrices that kernels work on.
+
+    Trials are rounded to the precision that a kernel reads; `given` is the reference trial on the
+    inputs as given where that is another one.
+    """
+
+    problem: Problem
+    precision: Precision
+    trials: dict[str, list[DeviceTrial]]
+    given: DeviceTrial | None
+    A: Guarded
+    B: Guarded
+    C: Guarded
+    first: Buffer
+
+    @property
+    def reference(self) -> DeviceTrial:
+        return self.trials["reference"][0]
+
+
+class WrongError(Exception):
+    """A check failed; says which, and why in words."""
+
+    def __init__(self, check: str, reason: str) -> None:
+        super().__init__(check, reason)
+        self.check = check
+        self.reason = reason
+
+
+class _Built(NamedTuple):
+    program: Program
+    clocked: Program | None
+    build_s: float
+
+
+class Session:
+    """An open device that works through cases, keeping what cases of one problem share."""
+
+    def __init__(self, backend: Backend, cache: Cache, options: Options) -> None:
+        self.backend = backend
+        self.cache = cache
+        self.options = options
+        self.judge = Judge(backend)
+        self.state: _State | None = None
+        self.held: list[Buffer] = []
+        self.built: dict[bytes, _Built] = {}
+
+    # -- what cases share ------------------------------------------------------------------
+
+    def prepare(self, problem: Problem, precision: Precision) -> None:
+        """Draw the inputs, take or compute the reference, and upload them; once per problem."""
+        if self.state is not None and (self.state.problem, self.state.precision) == (
+            problem,
+            precision,
+        ):
+            return
+        self._forget()
+        _require_host_memory(problem)
+        given = oracle.reference_trial(problem, self.cache)
+        rounded = precision != "float32"
+        reference = oracle.rounded_trial(given, precision, self.cache) if rounded else given
+        trials = {
+            "reference": [reference],
+            "integers": [oracle.integer_trial(problem, precision)],
+            "selection": list(oracle.selection_trials(problem, reference.A, reference.B)),
+            "fresh": [oracle.fresh_trial(problem, reference)],
+        }
+        M, N, K = problem.M, problem.N, problem.K
+        with contextlib.ExitStack() as unwind:
+            unwind.callback(self._release_all)
+            self.state = _State(
+                problem,
+                precision,
+                {
+                    name: [self._keep_trial(self.judge.upload(trial)) for trial in found]
+                    for name, found in trials.items()
+                },
+                self._keep_trial(self.judge.upload(given)) if rounded else None,
+                self._keep_matrix(self.judge.guarded("A", M, K)),
+                self._keep_matrix(self.judge.guarded("B", K, N)),
+                self._keep_matrix(self.judge.guarded("C", M, N)),
+                self._keep(self.backend.allocate(4 * M * N)),
+            )
+            unwind.pop_all()
+
+    def _keep(self, *buffers: Buffer) -> Buffer:
+        self.held.extend(buffers)
+        return buffers[0]
+
+    def _keep_trial(self, trial: DeviceTrial) -> DeviceTrial:
+        self._keep(*trial.buffers)
+        return trial
+
+    def _keep_matrix(self, matrix: Guarded) -> Guarded:
+        self._keep(matrix.raw)
+        return matrix
+
+    def _release_all(self) -> None:
+        while self.held:
+            self.backend.release(self.held.pop())
+
+    def _forget(self) -> None:
+        self.state = None
+        self._release_all()
+
+    def build(self, case: Case) -> None:
+        """Compile what measuring the case needs; `BuildError` carries the compiler's message."""
+        self._build(case)
+
+    def _build(self, case: Case) -> _Built:
+        key = msgspec.msgpack.encode((case.kernel.sha256, case.kernel.name, case.params))
+        if key not in self.built:
+            start = time.perf_counter()
+            program = self.backend.build(case.kernel, case.params)
+            clocked = None
+            if self.options.timed and self.options.blocks:
+                clocked = self.backend.build(case.kernel, case.params, clocked=True)
+            self.built[key] = _Built(program, clocked, time.perf_counter() - start)
+        return self.built[key]
+
+    def close(self) -> None:
+        """Give back all memory and the device."""
+        self._forget()
+        self.judge.close()
+        self.backend.close()
+
+    # -- one case --------------------------------------------------------------------------
+
+    def measure(self, case: Case) -> Outcome:
+        """Check, time and check again. `CaseError` when the kernel could not run."""
+        self.prepare(case.problem, case.kernel.precision)
+        built = self._build(case)
+        run = _Run(self, case, built)
+        try:
+            return run.outcome()
+        finally:
+            run.restore()
+
+
+class _Run:
+    """One case at work on a session's device."""
+
+    def __init__(self, session: Session, case: Case, built: _Built) -> None:
+        assert session.state is not None and case.launch is not None
+        self.backend = session.backend
+        self.judge = session.judge
+        self.options = session.options
+        self.cache = session.cache
+        self.state = session.state
+        self.case = case
+        self.launch = case.launch
+        self.built = built
+        self.factor = oracle.error_factor(case.problem.K, case.kernel.error_factor)
+        self.arguments = self._arguments()
+
+    def _arguments(self) -> list[Argument]:
+        problem, kernel = self.case.problem, self.case.kernel
+        buffers = {"A": self.state.A.data, "B": self.state.B.data, "C": self.state.C.data}
+        values = {
+            **self.backend.info.limits,
+            **self.case.params,
+            "M": problem.M,
+            "N": problem.N,
+            "K": problem.K,
+        }
+        return [
+            buffers[text] if text in buffers else expressions.evaluate(text, values)
+            for text in kernel.args
+        ]
+
+    def outcome(self) -> Outcome:
+        case = self.case
+        known = describe(case, self.backend.info)
+        known["build_s"] = self.built.build_s
+        known["resources"] = self.built.program.resources
+        try:
+            accuracy = self.check_before()
+            known |= msgspec.structs.asdict(accuracy)
+            if self.options.timed:
+                known |= self.time()
+            self.check_after()
+        except WrongError as wrong:
+            known |= dict.fromkeys(("median_ns", "interval_ns", "block_median_ns"))
+            known["samples_ns"] = ()
+            return Outcome(**known, status="wrong", reason=f"{wrong.check}: {wrong.reason}")
+        return Outcome(**known, status="measured")
+
+    def check_before(self) -> Accuracy:
+        """Every trial that needs no second look, before anything is timed."""
+        accuracy = self.trial(self.state.reference, "reference")
+        self.backend.copy(self.state.first, self.state.C.data)
+        for name in ("integers", "selection"):
+            for trial in self.state.trials[name]:
+                self.trial(trial, name)
+        if self.state.given is None:
+            return accuracy
+        # Judged by its arithmetic on rounded inputs; reported against the inputs as given.
+        self.load(self.state.given)
+        self.run()
+        verdict = self.judge.compare(self.state.C.data, self.state.given, self.factor)
+        return msgspec.structs.replace(verdict.accuracy, bound_ratio=accuracy.bound_ratio)
+
+    def check_after(self) -> None:
+        """C poisoned and computed anew on the inputs that were timed, then on fresh ones."""
+        if not self.options.timed:
+            self.load(self.state.reference)
+            self.run()  # in place of the launches that timing makes
+        self.trial(self.state.reference, "repeat", load=False)
+        if "determinism" in self.options.checks and self.case.kernel.deterministic:
+            words = self.state.C.words
+            changed = self.judge.differing(self.state.C.data, self.state.first, words)
+            if changed.first is not None:
+                row, column = divmod(changed.first, self.case.problem.N)
+                raise WrongError(
+                    "determinism",
+                    f"not deterministic: {changed.words:,} of {words:,} elements differ between "
+                    f"two runs on the same inputs, first C[{row}, {column}]; a race, unless the "
+                    "file says `deterministic = false`",
+                )
+        for trial in self.state.trials["fresh"]:
+            self.trial(trial, "fresh")
+
+    def load(self, trial: DeviceTrial) -> None:
+        """Put a trial's inputs where the kernel reads them."""
+        self.backend.copy(self.state.A.data, trial.A)
+        self.backend.copy(self.state.B.data, trial.B)
+
+    def run(self) -> None:
+        """Poison, launch, wait."""
+        if "shared" in self.options.checks:
+            self.judge.poison_shared()
+        if "poison" in self.options.checks:
+            self.judge.fill(self.state.C.raw, self.state.C.guard_words, self.state.C.words)
+        self.built.program.launch(self.launch, self.arguments)
+        self.backend.synchronize()
+
+    def trial(self, trial: DeviceTrial, check: str, *, load: bool = True) -> Accuracy:
+        """Run once and look at everything the kernel could have got wrong."""
+        if load:
+            self.load(trial)
+        self.run()
+        checks = self.options.checks
+        if "guards" in checks:
+            for matrix in (self.state.A, self.state.B, self.state.C):
+                broken = self.judge.broken_guard(matrix)
+                if broken:
+                    raise WrongError("guards", broken)
+        if "inputs" in checks:
+            for matrix, source in ((self.state.A, trial.A), (self.state.B, trial.B)):
+                changed = self.judge.differing(matrix.data, source, matrix.words)
+                if changed.first is not None:
+                    raise WrongError(
+                        "inputs",
+                        f"changed its input {matrix.name}: {changed.words:,} elements, "
+                        f"the first at offset {changed.first:,}",
+                    )
+        verdict = self.judge.compare(self.state.C.data, trial, self.factor)
+        if check in checks and verdict.wrong:
+            C = self.judge.download(self.state.C.data, trial)
+            reason = diagnosis.explain(C, trial.host, self.factor, self.case.params)
+            raise WrongError(check, reason)
+        return verdict.accuracy
+
+    def time(self) -> dict[str, Any]:
+        """Sample single launches until their median is known; then some with stamps."""
+        self.load(self.state.reference)
+
+        def sample() -> float:
+            return self.backend.time_ns(
+                self.built.program, self.launch, self.arguments, cold=self.options.cold
+            )
+
+        found = sample_until_known(sample, self.options)
+        found["timing_mode"] = "cold" if self.options.cold else "hot"
+        if self.built.clocked is not None:
+            found |= self.time_blocks(self.built.clocked, float(found["median_ns"]))
+        return found
+
+    def time_blocks(self, clocked: Program, plain_ns: float) -> dict[str, Any]:
+        """The median duration of a block, from an instrumented launch of its own."""
+        stamps = np.zeros((self.launch.blocks, STAMP_WORDS), np.uint64)
+        buffer = self.backend.allocate(self.launch.blocks * STAMP_BYTES)
+        try:
+            launches = []
+            for _ in range(3):
+                self.backend.write(buffer, np.zeros_like(stamps))
+                launches.append(
+                    self.backend.time_ns(
+                        clocked, self.launch, [*self.arguments, buffer], cold=self.options.cold
+                    )
+                )
+            self.backend.read(buffer, stamps)
+        finally:
+            self.backend.release(buffer)
+        ticks = stamps[:, 1].astype(np.int64) - stamps[:, 0].astype(np.int64)
+        return {
+            "block_median_ns": float(np.median(ticks)) / self.backend.ticks_per_ns(stamps),
+            "block_perturbation": float(np.median(launches)) / plain_ns - 1,
+        }
+
+    def restore(self) -> None:
+        """Leave guards and inputs as the next case needs them, whatever this one did."""
+        try:
+            for matrix in (self.state.A, self.state.B, self.state.C):
+                self.judge.broken_guard(matrix)
+        except CaseError:
+            pass  # the device is lost; the worker is replaced
+
+
+def sample_until_known(sample: Callable[[], float], options: Options) -> dict[str, Any]:
+    """Take samples (nanoseconds) until the median is known to the precision asked for."""
+    warmups = [sample()]
+    while not statistics.settled_warm_up(warmups):
+        warmups.append(sample())
+    rule = statistics.StoppingRule(
+        precision=options.precision,
+        minimum=options.minimum_samples,
+        maximum_time_ns=options.max_time_s * 1e9,
+    )
+    samples: list[float] = []
+    started = time.perf_counter_ns()
+    stopped = None
+    while stopped is None:
+        samples.append(sample())
+        stopped = rule.decide(samples, time.perf_counter_ns() - started)
+    return {
+        "samples_ns": tuple(samples),
+        "median_ns": float(np.median(samples)),
+        "interval_ns": statistics.median_interval(samples),
+        "warmups": len(warmups),
+        "settled": stopped == "settled",
+        "stopped": stopped,
+        "notes": statistics.notes(samples),
+    }
+
+
+def measure_library(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> Outcome:
+    """A baseline that is a library's own product on the host: NumPy's, checked like a kernel."""
+    problem = case.problem
+    _require_host_memory(problem)
+    reference = oracle.reference_trial(problem, cache)
+    trials = [
+        reference,
+        oracle.integer_trial(problem),
+        *oracle.selection_trials(problem, reference.A, reference.B),
+        oracle.fresh_trial(problem, reference),
+    ]
+    factor = oracle.error_factor(problem.K)
+    known = describe(case, device)
+    accuracies = []
+    for trial in trials:
+        C = np.matmul(trial.A, trial.B)
+        verdict = oracle.judge(C, trial, factor)
+        if verdict.wrong:
+            reason = diagnosis.explain(C, trial, factor, case.params)
+            return Outcome(**known, status="wrong", reason=f"{trial.name}: {reason}")
+        accuracies.append(verdict.accuracy)
+    C = np.empty((problem.M, problem.N), np.float32)
+
+    def sample() -> float:
+        start = time.perf_counter_ns()
+        np.matmul(reference.A, reference.B, out=C)
+        return float(time.perf_counter_ns() - start)
+
+    if options.timed:
+        known |= sample_until_known(sample, options) | {"timing_mode": "hot"}
+    return Outcome(**known, **msgspec.structs.asdict(accuracies[0]), status="measured")
+
+
+def _require_host_memory(problem: Problem) -> None:
+    """Refuse a problem whose trials this host cannot hold, before it swaps or is killed."""
+    M, N, K = problem.M, problem.N, problem.K
+    needed = 16 * (M * K + K * N) + 48 * M * N
+    try:
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return
+    if needed > 0.8 * available:
+        raise OutOfMemoryError(
+            f"out of host memory: the inputs and references of {problem.size} take "
+            f"{needed:,} bytes; this machine has {available:,}"
+        )
+
+
+def describe(case: Case, device: DeviceInfo) -> dict[str, Any]:
+    """What an outcome says of its case, whatever became of it."""
+    return {
+        "kernel": case.kernel.name,
+        "sha256": case.kernel.sha256,
+        "group": case.kernel.group,
+        "summary": case.kernel.summary,
+        "params": case.params,
+        "problem": case.problem,
+        "backend": device.backend,
+        "device": device.name,
+        "device_kind": device.kind,
+        "launch": case.launch,
+    }
+
+
+def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) -> Outcome:
+    """An outcome for a case that was skipped or failed."""
+    return Outcome(**describe(case, device), status=status, reason=reason)

@@ -1,0 +1,161 @@
+"""Explains a wrong C to the person who wrote the kernel: how many, which first, and the pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from matbench.judge import POISON
+from matbench.model import U32
+from matbench.oracle import Float32, Trial
+
+Mask = npt.NDArray[np.bool_]
+
+
+def wrong_elements(C: Float32, trial: Trial, factor: float) -> Mask:
+    """Where C is not what the trial says, M×N."""
+    if trial.exact is not None:
+        return ~(trial.exact == C)
+    assert trial.R is not None and trial.S is not None
+    with np.errstate(invalid="ignore", over="ignore"):
+        return ~(np.abs(C - trial.R) <= factor * U32 * trial.S)
+
+
+def explain(C: Float32, trial: Trial, factor: float, params: Mapping[str, int]) -> str:
+    """One line: the count, the first wrong element, what it should be, and what it looks like."""
+    wrong = wrong_elements(C, trial, factor)
+    count = int(wrong.sum())
+    if count == 0:
+        return "right when looked at again: not deterministic"
+    expected = trial.exact if trial.exact is not None else trial.R
+    assert expected is not None
+    row, column = np.unravel_index(int(wrong.argmax()), wrong.shape)
+    parts = [
+        f"{count:,} of {wrong.size:,} elements wrong on the {trial.name} inputs",
+        f"first C[{row}, {column}]: expected {expected[row, column]:.9g}, "
+        f"found {C[row, column]:.9g}",
+    ]
+    return "; ".join(parts + patterns(C, expected, wrong, params))
+
+
+def patterns(
+    C: Float32,
+    expected: npt.NDArray[np.floating],
+    wrong: Mask,
+    params: Mapping[str, int],
+) -> list[str]:
+    """What the wrong elements have in common, in words; most telling first."""
+    return [
+        text
+        for text in (
+            _nan(C, wrong),
+            _rearranged(C, expected, wrong),
+            _offset(C, expected, wrong),
+            _where(wrong, params),
+        )
+        if text
+    ]
+
+
+def _nan(C: Float32, wrong: Mask) -> str | None:
+    unwritten = int((C.view(np.uint32) == POISON)[wrong].sum())
+    nan = int(np.isnan(C)[wrong].sum()) - unwritten
+    said = []
+    if unwritten:
+        said.append(f"{unwritten:,} never written (or copied from where nothing was written)")
+    if nan > 0:
+        said.append(f"{nan:,} NaN, as from a read outside or of memory nobody wrote")
+    return ", ".join(said) or None
+
+
+def _rearranged(C: Float32, expected: npt.NDArray[np.floating], wrong: Mask) -> str | None:
+    """Right values in wrong places."""
+
+    def near(candidate: npt.NDArray[np.floating]) -> bool:
+        with np.errstate(invalid="ignore", over="ignore"):
+            error = np.abs(C - candidate)[wrong]
+            return bool((error <= 1e-4 * np.abs(candidate)[wrong] + 1e-30).mean() > 0.9)
+
+    if wrong.sum() < 3:
+        return None
+    rows, columns = expected.shape
+    if rows == columns and near(expected.T):
+        return "transposed"
+    if near(np.ascontiguousarray(expected.T).reshape(rows, columns)):
+        return "transposed (stored column by column)"
+    return None
+
+
+def _offset(C: Float32, expected: npt.NDArray[np.floating], wrong: Mask) -> str | None:
+    """One number that is added to, or multiplies, every wrong element."""
+    if wrong.sum() < 3:
+        return None
+    with np.errstate(all="ignore"):
+        found, meant = C[wrong].astype(np.float64), expected[wrong].astype(np.float64)
+        if not np.isfinite(found).all():
+            return None
+        if (found == found[0]).all():
+            return f"all of them {found[0]:.6g}"
+        size = np.abs(meant).max()
+        difference = found - meant
+        if size and np.ptp(difference) <= 1e-5 * size and abs(difference.mean()) > 1e-5 * size:
+            return f"every one off by {difference.mean():+.6g}"
+        ratio = found[meant != 0] / meant[meant != 0]
+        if ratio.size and np.ptp(ratio) <= 1e-4 * abs(ratio.mean()):
+            return f"every one multiplied by {ratio.mean():.6g}"
+    return None
+
+
+def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
+    """The region: all, the last row or column, the edge beyond whole tiles, every so-many-th."""
+    rows, columns = wrong.shape
+    if wrong.all():
+        return "every element"
+    in_rows, in_columns = wrong.any(axis=1), wrong.any(axis=0)
+    if rows > 1 and columns > 1:
+        last_row = not wrong[:-1].any()
+        last_column = not wrong[:, :-1].any()
+        both = not wrong[:-1, :-1].any()
+        if last_row:
+            return "only in the last row"
+        if last_column:
+            return "only in the last column"
+        if both:
+            return "only in the last row and the last column"
+        for name, value in params.items():
+            if value < 2:
+                continue
+            whole_rows, whole_columns = rows // value * value, columns // value * value
+            inside = wrong[:whole_rows, :whole_columns]
+            if not inside.any() and (whole_rows < rows or whole_columns < columns):
+                return f"only at the edge, beyond whole multiples of {name} = {value}"
+        beyond_rows, beyond_columns = _edge(in_rows), _edge(in_columns)
+        if beyond_rows and wrong[beyond_rows:].all():
+            return f"all rows from {beyond_rows} on"
+        if beyond_columns and wrong[:, beyond_columns:].all():
+            return f"all columns from {beyond_columns} on"
+    for axis, used in (("row", in_rows), ("column", in_columns)):
+        places = np.flatnonzero(used)
+        if places.size > 2:
+            steps = np.diff(places)
+            step = int(np.gcd.reduce(steps))
+            if step > 1 and (steps == step).all():
+                return f"every {step}th {axis} from {places[0]} on"
+    first_row, last_row_at = np.flatnonzero(in_rows)[[0, -1]]
+    first_column, last_column_at = np.flatnonzero(in_columns)[[0, -1]]
+    if (first_row, first_column) == (0, 0) and (last_row_at, last_column_at) == (
+        rows - 1,
+        columns - 1,
+    ):
+        return None
+    return f"within rows {first_row}–{last_row_at}, columns {first_column}–{last_column_at}"
+
+
+def _edge(used: Mask) -> int | None:
+    """Where a run of True that reaches the end begins; None when the end is False."""
+    if not used[-1]:
+        return None
+    clean = np.flatnonzero(~used)
+    return int(clean[-1]) + 1 if clean.size else 0

@@ -1,0 +1,212 @@
+"""Runs cases in a process that may die, so that a bad kernel hurts only itself.
+
+Each device has one worker process that owns it. A build and a measurement have a deadline each; a
+worker that passes one, or dies, is replaced, and the case becomes a failed outcome with the reason.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import msgspec
+
+from matbench.model import Case, CaseError, DeviceInfo, Kernel, MatbenchError, Outcome, Problem
+
+if TYPE_CHECKING:
+    from matbench.bench import Options, Session
+
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT_S = 60.0
+DEFAULT_BUILD_TIMEOUT_S = 120.0
+
+
+class Deadlines(msgspec.Struct, frozen=True):
+    """How long a worker may take, in seconds."""
+
+    build_s: float = DEFAULT_BUILD_TIMEOUT_S
+    run_s: float = DEFAULT_TIMEOUT_S
+
+
+class DiedError(MatbenchError):
+    """The worker ended in the middle of a task; says how."""
+
+
+class DeadlineError(MatbenchError):
+    """The task passed its deadline and its worker was killed."""
+
+
+class Executor(Protocol):
+    """Runs one task at a time in a process of its own; a cluster's scheduler could be another."""
+
+    def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
+        """The task's result. `DiedError` or `DeadlineError` leave a fresh process behind."""
+
+    def kill(self) -> None:
+        """End the process; the next call starts another."""
+
+
+class LocalExecutor:
+    """An executor on this machine: one spawned process, kept and replaced by pebble."""
+
+    def __init__(self) -> None:
+        self.pool: Any = None
+
+    def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
+        from pebble import ProcessExpired, ProcessPool
+
+        if self.pool is None:
+            context = multiprocessing.get_context("spawn")
+            self.pool = ProcessPool(max_workers=1, context=context, initializer=_start_process)
+        try:
+            return self.pool.schedule(function, args=args, timeout=timeout_s).result()  # type: ignore[no-any-return]
+        except concurrent.futures.TimeoutError:
+            raise DeadlineError(f"{timeout_s:g} s") from None
+        except ProcessExpired as error:
+            raise DiedError(_manner_of_death(error.exitcode)) from None
+
+    def kill(self) -> None:
+        if self.pool is not None:
+            pool, self.pool = self.pool, None
+            pool.stop()
+            pool.join()
+
+
+def _manner_of_death(exitcode: int | None) -> str:
+    if exitcode is not None and exitcode < 0:
+        try:
+            name = signal.Signals(-exitcode).name
+        except ValueError:
+            name = f"signal {-exitcode}"
+        words = {
+            "SIGSEGV": "it crashed (segmentation fault: an address outside its memory)",
+            "SIGABRT": "it aborted (SIGABRT)",
+            "SIGFPE": "it crashed (arithmetic error, as a division by zero)",
+            "SIGKILL": "it was killed from outside (SIGKILL, as when memory runs out)",
+        }
+        return words.get(name, f"it was ended by {name}")
+    return f"it exited with code {exitcode}"
+
+
+# -- in the worker process -----------------------------------------------------------------------
+
+_session: Session | None = None
+
+
+def _start_process() -> None:
+    """Ctrl-C is the main process's to handle; what a kernel prints must not mix with the table."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(2, 1)
+
+
+def _open(device: DeviceInfo, options: Options) -> Session:
+    global _session
+    if _session is None:
+        from matbench import bench
+        from matbench.backends import open_backend
+        from matbench.cache import Cache
+
+        cache = Cache()
+        _session = bench.Session(open_backend(device, cache), cache, options)
+    return _session
+
+
+def _prepare(device: DeviceInfo, options: Options, problem: Problem, kernel: Kernel) -> None:
+    _open(device, options).prepare(problem, kernel.precision)
+
+
+def _build(device: DeviceInfo, options: Options, case: Case) -> None:
+    _open(device, options).build(case)
+
+
+def _measure_library(device: DeviceInfo, options: Options, case: Case) -> Outcome:
+    from matbench import bench
+    from matbench.cache import Cache
+
+    return bench.measure_library(case, device, Cache(), options)
+
+
+def _measure(device: DeviceInfo, options: Options, case: Case) -> Outcome:
+    return _open(device, options).measure(case)
+
+
+# -- in the main process -------------------------------------------------------------------------
+
+
+class Worker:
+    """One device's cases, one after the other."""
+
+    def __init__(
+        self, device: DeviceInfo, options: Options, deadlines: Deadlines, executor: Executor
+    ) -> None:
+        self.device = device
+        self.options = options
+        self.deadlines = deadlines
+        self.executor = executor
+
+    def run(self, case: Case) -> Outcome:
+        """Build, check and time one case; whatever happens becomes an outcome."""
+        from matbench.bench import not_measured
+
+        if case.skip is not None:
+            return not_measured(case, self.device, "skipped", case.skip)
+        doing = "preparing its inputs"
+        try:
+            if case.kernel.library is not None:
+                doing = "running"
+                return self._call(_measure_library, case, timeout_s=self.deadlines.run_s)
+            self._call(_prepare, case.problem, case.kernel)
+            doing = "building"
+            self._call(_build, case, timeout_s=self.deadlines.build_s)
+            doing = "running"
+            return self._call(_measure, case, timeout_s=self.deadlines.run_s)
+        except CaseError as error:
+            if error.fatal:
+                self.executor.kill()
+            reason = error.reason
+        except DeadlineError as error:
+            option = "--build-timeout" if doing == "building" else "--timeout"
+            reason = f"{doing} took longer than {error}; it was stopped (see {option})"
+        except DiedError as error:
+            reason = f"{doing} ended its process: {error}"
+        return not_measured(case, self.device, "failed", reason)
+
+    def _call(self, task: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
+        return self.executor.call(task, self.device, self.options, *args, timeout_s=timeout_s)
+
+    def close(self) -> None:
+        self.executor.kill()
+
+
+class Crew:
+    """A worker for each device of a sweep, started when its first case comes."""
+
+    def __init__(self, options: Options, deadlines: Deadlines) -> None:
+        self.options = options
+        self.deadlines = deadlines
+        self.workers: dict[str, Worker] = {}
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers.values():
+            worker.close()
+
+    def worker(self, device: DeviceInfo) -> Worker:
+        """The worker that owns a device."""
+        if device.label not in self.workers:
+            self.workers[device.label] = Worker(
+                device, self.options, self.deadlines, LocalExecutor()
+            )
+        return self.workers[device.label]
+
+    def run(self, cases: Iterable[tuple[DeviceInfo, Case]]) -> Iterator[Outcome]:
+        """The outcome of each case, as it is made."""
+        for device, case in cases:
+            yield self.worker(device).run(case)

@@ -16,11 +16,14 @@ Mask = npt.NDArray[np.bool_]
 
 def wrong_elements(C: Float32, trial: Trial, factor: float) -> Mask:
     """Where C is not what the trial says, M×N."""
+    right: Mask
     if trial.exact is not None:
-        return ~(trial.exact == C)
-    assert trial.R is not None and trial.S is not None
-    with np.errstate(invalid="ignore", over="ignore"):
-        return ~(np.abs(C - trial.R) <= factor * U32 * trial.S)
+        right = trial.exact == C
+    else:
+        assert trial.R is not None and trial.S is not None
+        with np.errstate(invalid="ignore", over="ignore"):
+            right = np.abs(C - trial.R) <= factor * U32 * trial.S
+    return ~right
 
 
 def explain(C: Float32, trial: Trial, factor: float, params: Mapping[str, int]) -> str:
@@ -113,7 +116,8 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
     rows, columns = wrong.shape
     if wrong.all():
         return "every element"
-    in_rows, in_columns = wrong.any(axis=1), wrong.any(axis=0)
+    in_rows: Mask = wrong.any(axis=1)
+    in_columns: Mask = wrong.any(axis=0)
     if rows > 1 and columns > 1:
         last_row = not wrong[:-1].any()
         last_column = not wrong[:, :-1].any()

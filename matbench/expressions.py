@@ -52,26 +52,24 @@ def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    kind: _bounded(function)
-    for kind, function in {
-        ast.Add: operator.add,
-        ast.Sub: operator.sub,
-        ast.Mult: operator.mul,
-        ast.Div: operator.truediv,
-        ast.FloorDiv: operator.floordiv,
-        ast.Mod: operator.mod,
-        ast.Pow: _power,
-        ast.USub: operator.neg,
-        ast.Not: operator.not_,
-        ast.Eq: operator.eq,
-        ast.NotEq: operator.ne,
-        ast.Lt: operator.lt,
-        ast.LtE: operator.le,
-        ast.Gt: operator.gt,
-        ast.GtE: operator.ge,
-    }.items()
+_ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+    ast.USub: operator.neg,
+    ast.Not: operator.not_,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
 }
+_OPERATORS = {kind: _bounded(function) for kind, function in _ARITHMETIC.items()}
 _NODES = (
     ast.Expression, ast.Expr, ast.Constant, ast.Name, ast.Load, ast.Call, ast.IfExp,
     ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.And, ast.Or, ast.Compare, *_OPERATORS,

@@ -1,0 +1,32 @@
+// /// matbench
+// name = "block-1d"
+// summary = "One block per row, its threads walk the columns"
+// [sweep]
+// THREADS = [256]
+// [tune]
+// THREADS = [64, 128, 256, 512, 1024]
+// [launch]
+// where = ["THREADS <= max_threads_per_block"]
+// block = ["THREADS"]
+// grid = ["min(M, max_grid_x)"]
+// [model]
+// global_loads = "2 * M * N * K"
+// ///
+
+// A block computes a row of C, and goes on with the row that lies a whole grid further down. A
+// thread computes every blockDim.x-th element of that row. So any grid and any block are right:
+// they decide who computes what, never what is computed.
+
+extern "C" __global__ void block_1d(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    for (size_t row = blockIdx.x; row < M; row += gridDim.x) {
+        for (size_t column = threadIdx.x; column < N; column += blockDim.x) {
+            // Multiply: all threads of the block read the same row of A.
+            float sum = 0.0f;
+            for (int k = 0; k < K; ++k)
+                sum += A[row * K + k] * B[(size_t)k * N + column];
+
+            C[row * N + column] = sum;
+        }
+    }
+}

@@ -1,0 +1,41 @@
+// /// matbench
+// name = "shared-row"
+// summary = "One block per row, with A's row staged in shared memory"
+// [sweep]
+// THREADS = [256]
+// [tune]
+// THREADS = [64, 128, 256, 512, 1024]
+// [launch]
+// where = ["THREADS <= max_threads_per_block", "K * 4 <= max_shared_bytes_per_block"]
+// block = ["THREADS"]
+// grid = ["min(M, max_grid_x)"]
+// shared_bytes = "K * 4"
+// [model]
+// global_loads = "M * K + M * N * K"
+// ///
+
+// As in block-1d, a block computes a row of C and a thread every blockDim.x-th element of it. But
+// the block first copies its row of A to shared memory, as long as the launch made it: the row is
+// read once from global memory, and N times from there.
+
+extern "C" __global__ void shared_row(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    extern __shared__ float staged[];
+
+    for (size_t row = blockIdx.x; row < M; row += gridDim.x) {
+        // Stage: the threads copy the row together.
+        for (size_t k = threadIdx.x; k < K; k += blockDim.x)
+            staged[k] = A[row * K + k];
+        __syncthreads();
+
+        // Multiply: only B still comes from global memory.
+        for (size_t column = threadIdx.x; column < N; column += blockDim.x) {
+            float sum = 0.0f;
+            for (int k = 0; k < K; ++k)
+                sum += staged[k] * B[(size_t)k * N + column];
+
+            C[row * N + column] = sum;
+        }
+        __syncthreads();  // nobody stages the next row while somebody still reads this one
+    }
+}

@@ -1,0 +1,30 @@
+// /// matbench
+// name = "single-block"
+// summary = "All of C in one block, one element per thread"
+// [launch]
+// where = ["M * N <= max_threads_per_block", "N <= max_block_x", "M <= max_block_y"]
+// block = ["N", "M"]
+// grid = [1]
+// [model]
+// global_loads = "2 * M * N * K"
+// ///
+
+// The simplest kernel there is: the one block has the shape of C, and a thread computes the
+// element that bears its own two numbers. So C can be no larger than a block, and the launch
+// keeps a single multiprocessor busy.
+
+extern "C" __global__ void single_block(const float *A, const float *B, float *C,
+                                        int M, int N, int K)
+{
+    const size_t row = threadIdx.y;
+    const size_t column = threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+
+    // Multiply.
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += A[row * K + k] * B[(size_t)k * N + column];
+
+    C[row * N + column] = sum;
+}

@@ -82,6 +82,14 @@ class WrongError(Exception):
         self.reason = reason
 
 
+class Duel(msgspec.Struct, frozen=True):
+    """Two cases compared: their outcomes, and no comparison where one of them is not right."""
+
+    baseline: Outcome
+    candidate: Outcome
+    comparison: statistics.Comparison | None
+
+
 class _Built(NamedTuple):
     program: Program
     clocked: Program | None
@@ -183,19 +191,65 @@ class Session:
 
     def measure(self, case: Case) -> Outcome:
         """Check, time and check again. `CaseError` when the kernel could not run."""
+        return self._run(case, timed=self.options.timed)
+
+    def _run(self, case: Case, *, timed: bool) -> Outcome:
         self.prepare(case.problem, case.kernel.precision)
-        built = self._build(case)
-        run = _Run(self, case, built)
+        run = _Run(self, case, self._build(case), timed=timed)
         try:
             return run.outcome()
         finally:
             run.restore()
 
+    def compare(
+        self, baseline: Case, candidate: Case, plan: statistics.ComparisonPlan, seed: int
+    ) -> Duel:
+        """Check both, time them in turns on the same inputs and buffers, check both again.
+
+        The order within each pair is random, seeded: neither profits from coming second.
+        """
+        cases = (baseline, candidate)
+        outcomes = [self._run(case, timed=False) for case in cases]
+        comparison = None
+        if all(outcome.status == "measured" for outcome in outcomes):
+            samples, comparison = self._take_turns(cases, plan, seed)
+            outcomes = [
+                outcome
+                if (again := self._run(case, timed=False)).status != "measured"
+                else msgspec.structs.replace(
+                    again,
+                    samples_ns=tuple(taken),
+                    median_ns=float(np.median(taken)),
+                    interval_ns=statistics.median_interval(taken),
+                    timing_mode="cold" if self.options.cold else "hot",
+                    notes=statistics.notes(taken),
+                )
+                for case, outcome, taken in zip(cases, outcomes, samples, strict=True)
+            ]
+        return Duel(outcomes[0], outcomes[1], comparison)
+
+    def _take_turns(
+        self, cases: tuple[Case, Case], plan: statistics.ComparisonPlan, seed: int
+    ) -> tuple[tuple[list[float], list[float]], statistics.Comparison]:
+        runs = [_Run(self, case, self._build(case), timed=True) for case in cases]
+        runs[0].load(runs[0].state.reference)
+        samples: tuple[list[float], list[float]] = ([], [])
+        for run in runs * 2:
+            run.sample()  # warm-up
+        started = time.perf_counter_ns()
+        for order in statistics.interleaved_order(plan.looks[-1], seed):
+            for which in order:
+                samples[which].append(runs[which].sample())
+            comparison = plan.decide(*samples, time.perf_counter_ns() - started)
+            if comparison is not None:
+                return samples, comparison
+        raise AssertionError("a plan ends at its last look")
+
 
 class _Run:
     """One case at work on a session's device."""
 
-    def __init__(self, session: Session, case: Case, built: _Built) -> None:
+    def __init__(self, session: Session, case: Case, built: _Built, *, timed: bool) -> None:
         assert session.state is not None and case.launch is not None
         self.backend = session.backend
         self.judge = session.judge
@@ -203,6 +257,7 @@ class _Run:
         self.cache = session.cache
         self.state = session.state
         self.case = case
+        self.timed = timed
         self.launch = case.launch
         self.built = built
         self.factor = oracle.error_factor(case.problem.K, case.kernel.error_factor)
@@ -231,7 +286,7 @@ class _Run:
         try:
             accuracy = self.check_before()
             known |= msgspec.structs.asdict(accuracy)
-            if self.options.timed:
+            if self.timed:
                 known |= self.time()
             self.check_after()
         except WrongError as wrong:
@@ -257,7 +312,7 @@ class _Run:
 
     def check_after(self) -> None:
         """C poisoned and computed anew on the inputs that were timed, then on fresh ones."""
-        if not self.options.timed:
+        if not self.timed:
             self.load(self.state.reference)
             self.run()  # in place of the launches that timing makes
         self.trial(self.state.reference, "repeat", load=False)
@@ -319,17 +374,17 @@ class _Run:
     def time(self) -> dict[str, Any]:
         """Sample single launches until their median is known; then some with stamps."""
         self.load(self.state.reference)
-
-        def sample() -> float:
-            return self.backend.time_ns(
-                self.built.program, self.launch, self.arguments, cold=self.options.cold
-            )
-
-        found = sample_until_known(sample, self.options)
+        found = sample_until_known(self.sample, self.options)
         found["timing_mode"] = "cold" if self.options.cold else "hot"
         if self.built.clocked is not None:
             found |= self.time_blocks(self.built.clocked, float(found["median_ns"]))
         return found
+
+    def sample(self) -> float:
+        """One launch, in nanoseconds."""
+        return self.backend.time_ns(
+            self.built.program, self.launch, self.arguments, cold=self.options.cold
+        )
 
     def time_blocks(self, clocked: Program, plain_ns: float) -> dict[str, Any]:
         """The median duration of a block, from an instrumented launch of its own."""

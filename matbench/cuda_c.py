@@ -196,13 +196,14 @@ def opencl_instrumented_unit(
     """The OpenCL twin of `cuda_instrumented_unit`; `clock` is the expression that reads it."""
     body, dynamic = _opencl_body(source, entry)
     passed = [p.name for p in args] + ([dynamic[1]] if dynamic else [])
-    declared = [("__global " if p.pointer else "") + _declaration(p) for p in args]
+    declared = [_opencl_parameter(_declaration(p)) for p in args]
+    declared.append("__global ulong *matbench_stamps")
     declared += [f"__local {dynamic[0]} *{dynamic[1]}"] if dynamic else []
     # A CPU runs a block's work-items in order: the last one to start is the last to end.
     return (
         f"""{_OPENCL_PRELUDE}#line 1 "{path}"
 {body}
-__kernel void matbench_blocks({", ".join([*declared, "__global ulong *matbench_stamps"])})
+__kernel void matbench_blocks({", ".join(declared)})
 {{
     __global ulong *stamp = matbench_stamps + 5 * (get_group_id(0)
         + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));

@@ -116,8 +116,8 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
     rows, columns = wrong.shape
     if wrong.all():
         return "every element"
-    in_rows: Mask = wrong.any(axis=1)
-    in_columns: Mask = wrong.any(axis=0)
+    in_rows: Mask = np.logical_or.reduce(wrong, axis=1)
+    in_columns: Mask = np.logical_or.reduce(wrong, axis=0)
     if rows > 1 and columns > 1:
         last_row = not wrong[:-1].any()
         last_column = not wrong[:, :-1].any()

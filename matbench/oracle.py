@@ -86,7 +86,8 @@ def round_to(values: Float32, precision: Precision) -> Float32:
     half = np.uint64(1 << (dropped - 1))
     odd = (bits >> np.uint64(dropped)) & np.uint64(1)
     rounded = (bits + half - np.uint64(1) + odd) & ~np.uint64((1 << dropped) - 1)
-    return rounded.astype(np.uint32).view(np.float32).reshape(values.shape)
+    result: Float32 = rounded.astype(np.uint32).view(np.float32)
+    return result.reshape(values.shape)
 
 
 def product(A: Float32, B: Float32, cache: Cache) -> tuple[Float64, Float64]:

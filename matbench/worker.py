@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from matbench.model import Case, CaseError, DeviceInfo, Kernel, MatbenchError, Outcome, Problem
+from matbench.model import Case, CaseError, DeviceInfo, Kernel, MatbenchError, Outcome, Problem, Status
 
 if TYPE_CHECKING:
-    from matbench.bench import Options, Session
+    from matbench.bench import Duel, Options, Session
+    from matbench.statistics import ComparisonPlan
 
 T = TypeVar("T")
 
@@ -66,7 +67,7 @@ class LocalExecutor:
         try:
             return self.pool.schedule(function, args=args, timeout=timeout_s).result()  # type: ignore[no-any-return]
         except concurrent.futures.TimeoutError:
-            raise DeadlineError(f"{timeout_s:g} s") from None
+            raise DeadlineError("past its deadline") from None
         except ProcessExpired as error:
             raise DiedError(_manner_of_death(error.exitcode)) from None
 
@@ -135,6 +136,17 @@ def _measure(device: DeviceInfo, options: Options, case: Case) -> Outcome:
     return _open(device, options).measure(case)
 
 
+def _compare(
+    device: DeviceInfo,
+    options: Options,
+    baseline: Case,
+    candidate: Case,
+    plan: ComparisonPlan,
+    seed: int,
+) -> Duel:
+    return _open(device, options).compare(baseline, candidate, plan, seed)
+
+
 # -- in the main process -------------------------------------------------------------------------
 
 
@@ -155,29 +167,66 @@ class Worker:
 
         if case.skip is not None:
             return not_measured(case, self.device, "skipped", case.skip)
-        doing = "preparing its inputs"
         try:
             if case.kernel.library is not None:
-                doing = "running"
-                return self._call(_measure_library, case, timeout_s=self.deadlines.run_s)
-            self._call(_prepare, case.problem, case.kernel)
-            doing = "building"
-            self._call(_build, case, timeout_s=self.deadlines.build_s)
-            doing = "running"
-            return self._call(_measure, case, timeout_s=self.deadlines.run_s)
+                return self._task("running", _measure_library, case)
+            self._ready(case)
+            return self._task("running", _measure, case)
+        except CaseError as error:
+            return not_measured(case, self.device, "failed", error.reason)
+
+    def compare(self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int) -> Duel:
+        """Both cases in turns; a case that cannot run leaves no comparison."""
+        from matbench.bench import Duel, not_measured
+
+        for case in (baseline, candidate):
+            try:
+                if case.skip is not None:
+                    raise CaseError(case.skip)
+                self._ready(case)
+            except CaseError as error:
+                status: Status = "failed" if case.skip is None else "skipped"
+                untold = "not compared: the other one could not run"
+                outcomes = [
+                    not_measured(
+                        one,
+                        self.device,
+                        status if one is case else "skipped",
+                        error.reason if one is case else untold,
+                    )
+                    for one in (baseline, candidate)
+                ]
+                return Duel(outcomes[0], outcomes[1], None)
+        try:
+            return self._task("running", _compare, baseline, candidate, plan, seed)
+        except CaseError as error:
+            reason = f"comparing: {error.reason}"
+            first, second = (
+                not_measured(one, self.device, "failed", reason) for one in (baseline, candidate)
+            )
+            return Duel(first, second, None)
+
+    def _ready(self, case: Case) -> None:
+        self._task("preparing its inputs", _prepare, case.problem, case.kernel)
+        self._task("building", _build, case)
+
+    def _task(self, doing: str, task: Callable[..., T], *args: Any) -> T:
+        """A task's result within its deadline; whatever ends it otherwise is a `CaseError`."""
+        deadline, option = {
+            "building": (self.deadlines.build_s, "--build-timeout"),
+            "running": (self.deadlines.run_s, "--timeout"),
+        }.get(doing, (None, ""))
+        try:
+            return self.executor.call(task, self.device, self.options, *args, timeout_s=deadline)
         except CaseError as error:
             if error.fatal:
                 self.executor.kill()
-            reason = error.reason
-        except DeadlineError as error:
-            option = "--build-timeout" if doing == "building" else "--timeout"
-            reason = f"{doing} took longer than {error}; it was stopped (see {option})"
+            raise
+        except DeadlineError:
+            reason = f"{doing} took longer than {deadline:g} s and was stopped (see {option})"
         except DiedError as error:
             reason = f"{doing} ended its process: {error}"
-        return not_measured(case, self.device, "failed", reason)
-
-    def _call(self, task: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
-        return self.executor.call(task, self.device, self.options, *args, timeout_s=timeout_s)
+        raise CaseError(reason)
 
     def close(self) -> None:
         self.executor.kill()

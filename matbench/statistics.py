@@ -1,0 +1,465 @@
+"""How well a median is known, when to stop sampling, and whether two samples differ.
+
+Times are in nanoseconds (`_ns`) and in the order they were taken; ratios and shares are plain
+numbers (0.01 is 1%). Nothing here assumes a distribution: intervals come from order statistics.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+Samples = Sequence[float] | npt.NDArray[np.float64]
+Vector = npt.NDArray[np.float64]
+Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
+
+SETTLED = "settled"
+TIME_IS_UP = "time is up"
+
+#: Each look at the samples is another chance to stop on a lucky interval, so looks are rare:
+#: every count is this many times the one before.
+GROWTH = 1.4
+#: The second interval a settled median must pass; see `StoppingRule`.
+GUARD_CONFIDENCE = 0.999
+
+#: Notes are about at least so many samples; fewer show no pattern.
+NOTES_MINIMUM = 10
+#: How often, at most, independent samples are said to drift, or to be autocorrelated.
+NOTES_LEVEL = 0.002
+#: Coarsest step of an event timer; a larger gap between samples is not the timer's.
+TIMER_STEP_NS = 1100.0
+
+
+@lru_cache(maxsize=1024)
+def _rank(count: int, confidence: float) -> int:
+    """The largest k for which the k-th samples from either end enclose the median, or 0.
+
+    The enclosure fails when fewer than k of `count` samples fall on one side of the median,
+    a binomial event with p = ½ on each side (David and Nagaraja, Order Statistics, 7.1).
+    """
+    from scipy.special import bdtr
+
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence lies between 0 and 1, not at {confidence}")
+    tails = bdtr(np.arange(count // 2), count, 0.5)
+    return int(np.count_nonzero(tails <= (1 - confidence) / 2))
+
+
+def _fewest(confidence: float) -> int:
+    """The fewest samples whose minimum and maximum enclose the median with `confidence`."""
+    return math.ceil(1 - math.log2(1 - confidence))
+
+
+def median_interval(samples: Samples, confidence: float = 0.95) -> tuple[float, float]:
+    """Enclose the median: (low, high) in the samples' unit, from order statistics alone.
+
+    For independent samples the coverage is at least `confidence`, whatever the distribution;
+    ties only raise it. Too few samples to reach it (fewer than 6 for 95%) give (minimum,
+    maximum); none, or any NaN, give (nan, nan).
+    """
+    x = np.sort(np.asarray(samples, dtype=np.float64))
+    if not x.size or np.isnan(x[-1]):
+        return math.nan, math.nan
+    k = max(_rank(x.size, confidence), 1)
+    return float(x[k - 1]), float(x[-k])
+
+
+def relative_half_width(samples: Samples, confidence: float = 0.95) -> float:
+    """Half the width of the median's interval as a share of the median.
+
+    Infinite where that says nothing: fewer than two samples, a median that is not positive,
+    NaN or infinite ends.
+    """
+    if len(samples) < 2:
+        return math.inf
+    low, high = median_interval(samples, confidence)
+    if not math.isfinite(high - low):
+        return math.inf
+    return _share((high - low) / 2, float(np.median(samples)))
+
+
+def spread(samples: Samples) -> float:
+    """Half the interquartile range as a share of the median: half of all samples lie within ±it.
+
+    Infinite where it is not defined, as in `relative_half_width`.
+    """
+    if len(samples) < 2:
+        return math.inf
+    x = np.asarray(samples, dtype=np.float64)
+    if not np.isfinite(x).all():
+        return math.inf
+    low, median, high = np.percentile(x, (25, 50, 75))
+    return _share(float(high - low) / 2, float(median))
+
+
+def _share(part: float, median: float) -> float:
+    return part / median if median > 0 else math.inf
+
+
+class StoppingRule(msgspec.Struct, frozen=True):
+    """When one case has been sampled enough; times in nanoseconds, `precision` as a share.
+
+    The rule looks when `minimum` samples are there, and again whenever the count has grown by
+    40%. It is settled when the 95% interval of the median is within ±`precision`. Stopping on a
+    lucky interval would spoil its coverage, worst where a distribution has two modes and the
+    interval may fall into either; so the 99.9% interval must not be wider than that precision
+    or twice the 95% one (1.7 is usual). Coverage then stays above 90%.
+
+    A launch slower than `slow_launch_ns` may give up after `slow_minimum` samples; no other
+    stops before `minimum`, not even when `maximum_time_ns` is over.
+    """
+
+    precision: float = 0.005
+    minimum: int = 10
+    maximum_time_ns: float = 2e9
+    slow_launch_ns: float = 1e9
+    slow_minimum: int = 3
+
+    def __post_init__(self) -> None:
+        if not (self.precision > 0 and self.minimum >= 1 and self.slow_minimum >= 1):
+            raise ValueError("the precision and both minima must be positive")
+
+    def decide(self, samples_ns: Samples, elapsed_ns: float) -> str | None:
+        """None to go on, or why to stop: `SETTLED`, or `TIME_IS_UP` without having settled.
+
+        To be called after each sample; it costs next to nothing between two looks.
+        """
+        count = len(samples_ns)
+        if count < self.minimum and not (
+            count >= self.slow_minimum and np.median(samples_ns) > self.slow_launch_ns
+        ):
+            return None
+        time_is_up = not elapsed_ns < self.maximum_time_ns
+        if not time_is_up and not self._looks_at(count):
+            return None
+        if self._is_settled(samples_ns):
+            return SETTLED
+        return TIME_IS_UP if time_is_up else None
+
+    def _looks_at(self, count: int) -> bool:
+        look = self.minimum
+        while look < count:
+            look = math.ceil(look * GROWTH)
+        return look == count
+
+    def _is_settled(self, samples_ns: Samples) -> bool:
+        half_width = relative_half_width(samples_ns)
+        guard = relative_half_width(samples_ns, GUARD_CONFIDENCE)
+        if guard == 0:
+            return True  # all samples are the same
+        enough = _rank(len(samples_ns), 0.95) > 0
+        return enough and half_width <= self.precision and guard <= max(
+            self.precision, 2 * half_width
+        )  # fmt: skip
+
+
+def settled_warm_up(
+    durations_ns: Sequence[float],
+    tolerance: float = 0.05,
+    maximum: int = 10,
+    maximum_time_ns: float = 1e9,
+) -> bool:
+    """Whether warming up can end: the last launch took as long as the one before, ±`tolerance`.
+
+    Bounded: after `maximum` launches, or `maximum_time_ns` nanoseconds of them, it ends anyway.
+    """
+    if not durations_ns:
+        return False
+    if len(durations_ns) >= maximum or not sum(durations_ns) < maximum_time_ns:
+        return True
+    if len(durations_ns) < 2:
+        return False
+    before, last = durations_ns[-2:]
+    return abs(last - before) <= tolerance * before
+
+
+def notes(samples_ns: Samples) -> tuple[str, ...]:
+    """What a reader of the median should know about its samples, one clause each, in words.
+
+    Outliers, drift, autocorrelation and two modes; each is said without cause less than once in
+    200 sets of independent normal samples. Fewer than ten samples, or equal ones, give none.
+    """
+    x = np.asarray(samples_ns, dtype=np.float64)
+    bad = x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
+    if bad:
+        return (f"{bad} of {x.size} samples are not positive and finite",)
+    if x.size < NOTES_MINIMUM or np.ptp(x) == 0:
+        return ()
+    found = (_outliers(x), _drift(x), _autocorrelation(x), _two_modes(x))
+    return tuple(note for note in found if note)
+
+
+def _timer_step_ns(x: Vector) -> float:
+    """The smallest step between values where values repeat (the timer's), else 0."""
+    values = np.unique(x)
+    if values.size in (1, x.size):
+        return 0.0
+    return min(float(np.diff(values).min()), TIMER_STEP_NS)
+
+
+def _caution(count: int) -> float:
+    """How much wider limits stand that rest on quartiles, for those of few samples are unsure."""
+    return 1 + (10 / count) ** 2
+
+
+def _outliers(x: Vector) -> str | None:
+    """Samples "far out" by Tukey's fences: 3 interquartile ranges beyond the quartiles (1977).
+
+    A timer's step blurs the quartiles, and 0.5% of the median is never far out.
+    """
+    low, median, high = np.percentile(x, (25, 50, 75))
+    fence = max(3 * _caution(x.size) * (high - low + _timer_step_ns(x)), 0.005 * median)
+    outside = x[(x < low - fence) | (x > high + fence)]
+    if not outside.size:
+        return None
+    farthest = outside[np.argmax(np.abs(outside - median))] / median
+    verb = "is an outlier" if outside.size == 1 else "are outliers"
+    return f"{outside.size} of {x.size} samples {verb} (up to {farthest:.3g} of the median)"
+
+
+def _centred_ranks(x: Vector) -> Vector:
+    """Ranks of the samples less their mean; equal samples share theirs."""
+    _, index, counts = np.unique(x, return_inverse=True, return_counts=True)
+    shared = np.cumsum(counts) - (counts - 1) / 2
+    return np.asarray(shared[index] - (x.size + 1) / 2, dtype=np.float64)
+
+
+def _correlation(a: Vector, b: Vector, count: int) -> float:
+    """The correlation of ranks, over the sum of squares that they would have without ties.
+
+    So it is the mean over all ways to break the ties, and many ties (a coarse timer) draw it to
+    0 instead of leaving it to a few odd samples.
+    """
+    return float(a @ b) / (count * (count**2 - 1) / 12)
+
+
+def _critical(count: int) -> float:
+    """The correlation that `count` independent pairs exceed at `NOTES_LEVEL` (Student's t)."""
+    from scipy.special import stdtrit
+
+    t = float(stdtrit(count - 2, 1 - NOTES_LEVEL / 2))
+    return t / math.sqrt(count - 2 + t * t)
+
+
+def _drift(x: Vector) -> str | None:
+    """A trend by Spearman's rank correlation with time, if it moves the median by 0.1%."""
+    time = _centred_ranks(np.arange(x.size, dtype=np.float64))
+    if not abs(_correlation(_centred_ranks(x), time, x.size)) > _critical(x.size):
+        return None
+    third = x.size // 3
+    shift = float(np.median(x[-third:]) / np.median(x[:third])) - 1
+    if not abs(shift) >= 0.001:
+        return None
+    return f"drifting: {shift:+.1%} from the first to the last third of the samples"
+
+
+def _autocorrelation(x: Vector) -> str | None:
+    """Serial correlation of ranks at lag 1, −1/n in the mean (Wald and Wolfowitz, 1943)."""
+    ranks = _centred_ranks(x)
+    r = _correlation(ranks[:-1], ranks[1:], x.size)
+    if not abs(r + 1 / x.size) > _critical(x.size):
+        return None
+    effect = "narrow" if r > 0 else "wide"
+    return f"autocorrelated: r = {r:.2f} from sample to sample, so the interval is too {effect}"
+
+
+def _two_modes(x: Vector) -> str | None:
+    """Two groups, parted at the largest gap of the middle 60%, far apart for their own spread."""
+    if x.size < 2 * NOTES_MINIMUM:
+        return None
+    x = np.sort(x)
+    edge = x.size // 5
+    split = edge + int(np.argmax(np.diff(x)[edge - 1 : -edge + 1]))
+    (a, b, c), (d, e, f) = (np.percentile(part, (25, 50, 75)) for part in (x[:split], x[split:]))
+    if not e - b > max(4 * _caution(x.size) * max(c - a, f - d), 3 * _timer_step_ns(x), 0.005 * b):
+        return None
+    share = (x.size - split) / x.size
+    return f"two modes: {share:.0%} of the samples take {e / b:.3g} times as long as the others"
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """A candidate against a baseline; None where the samples allow no such number.
+
+    `ratio` is median(candidate) / median(baseline), `interval` encloses it, `p_value` is Mann
+    and Whitney's (two-sided, unpaired). `samples` counts (baseline, candidate), `looks` how
+    often they had been looked at, this time included.
+    """
+
+    ratio: float | None
+    interval: tuple[float, float] | None
+    p_value: float | None
+    verdict: Verdict
+    looks: int
+    samples: tuple[int, int]
+    reason: str
+
+
+def compare_samples(
+    baseline_ns: Samples,
+    candidate_ns: Samples,
+    threshold: float = 0.01,
+    confidence: float = 0.995,
+    *,
+    paired: bool = False,
+    looks: int = 1,
+) -> Comparison:
+    """Say whether the candidate is SAME, FASTER or SLOWER than the baseline, or UNDECIDED.
+
+    In this order: SAME if the whole interval of the ratio lies inside ±`threshold` (from
+    1 / (1 + threshold) to 1 + threshold, so that swapping the two turns FASTER into SLOWER and
+    no more); FASTER or SLOWER if it excludes 1. Samples that are not positive and finite, or too
+    few for the confidence, are UNDECIDED.
+
+    `paired`: samples i of both were taken together, in random order. The interval is that of the
+    median of candidate / baseline over the pairs, extended to the ratio of medians where that
+    lies outside. As chance alone decides which of two equal kernels comes first, equal kernels
+    are told apart at most as often as 1 − `confidence`, drift and autocorrelation included.
+
+    Unpaired: the intervals of both medians' logarithms are combined by the squares of their
+    widths (Zou and Donner, Statistics in Medicine 27, 2008). No common shape is assumed.
+    """
+    if not threshold >= 0:
+        raise ValueError(f"a threshold is not negative, as {threshold} is")
+    a = np.asarray(baseline_ns, dtype=np.float64)
+    b = np.asarray(candidate_ns, dtype=np.float64)
+
+    def comparison(verdict: Verdict, reason: str, **numbers: Any) -> Comparison:
+        known = {"ratio": None, "interval": None, "p_value": None, **numbers}
+        return Comparison(
+            verdict=verdict, reason=reason, looks=looks, samples=(a.size, b.size), **known
+        )
+
+    for name, x in (("baseline", a), ("candidate", b)):
+        bad = x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
+        if bad:
+            return comparison(
+                "UNDECIDED", f"{bad} of {x.size} {name} samples are not positive and finite"
+            )
+        if not x.size:
+            return comparison("UNDECIDED", f"no {name} samples")
+    if paired and a.size != b.size:
+        reason = f"{a.size} baseline and {b.size} candidate samples are not pairs"
+        return comparison("UNDECIDED", reason)
+
+    log_ratio = math.log(np.median(b)) - math.log(np.median(a))
+    numbers: dict[str, Any] = {"ratio": _exp(log_ratio), "p_value": _mann_whitney(a, b)}
+    if not min(_rank(a.size, confidence), _rank(b.size, confidence)):
+        reason = f"{min(a.size, b.size)} samples are too few, {_fewest(confidence)} are needed"
+        return comparison("UNDECIDED", reason, **numbers)
+
+    # In logarithms a swap of the two changes signs and nothing else.
+    if paired:
+        low, high = median_interval(np.log(b) - np.log(a), confidence)
+        low, high = min(low, log_ratio), max(high, log_ratio)
+    else:
+        a_median, b_median = math.log(np.median(a)), math.log(np.median(b))
+        a_low, a_high = median_interval(np.log(a), confidence)
+        b_low, b_high = median_interval(np.log(b), confidence)
+        low = log_ratio - math.hypot(b_median - b_low, a_high - a_median)
+        high = log_ratio + math.hypot(b_high - b_median, a_median - a_low)
+    numbers["interval"] = (_exp(low), _exp(high))
+
+    margin = math.log1p(threshold)
+    inside = f"±{threshold * 100:.3g}%"
+    if -margin <= low and high <= margin:
+        return comparison("SAME", f"the whole interval lies within {inside}", **numbers)
+    if high < 0:
+        return comparison("FASTER", "the whole interval lies below 1", **numbers)
+    if low > 0:
+        return comparison("SLOWER", "the whole interval lies above 1", **numbers)
+    reason = f"the interval holds 1 and reaches beyond {inside}"
+    return comparison("UNDECIDED", reason, **numbers)
+
+
+def _exp(x: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.exp(x))
+
+
+def _mann_whitney(a: Vector, b: Vector) -> float:
+    from scipy.stats import mannwhitneyu
+
+    if a.min() == a.max() == b.min() == b.max():
+        return 1.0  # scipy divides by the variance of the ranks
+    return float(mannwhitneyu(b, a, alternative="two-sided").pvalue)
+
+
+class ComparisonPlan(msgspec.Struct, frozen=True):
+    """How many interleaved pairs a comparison takes; `maximum_time_ns` in nanoseconds.
+
+    Samples are looked at when their count of pairs is one of `looks`, with an interval of
+    1 − (1 − `confidence`) / len(looks) each time, so `confidence` holds over all of them
+    together (Bonferroni). A look ends the comparison when the interval lies wholly within
+    ±`threshold` or wholly beyond it; one that merely excludes 1 is a verdict only at the end:
+    a small difference is worth more pairs.
+    """
+
+    looks: tuple[int, ...] = (12, 24, 48, 96, 192, 384, 768, 1536)
+    threshold: float = 0.01
+    confidence: float = 0.995
+    maximum_time_ns: float = 10e9
+
+    def __post_init__(self) -> None:
+        if not (self.looks and list(self.looks) == sorted(set(self.looks))):
+            raise ValueError("looks are at growing counts of pairs")
+        if not (0 < self.confidence < 1 and self.threshold >= 0):
+            raise ValueError("a confidence lies between 0 and 1, a threshold is not negative")
+        if self.looks[0] < _fewest(self.look_confidence):
+            raise ValueError(f"the first look needs {_fewest(self.look_confidence)} pairs")
+
+    @property
+    def look_confidence(self) -> float:
+        """The confidence of the interval at each single look."""
+        return 1 - (1 - self.confidence) / len(self.looks)
+
+    def decide(
+        self, baseline_ns: Samples, candidate_ns: Samples, elapsed_ns: float
+    ) -> Comparison | None:
+        """None to take another pair, or how the comparison ended.
+
+        To be called after each pair; the first look is never too late, later ones end when
+        `elapsed_ns` reaches `maximum_time_ns`. A sample without its partner waits for it.
+        """
+        pairs = min(len(baseline_ns), len(candidate_ns))
+        time_is_up = not elapsed_ns < self.maximum_time_ns
+        last = pairs >= self.looks[-1] or (time_is_up and pairs >= self.looks[0])
+        if not last and pairs not in self.looks:
+            return None
+        result = compare_samples(
+            baseline_ns[:pairs],
+            candidate_ns[:pairs],
+            self.threshold,
+            self.look_confidence,
+            paired=True,
+            looks=min(bisect_left(self.looks, pairs) + 1, len(self.looks)),
+        )
+        if result.interval is None or result.verdict == "SAME":
+            return result
+        low, high = result.interval
+        if low > 1 + self.threshold or high < 1 / (1 + self.threshold):
+            return result
+        if not last:
+            return None
+        if result.verdict == "UNDECIDED":
+            end = TIME_IS_UP if pairs < self.looks[-1] else "no more are taken"
+            reason = f"{result.reason} after {pairs} pairs ({end})"
+            return msgspec.structs.replace(result, reason=reason)
+        return result
+
+
+def interleaved_order(pairs: int, seed: int) -> list[tuple[int, int]]:
+    """The order within each of `pairs` pairs, (0, 1) or (1, 0), by a fair and seeded coin.
+
+    0 stands for the baseline, 1 for the candidate. The coins are independent, not balanced:
+    that is what makes the paired comparison exact under equality.
+    """
+    coin = random.Random(seed)  # noqa: S311
+    return [(0, 1) if coin.random() < 0.5 else (1, 0) for _ in range(pairs)]

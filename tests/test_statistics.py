@@ -41,7 +41,7 @@ Noise = Callable[[np.random.Generator, Shape], Vector]
 exact = settings(max_examples=100, deadline=None, derandomize=True)
 
 DRAWS = 2000
-COMPARISONS = 60
+COMPARISONS = 40
 
 
 def autocorrelated(rng: np.random.Generator, shape: Shape, phi: float = 0.7) -> Vector:

@@ -9,10 +9,11 @@ find_extra = PATH="$$PATH:/sbin:/usr/sbin:/usr/local/cuda/bin"; \
              || nvidia-smi -L; }; \
   if command -v nvcc && driver; then extra=cuda; else extra=cpu; fi >/dev/null 2>&1; echo $$extra
 
-find_python = for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
-    if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))'; then \
-      echo $$python; break; fi; \
-  done 2>/dev/null
+suits = -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
+find_python = \
+  for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
+    if $$python $(suits); then echo $$python; break; fi; \
+  done
 
 ifndef EXTRA
 EXTRA := $(shell $(find_extra))
@@ -71,8 +72,8 @@ clean: ## Remove all that make has made, .venv included
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/pip:
-	@python="$(PYTHON)"; test -n "$$python" || { echo \
-	  "No Python 3.10 or newer with venv and pip; name one: make PYTHON=/path/to/python3" >&2; \
+	@python="$(PYTHON)"; "$$python" $(suits) || { echo \
+	  "Python 3.10 or newer with venv and pip is needed; name one: make PYTHON=…/python3" >&2; \
 	  exit 1; }; "$$python" -m venv $(VENV)
 
 # Editable installs from pyproject.toml alone came with pip 21.3.

@@ -79,8 +79,13 @@ def parameter_sets(
     for name, values in overrides.items():
         if name in kernel.sweep or name in kernel.tune:
             space[name] = values
-    for combination in itertools.product(*space.values()):
-        yield dict(zip(space, combination, strict=True))
+    yield from combinations(space)
+
+
+def combinations(space: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, int]]:
+    """Every choice of one value for each name; an empty space has one, the empty choice."""
+    for choice in itertools.product(*space.values()):
+        yield dict(zip(space, choice, strict=True))
 
 
 def cases(

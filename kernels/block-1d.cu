@@ -19,14 +19,14 @@
 
 extern "C" __global__ void block_1d(const float *A, const float *B, float *C, int M, int N, int K)
 {
-    for (size_t row = blockIdx.x; row < M; row += gridDim.x) {
-        for (size_t column = threadIdx.x; column < N; column += blockDim.x) {
+    for (int row = blockIdx.x; row < M; row += gridDim.x) {
+        for (int column = threadIdx.x; column < N; column += blockDim.x) {
             // Multiply: all threads of the block read the same row of A.
             float sum = 0.0f;
             for (int k = 0; k < K; ++k)
-                sum += A[row * K + k] * B[(size_t)k * N + column];
+                sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
 
-            C[row * N + column] = sum;
+            C[(size_t)row * N + column] = sum;
         }
     }
 }

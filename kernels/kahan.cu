@@ -31,14 +31,14 @@ extern "C" __global__ void kahan(const float *A, const float *B, float *C, int M
     __shared__ float b[TILE][TILE];
 
     const int tx = threadIdx.x, ty = threadIdx.y;
-    const size_t row = (size_t)blockIdx.y * TILE + ty;
-    const size_t column = (size_t)blockIdx.x * TILE + tx;
+    const int row = blockIdx.y * TILE + ty;
+    const int column = blockIdx.x * TILE + tx;
     float sum = 0.0f;
     float excess = 0.0f;  // by how much the last addition rounded up
 
     for (int start = 0; start < K; start += TILE) {
         // Stage: one value of each tile per thread, zero beyond the edges.
-        a[ty][tx] = row < M && start + tx < K ? A[row * K + start + tx] : 0.0f;
+        a[ty][tx] = row < M && start + tx < K ? A[(size_t)row * K + start + tx] : 0.0f;
         b[ty][tx] = column < N && start + ty < K ? B[(size_t)(start + ty) * N + column] : 0.0f;
         __syncthreads();
 
@@ -53,5 +53,5 @@ extern "C" __global__ void kahan(const float *A, const float *B, float *C, int M
     }
 
     if (row < M && column < N)
-        C[row * N + column] = sum;
+        C[(size_t)row * N + column] = sum;
 }

@@ -22,15 +22,15 @@
 extern "C" __global__ void naive_2d(const float *A, const float *B, float *C, int M, int N, int K)
 {
     // Place: blocks on the last row and column reach over the edges of C.
-    const size_t row = (size_t)blockIdx.y * TILE + threadIdx.y;
-    const size_t column = (size_t)blockIdx.x * TILE + threadIdx.x;
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int column = blockIdx.x * TILE + threadIdx.x;
     if (row >= M || column >= N)
         return;
 
     // Multiply.
     float sum = 0.0f;
     for (int k = 0; k < K; ++k)
-        sum += A[row * K + k] * B[(size_t)k * N + column];
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
 
-    C[row * N + column] = sum;
+    C[(size_t)row * N + column] = sum;
 }

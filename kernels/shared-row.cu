@@ -22,19 +22,19 @@ extern "C" __global__ void shared_row(const float *A, const float *B, float *C, 
 {
     extern __shared__ float staged[];
 
-    for (size_t row = blockIdx.x; row < M; row += gridDim.x) {
+    for (int row = blockIdx.x; row < M; row += gridDim.x) {
         // Stage: the threads copy the row together.
-        for (size_t k = threadIdx.x; k < K; k += blockDim.x)
-            staged[k] = A[row * K + k];
+        for (int k = threadIdx.x; k < K; k += blockDim.x)
+            staged[k] = A[(size_t)row * K + k];
         __syncthreads();
 
         // Multiply: only B still comes from global memory.
-        for (size_t column = threadIdx.x; column < N; column += blockDim.x) {
+        for (int column = threadIdx.x; column < N; column += blockDim.x) {
             float sum = 0.0f;
             for (int k = 0; k < K; ++k)
                 sum += staged[k] * B[(size_t)k * N + column];
 
-            C[row * N + column] = sum;
+            C[(size_t)row * N + column] = sum;
         }
         __syncthreads();  // nobody stages the next row while somebody still reads this one
     }

@@ -16,15 +16,15 @@
 extern "C" __global__ void single_block(const float *A, const float *B, float *C,
                                         int M, int N, int K)
 {
-    const size_t row = threadIdx.y;
-    const size_t column = threadIdx.x;
+    const int row = threadIdx.y;
+    const int column = threadIdx.x;
     if (row >= M || column >= N)
         return;
 
     // Multiply.
     float sum = 0.0f;
     for (int k = 0; k < K; ++k)
-        sum += A[row * K + k] * B[(size_t)k * N + column];
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
 
-    C[row * N + column] = sum;
+    C[(size_t)row * N + column] = sum;
 }

@@ -27,13 +27,13 @@ extern "C" __global__ void thread_1d(const float *A, const float *B, float *C, i
     const size_t element = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (element >= (size_t)M * N)
         return;
-    const size_t row = element / N;
-    const size_t column = element % N;
+    const int row = element / N;
+    const int column = element % N;
 
     // Multiply.
     float sum = 0.0f;
     for (int k = 0; k < K; ++k)
-        sum += A[row * K + k] * B[(size_t)k * N + column];
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
 
     C[element] = sum;
 }

@@ -25,13 +25,13 @@ extern "C" __global__ void tiled_dynamic(const float *A, const float *B, float *
     const int b = width * width;  // where B's tile begins
 
     const int tx = threadIdx.x, ty = threadIdx.y;
-    const size_t row = (size_t)blockIdx.y * width + ty;
-    const size_t column = (size_t)blockIdx.x * width + tx;
+    const int row = blockIdx.y * width + ty;
+    const int column = blockIdx.x * width + tx;
     float sum = 0.0f;
 
     for (int start = 0; start < K; start += width) {
         // Stage: one value of each tile per thread, zero beyond the edges.
-        tiles[ty * width + tx] = row < M && start + tx < K ? A[row * K + start + tx] : 0.0f;
+        tiles[ty * width + tx] = row < M && start + tx < K ? A[(size_t)row * K + start + tx] : 0.0f;
         tiles[b + ty * width + tx] =
             column < N && start + ty < K ? B[(size_t)(start + ty) * N + column] : 0.0f;
         __syncthreads();
@@ -43,5 +43,5 @@ extern "C" __global__ void tiled_dynamic(const float *A, const float *B, float *
     }
 
     if (row < M && column < N)
-        C[row * N + column] = sum;
+        C[(size_t)row * N + column] = sum;
 }

@@ -10,10 +10,11 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from matbench import diagnosis, expressions, oracle, statistics
 from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Backend, Buffer, Program
@@ -40,16 +41,38 @@ CHECKS = frozenset(
 )  # fmt: skip
 
 
+#: A launch slower than this is repeated no more than it must be.
+_SLOW_NS = 100e6
+
+
 class Options(msgspec.Struct, frozen=True):
-    """How cases are measured; everything in seconds unless its name says otherwise."""
+    """How cases are measured; None: what suits the device.
+
+    A GPU is sampled until its median is known to ±0.5%, for 2 s at most, with a cold cache. A CPU
+    shares its time with all else on the machine: ±2%, 1 s, and its caches as they are.
+    """
 
     timed: bool = True
     blocks: bool = True
     cold: bool = True
-    precision: float = 0.005
-    max_time_s: float = 2.0
+    precision: float | None = None
+    max_time_s: float | None = None
     minimum_samples: int = 10
     checks: frozenset[str] = CHECKS
+
+    def on(self, kind: Literal["gpu", "cpu"]) -> Options:
+        """The options with everything decided for a device of that kind."""
+        gpu = kind == "gpu"
+        return msgspec.structs.replace(
+            self,
+            cold=self.cold and gpu,
+            precision=self.precision or (0.005 if gpu else 0.02),
+            max_time_s=self.max_time_s or (2.0 if gpu else 1.0),
+        )
+
+    @property
+    def mode(self) -> Literal["cold", "hot"]:
+        return "cold" if self.cold else "hot"
 
 
 class _State(NamedTuple):
@@ -90,6 +113,23 @@ class Duel(msgspec.Struct, frozen=True):
     comparison: statistics.Comparison | None
 
 
+class BlockSample(NamedTuple):
+    """The stamps of one instrumented launch, one row a block: start and end in ticks, start and
+    end in nanoseconds (zero where the device has no clock that all multiprocessors share), and the
+    multiprocessor. Beside them the event times of that launch and of an empty one."""
+
+    stamps: npt.NDArray[np.uint64]
+    ticks_per_ns: float
+    event_ns: float
+    empty_ns: float
+    perturbation: float
+
+    @property
+    def durations(self) -> npt.NDArray[np.int64]:
+        """Each block's duration in ticks."""
+        return self.stamps[:, 1].astype(np.int64) - self.stamps[:, 0].astype(np.int64)
+
+
 class _Built(NamedTuple):
     program: Program
     clocked: Program | None
@@ -102,7 +142,7 @@ class Session:
     def __init__(self, backend: Backend, cache: Cache, options: Options) -> None:
         self.backend = backend
         self.cache = cache
-        self.options = options
+        self.options = options.on(backend.info.kind)
         self.judge = Judge(backend)
         self.state: _State | None = None
         self.held: list[Buffer] = []
@@ -221,12 +261,23 @@ class Session:
                     samples_ns=tuple(taken),
                     median_ns=float(np.median(taken)),
                     interval_ns=statistics.median_interval(taken),
-                    timing_mode="cold" if self.options.cold else "hot",
+                    timing_mode=self.options.mode,
                     notes=statistics.notes(taken),
                 )
                 for case, outcome, taken in zip(cases, outcomes, samples, strict=True)
             ]
         return Duel(outcomes[0], outcomes[1], comparison)
+
+    def profile(self, case: Case) -> tuple[Outcome, BlockSample | None]:
+        """Check a case, then clock its blocks; no sample of a kernel that is not right."""
+        outcome = self._run(case, timed=False)
+        clocked = self._build(case).clocked
+        if outcome.status != "measured" or clocked is None:
+            return outcome, None
+        run = _Run(self, case, self._build(case), timed=True)
+        run.load(run.state.reference)
+        once = run.sample()
+        return outcome, run.profile(clocked, 9 if once < _SLOW_NS else 1)
 
     def _take_turns(
         self, cases: tuple[Case, Case], plan: statistics.ComparisonPlan, seed: int
@@ -375,7 +426,6 @@ class _Run:
         """Sample single launches until their median is known; then some with stamps."""
         self.load(self.state.reference)
         found = sample_until_known(self.sample, self.options)
-        found["timing_mode"] = "cold" if self.options.cold else "hot"
         if self.built.clocked is not None:
             found |= self.time_blocks(self.built.clocked, float(found["median_ns"]))
         return found
@@ -387,26 +437,40 @@ class _Run:
         )
 
     def time_blocks(self, clocked: Program, plain_ns: float) -> dict[str, Any]:
-        """The median duration of a block, from an instrumented launch of its own."""
+        """What the stamps of an instrumented launch say, in the record's words."""
+        pairs = 5 if plain_ns < _SLOW_NS else 1
+        sample = self.profile(clocked, pairs)
+        durations_ns = sample.durations / sample.ticks_per_ns
+        return {
+            "block_median_ns": float(np.median(durations_ns)),
+            "block_perturbation": sample.perturbation,
+        }
+
+    def profile(self, clocked: Program, pairs: int) -> BlockSample:
+        """The stamps of one instrumented launch, and what clocking it cost.
+
+        Plain and instrumented launches take turns, so that drift does not count as a cost.
+        """
         stamps = np.zeros((self.launch.blocks, STAMP_WORDS), np.uint64)
         buffer = self.backend.allocate(self.launch.blocks * STAMP_BYTES)
+        clocked_ns, plain_ns = [], []
         try:
-            launches = []
-            for _ in range(3):
+            for _ in range(pairs):
                 self.backend.write(buffer, np.zeros_like(stamps))
-                launches.append(
-                    self.backend.time_ns(
-                        clocked, self.launch, [*self.arguments, buffer], cold=self.options.cold
-                    )
-                )
+                arguments = [*self.arguments, buffer]
+                cold = self.options.cold
+                clocked_ns.append(self.backend.time_ns(clocked, self.launch, arguments, cold=cold))
+                plain_ns.append(self.sample())
             self.backend.read(buffer, stamps)
         finally:
             self.backend.release(buffer)
-        ticks = stamps[:, 1].astype(np.int64) - stamps[:, 0].astype(np.int64)
-        return {
-            "block_median_ns": float(np.median(ticks)) / self.backend.ticks_per_ns(stamps),
-            "block_perturbation": float(np.median(launches)) / plain_ns - 1,
-        }
+        return BlockSample(
+            stamps=stamps,
+            ticks_per_ns=self.backend.ticks_per_ns(stamps),
+            event_ns=clocked_ns[-1],
+            empty_ns=self.judge.empty_launch_ns(),
+            perturbation=float(np.median(clocked_ns)) / float(np.median(plain_ns)) - 1,
+        )
 
     def restore(self) -> None:
         """Leave guards and inputs as the next case needs them, whatever this one did."""
@@ -419,6 +483,7 @@ class _Run:
 
 def sample_until_known(sample: Callable[[], float], options: Options) -> dict[str, Any]:
     """Take samples (nanoseconds) until the median is known to the precision asked for."""
+    assert options.precision is not None and options.max_time_s is not None
     warmups = [sample()]
     while not statistics.settled_warm_up(warmups):
         warmups.append(sample())
@@ -437,6 +502,7 @@ def sample_until_known(sample: Callable[[], float], options: Options) -> dict[st
         "samples_ns": tuple(samples),
         "median_ns": float(np.median(samples)),
         "interval_ns": statistics.median_interval(samples),
+        "timing_mode": options.mode,
         "warmups": len(warmups),
         "settled": stopped == "settled",
         "stopped": stopped,
@@ -473,7 +539,7 @@ def measure_library(case: Case, device: DeviceInfo, cache: Cache, options: Optio
         return float(time.perf_counter_ns() - start)
 
     if options.timed:
-        known |= sample_until_known(sample, options) | {"timing_mode": "hot"}
+        known |= sample_until_known(sample, options.on("cpu"))
     return Outcome(**known, **msgspec.structs.asdict(accuracies[0]), status="measured")
 
 

@@ -186,6 +186,13 @@ class Judge:
         self.backend.read(C, found)
         return found
 
+    def empty_launch_ns(self) -> float:
+        """The event time of a launch that does nothing: the median of some."""
+        program = self._program("empty", "empty.cu")
+        once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
+        times = [self.backend.time_ns(program, once, [0], cold=True) for _ in range(5)]
+        return float(np.median(times))
+
     def poison_shared(self) -> None:
         """Fill the shared memory of every multiprocessor with NaN."""
         limits = self.backend.info.limits

@@ -130,9 +130,8 @@ def finite(outcome: Outcome) -> Outcome:
     if not changes:
         return outcome
     told = ", ".join(f"{name} ({_told(getattr(outcome, name))})" for name in changes)
-    return msgspec.structs.replace(
-        outcome, **changes, notes=(*outcome.notes, f"not finite, so recorded as unknown: {told}")
-    )
+    notes = (*outcome.notes, f"not finite, so recorded as unknown: {told}")
+    return msgspec.structs.replace(outcome, **changes, notes=notes)
 
 
 def _told(value: float | tuple[float, ...]) -> str:

@@ -15,10 +15,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from matbench.model import Case, CaseError, DeviceInfo, Kernel, MatbenchError, Outcome, Problem, Status
+from matbench.model import (
+    Case,
+    CaseError,
+    DeviceInfo,
+    Kernel,
+    MatbenchError,
+    Outcome,
+    Problem,
+    Status,
+)
 
 if TYPE_CHECKING:
-    from matbench.bench import Duel, Options, Session
+    from matbench.bench import BlockSample, Duel, Options, Session
     from matbench.statistics import ComparisonPlan
 
 T = TypeVar("T")
@@ -136,6 +145,12 @@ def _measure(device: DeviceInfo, options: Options, case: Case) -> Outcome:
     return _open(device, options).measure(case)
 
 
+def _profile(
+    device: DeviceInfo, options: Options, case: Case
+) -> tuple[Outcome, BlockSample | None]:
+    return _open(device, options).profile(case)
+
+
 def _compare(
     device: DeviceInfo,
     options: Options,
@@ -174,6 +189,18 @@ class Worker:
             return self._task("running", _measure, case)
         except CaseError as error:
             return not_measured(case, self.device, "failed", error.reason)
+
+    def profile(self, case: Case) -> tuple[Outcome, BlockSample | None]:
+        """Check one case and clock its blocks; whatever goes wrong is in the outcome."""
+        from matbench.bench import not_measured
+
+        if case.skip is not None:
+            return not_measured(case, self.device, "skipped", case.skip), None
+        try:
+            self._ready(case)
+            return self._task("running", _profile, case)
+        except CaseError as error:
+            return not_measured(case, self.device, "failed", error.reason), None
 
     def compare(self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int) -> Duel:
         """Both cases in turns; a case that cannot run leaves no comparison."""

@@ -1,0 +1,778 @@
+"""Records as tables: in a terminal, as text, as CSV and as JSON; prints nothing itself.
+
+Outcomes become one `Report` of sections, groups, rows and columns; every format is made from it.
+Only what was measured is ranked, and only against what ran on the same device at the same size.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Literal, TypeGuard
+
+import msgspec
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+from tabulate import tabulate, tabulate_formats
+
+from matbench import results, statistics
+from matbench.model import Environment, Outcome
+
+# The markup of these has no known way to hold any text whatever, and a record is not trusted.
+_NO_ESCAPE = {
+    "asciidoc", "jira", "latex_raw", "mediawiki", "moinmoin", "textile", "unsafehtml", "youtrack",
+}  # fmt: skip
+#: What `--format` takes.
+FORMATS: tuple[str, ...] = (
+    "rich", "csv", "json", *(name for name in tabulate_formats if name not in _NO_ESCAPE),
+)  # fmt: skip
+
+#: A block clock that slows its launch by more than this share is marked.
+PERTURBATION_LIMIT = 0.05
+UNKNOWN = "–"
+BEST = "★"
+
+
+class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A candidate against its baseline at one size; `ratio` is candidate time / baseline time.
+
+    `baseline` and `candidate` name the two sides: kernels, or files when one `kernel` is compared
+    between them. Without a `verdict`, `reason` says why there is none.
+    """
+
+    size: str
+    baseline: str
+    candidate: str
+    kernel: str = ""
+    baseline_params: dict[str, int] = {}
+    candidate_params: dict[str, int] = {}
+    backend: str
+    device: str
+    device_kind: Literal["gpu", "cpu"]
+    baseline_median_ns: float | None = None
+    baseline_max_rel_err: float | None = None
+    candidate_median_ns: float | None = None
+    candidate_max_rel_err: float | None = None
+    ratio: float | None = None
+    ratio_interval: tuple[float, float] | None = None
+    p_value: float | None = None
+    samples: tuple[int, int] = (0, 0)
+    verdict: statistics.Verdict | None = None
+    reason: str | None = None
+
+    @property
+    def ratio_low(self) -> float | None:
+        return self.ratio_interval[0] if self.ratio_interval else None
+
+    @property
+    def ratio_high(self) -> float | None:
+        return self.ratio_interval[1] if self.ratio_interval else None
+
+    @property
+    def baseline_samples(self) -> int:
+        return self.samples[0]
+
+    @property
+    def candidate_samples(self) -> int:
+        return self.samples[1]
+
+
+# The common model
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column for people; on a narrow terminal those with the highest `drop` go first."""
+
+    title: str
+    right: bool = False
+    drop: int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells in the columns' order, then what the last column and the footnotes say."""
+
+    cells: tuple[str, ...]
+    status: str
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    style: str = ""
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows that rank among each other: those of one size, which is the title."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    heading: tuple[str, ...]
+    columns: tuple[Column, ...]
+    last_title: str
+    groups: tuple[Group, ...]
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for group in self.groups for row in group.rows]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table in every form: `sections` and `footer` for people, the rest for programs.
+
+    `fields` are paths to attributes of `rows`.
+    """
+
+    sections: tuple[Section, ...]
+    footer: str
+    fields: tuple[str, ...]
+    rows: tuple[object, ...]
+    json: str
+
+
+# Numbers and words
+
+
+def _unit_format(times_ns: Iterable[float | None]) -> Callable[[float | None], str]:
+    """One unit and one number of decimals for all: 3 or 4 significant digits of the smallest."""
+    known = [time for time in times_ns if time is not None and 0 < time < math.inf]
+    if not known:
+        return lambda _: UNKNOWN
+    least = min(known)
+    units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+    scale, unit = next((pair for pair in units if least >= pair[0]), units[-1])
+    decimals = _decimals(least / scale, 4 if max(known) < 100 * least else 3)
+    return lambda time: f"{time / scale:.{decimals}f} {unit}" if _is_known(time) else UNKNOWN
+
+
+def _is_known(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
+def _decimals(value: float, digits: int) -> int:
+    """How many decimals show `value`, which is at least 1, to that many digits."""
+    return max(0, digits - len(str(int(value))))
+
+
+def _percent(share: float | None) -> str:
+    if not _is_known(share):
+        return UNKNOWN
+    if share >= 10:
+        return _times(share)
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+
+
+def _error(error: float | None) -> str:
+    if not _is_known(error):
+        return UNKNOWN
+    return re.sub(r"e([+-])0*(\d+)$", r"e\1\2", f"{error:.1e}").replace("e+", "e") if error else "0"
+
+
+def _probability(p: float | None) -> str:
+    return f"{p:.3f}" if _is_known(p) and p >= 0.001 else _error(p)
+
+
+def _times(factor: float | None) -> str:
+    if not _is_known(factor):
+        return UNKNOWN
+    if factor < 100:
+        return f"{factor:.2f}×"
+    return f"{factor:,.0f}×" if factor < 1e6 else f"{factor:.1e}×"
+
+
+def _ratio(ratio: float | None) -> str:
+    return f"{ratio:.3f}" if _is_known(ratio) else UNKNOWN
+
+
+def _params(params: dict[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in params.items())
+
+
+# Records may come from anywhere: no character of theirs moves a cursor or turns text around.
+_HOSTILE = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+
+
+def _lines(text: str) -> str:
+    """Text of a record, harmless to a terminal; its lines stay."""
+    return _HOSTILE.sub("\ufffd", text.expandtabs(4).replace("\r\n", "\n")).strip()
+
+
+def _line(text: str) -> str:
+    """The same on one line."""
+    return " ".join(_lines(text).split())
+
+
+def _agreed(texts: Iterable[str]) -> str:
+    return " / ".join(dict.fromkeys(text for text in map(_line, texts) if text))
+
+
+# Outcomes
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """An outcome with what it is among its like; None where it does not rank."""
+
+    outcome: Outcome
+    spread: float | None = None
+    gflops: float | None = None
+    times_slowest: float | None = None
+    best: bool = False
+
+    @property
+    def interval_low_ns(self) -> float | None:
+        return self.outcome.interval_ns[0] if self.outcome.interval_ns else None
+
+    @property
+    def interval_high_ns(self) -> float | None:
+        return self.outcome.interval_ns[1] if self.outcome.interval_ns else None
+
+    @property
+    def samples(self) -> int:
+        return len(self.outcome.samples_ns)
+
+
+def _spread(outcome: Outcome) -> float | None:
+    """Half the median's interval as a share of it; without one, half the samples' middle half."""
+    if outcome.interval_ns is not None and outcome.median_ns:
+        low, high = outcome.interval_ns
+        return (high - low) / 2 / outcome.median_ns
+    return statistics.spread(outcome.samples_ns)
+
+
+_STATUS_ORDER = {"measured": 0, "wrong": 1, "failed": 2, "skipped": 3}
+_STATUS_STYLE = {"measured": "green", "wrong": "bold red", "failed": "red", "skipped": "yellow"}
+
+
+def _time(outcome: Outcome) -> float | None:
+    """The time that ranks: a case that was not right, or has no time, has none."""
+    time = outcome.median_ns
+    return time if outcome.status == "measured" and time is not None and time > 0 else None
+
+
+def _ranked(outcomes: Iterable[Outcome]) -> list[_Ranked]:
+    """The outcomes of one device and size, fastest first; cold and hot samples rank apart."""
+    found = sorted(
+        outcomes, key=lambda o: (_STATUS_ORDER[o.status], _time(o) is None, _time(o) or 0.0)
+    )
+    times: dict[str | None, list[float]] = {}
+    for outcome in found:
+        time = _time(outcome)
+        if time is not None:
+            times.setdefault(outcome.timing_mode, []).append(time)
+    ranked = []
+    for outcome in found:
+        time = _time(outcome)
+        if time is None:
+            ranked.append(_Ranked(outcome))
+            continue
+        like = times[outcome.timing_mode]
+        ranked.append(
+            _Ranked(
+                outcome,
+                spread=_spread(outcome),
+                gflops=outcome.problem.operations / time,
+                times_slowest=max(like) / time,
+                best=time == min(like),
+            )
+        )
+    return ranked
+
+
+def outcome_report(outcomes: Iterable[Outcome], environments: Iterable[Environment]) -> Report:
+    """What became of the cases: a section per device, a group per size, fastest first.
+
+    A failed case that was tried anew is shown once. GPUs come first, baselines on the CPU last.
+    """
+    every, told = list(outcomes), list(environments)
+    shown = results.without_retried([results.finite(outcome) for outcome in every])
+    apart: dict[tuple[bool, bool, str, str], dict[tuple[Any, ...], list[Outcome]]] = {}
+    for outcome in shown:
+        on_cpu = outcome.device_kind == "cpu"
+        baseline = on_cpu and outcome.group == "baseline"
+        device = (baseline, on_cpu, "" if baseline else outcome.backend, outcome.device)
+        problem = outcome.problem
+        size = (problem.operations, problem.size, problem.inputs != "uniform", problem.inputs)
+        apart.setdefault(device, {}).setdefault(size, []).append(outcome)
+    sections, ranked = [], []
+    for device in sorted(apart, key=lambda key: key[:2]):
+        groups = [_ranked(apart[device][size]) for size in sorted(apart[device])]
+        sections.append(_outcome_section(groups, told))
+        ranked += [row for group in groups for row in group]
+    return Report(
+        sections=tuple(sections),
+        footer=_counts(shown),
+        fields=_OUTCOME_FIELDS,
+        rows=tuple(ranked),
+        json=results.to_json(told, every),
+    )
+
+
+def _counts(outcomes: Sequence[Outcome]) -> str:
+    if not outcomes:
+        return "no outcomes"
+    found: list[str] = [outcome.status for outcome in outcomes]
+    return ", ".join(f"{found.count(status)} {status}" for status in _STATUS_ORDER)
+
+
+def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment]) -> Section:
+    every = [row for group in groups for row in group]
+    speeds = [row.gflops for row in every if row.gflops and _is_known(row.gflops)]
+    tera = bool(speeds) and sorted(speeds)[len(speeds) // 2] >= 1000
+    scale = 1000.0 if tera else 1.0
+    least = min(speeds, default=scale) / scale
+    decimals = min(3, _decimals(least, 3) if least >= 1 else 3)
+
+    def speed(gflops: float | None) -> str:
+        return f"{gflops / scale:.{decimals}f}" if _is_known(gflops) else UNKNOWN
+
+    return Section(
+        heading=_heading([row.outcome for row in every], environments),
+        columns=(
+            Column("kernel"),
+            Column("parameters"),
+            Column("time", right=True),
+            Column("±", right=True, drop=1),
+            Column("per block", right=True, drop=5),
+            Column("TFLOP/s" if tera else "GFLOP/s", right=True, drop=2),
+            Column("× slowest", right=True, drop=4),
+            Column("max rel err", right=True, drop=3),
+            Column("avg rel err", right=True, drop=6),
+            Column("of bound", right=True, drop=7),
+        ),
+        last_title="status",
+        groups=tuple(_outcome_group(group, speed) for group in groups),
+    )
+
+
+def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) -> Group:
+    time = _unit_format(_time(row.outcome) for row in ranked)
+    block_time = _unit_format(row.outcome.block_median_ns for row in ranked)
+    problem = ranked[0].outcome.problem
+    inputs = "" if problem.inputs == "uniform" else f", {problem.inputs} inputs"
+    rows = []
+    for row in ranked:
+        outcome = row.outcome
+        perturbed = (outcome.block_perturbation or 0) > PERTURBATION_LIMIT
+        rows.append(
+            Row(
+                cells=(
+                    _line(outcome.kernel) + (f" {BEST}" if row.best else ""),
+                    _line(_params(outcome.params)) or UNKNOWN,
+                    time(_time(outcome)),
+                    _percent(row.spread),
+                    ("≈ " if perturbed else "") + block_time(outcome.block_median_ns),
+                    speed(row.gflops),
+                    _times(row.times_slowest),
+                    _error(outcome.max_rel_err),
+                    _error(outcome.avg_rel_err),
+                    _percent(outcome.bound_ratio),
+                ),
+                status=outcome.status,
+                reason=_lines(outcome.reason or ""),
+                notes=_notes(outcome, perturbed),
+                style=_STATUS_STYLE[outcome.status],
+                best=row.best,
+            )
+        )
+    return Group(f"{problem.size}{inputs}", tuple(rows))
+
+
+def _notes(outcome: Outcome, perturbed: bool) -> tuple[str, ...]:
+    notes = []
+    if outcome.settled is False:
+        notes.append(f"not settled: {outcome.stopped}" if outcome.stopped else "not settled")
+    if perturbed:
+        notes.append(
+            f"≈ per block: its clock slowed the launch by {_percent(outcome.block_perturbation)}"
+        )
+    return tuple(map(_lines, [*notes, *outcome.notes]))
+
+
+def _heading(
+    rows: Sequence[Outcome | ComparisonRow], environments: list[Environment]
+) -> tuple[str, ...]:
+    """Backend and device, driver and toolkit, and what must be known to read the times."""
+    first = rows[0]
+    is_baseline = isinstance(first, Outcome) and first.group == "baseline"
+    on_cpu = first.device_kind == "cpu"
+    backends = _agreed(row.backend for row in rows)
+    kind = "baselines on the CPU" if is_baseline and on_cpu else ""
+    heading = [" · ".join(part for part in (kind, backends, _line(first.device)) if part)]
+    backends_used = {row.backend for row in rows}
+    used = [
+        (environment.host, device)
+        for environment in environments
+        for device in environment.devices
+        if device.name == first.device and device.backend in backends_used
+    ]
+    heading.append(_agreed(f"driver {device.driver} · {device.toolkit}" for _, device in used))
+    if on_cpu:
+        heading.append("CPU timings: measured on a processor, not on a GPU")
+    modes = {row.timing_mode for row in rows if isinstance(row, Outcome) and row.timing_mode}
+    heading.append(_MODES.get(frozenset(modes), ""))
+    hosts = dict.fromkeys(host for host, _ in used)
+    heading.append(f"from several hosts: {_agreed(hosts)}" if len(hosts) > 1 else "")
+    return tuple(line for line in heading if line)
+
+
+_MODES = {
+    frozenset({"cold"}): "cold samples: the cache is overwritten before each",
+    frozenset({"hot"}): "hot samples: caches are left as they are",
+    frozenset({"cold", "hot"}): "cold and hot samples, ranked apart",
+}
+
+
+#: CSV's columns: the last word of each names it; numbers stay as they were recorded.
+_OUTCOME_FIELDS = (
+    "outcome.backend", "outcome.device", "outcome.device_kind", "outcome.problem.size",
+    "outcome.problem.M", "outcome.problem.N", "outcome.problem.K", "outcome.problem.inputs",
+    "outcome.problem.seed", "outcome.group", "outcome.kernel", "outcome.params", "outcome.status",
+    "outcome.reason", "best", "outcome.median_ns", "interval_low_ns", "interval_high_ns", "spread",
+    "samples", "outcome.timing_mode", "outcome.settled", "outcome.block_median_ns",
+    "outcome.block_perturbation", "gflops", "times_slowest", "outcome.max_rel_err",
+    "outcome.avg_rel_err", "outcome.bound_ratio", "outcome.sha256", "outcome.notes",
+)  # fmt: skip
+
+
+# Comparisons
+
+_VERDICT_STYLE = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow"}
+
+
+def comparison_report(
+    rows: Iterable[ComparisonRow], environments: Iterable[Environment] = ()
+) -> Report:
+    """Candidates against baselines: a section per device and pair, in the order given."""
+    shown, told = list(rows), list(environments)
+    apart: dict[tuple[str, str, str, str], list[ComparisonRow]] = {}
+    for row in shown:
+        key = (row.backend, row.device, row.baseline, row.candidate)
+        apart.setdefault(key, []).append(row)
+    verdicts = [row.verdict or "without a verdict" for row in shown]
+    return Report(
+        sections=tuple(_comparison_section(found, told) for found in apart.values()),
+        footer=", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+        or "nothing to compare",
+        fields=_COMPARISON_FIELDS,
+        rows=tuple(shown),
+        json=results.array(shown),
+    )
+
+
+def _comparison_section(rows: list[ComparisonRow], environments: list[Environment]) -> Section:
+    first = rows[0]
+    sides = f"candidate {_line(first.candidate)} against baseline {_line(first.baseline)}"
+    return Section(
+        heading=(
+            sides,
+            *_heading(rows, environments),
+            "ratio: the candidate's time / the baseline's, below 1 is faster",
+        ),
+        columns=(
+            Column("size"),
+            *([Column("kernel")] if any(row.kernel for row in rows) else []),
+            *([Column("parameters")] if any(map(_both_params, rows)) else []),
+            Column("baseline", right=True, drop=2),
+            Column("candidate", right=True, drop=1),
+            Column("ratio", right=True),
+            Column("interval", right=True, drop=3),
+            Column("p", right=True, drop=6),
+            Column("baseline err", right=True, drop=5),
+            Column("candidate err", right=True, drop=4),
+            Column("samples", right=True, drop=7),
+        ),
+        last_title="verdict",
+        groups=tuple(
+            Group("", tuple(_comparison_row(row, rows) for row in rows if row.size == size))
+            for size in dict.fromkeys(row.size for row in rows)
+        ),
+    )
+
+
+def _both_params(row: ComparisonRow) -> str:
+    """What both sides were run with, or `baseline's / candidate's`."""
+    first, second = (_line(_params(p)) for p in (row.baseline_params, row.candidate_params))
+    return first if first == second else f"{first or UNKNOWN} / {second or UNKNOWN}"
+
+
+def _comparison_row(row: ComparisonRow, rows: list[ComparisonRow]) -> Row:
+    like = [other for other in rows if other.size == row.size]
+    time = _unit_format(
+        time for other in like for time in (other.baseline_median_ns, other.candidate_median_ns)
+    )
+    interval = row.ratio_interval
+    return Row(
+        cells=(
+            _line(row.size),
+            *([_line(row.kernel)] if any(other.kernel for other in rows) else []),
+            *([_both_params(row) or UNKNOWN] if any(map(_both_params, rows)) else []),
+            time(row.baseline_median_ns),
+            time(row.candidate_median_ns),
+            _ratio(row.ratio),
+            UNKNOWN if interval is None else " to ".join(map(_ratio, interval)),
+            _probability(row.p_value),
+            _error(row.baseline_max_rel_err),
+            _error(row.candidate_max_rel_err),
+            " + ".join(map(str, row.samples)),
+        ),
+        status=row.verdict or "no verdict",
+        reason=_lines(row.reason or ""),
+        style=_VERDICT_STYLE.get(row.verdict or "", "yellow"),
+    )
+
+
+_COMPARISON_FIELDS = (
+    "backend", "device", "device_kind", "size", "kernel", "baseline", "candidate",
+    "baseline_params", "candidate_params", "baseline_median_ns", "candidate_median_ns", "ratio",
+    "ratio_low", "ratio_high", "p_value", "baseline_max_rel_err", "candidate_max_rel_err",
+    "baseline_samples", "candidate_samples", "verdict", "reason",
+)  # fmt: skip
+
+
+# Rendering
+
+
+class _Footnotes:
+    """Texts under a section, each with its number, in the order of their first mention."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def mark(self, text: str) -> str:
+        number = self.numbers.setdefault(text, len(self.numbers) + 1)
+        return str(number).translate(_SUPERSCRIPT)
+
+    def lines(self) -> list[str]:
+        return [f"{self.mark(text)} {text}" for text in self.numbers]
+
+
+_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _last_cell(row: Row, footnotes: _Footnotes, *, inline: bool) -> str:
+    """Status with its reason, or with a footnote for it; a long reason keeps one for all of it."""
+    first, _, more = row.reason.partition("\n")
+    texts = [row.reason] if row.reason and (more or not inline) else []
+    word = f"{row.status}: {first}" if inline and first else row.status
+    return word + " ".join(map(footnotes.mark, [*texts, *row.notes]))
+
+
+def text(report: Report, fmt: str) -> str:
+    """The report in any of `FORMATS` but `rich`; nothing is cut."""
+    if fmt == "json":
+        return report.json
+    if fmt == "csv":
+        return _csv(report)
+    blocks = []
+    for section in report.sections:
+        footnotes = _Footnotes()
+        sized = any(group.title for group in section.groups)
+        rows = [
+            [
+                *([group.title] if sized else []),
+                *row.cells,
+                _last_cell(row, footnotes, inline=True),
+            ]
+            for group in section.groups
+            for row in group.rows
+        ]
+        titles = [column.title for column in section.columns]
+        right = [column.right for column in section.columns]
+        table = tabulate(
+            [[_escape(cell, fmt) for cell in row] for row in rows],
+            headers=[*(["size"] if sized else []), *titles, section.last_title],
+            tablefmt=fmt,
+            colalign=[
+                "right" if r else "left" for r in [*([False] if sized else []), *right, False]
+            ],
+            disable_numparse=True,
+        )
+        blocks += [_prose(section.heading, fmt), str(table), _prose(footnotes.lines(), fmt)]
+    return "\n\n".join(block for block in [*blocks, _prose([report.footer], fmt)] if block)
+
+
+def _csv(report: Report) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(field.rpartition(".")[2] for field in report.fields)
+    for row in report.rows:
+        writer.writerow(_csv_value(attrgetter(field)(row)) for field in report.fields)
+    return out.getvalue().removesuffix("\n")
+
+
+def _csv_value(value: object) -> object:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        value = _params(value)
+    if isinstance(value, tuple):
+        value = "; ".join(value)
+    return _lines(value) if isinstance(value, str) else value
+
+
+def _escape(cell: str, fmt: str) -> str:
+    """`tabulate` escapes for HTML and LaTeX, but not for these."""
+    if fmt in ("github", "pipe"):
+        escaped = re.sub(r"([\\`*|\[\]]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", cell)
+        return escaped.replace("&", "&amp;").replace("<", "&lt;")
+    if fmt == "rst":
+        return re.sub(r"([\\`*|]|_(?![^\W_]))", r"\\\1", cell)
+    return cell.replace("|", "\\vert{}") if fmt == "orgtbl" else cell
+
+
+def _prose(lines: Sequence[str], fmt: str) -> str:
+    """Lines outside a table; where the markup joins lines, each is a paragraph."""
+    if fmt == "html":
+        return "\n".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    if fmt.startswith("latex"):
+        return "\n".join("% " + line.replace("\n", "\n% ") for line in lines)
+    between = "\n\n" if fmt in ("github", "pipe", "rst") else "\n"
+    return between.join(_escape(line, fmt) for line in lines)
+
+
+#: Where the last column would be narrower than this, reasons stand below the table.
+_LEAST_REASON_WIDTH = 32
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Which columns a width has room for, and how wide each is; the last one is the status."""
+
+    kept: tuple[int, ...]
+    widths: tuple[int, ...]
+    gap: int
+    inline: bool
+
+
+def _layout(section: Section, width: int | None) -> _Layout:
+    """Columns go, the least important first, until the rest fits with the bare status."""
+    natural = [
+        max(map(cell_len, [column.title, *(row.cells[index] for row in section.rows)]))
+        for index, column in enumerate(section.columns)
+    ]
+    short, full = (
+        max(cell_len(text) for text in [section.last_title, *_last_cells(section, inline=inline)])
+        for inline in (False, True)
+    )
+
+    def longest_piece(index: int) -> int:
+        cells = [section.columns[index].title, *(row.cells[index] for row in section.rows)]
+        return max(cell_len(piece.strip()) for cell in cells for piece in _PIECE.findall(cell))
+
+    kept = list(range(len(natural)))
+    if width is None:
+        return _Layout(tuple(kept), (*natural, full), 2, True)
+    droppable = sorted(kept, key=lambda index: -section.columns[index].drop)
+
+    def room(gap: int) -> int:
+        return width - sum(natural[index] + gap for index in kept)
+
+    for index in droppable:
+        if room(2) >= short or not section.columns[index].drop:
+            break
+        kept.remove(index)
+    gap = 2 if room(2) >= short else 1
+    while room(gap) < short:  # what is left are words, and they can wrap
+        wordy = [index for index in kept if not section.columns[index].right]
+        whole = [index for index in wordy if natural[index] > longest_piece(index)]
+        widest = max(whole or wordy, key=lambda index: natural[index])
+        if natural[widest] <= 1:
+            break
+        natural[widest] -= 1
+    inline = room(gap) >= min(full, _LEAST_REASON_WIDTH)
+    last = min(full, room(gap)) if inline else short
+    return _Layout(tuple(kept), (*(natural[index] for index in kept), last), gap, inline)
+
+
+def _last_cells(section: Section, *, inline: bool) -> list[str]:
+    footnotes = _Footnotes()
+    return [_last_cell(row, footnotes, inline=inline) for row in section.rows]
+
+
+def renderables(report: Report, width: int | None = None) -> list[RenderableType]:
+    """The report for a rich console of `width` cells; without a width nothing is cut.
+
+    Colour marks the status alone, and repeats what the words say.
+    """
+    parts: list[RenderableType] = []
+    for section in report.sections:
+        title, *others = section.heading
+        parts += [Text(title, style="bold"), *map(Text, others), Text()]
+        parts += [*_rich_section(section, _layout(section, width)), Text()]
+    return [*parts, Text(report.footer)]
+
+
+def _rich_section(section: Section, layout: _Layout) -> Iterator[RenderableType]:
+    footnotes = _Footnotes()
+    yield _rich_table(section, layout, header=True)
+    yield Text("─" * (sum(layout.widths) + layout.gap * len(layout.kept)))
+    for group in section.groups:
+        if group.title:
+            yield Text(f"\nsize {group.title}", style="bold")
+        table = _rich_table(section, layout, header=False)
+        for row in group.rows:
+            cells = [
+                _wrapped(row.cells[i], w) for i, w in zip(layout.kept, layout.widths, strict=False)
+            ]
+            last = Text(_last_cell(row, footnotes, inline=layout.inline), style=row.style)
+            table.add_row(*cells, last, style="bold" if row.best else "")
+        yield table
+    if footnotes.numbers:
+        notes = Table.grid(padding=(0, 1))
+        for line in footnotes.lines():
+            notes.add_row(*map(Text, line.split(" ", 1)))
+        yield Text()
+        yield notes
+
+
+def _rich_table(section: Section, layout: _Layout, *, header: bool) -> Table:
+    """Tables of one section have the same columns, so that they stand below each other."""
+    table = Table(
+        box=None,
+        show_header=header,
+        pad_edge=False,
+        padding=(0, layout.gap, 0, 0),
+    )
+    titles = [*(section.columns[index] for index in layout.kept), Column(section.last_title)]
+    for column, width in zip(titles, layout.widths, strict=True):
+        table.add_column(
+            column.title,
+            justify="right" if column.right else "left",
+            width=width,
+            no_wrap=column.right,
+            overflow="fold",
+        )
+    return table
+
+
+#: Where a name or a parameter may be broken: after a space, a hyphen or an equals sign.
+_PIECE = re.compile(r"[^\s=-]*[\s=-]*")
+
+
+def _wrapped(cell: str, width: int) -> Text:
+    lines = [""]
+    for piece in filter(None, _PIECE.findall(cell)):
+        if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return Text("\n".join(lines))

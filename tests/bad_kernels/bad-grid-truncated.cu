@@ -1,0 +1,33 @@
+// /// matbench
+// name = "bad-grid-truncated"
+// summary = "Launches only as many tiles as fit wholly"
+// [sweep]
+// TILE = [16]
+// [launch]
+// block = ["TILE", "TILE"]
+// grid = ["max(1, N // TILE)", "max(1, M // TILE)"]
+// ///
+
+// The mistake, in naive-2d: the grid is N/T by M/T blocks, rounded down, so the edge of any other
+// size is never computed.
+
+#ifndef TILE
+#define TILE 16
+#endif
+
+extern "C" __global__ void bad_grid_truncated(const float *A, const float *B, float *C,
+                                              int M, int N, int K)
+{
+    // Place: blocks on the last row and column reach over the edges of C.
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+
+    // Multiply.
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+
+    C[(size_t)row * N + column] = sum;
+}

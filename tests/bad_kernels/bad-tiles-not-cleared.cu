@@ -1,0 +1,45 @@
+// /// matbench
+// name = "bad-tiles-not-cleared"
+// summary = "Leaves old values in its tiles beyond the edges"
+// [sweep]
+// TILE = [16]
+// [launch]
+// block = ["TILE", "TILE"]
+// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
+// ///
+
+// The mistake, in tiled: beyond the edges nothing is staged, so both tiles keep what was there
+// before.
+
+#ifndef TILE
+#define TILE 16
+#endif
+
+extern "C" __global__ void bad_tiles_not_cleared(const float *A, const float *B, float *C,
+                                                 int M, int N, int K)
+{
+    __shared__ float a[TILE][TILE];
+    __shared__ float b[TILE][TILE];
+
+    const int tx = threadIdx.x, ty = threadIdx.y;
+    const int row = blockIdx.y * TILE + ty;
+    const int column = blockIdx.x * TILE + tx;
+    float sum = 0.0f;
+
+    for (int start = 0; start < K; start += TILE) {
+        // Stage: one value of each tile per thread.
+        if (row < M && start + tx < K)
+            a[ty][tx] = A[(size_t)row * K + start + tx];
+        if (column < N && start + ty < K)
+            b[ty][tx] = B[(size_t)(start + ty) * N + column];
+        __syncthreads();
+
+        // Multiply: row ty of one tile with column tx of the other.
+        for (int k = 0; k < TILE; ++k)
+            sum += a[ty][k] * b[k][tx];
+        __syncthreads();  // nobody overwrites a tile that somebody still reads
+    }
+
+    if (row < M && column < N)
+        C[(size_t)row * N + column] = sum;
+}

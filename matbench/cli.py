@@ -434,12 +434,13 @@ def _work_through(
                 click.echo(note, err=True)
         crew = stack.enter_context(Crew(options, deadlines))
         advance = stack.enter_context(_progress(len(cases)))
+        known = [finished.get(results.case_key(case, info)) for info, case in cases]
         try:
-            for info, case in cases:
+            crew.build_ahead([c for c, done in zip(cases, known, strict=True) if done is None])
+            for (info, case), done in zip(cases, known, strict=True):
                 advance(case.label)
-                known = finished.get(results.case_key(case, info))
-                if known is not None:
-                    outcomes.append(known)
+                if done is not None:
+                    outcomes.append(done)
                     continue
                 outcome = crew.worker(info).run(case)
                 outcomes.append(outcome)

@@ -10,7 +10,7 @@ import concurrent.futures
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -68,23 +68,31 @@ class LocalExecutor:
         self.pool: Any = None
 
     def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
-        from pebble import ProcessExpired, ProcessPool
+        from pebble import ProcessPool
 
         if self.pool is None:
             context = multiprocessing.get_context("spawn")
             self.pool = ProcessPool(max_workers=1, context=context, initializer=_start_process)
-        try:
-            return self.pool.schedule(function, args=args, timeout=timeout_s).result()  # type: ignore[no-any-return]
-        except concurrent.futures.TimeoutError:
-            raise DeadlineError("past its deadline") from None
-        except ProcessExpired as error:
-            raise DiedError(_manner_of_death(error.exitcode)) from None
+        result: T = _result(self.pool.schedule(function, args=args, timeout=timeout_s))
+        return result
 
     def kill(self) -> None:
         if self.pool is not None:
             pool, self.pool = self.pool, None
             pool.stop()
             pool.join()
+
+
+def _result(future: Any) -> Any:
+    """A task's result; the two ways in which its process can be lost as errors of ours."""
+    from pebble import ProcessExpired
+
+    try:
+        return future.result()
+    except concurrent.futures.TimeoutError:
+        raise DeadlineError("past its deadline") from None
+    except ProcessExpired as error:
+        raise DiedError(_manner_of_death(error.exitcode)) from None
 
 
 def _manner_of_death(exitcode: int | None) -> str:
@@ -112,6 +120,13 @@ def _start_process() -> None:
     """Ctrl-C is the main process's to handle; what a kernel prints must not mix with the table."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(2, 1)
+
+
+def _precompile(device: DeviceInfo, case: Case) -> None:
+    from matbench import backends
+    from matbench.cache import Cache
+
+    backends.precompile(device, case.kernel, case.params, Cache())
 
 
 def _open(device: DeviceInfo, options: Options) -> Session:
@@ -165,16 +180,65 @@ def _compare(
 # -- in the main process -------------------------------------------------------------------------
 
 
+class Builders:
+    """Compiles the kernels of a sweep ahead of the worker that times them, several at once."""
+
+    def __init__(self, deadline_s: float) -> None:
+        self.deadline_s = deadline_s
+        self.pool: Any = None
+        self.futures: dict[bytes, Any] = {}
+
+    def start(self, device: DeviceInfo, cases: Iterable[Case]) -> None:
+        """Begin with every different build of these cases, in their order."""
+        from pebble import ProcessPool
+
+        context = multiprocessing.get_context("spawn")
+        for case in cases:
+            key = _build_key(case)
+            if case.skip is not None or key in self.futures:
+                continue
+            if self.pool is None:
+                self.pool = ProcessPool(
+                    max_workers=max(1, min(8, (os.cpu_count() or 1) // 2)),
+                    context=context,
+                    initializer=_start_process,
+                )
+            self.futures[key] = self.pool.schedule(
+                _precompile, args=(device, case), timeout=self.deadline_s
+            )
+
+    def wait(self, case: Case) -> None:
+        """Until the case's builds are in the cache; raises what building it raised."""
+        future = self.futures.get(_build_key(case))
+        if future is not None:
+            _result(future)
+
+    def close(self) -> None:
+        if self.pool is not None:
+            self.pool.stop()
+            self.pool.join()
+
+
+def _build_key(case: Case) -> bytes:
+    return msgspec.msgpack.encode((case.kernel.name, case.kernel.sha256, case.params))
+
+
 class Worker:
     """One device's cases, one after the other."""
 
     def __init__(
-        self, device: DeviceInfo, options: Options, deadlines: Deadlines, executor: Executor
+        self,
+        device: DeviceInfo,
+        options: Options,
+        deadlines: Deadlines,
+        executor: Executor,
+        builders: Builders,
     ) -> None:
         self.device = device
         self.options = options
         self.deadlines = deadlines
         self.executor = executor
+        self.builders = builders
 
     def run(self, case: Case) -> Outcome:
         """Build, check and time one case; whatever happens becomes an outcome."""
@@ -235,21 +299,32 @@ class Worker:
 
     def _ready(self, case: Case) -> None:
         self._task("preparing its inputs", _prepare, case.problem, case.kernel)
+        self._attempt("building", lambda: self.builders.wait(case))
         self._task("building", _build, case)
 
     def _task(self, doing: str, task: Callable[..., T], *args: Any) -> T:
-        """A task's result within its deadline; whatever ends it otherwise is a `CaseError`."""
-        deadline, option = {
+        deadline, _ = self._deadline(doing)
+        return self._attempt(
+            doing,
+            lambda: self.executor.call(task, self.device, self.options, *args, timeout_s=deadline),
+        )
+
+    def _deadline(self, doing: str) -> tuple[float | None, str]:
+        return {
             "building": (self.deadlines.build_s, "--build-timeout"),
             "running": (self.deadlines.run_s, "--timeout"),
         }.get(doing, (None, ""))
+
+    def _attempt(self, doing: str, call: Callable[[], T]) -> T:
+        """What the call returns; whatever ends it otherwise is a `CaseError`."""
         try:
-            return self.executor.call(task, self.device, self.options, *args, timeout_s=deadline)
+            return call()
         except CaseError as error:
             if error.fatal:
                 self.executor.kill()
             raise
         except DeadlineError:
+            deadline, option = self._deadline(doing)
             reason = f"{doing} took longer than {deadline:g} s and was stopped (see {option})"
         except DiedError as error:
             reason = f"{doing} ended its process: {error}"
@@ -266,11 +341,13 @@ class Crew:
         self.options = options
         self.deadlines = deadlines
         self.workers: dict[str, Worker] = {}
+        self.builders = Builders(deadlines.build_s)
 
     def __enter__(self) -> Crew:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.builders.close()
         for worker in self.workers.values():
             worker.close()
 
@@ -278,11 +355,14 @@ class Crew:
         """The worker that owns a device."""
         if device.label not in self.workers:
             self.workers[device.label] = Worker(
-                device, self.options, self.deadlines, LocalExecutor()
+                device, self.options, self.deadlines, LocalExecutor(), self.builders
             )
         return self.workers[device.label]
 
-    def run(self, cases: Iterable[tuple[DeviceInfo, Case]]) -> Iterator[Outcome]:
-        """The outcome of each case, as it is made."""
+    def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:
+        """Start compiling for devices that are not disturbed by it."""
+        from matbench.backends import can_precompile
+
         for device, case in cases:
-            yield self.worker(device).run(case)
+            if can_precompile(device):
+                self.builders.start(device, [case])

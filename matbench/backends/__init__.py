@@ -132,6 +132,19 @@ def host_device() -> DeviceInfo:
     raise UnavailableError("no OpenCL CPU device; pip install 'matbench-cuda[cpu]'")
 
 
+def can_precompile(info: DeviceInfo) -> bool:
+    """Whether kernels for this device can be compiled by processes beside the one that times.
+
+    Never so for a CPU: there a compiler would take its time from the kernel.
+    """
+    return info.kind == "gpu" and hasattr(_room(info.backend), "precompile")
+
+
+def precompile(info: DeviceInfo, kernel: Kernel, params: dict[str, int], cache: Cache) -> None:
+    """Leave all builds of a kernel in the cache, without opening the device."""
+    _room(info.backend).precompile(info, kernel, params, cache)
+
+
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:
     """Open a device for work in this process."""
     return _room(info.backend).open_device(info, cache)  # type: ignore[no-any-return]

@@ -283,44 +283,23 @@ class CudaBackend:
             _driver().memcpy_dtod_async(target.handle, source.handle, source.nbytes, self.stream)
 
     def build(self, kernel: Kernel, params: dict[str, int], *, clocked: bool = False) -> _Program:
-        if clocked:
-            unit = cuda_c.cuda_instrumented_unit(
-                kernel.source, kernel.path, kernel.entry, kernel.parameters
-            )
-        else:
-            unit = cuda_c.cuda_unit(kernel.source, kernel.path)
-        module = self._module(kernel, unit, params)
-        with _Errors():
-            function = module.get_function("matbench_blocks" if clocked else kernel.entry)
-        scalars = ["" if p.pointer else _SCALARS[p.type] for p in kernel.parameters]
-        return _Program(function, [*scalars, ""] if clocked else scalars, self.stream)
-
-    def _module(self, kernel: Kernel, unit: str, params: dict[str, int]) -> Any:
         driver = _driver()
-        _, release = _nvcc()
-        major, minor = self.info.compute_capability or (0, 0)
-        architecture = next(
-            (r[3:] for r in kernel.requires if r.startswith("sm_") and r[-1] in "af"),
-            f"{major}{minor}",
-        )
-        options = ["-lineinfo", *(f"-D{name}={value}" for name, value in params.items())]
-        key = repr(("cuda", unit, options, release, architecture))
-        if key not in self.modules:
-            own_headers = re.search(r'^\s*#\s*include\s*"', kernel.source, re.MULTILINE)
-            if own_headers:  # what they hold is not in the key
-                image = memoryview(_compile(kernel, unit, options, architecture))
-            else:
-                image = self.cache.get_or_make(
-                    key, lambda: _compile(kernel, unit, options, architecture)
-                )
+        source = _Unit(self.info, kernel, params, clocked)
+        if source.key not in self.modules:
+            image = bytes(source.image(self.cache))
             try:
-                self.modules[key] = driver.module_from_buffer(bytes(image))
+                self.modules[source.key] = driver.module_from_buffer(image)
             except driver.Error as error:
                 raise BuildError(
-                    f"the driver ({self.info.driver}) refused what nvcc {release} built: "
+                    f"the driver ({self.info.driver}) refused what {self.info.toolkit} built: "
                     f"{_words(error)}"
                 ) from None
-        return self.modules[key]
+        with _Errors():
+            function = self.modules[source.key].get_function(
+                "matbench_blocks" if clocked else kernel.entry
+            )
+        scalars = ["" if p.pointer else _SCALARS[p.type] for p in kernel.parameters]
+        return _Program(function, [*scalars, ""] if clocked else scalars, self.stream)
 
     def time_ns(
         self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
@@ -367,27 +346,61 @@ class CudaBackend:
             _driver().Context.pop()
 
 
-def _compile(kernel: Kernel, unit: str, options: list[str], architecture: str) -> bytes:
-    from pycuda.compiler import compile as compile_unit
+def precompile(info: DeviceInfo, kernel: Kernel, params: dict[str, int], cache: Cache) -> None:
+    """Leave both builds of a kernel in the cache; needs no context, so any process can do it."""
+    for clocked in (False, True):
+        _Unit(info, kernel, params, clocked).image(cache)
 
-    driver = _driver()
-    folder = Path(kernel.path).parent
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what nvcc merely remarks on
-            image = compile_unit(
-                unit,
-                nvcc=_nvcc()[0],
-                options=options,
-                no_extern_c=True,
-                arch=f"compute_{architecture}",
-                code=f"sm_{architecture}",
-                cache_dir=False,
-                include_dirs=[str(folder.resolve())] if folder.is_dir() else [],
+
+class _Unit:
+    """One translation unit with all that its machine code depends on."""
+
+    def __init__(
+        self, info: DeviceInfo, kernel: Kernel, params: dict[str, int], clocked: bool
+    ) -> None:
+        self.kernel = kernel
+        if clocked:
+            self.text = cuda_c.cuda_instrumented_unit(
+                kernel.source, kernel.path, kernel.entry, kernel.parameters
             )
-    except driver.CompileError as error:
-        raise BuildError(_compiler_message(error.stderr or error.stdout or str(error))) from None
-    return bytes(image)
+        else:
+            self.text = cuda_c.cuda_unit(kernel.source, kernel.path)
+        major, minor = info.compute_capability or (0, 0)
+        self.architecture = next(
+            (r[3:] for r in kernel.requires if r.startswith("sm_") and r[-1] in "af"),
+            f"{major}{minor}",
+        )
+        # Lines of the source go into the machine code, for the sanitizer's and profiler's reports.
+        self.options = ["-lineinfo", *(f"-D{name}={value}" for name, value in params.items())]
+        self.key = repr(("cuda", self.text, self.options, info.toolkit, self.architecture))
+
+    def image(self, cache: Cache) -> memoryview:
+        """The cubin, from the cache where it can be trusted to be this unit's."""
+        if re.search(r'^\s*#\s*include\s*"', self.kernel.source, re.MULTILINE):
+            return memoryview(self._compile())  # what those headers hold is not in the key
+        return cache.get_or_make(self.key, self._compile)
+
+    def _compile(self) -> bytes:
+        from pycuda.compiler import compile as compile_unit
+
+        folder = Path(self.kernel.path).parent
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what nvcc merely remarks on
+                image = compile_unit(
+                    self.text,
+                    nvcc=_nvcc()[0],
+                    options=self.options,
+                    no_extern_c=True,
+                    arch=f"compute_{self.architecture}",
+                    code=f"sm_{self.architecture}",
+                    cache_dir=False,
+                    include_dirs=[str(folder.resolve())] if folder.is_dir() else [],
+                )
+        except _driver().CompileError as error:
+            said = error.stderr or error.stdout or str(error)
+            raise BuildError(_compiler_message(said)) from None
+        return bytes(image)
 
 
 def _compiler_message(text: str) -> str:

@@ -12,7 +12,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Literal, TypeGuard
 
@@ -129,6 +129,29 @@ class Section:
         return [row for group in self.groups for row in group.rows]
 
 
+def _section(
+    heading: tuple[str, ...],
+    columns: tuple[Column, ...],
+    last_title: str,
+    groups: tuple[Group, ...],
+) -> Section:
+    """A section without the columns that nothing is known for."""
+    rows = [row for group in groups for row in group.rows]
+    kept = [i for i in range(len(columns)) if any(row.cells[i] != UNKNOWN for row in rows)]
+    return Section(
+        heading,
+        tuple(columns[i] for i in kept),
+        last_title,
+        tuple(
+            Group(
+                group.title,
+                tuple(replace(row, cells=tuple(row.cells[i] for i in kept)) for row in group.rows),
+            )
+            for group in groups
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class Report:
     """A table in every form: `sections` and `footer` for people, the rest for programs.
@@ -140,7 +163,7 @@ class Report:
     footer: str
     fields: tuple[str, ...]
     rows: tuple[object, ...]
-    json: str
+    json: Callable[[], str]
 
 
 # Numbers and words
@@ -321,7 +344,7 @@ def outcome_report(outcomes: Iterable[Outcome], environments: Iterable[Environme
         footer=_counts(shown),
         fields=_OUTCOME_FIELDS,
         rows=tuple(ranked),
-        json=results.to_json(told, every),
+        json=lambda: results.to_json(told, every),
     )
 
 
@@ -343,7 +366,7 @@ def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment
     def speed(gflops: float | None) -> str:
         return f"{gflops / scale:.{decimals}f}" if _is_known(gflops) else UNKNOWN
 
-    return Section(
+    return _section(
         heading=_heading([row.outcome for row in every], environments),
         columns=(
             Column("kernel"),
@@ -370,7 +393,10 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
     rows = []
     for row in ranked:
         outcome = row.outcome
-        perturbed = (outcome.block_perturbation or 0) > PERTURBATION_LIMIT
+        perturbed = (
+            outcome.block_median_ns is not None
+            and (outcome.block_perturbation or 0) > PERTURBATION_LIMIT
+        )
         rows.append(
             Row(
                 cells=(
@@ -473,14 +499,14 @@ def comparison_report(
         or "nothing to compare",
         fields=_COMPARISON_FIELDS,
         rows=tuple(shown),
-        json=results.array(shown),
+        json=lambda: results.array(shown),
     )
 
 
 def _comparison_section(rows: list[ComparisonRow], environments: list[Environment]) -> Section:
     first = rows[0]
     sides = f"candidate {_line(first.candidate)} against baseline {_line(first.baseline)}"
-    return Section(
+    return _section(
         heading=(
             sides,
             *_heading(rows, environments),
@@ -578,31 +604,30 @@ def _last_cell(row: Row, footnotes: _Footnotes, *, inline: bool) -> str:
 def text(report: Report, fmt: str) -> str:
     """The report in any of `FORMATS` but `rich`; nothing is cut."""
     if fmt == "json":
-        return report.json
+        return report.json()
     if fmt == "csv":
         return _csv(report)
     blocks = []
     for section in report.sections:
         footnotes = _Footnotes()
-        sized = any(group.title for group in section.groups)
-        rows = [
-            [
-                *([group.title] if sized else []),
-                *row.cells,
-                _last_cell(row, footnotes, inline=True),
-            ]
-            for group in section.groups
-            for row in group.rows
-        ]
-        titles = [column.title for column in section.columns]
-        right = [column.right for column in section.columns]
+        size = [Column("size")] if any(group.title for group in section.groups) else []
+        columns = [*size, *section.columns, Column(section.last_title)]
         table = tabulate(
-            [[_escape(cell, fmt) for cell in row] for row in rows],
-            headers=[*(["size"] if sized else []), *titles, section.last_title],
-            tablefmt=fmt,
-            colalign=[
-                "right" if r else "left" for r in [*([False] if sized else []), *right, False]
+            [
+                [
+                    _escape(cell, fmt)
+                    for cell in (
+                        *([group.title] if size else []),
+                        *row.cells,
+                        _last_cell(row, footnotes, inline=True),
+                    )
+                ]
+                for group in section.groups
+                for row in group.rows
             ],
+            headers=[column.title for column in columns],
+            tablefmt=fmt,
+            colalign=["right" if column.right else "left" for column in columns],
             disable_numparse=True,
         )
         blocks += [_prose(section.heading, fmt), str(table), _prose(footnotes.lines(), fmt)]

@@ -441,7 +441,7 @@ def test_a_second_run_on_one_file_is_refused_until_the_first_is_gone(path: Path)
         assert child.stdout.readline() == b"held\n"
         before = path.read_bytes()
         for mode in ("new", "append", "force", "resume"):
-            assert "another run is writing to it" in refused(path, mode)  # type: ignore[arg-type]
+            assert "another run is writing to it" in refused(path, mode)
         assert path.read_bytes() == before
         child.send_signal(signal.SIGKILL)
     assert only(path.parent) == [".x.jsonl.lock", "x.jsonl"]
@@ -740,7 +740,7 @@ def test_no_descriptor_is_left_open(path: Path) -> None:
     for mode in ("new", "append"):
         path.write_text("not ours")
         with pytest.raises(UsageError):
-            write(path, outcome(), mode=mode)  # type: ignore[arg-type]
+            write(path, outcome(), mode=mode)
     assert set(Path("/proc/self/fd").iterdir()) == before
     with path.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -39,6 +39,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"ceil_div": ceil_div, "max": max, "m
 def _power(base: Number, exponent: Number) -> Number:
     if not 0 <= exponent <= 64 or abs(base) > 2**64:
         raise ExpressionError("a power is limited to exponents 0 to 64 and bases up to 2**64")
+    if base < 0 and exponent != int(exponent):
+        raise ExpressionError("the root of a negative number is no real one")
     return base**exponent
 
 

@@ -22,12 +22,13 @@ HOSTILE = [
     "(" * 90 + "1" + "+1)" * 45, "(-8)**0.5", "'M' * 10**9", "'M'", "b'M'", "f'{M}'", "[1] * 10**9",
     "[M]", "(1, 2)", "{1: 2}", "{1}", "1, 2", "M[0]", "[x for x in M]", "sum(x for x in (1, 2))",
     "lambda: 1", "(lambda: 1)()", "M.real", "M.__class__", "().__class__.__base__", "__import__",
-    "__import__('os').system('true')", "__builtins__", "open('x')", "exec('1')", "print(1)", "int(1)",
-    "max", "ceil_div", "max(1, 2)(3)", "max(M)", "max()", "max(*[1, 2])", "max(1, 2, key=abs)",
-    "max(**{})", "ceil_div(1)", "ceil_div(1, 2, 3)", "min(max, 1)", "M := 1", "(M := 1)", "M = 1",
-    "import os", "1; 2", "1\n2", "yield", "await M", "*M", "~M", "M << 64", "M >> 1", "M & 1", "M | 1",
-    "M ^ 1", "M @ 1", "M is 1", "1 in (1,)", "1j", "None", "...", "unknown", "m", "M.N", "", " ", "\t",
-    "#", "\0", "M\0", "\ud800", "1 if M else", "1 +", "5 // 0", "5 % 0", "5 / 0", "ceil_div(1, 0)",
+    "__import__('os').system('true')", "__builtins__", "open('x')", "exec('1')", "print(1)",
+    "int(1)", "max", "ceil_div", "max(1, 2)(3)", "max(M)", "max()", "max(*[1, 2])",
+    "max(1, 2, key=abs)", "max(**{})", "ceil_div(1)", "ceil_div(1, 2, 3)", "min(max, 1)", "M := 1",
+    "(M := 1)", "M = 1", "import os", "1; 2", "1\n2", "yield", "await M", "*M", "~M", "M << 64",
+    "M >> 1", "M & 1", "M | 1", "M ^ 1", "M @ 1", "M is 1", "1 in (1,)", "1j", "None", "...",
+    "unknown", "m", "M.N", "", " ", "\t", "#", "\0", "M\0", "\ud800", "1 if M else", "1 +",
+    "5 // 0", "5 % 0", "5 / 0", "ceil_div(1, 0)",
 ]  # fmt: skip
 
 
@@ -46,9 +47,10 @@ def is_number(value: Any) -> bool:
 
 
 words = st.sampled_from(
-    [*VALUES, "ceil_div", "max", "min", "(", ")", ",", "+", "-", "*", "**", "/", "//", "%", "<", "<=",
-     "==", "!=", "and", "or", "not", "if", "else", "lambda", ":", ".", "[", "]", "=", "in", "for", "0",
-     "1", "2", "9", "64", "1e9", "1e308", "0.5", "True", "None", "'x'", "_", "__class__", "~", "\n"]
+    [*VALUES, "ceil_div", "max", "min", "(", ")", ",", "+", "-", "*", "**", "/", "//", "%", "<",
+     "<=", "==", "!=", "and", "or", "not", "if", "else", "lambda", ":", ".", "[", "]", "=", "in",
+     "for", "0", "1", "2", "9", "64", "1e9", "1e308", "0.5", "True", "None", "'x'", "_",
+     "__class__", "~", "\n"]
 )  # fmt: skip
 
 

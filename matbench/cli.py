@@ -82,6 +82,22 @@ def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+class _Share(click.ParamType[float]):
+    """A share written as `5%` or `0.05`."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        text = str(value).strip()
+        try:
+            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        except ValueError:
+            share = -1
+        if not 0 <= share < 10:
+            self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
+        return share
+
+
 _files = _stack(
     click.option(
         "--kernel",
@@ -133,6 +149,27 @@ _problems = _stack(
         default=0,
         show_default=True,
         help="Seed of the inputs.",
+    ),
+)
+_sampling = _stack(
+    click.option(
+        "--cold",
+        is_flag=True,
+        help="Time single launches, the L2 cache overwritten before each (a GPU's default).",
+    ),
+    click.option("--hot", is_flag=True, help="Time launches back to back; with --cold, both."),
+    click.option("--graph", is_flag=True, help="Launch the hot ones as a CUDA graph."),
+    click.option(
+        "--precision",
+        type=_Share(),
+        metavar="SHARE",
+        help="Sample until the median is known to this: 0.5% (GPU) or 2% (CPU) by default.",
+    ),
+    click.option(
+        "--max-time",
+        type=click.FloatRange(0, 86400, min_open=True),
+        metavar="SECONDS",
+        help="Sample one case no longer than this: 2 (GPU) or 1 (CPU) by default.",
     ),
 )
 _deadlines = _stack(
@@ -280,6 +317,7 @@ def _show(table: Report, fmt: str) -> None:
     is_flag=True,
     help=f"Every kernel at small awkward sizes ({SMOKE_SIZES}), for CI.",
 )
+@_sampling
 @click.option("--no-blocks", is_flag=True, help="Leave out per-block times.")
 @_deadlines
 def run(
@@ -300,6 +338,11 @@ def run(
     resume: str | None,
     fmt: str,
     smoke: bool,
+    cold: bool,
+    hot: bool,
+    graph: bool,
+    precision: float | None,
+    max_time: float | None,
     no_blocks: bool,
     timeout: float,
     build_timeout: float,
@@ -312,7 +355,10 @@ def run(
     matbench run --kernel mine.cu --output mine.jsonl
     """
     from matbench import results, sweep
+    from matbench.bench import Options
 
+    if graph and not hot:
+        raise UsageError("--graph launches hot samples; add --hot")
     if sum((append, force, resume is not None)) > 1:
         raise UsageError("--append, --force and --resume exclude each other; give one of them")
     if resume is not None and output is not None:
@@ -325,7 +371,16 @@ def run(
     mode: Mode = "resume" if resume else "append" if append else "force" if force else "new"
     _work_through(
         cases,
-        options=_options(smoke=smoke, blocks=not no_blocks),
+        options=Options(
+            blocks=not no_blocks,
+            cold=cold or not hot,
+            hot=hot,
+            graph=graph,
+            # A smoke run takes enough samples to see that timing works, no more.
+            precision=1e9 if smoke else precision,
+            max_time_s=0.05 if smoke else max_time,
+            minimum_samples=3 if smoke else 10,
+        ),
         deadlines=_deadlines_of(timeout, build_timeout),
         outputs=[(Path(target), mode)] if (target := resume or output) else [],
         fmt=fmt,
@@ -389,14 +444,6 @@ def _skipped(case: Case, reason: str) -> Case:
     return msgspec.structs.replace(case, skip=reason, launch=None)
 
 
-def _options(*, smoke: bool, blocks: bool) -> Any:
-    from matbench.bench import Options
-
-    if smoke:  # correctness first: enough samples to see that timing works, no more
-        return Options(blocks=blocks, precision=1e9, max_time_s=0.05, minimum_samples=3)
-    return Options(blocks=blocks)
-
-
 def _deadlines_of(timeout: float, build_timeout: float) -> Any:
     from matbench.worker import Deadlines
 
@@ -457,22 +504,6 @@ def _work_through(
 
 
 # -- compare, report -----------------------------------------------------------------------------
-
-
-class _Share(click.ParamType[float]):
-    """A share written as `5%` or `0.05`."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        text = str(value).strip()
-        try:
-            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        except ValueError:
-            share = -1
-        if not 0 <= share < 10:
-            self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
-        return share
 
 
 @main.command()

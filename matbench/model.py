@@ -12,6 +12,7 @@ import msgspec
 
 Inputs = Literal["uniform", "signed", "normal"]
 Status = Literal["measured", "wrong", "skipped", "failed"]
+TimingMode = Literal["cold", "hot", "hot graph"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16"]
 Group = Literal["tutorial", "ladder", "baseline"]
 
@@ -183,6 +184,22 @@ class Case(msgspec.Struct, frozen=True):
         return f"{self.kernel.name} {values}".strip() + f" at {self.problem.size}"
 
 
+class Conditions(msgspec.Struct, frozen=True):
+    """What a device, or its host, was like at one moment; None where it is not told.
+
+    `throttled` names what held a GPU's clocks down; `load` is a CPU host's load average over one
+    minute and `governor` its frequency governor.
+    """
+
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    throttled: tuple[str, ...] = ()
+    load: float | None = None
+    governor: str | None = None
+
+
 class Accuracy(msgspec.Struct, frozen=True):
     """How far C is from the float64 reference R, over all elements.
 
@@ -193,30 +210,6 @@ class Accuracy(msgspec.Struct, frozen=True):
     max_rel_err: float | None
     avg_rel_err: float | None
     bound_ratio: float | None
-
-
-class Timing(msgspec.Struct, frozen=True):
-    """What sampling gave: event times of single launches, in the order they were taken."""
-
-    samples_ns: tuple[float, ...]
-    median_ns: float
-    interval_ns: tuple[float, float]
-    mode: Literal["cold", "hot"]
-    warmups: int
-    settled: bool
-    stopped: str
-    notes: tuple[str, ...] = ()
-
-
-class BlockTimes(msgspec.Struct, frozen=True):
-    """Per-block durations of one instrumented launch; `perturbation` is its cost as a share."""
-
-    median_ns: float
-    minimum_ns: float
-    maximum_ns: float
-    blocks: int
-    clock: str
-    perturbation: float | None = None
 
 
 class Resources(msgspec.Struct, frozen=True):
@@ -246,7 +239,10 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     samples_ns: tuple[float, ...] = ()
     median_ns: float | None = None
     interval_ns: tuple[float, float] | None = None
-    timing_mode: Literal["cold", "hot"] | None = None
+    timing_mode: TimingMode | None = None
+    hot_median_ns: float | None = None
+    hot_interval_ns: tuple[float, float] | None = None
+    hot_samples_ns: tuple[float, ...] = ()
     warmups: int | None = None
     settled: bool | None = None
     stopped: str | None = None
@@ -257,6 +253,9 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     block_perturbation: float | None = None
     resources: Resources | None = None
     build_s: float | None = None
+    conditions: tuple[Conditions, ...] = ()
+    sm_mhz: float | None = None
+    attempts: int | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -6,7 +6,15 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from matbench.model import DeviceInfo, Kernel, Launch, MatbenchError, Resources, UsageError
+from matbench.model import (
+    Conditions,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    MatbenchError,
+    Resources,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +82,20 @@ class Backend(Protocol):
         self, program: Program, launch: Launch, arguments: Sequence[Argument], *, cold: bool
     ) -> float:
         """One launch by device events; `cold` overwrites the last-level cache before it."""
+
+    def time_hot_ns(
+        self,
+        program: Program,
+        launch: Launch,
+        arguments: Sequence[Argument],
+        *,
+        count: int,
+        graph: bool,
+    ) -> float:
+        """The mean of `count` launches back to back; `graph` launches them as one CUDA graph."""
+
+    def conditions(self) -> Conditions:
+        """Clocks, heat and load as of now, as far as they are told."""
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the clock that took these stamps (blocks × 5), in ticks per nanosecond."""

@@ -8,17 +8,18 @@ import re
 import shutil
 import subprocess
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench import cuda_c
-from matbench.backends import Argument, Buffer, UnavailableError
+from matbench.backends import Argument, Buffer, UnavailableError, nvml
 from matbench.cache import Cache
 from matbench.model import (
     BuildError,
     CaseError,
+    Conditions,
     DeviceInfo,
     Kernel,
     Launch,
@@ -254,6 +255,7 @@ class CudaBackend:
             atexit.register(self.close)
             self.stream = driver.Stream()
             self.start, self.end = driver.Event(), driver.Event()
+        self.watch = nvml.Watch(driver.Device(info.index).pci_bus_id())
         self.modules: dict[str, Any] = {}
         self.flush_area: _Buffer | None = None
         self.is_open = True
@@ -304,16 +306,59 @@ class CudaBackend:
     def time_ns(
         self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
     ) -> float:
-        bound = program.bound(launch, arguments)
+        once = self._launches(program, launch, arguments, 1)
+        return self._between_events_ns(once, before=self._flush if cold else None)
+
+    def time_hot_ns(
+        self,
+        program: Any,
+        launch: Launch,
+        arguments: Sequence[Argument],
+        *,
+        count: int,
+        graph: bool,
+    ) -> float:
+        once = self._launches(program, launch, arguments, 1)
+        many = self._launches(program, launch, arguments, count)
+
+        def hold_and_warm() -> None:
+            self._flush()
+            once()
+
         with _Errors():
-            # While the flush runs the host enqueues the rest, so its cost stays out of the pair.
-            if cold:
-                self._flush()
+            if not graph:
+                return self._between_events_ns(many, before=hold_and_warm) / count
+            with _Graph(self.stream, many) as captured:
+                return self._between_events_ns(captured.launch, before=hold_and_warm) / count
+
+    def _launches(
+        self, program: Any, launch: Launch, arguments: Sequence[Argument], count: int
+    ) -> Callable[[], None]:
+        bound = program.bound(launch, arguments)
+        call = program.function.prepared_async_call
+
+        def enqueue() -> None:
+            for _ in range(count):
+                call(*bound, shared_size=launch.shared_bytes)
+
+        return enqueue
+
+    def _between_events_ns(
+        self, enqueue: Callable[[], None], before: Callable[[], None] | None
+    ) -> float:
+        """Event time of what is enqueued. While the device works at what comes `before`, the host
+        enqueues the rest: its own cost stays out of the pair of events."""
+        with _Errors():
+            if before is not None:
+                before()
             self.start.record(self.stream)
-            program.function.prepared_async_call(*bound, shared_size=launch.shared_bytes)
+            enqueue()
             self.end.record(self.stream)
             self.end.synchronize()
             return float(self.start.time_till(self.end)) * 1e6
+
+    def conditions(self) -> Conditions:
+        return self.watch.read() or Conditions()
 
     def _flush(self) -> None:
         if self.flush_area is None:
@@ -344,6 +389,42 @@ class CudaBackend:
         if self.is_open:
             self.is_open = False
             _driver().Context.pop()
+
+
+class _Graph:
+    """Launches captured once and started as one, through cuda-bindings on PyCUDA's stream."""
+
+    def __init__(self, stream: Any, enqueue: Callable[[], None]) -> None:
+        try:
+            from cuda.bindings import driver as bindings
+        except ImportError:
+            raise CaseError(
+                "--graph needs cuda-bindings; pip install 'matbench-cuda[cuda]'"
+            ) from None
+        self.bindings = bindings
+        self.stream = bindings.CUstream(stream.handle)
+        mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        self._done(bindings.cuStreamBeginCapture(self.stream, mode))
+        enqueue()
+        (graph,) = self._done(bindings.cuStreamEndCapture(self.stream))
+        (self.instance,) = self._done(bindings.cuGraphInstantiate(graph, 0))
+        self._done(bindings.cuGraphDestroy(graph))
+        self.launch()  # the first launch uploads it
+
+    def _done(self, answer: tuple[Any, ...]) -> tuple[Any, ...]:
+        status, *results = answer
+        if status != self.bindings.CUresult.CUDA_SUCCESS:
+            raise CaseError(f"CUDA graph: {status.name}", fatal=True)
+        return tuple(results)
+
+    def launch(self) -> None:
+        self._done(self.bindings.cuGraphLaunch(self.instance, self.stream))
+
+    def __enter__(self) -> _Graph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done(self.bindings.cuGraphExecDestroy(self.instance))
 
 
 def precompile(info: DeviceInfo, kernel: Kernel, params: dict[str, int], cache: Cache) -> None:

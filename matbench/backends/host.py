@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
-from matbench.model import DeviceInfo
+from matbench.model import Conditions, DeviceInfo
 
 
 def device() -> DeviceInfo:
@@ -28,6 +29,20 @@ def device() -> DeviceInfo:
             "warp_size": 1, "multiprocessors": 1,
         },
     )  # fmt: skip
+
+
+def conditions() -> Conditions:
+    """The load of this machine over the last minute, and its frequency governor."""
+    governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):
+        load = None
+    try:
+        policy = governor.read_text().strip()
+    except OSError:
+        policy = None
+    return Conditions(load=load, governor=policy)
 
 
 def _processor() -> str:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench import cuda_c
-from matbench.backends import Argument, Buffer, UnavailableError
+from matbench.backends import Argument, Buffer, UnavailableError, host
 from matbench.cache import Cache, default_folder
 from matbench.model import (
     BuildError,
     CaseError,
+    Conditions,
     DeviceInfo,
     Kernel,
     Launch,
@@ -345,6 +346,25 @@ class OpenCLBackend:
         with _Errors("launch"):
             event.wait()
             return float(event.profile.end - event.profile.start)
+
+    def time_hot_ns(
+        self,
+        program: Any,
+        launch: Launch,
+        arguments: Sequence[Argument],
+        *,
+        count: int,
+        graph: bool,
+    ) -> float:
+        if graph:
+            raise CaseError("--graph needs CUDA; this is OpenCL")
+        events = [program.enqueue(launch, arguments) for _ in range(count)]
+        with _Errors("launch"):
+            events[-1].wait()
+            return float(events[-1].profile.end - events[0].profile.start) / count
+
+    def conditions(self) -> Conditions:
+        return host.conditions() if self.info.kind == "cpu" else Conditions()
 
     def _flush(self) -> None:
         import numpy as np

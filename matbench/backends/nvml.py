@@ -1,0 +1,54 @@
+"""What an NVIDIA GPU says of its clocks and heat, through NVML; read-only, never set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matbench.model import Conditions
+
+#: Reasons for lower clocks that say nothing of trouble: idle, and clocks set by their owner.
+_HARMLESS = ("GpuIdle", "ApplicationsClocksSetting", "UserDefinedClocks", "DisplayClockSetting")
+
+
+class Watch:
+    """One device's clocks, watched by its PCI address; silent where NVML is missing."""
+
+    def __init__(self, pci_bus_id: str) -> None:
+        self.handle: Any = None
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self.nvml = pynvml
+            self.handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
+            self.reasons = self._reasons()
+        except Exception:  # NVML's errors share no base with a missing library's
+            self.handle = None
+
+    def _reasons(self) -> dict[str, int]:
+        """Every throttle reason that NVML knows and that matters, by its name."""
+        prefix = "nvmlClocksThrottleReason"
+        return {
+            name[len(prefix) :]: value
+            for name, value in vars(self.nvml).items()
+            if name.startswith(prefix)
+            and isinstance(value, int)
+            and name[len(prefix) :] not in (*_HARMLESS, "None", "All")
+        }
+
+    def read(self) -> Conditions | None:
+        """Clocks, temperature, power and what holds the clocks down, as of now."""
+        if self.handle is None:
+            return None
+        nvml, handle = self.nvml, self.handle
+        try:
+            active = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+            return Conditions(
+                sm_mhz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
+                memory_mhz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
+                temperature_c=nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
+                power_w=nvml.nvmlDeviceGetPowerUsage(handle) / 1000,
+                throttled=tuple(name for name, bit in self.reasons.items() if active & bit),
+            )
+        except nvml.NVMLError:
+            return None

@@ -27,7 +27,14 @@ from matbench.backends import (
     host,
 )
 from matbench.cache import Cache
-from matbench.judge import DeviceTrial, Guarded, Judge
+from matbench.judge import (
+    OUTSIDE_C,
+    OUTSIDE_INPUTS,
+    UNWRITTEN,
+    DeviceTrial,
+    Guarded,
+    Judge,
+)
 from matbench.model import (
     Accuracy,
     Case,
@@ -202,9 +209,9 @@ class Session:
                     for name, found in trials.items()
                 },
                 self._keep_trial(self.judge.upload(given)) if rounded else None,
-                self._keep_matrix(self.judge.guarded("A", M, K)),
-                self._keep_matrix(self.judge.guarded("B", K, N)),
-                self._keep_matrix(self.judge.guarded("C", M, N)),
+                self._keep_matrix(self.judge.guarded("A", M, K, OUTSIDE_INPUTS)),
+                self._keep_matrix(self.judge.guarded("B", K, N, OUTSIDE_INPUTS)),
+                self._keep_matrix(self.judge.guarded("C", M, N, OUTSIDE_C)),
                 self._keep(self.backend.allocate(4 * M * N)),
             )
             unwind.pop_all()
@@ -414,7 +421,8 @@ class _Run:
         if "shared" in self.options.checks:
             self.judge.poison_shared()
         if "poison" in self.options.checks:
-            self.judge.fill(self.state.C.raw, self.state.C.guard_words, self.state.C.words)
+            C = self.state.C
+            self.judge.fill(C.raw, C.guard_words, C.words, UNWRITTEN)
         self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from matbench.judge import POISON
+from matbench.judge import OUTSIDE_C, OUTSIDE_INPUTS, UNSHARED, UNWRITTEN
 from matbench.model import U32
 from matbench.oracle import Float32, Trial
 
@@ -62,14 +62,25 @@ def patterns(
     ]
 
 
+_ORIGINS = {
+    UNWRITTEN: "never written",
+    OUTSIDE_INPUTS: "NaN read from outside A or B",
+    OUTSIDE_C: "NaN read from outside C",
+    UNSHARED: "NaN read from shared memory that nobody had written",
+}
+
+
 def _nan(C: Float32, wrong: Mask) -> str | None:
-    unwritten = int((C.view(np.uint32) == POISON)[wrong].sum())
-    nan = int(np.isnan(C)[wrong].sum()) - unwritten
-    said = []
-    if unwritten:
-        said.append(f"{unwritten:,} never written (or copied from where nothing was written)")
-    if nan > 0:
-        said.append(f"{nan:,} NaN, as from a read outside or of memory nobody wrote")
+    """Where NaNs came from, as far as their payloads still tell."""
+    bits = C.view(np.uint32)[wrong & np.isnan(C)]
+    said, told = [], 0
+    for payload, origin in _ORIGINS.items():
+        count = int((bits == payload).sum())
+        told += count
+        if count:
+            said.append(f"{count:,} {origin}")
+    if bits.size > told:
+        said.append(f"{bits.size - told:,} NaN, as from a read outside or of unwritten memory")
     return ", ".join(said) or None
 
 
@@ -133,7 +144,7 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
                 continue
             whole_rows, whole_columns = rows // value * value, columns // value * value
             inside = wrong[:whole_rows, :whole_columns]
-            if not inside.any() and (whole_rows < rows or whole_columns < columns):
+            if inside.size and not inside.any():
                 return f"only at the edge, beyond whole multiples of {name} = {value}"
         beyond_rows, beyond_columns = _edge(in_rows), _edge(in_columns)
         if beyond_rows and wrong[beyond_rows:].all():

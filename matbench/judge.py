@@ -18,8 +18,17 @@ from matbench import cuda_c, oracle
 from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.model import U32, Accuracy, BuildError, Kernel, Launch, LaunchRules
 
-#: A quiet NaN with a payload that arithmetic never makes: a guard that holds it is whole.
-POISON = 0x7FC0DEAD
+# Quiet NaNs with payloads that no arithmetic makes. They differ by place: some devices carry a
+# payload through arithmetic, so that a stray value written to a guard must not look like the guard,
+# and so that a NaN in C tells where it came from.
+#: Where C was not written.
+UNWRITTEN = 0x7FC0DEAD
+#: The guards around C.
+OUTSIDE_C = 0x7FC0C0DE
+#: The guards around A and B.
+OUTSIDE_INPUTS = 0x7FC0A5B5
+#: Shared memory before a launch.
+UNSHARED = 0x7FC05EED
 _ALIGNMENT_WORDS = 1024  # views start at multiples of 4,096 bytes
 _LARGEST_GUARD_WORDS = 2**20
 _THREADS = 256
@@ -42,6 +51,7 @@ class Guarded(NamedTuple):
     data: Buffer
     words: int
     guard_words: int
+    guard: int
 
 
 class DeviceTrial(NamedTuple):
@@ -95,7 +105,7 @@ class Judge:
         self.backend.read(self.partial, partial)
         return partial
 
-    def fill(self, buffer: Buffer, start: int, count: int, value: int = POISON) -> None:
+    def fill(self, buffer: Buffer, start: int, count: int, value: int) -> None:
         """Write `value` into words `start` to `start + count` of a buffer."""
         if count:
             self._program("fill_words").launch(self._launch(count), [buffer, start, count, value])
@@ -106,30 +116,30 @@ class Judge:
         self._program("compare_words").launch(launch, [buffer, expected, words, self.partial])
         return _difference(self._rows(launch, 2))
 
-    def not_filled(self, buffer: Buffer, start: int, count: int, value: int = POISON) -> Difference:
+    def not_filled(self, buffer: Buffer, start: int, count: int, value: int) -> Difference:
         """Words of a range that do not hold `value` any more."""
         launch = self._launch(count)
         arguments: list[Argument] = [buffer, start, count, value, self.partial]
         self._program("compare_fill").launch(launch, arguments)
         return _difference(self._rows(launch, 2))
 
-    def guarded(self, name: str, rows: int, columns: int) -> Guarded:
-        """A matrix between guards of some 64 rows each, all of it poisoned."""
+    def guarded(self, name: str, rows: int, columns: int, value: int) -> Guarded:
+        """A matrix between guards of some 64 rows each, which hold `value`."""
         wanted = min(max(64 * columns, _ALIGNMENT_WORDS), _LARGEST_GUARD_WORDS)
         guard = -(-wanted // _ALIGNMENT_WORDS) * _ALIGNMENT_WORDS
         words = rows * columns
         raw = self.backend.allocate(4 * (words + 2 * guard))
-        self.fill(raw, 0, words + 2 * guard)
-        return Guarded(name, raw, raw.view(4 * guard, 4 * words), words, guard)
+        self.fill(raw, 0, words + 2 * guard, value)
+        return Guarded(name, raw, raw.view(4 * guard, 4 * words), words, guard, value)
 
     def broken_guard(self, matrix: Guarded) -> str | None:
         """Which guard of a matrix was written to, and how far outside; the guard is mended."""
         guard = matrix.guard_words
         after = guard + matrix.words
         for start, side in ((0, "before"), (after, "after")):
-            found = self.not_filled(matrix.raw, start, guard)
+            found = self.not_filled(matrix.raw, start, guard, matrix.guard)
             if found.first is not None:
-                self.fill(matrix.raw, start, guard)
+                self.fill(matrix.raw, start, guard, matrix.guard)
                 distance = guard - found.first if side == "before" else found.first + 1
                 return (
                     f"wrote outside {matrix.name}: {found.words:,} element"
@@ -193,8 +203,8 @@ class Judge:
         times = [self.backend.time_ns(program, once, [0], cold=True) for _ in range(5)]
         return float(np.median(times))
 
-    def poison_shared(self) -> None:
-        """Fill the shared memory of every multiprocessor with NaN."""
+    def poison_shared(self, value: int = UNSHARED) -> None:
+        """Fill the shared memory of every multiprocessor with `value`."""
         limits = self.backend.info.limits
         launch = Launch(
             grid=(4 * limits["multiprocessors"], 1, 1),
@@ -202,7 +212,7 @@ class Judge:
             shared_bytes=limits["max_shared_bytes_per_block"],
         )
         program = self._program("poison_shared", "poison.cu")
-        program.launch(launch, [self.sink, POISON, launch.shared_bytes // 4])
+        program.launch(launch, [self.sink, value, launch.shared_bytes // 4])
 
 
 def _difference(rows: npt.NDArray[np.float64]) -> Difference:

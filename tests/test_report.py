@@ -157,12 +157,12 @@ def _ranks(found: list[Outcome]) -> list[Outcome]:
 
 def test_cpu_and_gpu_never_share_a_ranking() -> None:
     twin = DeviceInfo("opencl", 1, "A Processor", "gpu", "1", "1", {})
-    table = made(*MIXED, outcome("same-name", 0.001, twin))
+    table = made(*MIXED, outcome("same-name", 0.001, twin), outcome("loop", 90, group="baseline"))
     assert [{row.cells[0].split()[0] for row in section.rows} for section in table.sections] == [
         {"naive", "tiled"},
         {"same-name"},
         {"slow", "wrong-one", "fast", "missing", "broken", "small", "odd"},
-        {"numpy"},
+        {"numpy", "loop"},
     ]
     found = {row["kernel"]: row for row in rows(table)}
     assert [name for name in found if found[name]["best"] == "true"] == [

@@ -207,7 +207,7 @@ class Judge:
         """Fill the shared memory of every multiprocessor with `value`."""
         limits = self.backend.info.limits
         launch = Launch(
-            grid=(4 * limits["multiprocessors"], 1, 1),
+            grid=(16 * limits["multiprocessors"], 1, 1),  # enough that none is left out
             block=(min(256, limits["max_threads_per_block"]), 1, 1),
             shared_bytes=limits["max_shared_bytes_per_block"],
         )

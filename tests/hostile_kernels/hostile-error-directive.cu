@@ -1,0 +1,32 @@
+// /// matbench
+// name = "hostile-error-directive"
+// summary = "Does not compile: it says so itself"
+// [sweep]
+// TILE = [16]
+// [launch]
+// block = ["TILE", "TILE"]
+// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
+// ///
+
+// The preprocessor is told to stop.
+
+#ifndef TILE
+#define TILE 16
+#endif
+
+#error this kernel does not want to be compiled
+
+extern "C" __global__ void hostile_error_directive(const float *A, const float *B, float *C,
+                                                   int M, int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+
+    C[(size_t)row * N + column] = sum;
+}

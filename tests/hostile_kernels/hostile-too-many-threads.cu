@@ -1,0 +1,31 @@
+// /// matbench
+// name = "hostile-too-many-threads"
+// summary = "Is launched with more threads than it was compiled for"
+// requires = ["cuda"]
+// [sweep]
+// TILE = [16]
+// [launch]
+// block = ["TILE", "TILE"]
+// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
+// ///
+
+// The compiler is told that a block never has more than 32 threads; it is launched with 256.
+
+#ifndef TILE
+#define TILE 16
+#endif
+
+extern "C" __global__ void __launch_bounds__(32)
+    hostile_too_many_threads(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+
+    C[(size_t)row * N + column] = sum;
+}

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import keyword
 import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -50,6 +51,7 @@ _FENCE = re.compile(
 )
 _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REQUIREMENT = re.compile(r"cuda|host|sm_\d{2,3}[af]?")
 
 NUMPY = Kernel(
@@ -79,6 +81,15 @@ class _FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: dict[str, str] = {}
 
 
+def _fits(table: str, value: object) -> bool:
+    """Whether a value may stand in a table whose keys are free."""
+    try:
+        msgspec.convert(value, str if table == "model" else tuple[int, ...])
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
 def kernels_folder() -> Path:
     """Where the kernels that come with matbench lie: in the wheel, or beside the package."""
     inside = Path(__file__).parent / "kernels"
@@ -89,13 +100,14 @@ def load(path: Path, shown_as: str | None = None) -> Kernel:
     """Read one kernel file; a `UsageError` names the file and the line that is wrong."""
     shown = shown_as or str(path)
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}") from None
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{shown}: larger than {MAX_FILE_BYTES:,} bytes; is it a kernel file?")
     try:
-        source = data.decode("utf-8").replace("\r\n", "\n")
+        source = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise UsageError(f"{shown}: not UTF-8 text; is it a kernel file?") from None
     return _Reader(shown, source).kernel(hashlib.sha256(data).hexdigest())
@@ -138,11 +150,19 @@ class _Reader:
 
     def kernel(self, sha256: str) -> Kernel:
         front = self.front_matter()
-        entry = front.entry or front.name.replace("-", "_")
+        if not _NAME.fullmatch(front.name):
+            self.fail(
+                f"name {front.name!r:.60}: use lower-case letters, digits, `-`, `_`, `.`",
+                self.line_of("name"),
+            )
+        entry = re.sub(r"\W", "_", front.name) if front.entry is None else front.entry
+        named_by = self.line_of("name" if front.entry is None else "entry")
+        if not _IDENTIFIER.fullmatch(entry):
+            self.fail(f"entry {entry!r:.60}: not the name of a function", named_by)
         try:
             parameters = cuda_c.parameters(self.source, entry)
         except cuda_c.SourceError as error:
-            self.fail(str(error), error.line)
+            self.fail(str(error), error.line or named_by)
         kernel = Kernel(
             name=front.name,
             summary=front.summary,
@@ -168,20 +188,24 @@ class _Reader:
     def front_matter(self) -> _FrontMatter:
         try:
             table = tomllib.loads("\n".join(self.toml))
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             where = re.search(r"\(at line (\d+), column \d+\)", str(error))
             line = self.first_line + (int(where[1]) - 1 if where else 0)
-            reason = str(error).split(" (at ")[0] or "nested too deeply"
+            reason = str(error).split(" (at ")[0]
+            if isinstance(error, RecursionError):
+                reason = "nested too deeply"
             self.fail(f"not TOML: {reason}", line)
         try:
             return msgspec.convert(table, _FrontMatter)
-        except (msgspec.ValidationError, RecursionError) as error:
-            self.fail(*self.explain(str(error)))
+        except msgspec.ValidationError as error:
+            self.fail(*self.explain(str(error), table))
 
-    def explain(self, message: str) -> tuple[str, int]:
+    def explain(self, message: str, front: dict[str, Any]) -> tuple[str, int]:
         """msgspec's message in the words of front matter, with its line."""
         where = re.search(r" - at `(?:key in )?\$\.?([^`]*)`", message)
-        path = re.findall(r"[\w-]+", where[1])[:2] if where else []
+        path = re.findall(r"[A-Za-z_][\w-]*", where[1])[:2] if where else []
+        if where and "[...]" in where[1]:  # a table of any keys: msgspec does not say which
+            path += [key for key, value in front[path[0]].items() if not _fits(path[0], value)][:1]
         reason = message.split(" - at ")[0]
         unknown = re.search(r"unknown field `(.*?)`", reason)
         missing = re.search(r"missing required field `(.*?)`", reason)
@@ -197,12 +221,7 @@ class _Reader:
 
     def check(self, kernel: Kernel) -> None:
         """What types cannot say: names, values, and every expression tried once."""
-        if not _NAME.fullmatch(kernel.name):
-            self.fail(
-                f"name {kernel.name!r}: use lower-case letters, digits, `-`, `_`, `.`",
-                self.line_of("name"),
-            )
-        if "\n" in kernel.summary or not kernel.summary.strip():
+        if not kernel.summary.isprintable() or not kernel.summary.strip():
             self.fail("summary: one line of text", self.line_of("summary"))
         if not 0 < kernel.error_constant < 1e6:
             self.fail("error_constant: a number above 0", self.line_of("error_constant"))
@@ -219,8 +238,8 @@ class _Reader:
 
     def check_parameter(self, table: str, name: str, numbers: tuple[int, ...]) -> None:
         line = self.line_of(table, name)
-        reserved = (*SIZES, *BUFFERS, *DEVICE_LIMITS)
-        if not name.isidentifier() or not name.isascii() or name in reserved:
+        reserved = (*SIZES, *BUFFERS, *DEVICE_LIMITS, *expressions.FUNCTIONS)
+        if not _IDENTIFIER.fullmatch(name) or name in reserved or keyword.iskeyword(name):
             self.fail(f"[{table}] {name}: not a name for a swept constant", line)
         if not numbers or any(not 0 < number < 2**31 for number in numbers):
             self.fail(f"[{table}] {name}: a list of whole numbers above 0", line)
@@ -254,8 +273,9 @@ class _Reader:
                 )
             if not parameter.pointer:
                 self.attempt(text, values, "args", whole=False)
-        if "C" not in kernel.args:
-            self.fail("args: C, the result, is not among them", self.line_of("args"))
+        for buffer in BUFFERS:
+            if buffer not in kernel.args:
+                self.fail(f"args: {buffer} is not among them", self.line_of("args"))
 
     def attempt(
         self, text: int | str, values: Mapping[str, int | float], *keys: str, whole: bool = True

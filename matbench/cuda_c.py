@@ -23,10 +23,18 @@ _EXTERN_SHARED = re.compile(
 )
 
 
-class SourceError(MatbenchError):
-    """Something the source lacks; `line` counts from 1."""
+#: What an entry can take by value, in C's words and in NumPy's.
+SCALARS = {
+    "int": "int32", "unsigned": "uint32", "unsigned int": "uint32", "float": "float32",
+    "double": "float64", "size_t": "uint64", "long": "int64", "unsigned long": "uint64",
+    "long long": "int64", "unsigned long long": "uint64", "short": "int16", "char": "int8",
+}  # fmt: skip
 
-    def __init__(self, reason: str, line: int) -> None:
+
+class SourceError(MatbenchError):
+    """Something the source lacks; `line` counts from 1, None: it is nowhere."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
         super().__init__(reason)
         self.line = line
 
@@ -46,7 +54,7 @@ def _entry_span(code: str, entry: str) -> tuple[int, int]:
     pattern = rf"\b__global__\b[^;{{}}]*?\b{re.escape(entry)}\s*\("
     found = re.search(pattern, code)
     if found is None:
-        raise SourceError(f"no entry `__global__ void {entry}(…)`", 1)
+        raise SourceError(f"no entry `__global__ void {entry}(…)`", None)
     start = found.end()
     depth = 1
     for position in range(start, len(code)):
@@ -81,8 +89,11 @@ def _parameter(text: str, line: int) -> Parameter:
     words = _NAME.findall(text)
     if len(words) < 2:
         raise SourceError(f"parameter `{text.strip()}` has no name", line)
-    kept = [word for word in words[:-1] if word not in _QUALIFIERS]
-    return Parameter(type=" ".join(kept), name=words[-1], pointer="*" in text or "[" in text)
+    kind = " ".join(word for word in words[:-1] if word not in _QUALIFIERS)
+    pointer = "*" in text or "[" in text
+    if not pointer and kind not in SCALARS:
+        raise SourceError(f"{words[-1]} is a `{kind}`; known are {', '.join(SCALARS)}", line)
+    return Parameter(type=kind, name=words[-1], pointer=pointer)
 
 
 def cuda_unit(source: str, path: str) -> str:
@@ -249,6 +260,7 @@ def _opencl_body(source: str, entry: str) -> tuple[str, tuple[str, str] | None]:
 
 def _opencl_parameter(parameter: str) -> str:
     if "*" not in parameter and "[" not in parameter:
-        return re.sub(r"\bsize_t\b", "ulong", parameter)  # OpenCL takes no size_t from outside
+        # OpenCL takes no size_t from outside, and its long has 64 bits.
+        return re.sub(r"\bsize_t\b", "ulong", re.sub(r"\blong\s+long\b", "long", parameter))
     lead = len(parameter) - len(parameter.lstrip())
     return f"{parameter[:lead]}__global {parameter[lead:]}"

@@ -31,12 +31,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_SCALARS = {
-    "float": "float32", "double": "float64", "int": "int32", "unsigned": "uint32",
-    "unsigned int": "uint32", "size_t": "uint64", "long": "int64", "unsigned long": "uint64",
-    "long long": "int64", "unsigned long long": "uint64", "short": "int16", "char": "int8",
-}  # fmt: skip
-
 
 @cache
 def _driver() -> Any:
@@ -300,7 +294,7 @@ class CudaBackend:
             function = self.modules[source.key].get_function(
                 "matbench_blocks" if clocked else kernel.entry
             )
-        scalars = ["" if p.pointer else _SCALARS[p.type] for p in kernel.parameters]
+        scalars = ["" if p.pointer else cuda_c.SCALARS[p.type] for p in kernel.parameters]
         return _Program(function, [*scalars, ""] if clocked else scalars, self.stream)
 
     def time_ns(

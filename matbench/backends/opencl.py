@@ -178,13 +178,6 @@ class _Buffer:
         return _Buffer(self.handle.get_sub_region(offset_bytes, nbytes), nbytes)
 
 
-_SCALARS = {
-    "float": "float32", "double": "float64", "int": "int32", "unsigned": "uint32",
-    "unsigned int": "uint32", "uint": "uint32", "size_t": "uint64", "long": "int64",
-    "unsigned long": "uint64", "ulong": "uint64", "short": "int16", "char": "int8",
-}  # fmt: skip
-
-
 class _Program:
     def __init__(self, backend: OpenCLBackend, kernel: Any, scalars: list[str], local: bool):
         self.backend = backend
@@ -311,7 +304,7 @@ class OpenCLBackend:
         entry = "matbench_blocks" if clocked else kernel.entry
         with _Errors("build"):
             built = _opencl().Kernel(program, entry)
-        scalars = ["" if p.pointer else _SCALARS[p.type] for p in kernel.parameters]
+        scalars = ["" if p.pointer else cuda_c.SCALARS[p.type] for p in kernel.parameters]
         return _Program(self, built, [*scalars, ""] if clocked else scalars, local)
 
     def _compiled(self, unit: str, options: list[str], path: str) -> Any:

@@ -178,7 +178,9 @@ def test_an_entry_may_be_dressed_up(tmp_path: Path) -> None:
 
 # -- what is refused, and on which line ----------------------------------------------------------
 
-#: A file with one mistake: `# here` marks the line that must be named.
+#: In a file with one mistake: marks the line that must be named.
+MARK = re.compile(r"(#|//|/\*) here\b")
+
 GOOD = """// /// matbench
 // name = "mine"
 // summary = "For a test"
@@ -281,7 +283,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a fraction": (instead(GRID, '// grid = ["M / TILE"] # here\n'), "not a whole number; divide"),
     "by zero": (instead(GRID, '// grid = ["M // 0"] # here\n'), "division by zero"),
     "where unknown": (after(GRID, '// where = ["K < max_k"] # here\n'), "'max_k' is not known"),
-    "second where": (after(GRID, '// where = ["K < 4",\n// "K < m"] # here\n'), "'m' is not known"),
+    "second where": (
+        after(GRID, '// where = ["K < 4", # here\n// "K < m"]\n'),
+        "'m' is not known",
+    ),
     "second tile": (
         instead(TILE, '// TILE = [8]\n// WIDE = ["x"] # here\n// DEEP = [2]\n'),
         "`sweep.WIDE`",
@@ -335,9 +340,10 @@ def test_a_mistake_is_told_with_its_line(text: str, told: str, tmp_path: Path) -
     assert len(message) < 400
     line = re.match(r":(\d+): ", message)
     assert line
-    marked = [number for number, one in enumerate(text.splitlines(), 1) if "here" in one]
-    if marked:
-        assert int(line[1]) == marked[0]
+    marks = (number for number, one in enumerate(text.splitlines(), 1) if MARK.search(one))
+    marked = next(marks, None)
+    if marked is not None:
+        assert int(line[1]) == marked
     else:  # what is missing has no line of its own: the first lines tell where it belongs
         assert 1 <= int(line[1]) <= 6
 

@@ -14,9 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from matbench import diagnosis, expressions, oracle, statistics
+from matbench import blocks, diagnosis, expressions, oracle, statistics
 from matbench.backends import (
     STAMP_BYTES,
     STAMP_WORDS,
@@ -26,6 +25,7 @@ from matbench.backends import (
     Program,
     host,
 )
+from matbench.blocks import BlockSample
 from matbench.cache import Cache
 from matbench.judge import (
     OUTSIDE_C,
@@ -87,6 +87,7 @@ class Options(msgspec.Struct, frozen=True):
     max_time_s: float | None = None
     minimum_samples: int = 10
     checks: frozenset[str] = CHECKS
+    guarded: bool = True
 
     def on(self, kind: Literal["gpu", "cpu"]) -> Options:
         """The options with everything decided for a device of that kind."""
@@ -143,23 +144,6 @@ class Duel(msgspec.Struct, frozen=True):
     comparison: statistics.Comparison | None
 
 
-class BlockSample(NamedTuple):
-    """The stamps of one instrumented launch, one row a block: start and end in ticks, start and
-    end in nanoseconds (zero where the device has no clock that all multiprocessors share), and the
-    multiprocessor. Beside them the event times of that launch and of an empty one."""
-
-    stamps: npt.NDArray[np.uint64]
-    ticks_per_ns: float
-    event_ns: float
-    empty_ns: float
-    perturbation: float
-
-    @property
-    def durations(self) -> npt.NDArray[np.int64]:
-        """Each block's duration in ticks."""
-        return self.stamps[:, 1].astype(np.int64) - self.stamps[:, 0].astype(np.int64)
-
-
 class _Built(NamedTuple):
     program: Program
     clocked: Program | None
@@ -188,7 +172,7 @@ class Session:
         ):
             return
         self._forget()
-        _require_host_memory(problem)
+        require_host_memory(problem)
         given = oracle.reference_trial(problem, self.cache)
         rounded = precision != "float32"
         reference = oracle.rounded_trial(given, precision, self.cache) if rounded else given
@@ -199,6 +183,12 @@ class Session:
             "fresh": [oracle.fresh_trial(problem, reference)],
         }
         M, N, K = problem.M, problem.N, problem.K
+
+        def matrix(name: str, rows: int, columns: int, guard: int) -> Guarded:
+            made = self.judge.guarded(name, rows, columns, guard, guards=self.options.guarded)
+            self._keep(made.raw)
+            return made
+
         with contextlib.ExitStack() as unwind:
             unwind.callback(self._release_all)
             self.state = _State(
@@ -209,9 +199,9 @@ class Session:
                     for name, found in trials.items()
                 },
                 self._keep_trial(self.judge.upload(given)) if rounded else None,
-                self._keep_matrix(self.judge.guarded("A", M, K, OUTSIDE_INPUTS)),
-                self._keep_matrix(self.judge.guarded("B", K, N, OUTSIDE_INPUTS)),
-                self._keep_matrix(self.judge.guarded("C", M, N, OUTSIDE_C)),
+                matrix("A", M, K, OUTSIDE_INPUTS),
+                matrix("B", K, N, OUTSIDE_INPUTS),
+                matrix("C", M, N, OUTSIDE_C),
                 self._keep(self.backend.allocate(4 * M * N)),
             )
             unwind.pop_all()
@@ -223,10 +213,6 @@ class Session:
     def _keep_trial(self, trial: DeviceTrial) -> DeviceTrial:
         self._keep(*trial.buffers)
         return trial
-
-    def _keep_matrix(self, matrix: Guarded) -> Guarded:
-        self._keep(matrix.raw)
-        return matrix
 
     def _release_all(self) -> None:
         while self.held:
@@ -371,7 +357,9 @@ class _Run:
                 known |= self.time()
             self.check_after()
         except WrongError as wrong:
-            known |= dict.fromkeys(("median_ns", "interval_ns", "block_median_ns"))
+            known |= dict.fromkeys(
+                ("median_ns", "interval_ns", "block_median_ns", "block_imbalance")
+            )
             known["samples_ns"] = ()
             return Outcome(**known, status="wrong", reason=f"{wrong.check}: {wrong.reason}")
         return Outcome(**known, status="measured")
@@ -492,9 +480,13 @@ class _Run:
         """What the stamps of an instrumented launch say, in the record's words."""
         pairs = 5 if plain_ns < _SLOW_NS else 1
         sample = self.profile(clocked, pairs)
-        durations_ns = sample.durations / sample.ticks_per_ns
+        try:
+            profile = blocks.analyse(sample, self.launch, self.backend.info)
+        except CaseError:  # no block stamped its end: nothing is known of them
+            return {}
         return {
-            "block_median_ns": float(np.median(durations_ns)),
+            "block_median_ns": profile.duration_us.median * 1e3,
+            "block_imbalance": profile.imbalance,
             "block_perturbation": sample.perturbation,
             **({"sm_mhz": sample.ticks_per_ns * 1e3} if self.backend.clock == "clock64" else {}),
         }
@@ -613,7 +605,7 @@ def _unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
 def measure_library(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> Outcome:
     """A baseline that is a library's own product on the host: NumPy's, checked like a kernel."""
     problem = case.problem
-    _require_host_memory(problem)
+    require_host_memory(problem)
     reference = oracle.reference_trial(problem, cache)
     trials = [
         reference,
@@ -643,15 +635,24 @@ def measure_library(case: Case, device: DeviceInfo, cache: Cache, options: Optio
     return Outcome(**known, **msgspec.structs.asdict(accuracies[0]), status="measured")
 
 
-def _require_host_memory(problem: Problem) -> None:
-    """Refuse a problem whose trials this host cannot hold, before it swaps or is killed."""
+def host_bytes(problem: Problem) -> int:
+    """What the inputs and references of a problem take on the host while they are made."""
     M, N, K = problem.M, problem.N, problem.K
-    needed = 16 * (M * K + K * N) + 48 * M * N
+    return 16 * (M * K + K * N) + 48 * M * N
+
+
+def host_memory_bytes() -> int | None:
+    """The memory of this machine; None where it is not told."""
     try:
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return
-    if needed > 0.8 * available:
+        return None
+
+
+def require_host_memory(problem: Problem) -> None:
+    """Refuse a problem whose trials this host cannot hold, before it swaps or is killed."""
+    needed, available = host_bytes(problem), host_memory_bytes()
+    if available is not None and needed > 0.8 * available:
         raise OutOfMemoryError(
             f"out of host memory: the inputs and references of {problem.size} take "
             f"{needed:,} bytes; this machine has {available:,}"

@@ -650,6 +650,177 @@ def _is_too_slow(row: ComparisonRow, allowed: float | None) -> bool:
     )
 
 
+# -- check ---------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("kernel", metavar="KERNEL|FILE.cu")
+@_files
+@click.option("--tiles", metavar="LIST", help="Values of TILE, in place of the kernel's own.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=LIST",
+    help="Values of another swept constant; repeatable.",
+)
+@_device
+@click.option(
+    "--large/--no-large",
+    default=None,
+    help="Also the largest C that memory allows, where indices overflow (default: on a GPU).",
+)
+@click.option(
+    "--sanitize", is_flag=True, help="Also run under compute-sanitizer: all four of its tools."
+)
+@_format
+@_deadlines
+def check(
+    kernel: str,
+    kernel_files: tuple[str, ...],
+    kernels_dir: str | None,
+    tiles: str | None,
+    settings: tuple[str, ...],
+    backend: str,
+    device: str | None,
+    large: bool | None,
+    sanitize: bool,
+    fmt: str,
+    timeout: float,
+    build_timeout: float,
+) -> None:
+    """Probe a kernel at awkward shapes: which it gets right, and what is wrong at the others.
+
+    \b
+    matbench check tiled
+    matbench check mine.cu --sanitize
+    """
+    from matbench import backends, report, results, sweep
+    from matbench import sanitize as sanitizer
+    from matbench.bench import Options
+    from matbench.worker import Crew
+
+    if kernel.endswith(".cu"):
+        kernel_files, kernel = (*kernel_files, kernel), ""
+    catalogue, added = _catalogue(kernel_files, kernels_dir)
+    chosen = catalogue.get(kernel) if kernel else added[-1]
+    if chosen.library is not None:
+        raise UsageError(f"{chosen.name} is a library's product; `matbench run` checks it")
+    if sanitize:
+        sanitizer.executable()
+    overrides = sweep.parse_settings(settings, tiles, [chosen])
+    info = backends.host_device() if chosen.on_host else backends.choose(backend, device)
+    if sanitize and info.backend != "cuda":
+        raise UsageError(f"--sanitize watches CUDA alone; this is {info.backend}")
+    wants_large = info.kind == "gpu" if large is None else large
+    probed = _probed(chosen, overrides, info, wants_large)
+
+    outcomes: list[Outcome] = []
+    found: list[str] = []
+    interrupted = False
+    with Crew(Options(timed=False), _deadlines_of(timeout, build_timeout)) as crew:
+        crew.build_ahead([(info, case) for _, case in probed])
+        worker = crew.worker(info)
+        with _progress(len(probed)) as advance:
+            try:
+                for purpose, case in probed:
+                    advance(f"{case.label}, {case.problem.inputs}: {purpose}")
+                    outcomes.append(worker.run(case))
+            except KeyboardInterrupt:
+                interrupted = True
+    if sanitize and not interrupted:
+        found = _sanitized(info, probed, timeout)
+    if fmt == "rich":
+        _print(*_check_report(chosen, info, [purpose for purpose, _ in probed], outcomes))
+    else:
+        about = results.environment(sys.argv[1:], [info], {})
+        _show(report.outcome_report(outcomes, [about]), fmt)
+    for line in found:
+        click.echo(line)
+    if interrupted:
+        sys.exit(INTERRUPTED)
+    if found or any(outcome.status in ("wrong", "failed") for outcome in outcomes):
+        sys.exit(1)
+
+
+def _probed(
+    kernel: Kernel, overrides: dict[str, tuple[int, ...]], info: DeviceInfo, large: bool
+) -> list[tuple[str, Case]]:
+    """Cases to probe, each with what it is for; those of one problem together."""
+    from matbench import bench, sweep
+
+    found: list[tuple[str, Case]] = []
+    for params in sweep.parameter_sets(kernel, overrides):
+        for (m, n, k), purpose in sweep.probes(params.get("TILE", 16)).items():
+            for inputs in ("uniform", "signed"):
+                problem = Problem(m, n, k, inputs=inputs)
+                found.append((purpose, sweep.case(kernel, problem, params, info)))
+    found.sort(key=lambda probe: probe[1].problem)
+    memory = bench.host_memory_bytes() or 0
+    for (m, n, k), purpose in sweep.LARGE.items() if large else ():
+        if 2 * bench.host_bytes(Problem(m, n, k)) < memory:
+            found += [
+                (purpose, sweep.case(kernel, Problem(m, n, k), params, info))
+                for params in sweep.parameter_sets(kernel, overrides)
+            ]
+            break
+    return found
+
+
+def _sanitized(info: DeviceInfo, probed: list[tuple[str, Case]], timeout: float) -> list[str]:
+    """Findings of all tools, for each set of parameters at one shape with edges everywhere."""
+    from matbench import sanitize
+
+    cases = {str(c.params): c for purpose, c in probed if purpose == "primes" and c.skip is None}
+    runs = [(case, tool) for case in cases.values() for tool in sanitize.TOOLS]
+    lines = []
+    with _progress(len(runs)) as advance:
+        for case, tool in runs:
+            advance(f"{tool}: {case.label}")
+            findings = sanitize.run(info, case, tool, timeout)
+            lines += [f"{case.label}: {finding}" for finding in findings]
+    click.echo(f"compute-sanitizer: {len(runs)} runs, {len(lines)} findings", err=True)
+    return lines
+
+
+def _check_report(
+    kernel: Kernel, info: DeviceInfo, purposes: list[str], outcomes: list[Outcome]
+) -> list[Any]:
+    """One line a shape, one column a set of parameters; below, what is wrong."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    marks = {"measured": "right", "wrong": "WRONG", "failed": "FAILED", "skipped": "–"}
+    shapes: dict[tuple[str, str, str], dict[str, str]] = {}
+    reasons: dict[str, list[str]] = {}
+    for purpose, outcome in zip(purposes, outcomes, strict=False):
+        label = " ".join(f"{k}={v}" for k, v in outcome.params.items()) or "right?"
+        key = outcome.problem.size, outcome.problem.inputs, purpose
+        shapes.setdefault(key, {})[label] = marks[outcome.status]
+        if outcome.reason:
+            place = f"{label} at {outcome.problem.size}, {outcome.problem.inputs}"
+            reasons.setdefault(outcome.status, []).append(f"{place}: {outcome.reason}")
+    labels = list(dict.fromkeys(label for row in shapes.values() for label in row))
+    table = Table(box=box.SIMPLE_HEAD)
+    for title in ("M×N×K", "inputs", "probes", *labels):
+        table.add_column(title, no_wrap=title in labels)
+    for (size, inputs, purpose), row in shapes.items():
+        cells = [
+            Text(row.get(label, ""), style="bold red" if row.get(label, "").isupper() else "")
+            for label in labels
+        ]
+        table.add_row(size, inputs, purpose, *cells)
+    right = sum(outcome.status == "measured" for outcome in outcomes)
+    listed = [
+        Text(line)
+        for status in ("wrong", "failed", "skipped")
+        for line in dict.fromkeys(reasons.get(status, []))
+    ]
+    summary = f"{kernel.name} is right at {right} of {len(outcomes)} probes on {info.label}"
+    return [table, *listed, Text(summary, style="bold")]
+
+
 @main.command("report")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @_format

@@ -117,7 +117,7 @@ def _offset(C: Float32, expected: npt.NDArray[np.floating], wrong: Mask) -> str 
         if size and np.ptp(difference) <= 1e-5 * size and abs(difference.mean()) > 1e-5 * size:
             return f"every one off by {difference.mean():+.6g}"
         ratio = found[meant != 0] / meant[meant != 0]
-        if ratio.size and np.ptp(ratio) <= 1e-4 * abs(ratio.mean()):
+        if ratio.size and np.ptp(ratio) <= 1e-4 * abs(ratio.mean()) < abs(ratio.mean() - 1):
             return f"every one multiplied by {ratio.mean():.6g}"
     return None
 

@@ -123,8 +123,13 @@ class Judge:
         self._program("compare_fill").launch(launch, arguments)
         return _difference(self._rows(launch, 2))
 
-    def guarded(self, name: str, rows: int, columns: int, value: int) -> Guarded:
-        """A matrix between guards of some 64 rows each, which hold `value`."""
+    def guarded(
+        self, name: str, rows: int, columns: int, value: int, *, guards: bool = True
+    ) -> Guarded:
+        """A matrix between guards of some 64 rows each, which hold `value`; or without any."""
+        if not guards:
+            raw = self.backend.allocate(4 * rows * columns)
+            return Guarded(name, raw, raw, rows * columns, 0, value)
         wanted = min(max(64 * columns, _ALIGNMENT_WORDS), _LARGEST_GUARD_WORDS)
         guard = -(-wanted // _ALIGNMENT_WORDS) * _ALIGNMENT_WORDS
         words = rows * columns
@@ -135,6 +140,8 @@ class Judge:
     def broken_guard(self, matrix: Guarded) -> str | None:
         """Which guard of a matrix was written to, and how far outside; the guard is mended."""
         guard = matrix.guard_words
+        if guard == 0:
+            return None
         after = guard + matrix.words
         for start, side in ((0, "before"), (after, "after")):
             found = self.not_filled(matrix.raw, start, guard, matrix.guard)

@@ -251,6 +251,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     bound_ratio: float | None = None
     block_median_ns: float | None = None
     block_perturbation: float | None = None
+    block_imbalance: float | None = None
     resources: Resources | None = None
     build_s: float | None = None
     conditions: tuple[Conditions, ...] = ()

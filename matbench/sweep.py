@@ -88,6 +88,36 @@ def combinations(space: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, int
         yield dict(zip(space, choice, strict=True))
 
 
+def probes(tile: int) -> dict[Size, str]:
+    """Shapes that find mistakes a square multiple of the tile hides, and what each is for."""
+    t = max(tile, 2)
+    return {
+        (1, 1, 1): "a single element",
+        (t - 1, t - 1, t - 1): "one less than a tile",
+        (t, t, t): "exactly a tile",
+        (t + 1, t + 1, t + 1): "one more than a tile",
+        (2 * t + 1, 3 * t - 1, t): "edges in both directions, K a whole tile",
+        (2 * t, t, 2 * t + 1): "whole tiles, K not",
+        (31, 37, 41): "primes",
+        (127, 61, 89): "larger primes",
+        (5 * t + 3, 2, 7): "tall",
+        (2, 5 * t + 3, 7): "wide",
+        (t + 1, t + 2, 1): "K = 1",
+        (3, 2, 40 * t + 1): "deep",
+        (1, 1, 1000): "a dot product",
+        (257, 1, 33): "a single column",
+        (1, 257, 33): "a single row",
+    }
+
+
+#: Shapes whose C passes 2³¹ elements, 2³² bytes, or 2³¹ bytes: indices overflow there.
+LARGE: dict[Size, str] = {
+    (46342, 46341, 1): "more than 2³¹ elements",
+    (32769, 32769, 1): "more than 2³² bytes",
+    (23171, 23171, 1): "more than 2³¹ bytes",
+}
+
+
 def cases(
     kernels: Iterable[Kernel],
     problems: Iterable[Problem],

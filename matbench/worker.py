@@ -27,7 +27,8 @@ from matbench.model import (
 )
 
 if TYPE_CHECKING:
-    from matbench.bench import BlockSample, Duel, Options, Session
+    from matbench.bench import Duel, Options, Session
+    from matbench.blocks import BlockSample
     from matbench.statistics import ComparisonPlan
 
 T = TypeVar("T")

@@ -96,9 +96,15 @@ def _parameter(text: str, line: int) -> Parameter:
     return Parameter(type=kind, name=words[-1], pointer=pointer)
 
 
+def _line_directive(path: str) -> str:
+    """Tells the compiler that the kernel file begins here, whatever its path is made of."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'#line 1 "{escaped}"'
+
+
 def cuda_unit(source: str, path: str) -> str:
     """The translation unit that CUDA compiles: the kernel file as it is."""
-    return f'#line 1 "{path}"\n{source}\n'
+    return f"{_line_directive(path)}\n{source}\n"
 
 
 # Each block's slot holds its start and end by two clocks, and its multiprocessor. The stamps must
@@ -137,7 +143,7 @@ def cuda_instrumented_unit(source: str, path: str, entry: str, args: tuple[Param
 #define __global__ static __device__ __forceinline__
 #undef __launch_bounds__
 #define __launch_bounds__(...)
-#line 1 "{path}"
+{_line_directive(path)}
 {source}
 #undef __global__
 #define __global__ __attribute__((global))
@@ -209,7 +215,7 @@ def opencl_unit(source: str, path: str, entry: str) -> tuple[str, bool]:
     becomes that argument, for OpenCL has no `extern __local`.
     """
     body, dynamic = _opencl_body(source, entry)
-    return f'{_OPENCL_PRELUDE}#line 1 "{path}"\n{body}\n', dynamic is not None
+    return f"{_OPENCL_PRELUDE}{_line_directive(path)}\n{body}\n", dynamic is not None
 
 
 def opencl_instrumented_unit(
@@ -223,7 +229,7 @@ def opencl_instrumented_unit(
     declared += [f"__local {dynamic[0]} *{dynamic[1]}"] if dynamic else []
     # A CPU runs a block's work-items in order: the last one to start is the last to end.
     return (
-        f"""{_OPENCL_PRELUDE}#line 1 "{path}"
+        f"""{_OPENCL_PRELUDE}{_line_directive(path)}
 {body}
 __kernel void matbench_blocks({", ".join(declared)})
 {{

@@ -63,6 +63,7 @@ def parse_settings(
         if name not in known:
             near = difflib.get_close_matches(name.upper(), known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
+            hint = hint if known else "they sweep nothing"
             raise UsageError(f"--set {name!r}: no chosen kernel sweeps it; {hint}")
         overrides[name] = parse_values(f"--set {name}", values)
     return overrides
@@ -145,10 +146,13 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
         if reason:
             return Case(kernel, problem, params, None, reason)
         rules = kernel.launch
+        shared_bytes = expressions.whole(rules.shared_bytes, values)
+        if shared_bytes < 0:
+            raise expressions.ExpressionError(f"{shared_bytes} bytes of shared memory")
         launch = Launch(
             grid=_triple(rules.grid, values),
             block=_triple(rules.block, values),
-            shared_bytes=expressions.whole(rules.shared_bytes, values),
+            shared_bytes=shared_bytes,
         )
     except expressions.ExpressionError as error:
         return Case(kernel, problem, params, None, f"front matter: {error}")

@@ -441,7 +441,8 @@ def _heading(
     on_cpu = first.device_kind == "cpu"
     backends = _agreed(row.backend for row in rows)
     kind = "baselines on the CPU" if is_baseline and on_cpu else ""
-    heading = [" · ".join(part for part in (kind, backends, _line(first.device)) if part)]
+    named = [part for part in (kind, backends, _line(first.device)) if part]
+    heading = [" · ".join(named) or "device unknown"]
     backends_used = {row.backend for row in rows}
     used = [
         (environment.host, device)
@@ -577,28 +578,57 @@ _COMPARISON_FIELDS = (
 
 
 class _Footnotes:
-    """Texts under a section, each with its number, in the order of their first mention."""
+    """Texts under a section, each with its number, in the order of their first mention.
+
+    Notes that differ in their numbers alone are one text, from the least to the largest: many
+    rows of a noisy device say the same.
+    """
 
     def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
+        self.texts: dict[str, list[str]] = {}
 
-    def mark(self, text: str) -> str:
-        number = self.numbers.setdefault(text, len(self.numbers) + 1)
-        return str(number).translate(_SUPERSCRIPT)
+    def reason(self, text: str) -> str:
+        return self._mark(text, text)
 
-    def lines(self) -> list[str]:
-        return [f"{self.mark(text)} {text}" for text in self.numbers]
+    def note(self, text: str) -> str:
+        return self._mark(_NUMBER.sub("\0", text), text)
+
+    def _mark(self, kind: str, text: str) -> str:
+        self.texts.setdefault(kind, []).append(text)
+        return _superscript(list(self.texts).index(kind) + 1)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Marks and texts."""
+        return [(_superscript(n), _merged(same)) for n, same in enumerate(self.texts.values(), 1)]
 
 
+_NUMBER = re.compile(r"(?<![\w.,])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _superscript(number: int) -> str:
+    return str(number).translate(_SUPERSCRIPT)
+
+
+def _merged(texts: list[str]) -> str:
+    """Texts that differ in numbers alone as one: `5 of 40`, `9 of 10` as `5…9 of 10…40`."""
+    numbers = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+
+    def in_order(found: tuple[str, ...]) -> list[str]:
+        return sorted(found, key=lambda number: float(number.replace(",", "")))
+
+    ranges = [dict.fromkeys((in_order(found)[0], in_order(found)[-1])) for found in numbers]
+    values = iter(ranges)
+    return _NUMBER.sub(lambda _: "…".join(next(values)), texts[0])
 
 
 def _last_cell(row: Row, footnotes: _Footnotes, *, inline: bool) -> str:
     """Status with its reason, or with a footnote for it; a long reason keeps one for all of it."""
     first, _, more = row.reason.partition("\n")
-    texts = [row.reason] if row.reason and (more or not inline) else []
+    below = [row.reason] if row.reason and (more or not inline) else []
     word = f"{row.status}: {first}" if inline and first else row.status
-    return word + " ".join(map(footnotes.mark, [*texts, *row.notes]))
+    marks = [*map(footnotes.reason, below), *map(footnotes.note, row.notes)]
+    return word + " ".join(dict.fromkeys(marks))
 
 
 def text(report: Report, fmt: str) -> str:
@@ -630,7 +660,11 @@ def text(report: Report, fmt: str) -> str:
             colalign=["right" if column.right else "left" for column in columns],
             disable_numparse=True,
         )
-        blocks += [_prose(section.heading, fmt), str(table), _prose(footnotes.lines(), fmt)]
+        blocks += [
+            _prose(section.heading, fmt),
+            str(table),
+            _prose([" ".join(line) for line in footnotes.lines()], fmt),
+        ]
     return "\n\n".join(block for block in [*blocks, _prose([report.footer], fmt)] if block)
 
 
@@ -762,10 +796,10 @@ def _rich_section(section: Section, layout: _Layout) -> Iterator[RenderableType]
             last = Text(_last_cell(row, footnotes, inline=layout.inline), style=row.style)
             table.add_row(*cells, last, style="bold" if row.best else "")
         yield table
-    if footnotes.numbers:
+    if footnotes.texts:
         notes = Table.grid(padding=(0, 1))
         for line in footnotes.lines():
-            notes.add_row(*map(Text, line.split(" ", 1)))
+            notes.add_row(*map(Text, line))
         yield Text()
         yield notes
 

@@ -258,6 +258,20 @@ def test_notes_are_footnotes_and_the_same_note_is_one() -> None:
     assert "³ ≈ per block: its clock slowed the launch by 8.2%" in text
 
 
+def test_notes_that_differ_in_numbers_alone_are_one() -> None:
+    texts = ["4 of 1,110 samples (up to 3.5)", "10 of 40 samples (up to 1.25)", "drift: -4.4%"]
+    found = [outcome(f"k{n}", 1 + n, notes=(text,)) for n, text in enumerate(texts)]
+    again = outcome("again", 9, notes=(*texts, "drift: -0.5%", "v1.2.3", "C#"))
+    for text in (shown(made(*found, again)), report.text(made(*found, again), "plain")):
+        assert "¹ 4…10 of 40…1,110 samples (up to 1.25…3.5)\n" in text
+        assert "² drift: -4.4…-0.5%" in text
+        assert line_of(text, "k1 ").rstrip().endswith("measured¹")
+        assert line_of(text, "again").rstrip().endswith("measured¹ ² ³ ⁴")
+    failed = [outcome("x", status="failed", reason=f"line {n}\nmore") for n in (1, 2)]
+    for other in (outcome("y", status="failed", reason="#\nmore"), *failed):
+        assert other.reason in report.text(made(*failed[1:], other), "plain")
+
+
 @pytest.mark.parametrize(
     ("ms", "expected"),
     [

@@ -1,0 +1,227 @@
+"""The cache: what was kept comes back or is gone, never damaged; bounded, and the user's alone."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from matbench.cache import DEFAULT_LIMIT_BYTES, Cache, default_folder
+from matbench.model import UsageError
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+def entry(cache: Cache) -> Path:
+    """The one file that the cache holds."""
+    [path] = cache.folder.iterdir()
+    return path
+
+
+def kept(cache: Cache, key: str) -> bytes | None:
+    found = cache.get(key)
+    return None if found is None else bytes(found)
+
+
+def test_what_was_kept_comes_back(cache: Cache) -> None:
+    assert kept(cache, "key") is None
+    cache.put("key", b"value")
+    cache.put("other", memoryview(b""))
+    assert kept(cache, "key") == b"value"
+    assert kept(cache, "other") == b""
+    assert kept(Cache(cache.folder), "key") == b"value"
+    cache.put("key", b"new")
+    assert kept(cache, "key") == b"new"
+
+
+def test_a_key_names_no_file_outside(cache: Cache) -> None:
+    for key in ("../../escape", "/etc/passwd", "a\0b", "", "x" * 10_000, "naïve ☃"):
+        cache.put(key, key.encode())
+        assert kept(cache, key) == key.encode()
+    assert [path.name for path in cache.folder.parent.iterdir()] == ["cache"]
+
+
+def test_it_is_made_once(cache: Cache) -> None:
+    made = []
+
+    def make() -> bytes:
+        made.append(1)
+        return b"value"
+
+    assert bytes(cache.get_or_make("key", make)) == b"value"
+    assert bytes(cache.get_or_make("key", make)) == b"value"
+    assert len(made) == 1
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(min_size=1, max_size=200), st.data())
+def test_a_damaged_entry_is_dropped_and_made_anew(
+    cache: Cache, value: bytes, data: st.DataObject
+) -> None:
+    cache.clear()
+    cache.put("key", value)
+    path = entry(cache)
+    whole = path.read_bytes()
+    kind = data.draw(st.sampled_from(["flipped", "truncated", "longer", "empty", "other"]))
+    where = data.draw(st.integers(0, len(whole) - 1))
+    path.write_bytes(
+        {
+            "flipped": whole[:where] + bytes([whole[where] ^ 1]) + whole[where + 1 :],
+            "truncated": whole[:where],
+            "longer": whole + b"\0",
+            "empty": b"",
+            "other": b"\x80\x04cos\nsystem\n" * 10,  # what would be a pickle stays bytes
+        }[kind]
+    )
+    assert cache.get("key") is None
+    assert not path.exists()
+    assert bytes(cache.get_or_make("key", lambda: value)) == value
+    assert kept(cache, "key") == value
+
+
+def test_an_entry_that_is_no_file(cache: Cache) -> None:
+    cache.put("key", b"value")
+    path = entry(cache)
+    path.unlink()
+    path.mkdir()
+    assert bytes(cache.get_or_make("key", lambda: b"value")) == b"value"
+
+
+def test_those_used_longest_ago_go_first(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", limit_bytes=1000)
+    now = time.time()
+    for age, key in enumerate("dcba"):
+        cache.put(key, bytes(200))
+        path = max(cache.folder.iterdir(), key=lambda p: p.stat().st_mtime)
+        os.utime(path, (now - 1000 - age, now - 1000 - age))
+    assert cache.get("a") is not None  # the oldest, but used again just now
+    cache.put("e", bytes(200))
+    assert {key for key in "abcde" if cache.get(key) is not None} == set("acde")
+    assert cache.size_bytes() <= 1000
+
+
+def test_it_never_holds_more_than_its_limit(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", limit_bytes=5000)
+    for size in (10, 1000, 4000, 4968, 4969, 1, 2500, 2500, 100_000):
+        cache.put(f"key {size}", bytes(size))
+        assert cache.size_bytes() <= 5000
+        on_disk = sum(path.stat().st_size for path in cache.folder.iterdir())
+        assert on_disk == cache.size_bytes()
+    assert kept(cache, "key 100000") is None
+    assert DEFAULT_LIMIT_BYTES == 2 * 1024**3
+    assert Cache(tmp_path / "cache").limit_bytes == DEFAULT_LIMIT_BYTES
+
+
+def test_clearing_frees_everything(cache: Cache) -> None:
+    cache.put("a", bytes(100))
+    cache.put("b", bytes(100))
+    (cache.folder / "left-over.part").write_bytes(bytes(50))
+    held = cache.size_bytes()
+    assert held == 2 * 132 + 50
+    assert cache.clear() == held
+    assert list(cache.folder.iterdir()) == []
+    assert cache.size_bytes() == 0
+    assert cache.clear() == 0
+
+
+def test_an_unused_cache_has_no_folder(cache: Cache) -> None:
+    assert (cache.size_bytes(), cache.clear()) == (0, 0)
+    assert not cache.folder.exists()
+
+
+# -- whose it is ---------------------------------------------------------------------------------
+
+
+def test_a_new_folder_is_the_users_alone(cache: Cache) -> None:
+    cache.put("key", b"value")
+    assert cache.folder.stat().st_mode & 0o777 == 0o700
+    assert entry(cache).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+def test_a_folder_that_others_can_fill_is_refused(cache: Cache, mode: int) -> None:
+    cache.put("key", b"value")
+    cache.folder.chmod(mode)
+    for use in (lambda: cache.get("key"), lambda: cache.put("key", b"")):
+        with pytest.raises(UsageError) as refused:
+            use()
+        assert str(refused.value) == (
+            f"cache folder {cache.folder}: others can write to it; "
+            "`chmod 700` it or choose another with MATBENCH_CACHE_DIR"
+        )
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_somebody_else_is_refused(cache: Cache) -> None:
+    cache.put("key", b"value")
+    os.chown(cache.folder, 12345, 12345)
+    with pytest.raises(UsageError, match="others can write to it"):
+        cache.get("key")
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for folder in (tmp_path / "file", tmp_path / "file" / "cache"):
+        with pytest.raises(UsageError, match="choose another with MATBENCH_CACHE_DIR"):
+            Cache(folder).get("key")
+
+
+def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(tmp_path / "mine"))
+    assert default_folder() == Cache().folder == tmp_path / "mine"
+    monkeypatch.delenv("MATBENCH_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if sys.platform == "linux":
+        assert default_folder() == tmp_path / "matbench"
+
+
+# -- when things go wrong ------------------------------------------------------------------------
+
+
+def test_a_full_disk_keeps_nothing_and_breaks_nothing(cache: Cache) -> None:
+    cache.put("before", b"value")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        assert bytes(cache.get_or_make("key", lambda: bytes(5000))) == bytes(5000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert kept(cache, "key") is None
+    assert kept(cache, "before") == b"value"
+    assert len(list(cache.folder.iterdir())) == 1
+
+
+WRITER = """
+import sys
+from matbench.cache import Cache
+cache = Cache(limit_bytes=40_000)
+for turn in range(200):
+    key = str(turn % 20)
+    value = cache.get_or_make(key, lambda: key.encode() * 3000)
+    assert bytes(value) == key.encode() * 3000, turn
+"""
+
+
+def test_several_processes_share_it(tmp_path: Path) -> None:
+    environment = {**os.environ, "MATBENCH_CACHE_DIR": str(tmp_path / "shared")}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER], env=environment, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    for writer in writers:
+        _, said = writer.communicate(timeout=60)
+        assert writer.returncode == 0, said.decode()
+    for path in (tmp_path / "shared").iterdir():
+        data = path.read_bytes()
+        assert hashlib.sha256(data[32:]).digest() == data[:32]

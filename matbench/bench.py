@@ -23,6 +23,7 @@ from matbench.backends import (
     Backend,
     Buffer,
     Program,
+    Variant,
     host,
 )
 from matbench.blocks import BlockSample
@@ -53,7 +54,7 @@ from matbench.model import (
 CHECKS = frozenset(
     {
         "reference", "integers", "selection", "fresh", "repeat", "determinism",
-        "guards", "inputs", "poison", "shared",
+        "guards", "inputs", "poison", "shared", "staggered",
     }
 )  # fmt: skip
 
@@ -147,6 +148,7 @@ class Duel(msgspec.Struct, frozen=True):
 class _Built(NamedTuple):
     program: Program
     clocked: Program | None
+    staggered: Program | None
     build_s: float
 
 
@@ -230,11 +232,22 @@ class Session:
         key = msgspec.msgpack.encode((case.kernel.sha256, case.kernel.name, case.params))
         if key not in self.built:
             start = time.perf_counter()
-            program = self.backend.build(case.kernel, case.params)
-            clocked = None
+            wanted: set[Variant] = {"plain"}
             if self.options.timed and self.options.blocks:
-                clocked = self.backend.build(case.kernel, case.params, clocked=True)
-            self.built[key] = _Built(program, clocked, time.perf_counter() - start)
+                wanted.add("clocked")
+            if "staggered" in self.options.checks:
+                wanted.add("staggered")
+            builds = {
+                variant: self.backend.build(case.kernel, case.params, variant)
+                for variant in self.backend.variants
+                if variant in wanted
+            }
+            self.built[key] = _Built(
+                builds["plain"],
+                builds.get("clocked"),
+                builds.get("staggered"),
+                time.perf_counter() - start,
+            )
         return self.built[key]
 
     def close(self) -> None:
@@ -371,6 +384,8 @@ class _Run:
         for name in ("integers", "selection"):
             for trial in self.state.trials[name]:
                 self.trial(trial, name)
+        if self.built.staggered is not None:
+            self.trial(self.state.reference, "staggered")
         if self.state.given is None:
             return accuracy
         # Judged by its arithmetic on rounded inputs; reported against the inputs as given.
@@ -404,21 +419,25 @@ class _Run:
         self.backend.copy(self.state.A.data, trial.A)
         self.backend.copy(self.state.B.data, trial.B)
 
-    def run(self) -> None:
+    def run(self, *, staggered: bool = False) -> None:
         """Poison, launch, wait."""
         if "shared" in self.options.checks:
             self.judge.poison_shared()
         if "poison" in self.options.checks:
             C = self.state.C
             self.judge.fill(C.raw, C.guard_words, C.words, UNWRITTEN)
-        self.built.program.launch(self.launch, self.arguments)
+        if staggered and self.built.staggered is not None:
+            unused = self.state.C.data
+            self.built.staggered.launch(self.launch, [*self.arguments, unused])
+        else:
+            self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
 
     def trial(self, trial: DeviceTrial, check: str, *, load: bool = True) -> Accuracy:
         """Run once and look at everything the kernel could have got wrong."""
         if load:
             self.load(trial)
-        self.run()
+        self.run(staggered=check == "staggered")
         checks = self.options.checks
         if "guards" in checks:
             for matrix in (self.state.A, self.state.B, self.state.C):
@@ -438,6 +457,8 @@ class _Run:
         if check in checks and verdict.wrong:
             C = self.judge.download(self.state.C.data, trial)
             reason = diagnosis.explain(C, trial.host, self.factor, self.case.params)
+            if check == "staggered":
+                reason = f"a race: wrong when its warps do not keep step; {reason}"
             raise WrongError(check, reason)
         return verdict.accuracy
 
@@ -478,7 +499,7 @@ class _Run:
 
     def time_blocks(self, clocked: Program, plain_ns: float) -> dict[str, Any]:
         """What the stamps of an instrumented launch say, in the record's words."""
-        pairs = 5 if plain_ns < _SLOW_NS else 1
+        pairs = 5 if plain_ns < _SLOW_NS / 50 else 2 if plain_ns < _SLOW_NS else 1
         sample = self.profile(clocked, pairs)
         try:
             profile = blocks.analyse(sample, self.launch, self.backend.info)

@@ -130,15 +130,16 @@ static __device__ __forceinline__ matbench_stamp *matbench_slot(matbench_stamp *
 """
 
 
-def cuda_instrumented_unit(source: str, path: str, entry: str, args: tuple[Parameter, ...]) -> str:
-    """A second build whose entry `matbench_blocks` clocks each block around the whole kernel.
+def _wrapped_unit(
+    prelude: str, source: str, path: str, entry: str, args: tuple[Parameter, ...], body: str
+) -> str:
+    """The kernel as a device function, and a new entry `matbench_entry` whose `body` calls it.
 
-    The kernel becomes a device function, so an early `return` in it still meets the end stamp.
-    The last parameter points to one zeroed `matbench_stamp` a block.
+    So an early `return` of the kernel still meets what comes after it.
     """
     declared = "".join(_declaration(p) + ", " for p in args)
-    passed = ", ".join(p.name for p in args)
-    return f"""{_CUDA_CLOCK}
+    call = f"{entry}({', '.join(p.name for p in args)});"
+    return f"""{prelude}
 #undef __global__
 #define __global__ static __device__ __forceinline__
 #undef __launch_bounds__
@@ -147,22 +148,62 @@ def cuda_instrumented_unit(source: str, path: str, entry: str, args: tuple[Param
 {source}
 #undef __global__
 #define __global__ __attribute__((global))
-extern "C" __global__ void matbench_blocks({declared}matbench_stamp *matbench_stamps)
+extern "C" __global__ void matbench_entry({declared}matbench_stamp *matbench_stamps)
 {{
-    if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {{
+{body.replace("KERNEL;", call)}}}
+"""
+
+
+def cuda_clocked_unit(source: str, path: str, entry: str, args: tuple[Parameter, ...]) -> str:
+    """A second build that clocks each block around the whole kernel.
+
+    The last parameter of its entry points to one zeroed `matbench_stamp` a block.
+    """
+    body = """    if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {
         matbench_stamp *stamp = matbench_slot(matbench_stamps);
         stamp->unit = matbench_unit();
         stamp->start_ns = matbench_ns();
         stamp->start = clock64();
-    }}
-    {entry}({passed});
-    if (matbench_lane() == 0) {{
+    }
+    KERNEL;
+    if (matbench_lane() == 0) {
         matbench_stamp *stamp = matbench_slot(matbench_stamps);
         atomicMax(&stamp->end, (unsigned long long)clock64());
         atomicMax(&stamp->end_ns, matbench_ns());
-    }}
-}}
+    }
 """
+    return _wrapped_unit(_CUDA_CLOCK, source, path, entry, args, body)
+
+
+# Each warp sleeps for a time of its own (up to about 1 µs) where it could run ahead of others.
+_CUDA_STAGGER = """
+struct matbench_stamp;
+inline __device__ void matbench_stagger(unsigned most_ns)
+{
+    const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    unsigned hash = (thread / 32 + 1) * 2654435761u ^ (unsigned)clock64() * 2246822519u;
+    hash ^= hash >> 15;
+    const unsigned wait = __shfl_sync(__activemask(), hash, __ffs(__activemask()) - 1) % most_ns;
+#if __CUDA_ARCH__ >= 700
+    __nanosleep(wait);
+#else
+    const long long end = clock64() + wait;
+    while (clock64() < end) { }
+#endif
+}
+inline __device__ void matbench_barrier(void) { __syncthreads(); }
+#define __syncthreads() (matbench_stagger(500), matbench_barrier(), matbench_stagger(500))
+"""
+
+
+def cuda_staggered_unit(source: str, path: str, entry: str, args: tuple[Parameter, ...]) -> str:
+    """A build in which warps drift apart before and after every barrier, and at the start.
+
+    A right kernel computes the same; one that lacks a barrier no longer gets by on the luck that
+    its warps keep step.
+    """
+    body = "    matbench_stagger(4000);\n    KERNEL;\n"
+    return _wrapped_unit(_CUDA_STAGGER, source, path, entry, args, body)
 
 
 def _declaration(parameter: Parameter) -> str:
@@ -218,10 +259,10 @@ def opencl_unit(source: str, path: str, entry: str) -> tuple[str, bool]:
     return f"{_OPENCL_PRELUDE}{_line_directive(path)}\n{body}\n", dynamic is not None
 
 
-def opencl_instrumented_unit(
+def opencl_clocked_unit(
     source: str, path: str, entry: str, args: tuple[Parameter, ...], clock: str
 ) -> tuple[str, bool]:
-    """The OpenCL twin of `cuda_instrumented_unit`; `clock` is the expression that reads it."""
+    """The OpenCL twin of `cuda_clocked_unit`; `clock` is the expression that reads it."""
     body, dynamic = _opencl_body(source, entry)
     passed = [p.name for p in args] + ([dynamic[1]] if dynamic else [])
     declared = [_opencl_parameter(_declaration(p)) for p in args]
@@ -231,7 +272,7 @@ def opencl_instrumented_unit(
     return (
         f"""{_OPENCL_PRELUDE}{_line_directive(path)}
 {body}
-__kernel void matbench_blocks({", ".join(declared)})
+__kernel void matbench_entry({", ".join(declared)})
 {{
     __global ulong *stamp = matbench_stamps + 5 * (get_group_id(0)
         + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));

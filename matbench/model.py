@@ -218,6 +218,7 @@ class Resources(msgspec.Struct, frozen=True):
     registers: int | None = None
     static_shared_bytes: int | None = None
     local_bytes: int | None = None
+    spilled_bytes: int | None = None
     max_threads_per_block: int | None = None
 
 

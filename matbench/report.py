@@ -232,14 +232,18 @@ _HOSTILE = re.compile(
 )
 
 
+_LONGEST_CELL = 300
+
+
 def _lines(text: str) -> str:
     """Text of a record, harmless to a terminal; its lines stay."""
     return _HOSTILE.sub("\ufffd", text.expandtabs(4).replace("\r\n", "\n")).strip()
 
 
 def _line(text: str) -> str:
-    """The same on one line."""
-    return " ".join(_lines(text).split())
+    """The same on one line, as long as a cell may be: all rows are as wide as the widest."""
+    line = " ".join(_lines(text).split())
+    return line if len(line) <= _LONGEST_CELL else line[: _LONGEST_CELL - 1] + "…"
 
 
 def _agreed(texts: Iterable[str]) -> str:
@@ -295,25 +299,26 @@ def _ranked(outcomes: Iterable[Outcome]) -> list[_Ranked]:
     found = sorted(
         outcomes, key=lambda o: (_STATUS_ORDER[o.status], _time(o) is None, _time(o) or 0.0)
     )
-    times: dict[str | None, list[float]] = {}
+    extremes: dict[str | None, tuple[float, float]] = {}
     for outcome in found:
         time = _time(outcome)
         if time is not None:
-            times.setdefault(outcome.timing_mode, []).append(time)
+            least, _ = extremes.setdefault(outcome.timing_mode, (time, time))
+            extremes[outcome.timing_mode] = least, time
     ranked = []
     for outcome in found:
         time = _time(outcome)
         if time is None:
             ranked.append(_Ranked(outcome))
             continue
-        like = times[outcome.timing_mode]
+        least, most = extremes[outcome.timing_mode]
         ranked.append(
             _Ranked(
                 outcome,
                 spread=_spread(outcome),
                 gflops=outcome.problem.operations / time,
-                times_slowest=max(like) / time,
-                best=time == min(like),
+                times_slowest=most / time,
+                best=time == least,
             )
         )
     return ranked
@@ -507,6 +512,9 @@ def comparison_report(
 def _comparison_section(rows: list[ComparisonRow], environments: list[Environment]) -> Section:
     first = rows[0]
     sides = f"candidate {_line(first.candidate)} against baseline {_line(first.baseline)}"
+    sizes: dict[str, list[ComparisonRow]] = {}
+    for row in rows:
+        sizes.setdefault(row.size, []).append(row)
     return _section(
         heading=(
             sides,
@@ -515,8 +523,8 @@ def _comparison_section(rows: list[ComparisonRow], environments: list[Environmen
         ),
         columns=(
             Column("size"),
-            *([Column("kernel")] if any(row.kernel for row in rows) else []),
-            *([Column("parameters")] if any(map(_both_params, rows)) else []),
+            Column("kernel"),
+            Column("parameters"),
             Column("baseline", right=True, drop=2),
             Column("candidate", right=True, drop=1),
             Column("ratio", right=True),
@@ -527,10 +535,7 @@ def _comparison_section(rows: list[ComparisonRow], environments: list[Environmen
             Column("samples", right=True, drop=7),
         ),
         last_title="verdict",
-        groups=tuple(
-            Group("", tuple(_comparison_row(row, rows) for row in rows if row.size == size))
-            for size in dict.fromkeys(row.size for row in rows)
-        ),
+        groups=tuple(map(_comparison_group, sizes.values())),
     )
 
 
@@ -540,21 +545,23 @@ def _both_params(row: ComparisonRow) -> str:
     return first if first == second else f"{first or UNKNOWN} / {second or UNKNOWN}"
 
 
-def _comparison_row(row: ComparisonRow, rows: list[ComparisonRow]) -> Row:
-    like = [other for other in rows if other.size == row.size]
+def _comparison_group(rows: list[ComparisonRow]) -> Group:
     time = _unit_format(
-        time for other in like for time in (other.baseline_median_ns, other.candidate_median_ns)
+        t for row in rows for t in (row.baseline_median_ns, row.candidate_median_ns)
     )
-    interval = row.ratio_interval
+    return Group("", tuple(_comparison_row(row, time) for row in rows))
+
+
+def _comparison_row(row: ComparisonRow, time: Callable[[float | None], str]) -> Row:
     return Row(
         cells=(
             _line(row.size),
-            *([_line(row.kernel)] if any(other.kernel for other in rows) else []),
-            *([_both_params(row) or UNKNOWN] if any(map(_both_params, rows)) else []),
+            _line(row.kernel) or UNKNOWN,
+            _both_params(row) or UNKNOWN,
             time(row.baseline_median_ns),
             time(row.candidate_median_ns),
             _ratio(row.ratio),
-            UNKNOWN if interval is None else " to ".join(map(_ratio, interval)),
+            " to ".join(map(_ratio, row.ratio_interval)) if row.ratio_interval else UNKNOWN,
             _probability(row.p_value),
             _error(row.baseline_max_rel_err),
             _error(row.candidate_max_rel_err),
@@ -586,6 +593,7 @@ class _Footnotes:
 
     def __init__(self) -> None:
         self.texts: dict[str, list[str]] = {}
+        self.numbers: dict[str, int] = {}
 
     def reason(self, text: str) -> str:
         return self._mark(text, text)
@@ -595,11 +603,13 @@ class _Footnotes:
 
     def _mark(self, kind: str, text: str) -> str:
         self.texts.setdefault(kind, []).append(text)
-        return _superscript(list(self.texts).index(kind) + 1)
+        return _superscript(self.numbers.setdefault(kind, len(self.texts)))
 
     def lines(self) -> list[tuple[str, str]]:
         """Marks and texts."""
-        return [(_superscript(n), _merged(same)) for n, same in enumerate(self.texts.values(), 1)]
+        return [
+            (_superscript(self.numbers[kind]), _merged(texts)) for kind, texts in self.texts.items()
+        ]
 
 
 _NUMBER = re.compile(r"(?<![\w.,])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
@@ -624,8 +634,8 @@ def _merged(texts: list[str]) -> str:
 
 def _last_cell(row: Row, footnotes: _Footnotes, *, inline: bool) -> str:
     """Status with its reason, or with a footnote for it; a long reason keeps one for all of it."""
-    first, _, more = row.reason.partition("\n")
-    below = [row.reason] if row.reason and (more or not inline) else []
+    first = _line(row.reason.partition("\n")[0])
+    below = [row.reason] if row.reason and (first != row.reason or not inline) else []
     word = f"{row.status}: {first}" if inline and first else row.status
     marks = [*map(footnotes.reason, below), *map(footnotes.note, row.notes)]
     return word + " ".join(dict.fromkeys(marks))
@@ -725,47 +735,48 @@ class _Layout:
 
 def _layout(section: Section, width: int | None) -> _Layout:
     """Columns go, the least important first, until the rest fits with the bare status."""
-    natural = [
-        max(map(cell_len, [column.title, *(row.cells[index] for row in section.rows)]))
-        for index, column in enumerate(section.columns)
-    ]
+    columns = section.columns
+    texts = [[c.title, *(row.cells[i] for row in section.rows)] for i, c in enumerate(columns)]
+    widths = [max(map(cell_len, cells)) for cells in texts]
     short, full = (
-        max(cell_len(text) for text in [section.last_title, *_last_cells(section, inline=inline)])
+        max(map(cell_len, [section.last_title, *_last_cells(section, inline=inline)]))
         for inline in (False, True)
     )
-
-    def longest_piece(index: int) -> int:
-        cells = [section.columns[index].title, *(row.cells[index] for row in section.rows)]
-        return max(cell_len(piece.strip()) for cell in cells for piece in _PIECE.findall(cell))
-
-    kept = list(range(len(natural)))
+    kept = list(range(len(columns)))
     if width is None:
-        return _Layout(tuple(kept), (*natural, full), 2, True)
-    droppable = sorted(kept, key=lambda index: -section.columns[index].drop)
+        return _Layout(tuple(kept), (*widths, full), 2, True)
 
     def room(gap: int) -> int:
-        return width - sum(natural[index] + gap for index in kept)
+        return width - sum(widths[index] + gap for index in kept)
 
-    for index in droppable:
-        if room(2) >= short or not section.columns[index].drop:
-            break
-        kept.remove(index)
+    for index in sorted(kept, key=lambda index: -columns[index].drop):
+        if room(2) < short and columns[index].drop:
+            kept.remove(index)
     gap = 2 if room(2) >= short else 1
-    while room(gap) < short:  # what is left are words, and they can wrap
-        wordy = [index for index in kept if not section.columns[index].right]
-        whole = [index for index in wordy if natural[index] > longest_piece(index)]
-        widest = max(whole or wordy, key=lambda index: natural[index])
-        if natural[widest] <= 1:
-            break
-        natural[widest] -= 1
+    if room(gap) < short:  # what is left are words, and they can wrap
+        words = [index for index in kept if not columns[index].right]
+        for index in words:
+            widths[index] = min(widths[index], width)
+        whole = {index: max(map(_longest_piece, texts[index])) for index in words}
+        while room(gap) < short and max(widths[index] for index in words) > 1:
+            loose = [index for index in words if widths[index] > whole[index]] or words
+            widths[max(loose, key=lambda index: widths[index])] -= 1
     inline = room(gap) >= min(full, _LEAST_REASON_WIDTH)
     last = min(full, room(gap)) if inline else short
-    return _Layout(tuple(kept), (*(natural[index] for index in kept), last), gap, inline)
+    return _Layout(tuple(kept), (*(widths[index] for index in kept), last), gap, inline)
 
 
 def _last_cells(section: Section, *, inline: bool) -> list[str]:
     footnotes = _Footnotes()
     return [_last_cell(row, footnotes, inline=inline) for row in section.rows]
+
+
+#: Where a name or a parameter may be broken: after a space, a hyphen or an equals sign.
+_PIECE = re.compile(r"[^\s=-]*[\s=-]*")
+
+
+def _longest_piece(cell: str) -> int:
+    return max(cell_len(piece.strip()) for piece in _PIECE.findall(cell))
 
 
 def renderables(report: Report, width: int | None = None) -> list[RenderableType]:
@@ -806,12 +817,7 @@ def _rich_section(section: Section, layout: _Layout) -> Iterator[RenderableType]
 
 def _rich_table(section: Section, layout: _Layout, *, header: bool) -> Table:
     """Tables of one section have the same columns, so that they stand below each other."""
-    table = Table(
-        box=None,
-        show_header=header,
-        pad_edge=False,
-        padding=(0, layout.gap, 0, 0),
-    )
+    table = Table(box=None, show_header=header, pad_edge=False, padding=(0, layout.gap, 0, 0))
     titles = [*(section.columns[index] for index in layout.kept), Column(section.last_title)]
     for column, width in zip(titles, layout.widths, strict=True):
         table.add_column(
@@ -822,10 +828,6 @@ def _rich_table(section: Section, layout: _Layout, *, header: bool) -> Table:
             overflow="fold",
         )
     return table
-
-
-#: Where a name or a parameter may be broken: after a space, a hyphen or an equals sign.
-_PIECE = re.compile(r"[^\s=-]*[\s=-]*")
 
 
 def _wrapped(cell: str, width: int) -> Text:

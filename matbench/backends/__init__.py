@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from matbench.model import (
     Conditions,
@@ -40,6 +40,7 @@ class Buffer(Protocol):
 
 
 Argument = Buffer | int | float
+Variant = Literal["plain", "clocked", "staggered"]
 
 
 class Program(Protocol):
@@ -57,6 +58,8 @@ class Backend(Protocol):
     info: DeviceInfo
     #: What a tick of the stamps' `start` and `end` is, for people.
     clock: str
+    #: The builds of a kernel that this backend can make.
+    variants: tuple[Variant, ...]
 
     def allocate(self, nbytes: int) -> Buffer:
         """Memory for `nbytes`; `OutOfMemoryError` says how much was asked for."""
@@ -72,10 +75,12 @@ class Backend(Protocol):
     def copy(self, target: Buffer, source: Buffer) -> None:
         """Copy within the device; sizes are equal."""
 
-    def build(self, kernel: Kernel, params: dict[str, int], *, clocked: bool = False) -> Program:
-        """Compile (or load from the cache); `clocked` is the build that stamps every block.
+    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant = "plain") -> Program:
+        """Compile, or load from the cache.
 
-        A clocked program takes one more argument: a zeroed buffer of `STAMP_BYTES` a block.
+        A *clocked* build stamps every block; it takes one more argument, a zeroed buffer of
+        `STAMP_BYTES` a block. A *staggered* one lets warps drift apart where they may; it takes
+        one more argument too, and leaves it alone.
         """
 
     def time_ns(

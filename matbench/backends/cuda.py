@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matbench import cuda_c
-from matbench.backends import Argument, Buffer, UnavailableError, nvml
+from matbench.backends import Argument, Buffer, UnavailableError, Variant, nvml
 from matbench.cache import Cache
 from matbench.model import (
     BuildError,
@@ -30,6 +30,9 @@ from matbench.model import (
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+_VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
 
 
 @cache
@@ -201,7 +204,9 @@ class _Buffer:
 
 
 class _Program:
-    def __init__(self, function: Any, scalars: list[str], stream: Any) -> None:
+    def __init__(
+        self, function: Any, scalars: list[str], stream: Any, spilled_bytes: int | None
+    ) -> None:
         import numpy as np
 
         self.function = function
@@ -213,6 +218,7 @@ class _Program:
             registers=function.num_regs,
             static_shared_bytes=function.shared_size_bytes,
             local_bytes=function.local_size_bytes,
+            spilled_bytes=spilled_bytes,
             max_threads_per_block=function.max_threads_per_block,
         )
 
@@ -243,6 +249,7 @@ class CudaBackend:
         self.info = info
         self.cache = cache
         self.clock = "clock64"
+        self.variants = _VARIANTS
         with _Errors():
             self.context = driver.Device(info.index).retain_primary_context()
             self.context.push()
@@ -278,24 +285,22 @@ class CudaBackend:
         with _Errors():
             _driver().memcpy_dtod_async(target.handle, source.handle, source.nbytes, self.stream)
 
-    def build(self, kernel: Kernel, params: dict[str, int], *, clocked: bool = False) -> _Program:
+    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant = "plain") -> _Program:
         driver = _driver()
-        source = _Unit(self.info, kernel, params, clocked)
-        if source.key not in self.modules:
-            image = bytes(source.image(self.cache))
+        built = _build(self.info, kernel, params, variant, self.cache)
+        if built.key not in self.modules:
             try:
-                self.modules[source.key] = driver.module_from_buffer(image)
+                self.modules[built.key] = driver.module_from_buffer(bytes(built.image))
             except driver.Error as error:
                 raise BuildError(
                     f"the driver ({self.info.driver}) refused what {self.info.toolkit} built: "
                     f"{_words(error)}"
                 ) from None
         with _Errors():
-            function = self.modules[source.key].get_function(
-                "matbench_blocks" if clocked else kernel.entry
-            )
+            function = self.modules[built.key].get_function(built.entry)
         scalars = ["" if p.pointer else cuda_c.SCALARS[p.type] for p in kernel.parameters]
-        return _Program(function, [*scalars, ""] if clocked else scalars, self.stream)
+        extra = [] if variant == "plain" else [""]
+        return _Program(function, [*scalars, *extra], self.stream, built.spilled_bytes)
 
     def time_ns(
         self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
@@ -422,60 +427,86 @@ class _Graph:
 
 
 def precompile(info: DeviceInfo, kernel: Kernel, params: dict[str, int], cache: Cache) -> None:
-    """Leave both builds of a kernel in the cache; needs no context, so any process can do it."""
-    for clocked in (False, True):
-        _Unit(info, kernel, params, clocked).image(cache)
+    """Leave all builds of a kernel in the cache; needs no context, so any process can do it."""
+    for variant in _VARIANTS:
+        _build(info, kernel, params, variant, cache)
 
 
-class _Unit:
-    """One translation unit with all that its machine code depends on."""
+class _Built(NamedTuple):
+    """Machine code with what ptxas said of its entry."""
 
-    def __init__(
-        self, info: DeviceInfo, kernel: Kernel, params: dict[str, int], clocked: bool
-    ) -> None:
-        self.kernel = kernel
-        if clocked:
-            self.text = cuda_c.cuda_instrumented_unit(
-                kernel.source, kernel.path, kernel.entry, kernel.parameters
+    key: str
+    entry: str
+    image: memoryview
+    registers: int | None
+    spilled_bytes: int | None
+
+
+def _build(
+    info: DeviceInfo, kernel: Kernel, params: dict[str, int], variant: Variant, cache: Cache
+) -> _Built:
+    """One build of a kernel, from the cache where all that it depends on is the same."""
+    parts = (kernel.source, kernel.path, kernel.entry, kernel.parameters)
+    # Lines of the source go into the machine code, for the sanitizer's and profiler's reports.
+    options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in params.items())]
+    if variant == "plain":
+        text, entry = cuda_c.cuda_unit(kernel.source, kernel.path), kernel.entry
+    elif variant == "clocked":
+        text, entry = cuda_c.cuda_clocked_unit(*parts), "matbench_entry"
+        # With more registers fewer blocks would fit on a multiprocessor than of the plain build.
+        plain = _build(info, kernel, params, "plain", cache)
+        options += [f"-maxrregcount={plain.registers}"] if plain.registers else []
+    else:
+        text, entry = cuda_c.cuda_staggered_unit(*parts), "matbench_entry"
+    major, minor = info.compute_capability or (0, 0)
+    architecture = next(
+        (r[3:] for r in kernel.requires if r.startswith("sm_") and r[-1] in "af"), f"{major}{minor}"
+    )
+    key = repr(("cuda", text, options, info.toolkit, architecture))
+    own_headers = re.search(r'^\s*#\s*include\s*"', kernel.source, re.MULTILINE)
+    image = report = None
+    if not own_headers:  # what those hold is not in the key
+        image, report = cache.get(key), cache.get(key + " report")
+    if image is None or report is None:
+        compiled, said = _compile(kernel, text, options, architecture)
+        image, report = memoryview(compiled), memoryview(said.encode())
+        if not own_headers:
+            cache.put(key, image)
+            cache.put(key + " report", report)
+    of_entry = bytes(report).decode().partition(f"entry function '{entry}'")[2]
+    registers = re.search(r"Used (\d+) registers", of_entry)
+    spilled = re.search(r"(\d+) bytes spill stores", of_entry)
+    return _Built(
+        key,
+        entry,
+        image,
+        int(registers[1]) if registers else None,
+        int(spilled[1]) if spilled else None,
+    )
+
+
+def _compile(kernel: Kernel, text: str, options: list[str], architecture: str) -> tuple[bytes, str]:
+    """The cubin, and what nvcc and ptxas said."""
+    from pycuda.compiler import compile as compile_unit
+
+    folder = Path(kernel.path).parent
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")  # PyCUDA warns with what the compiler remarks on
+            image = compile_unit(
+                text,
+                nvcc=_nvcc()[0],
+                options=options,
+                no_extern_c=True,
+                arch=f"compute_{architecture}",
+                code=f"sm_{architecture}",
+                cache_dir=False,
+                include_dirs=[str(folder.resolve())] if folder.is_dir() else [],
             )
-        else:
-            self.text = cuda_c.cuda_unit(kernel.source, kernel.path)
-        major, minor = info.compute_capability or (0, 0)
-        self.architecture = next(
-            (r[3:] for r in kernel.requires if r.startswith("sm_") and r[-1] in "af"),
-            f"{major}{minor}",
-        )
-        # Lines of the source go into the machine code, for the sanitizer's and profiler's reports.
-        self.options = ["-lineinfo", *(f"-D{name}={value}" for name, value in params.items())]
-        self.key = repr(("cuda", self.text, self.options, info.toolkit, self.architecture))
-
-    def image(self, cache: Cache) -> memoryview:
-        """The cubin, from the cache where it can be trusted to be this unit's."""
-        if re.search(r'^\s*#\s*include\s*"', self.kernel.source, re.MULTILINE):
-            return memoryview(self._compile())  # what those headers hold is not in the key
-        return cache.get_or_make(self.key, self._compile)
-
-    def _compile(self) -> bytes:
-        from pycuda.compiler import compile as compile_unit
-
-        folder = Path(self.kernel.path).parent
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what nvcc merely remarks on
-                image = compile_unit(
-                    self.text,
-                    nvcc=_nvcc()[0],
-                    options=self.options,
-                    no_extern_c=True,
-                    arch=f"compute_{self.architecture}",
-                    code=f"sm_{self.architecture}",
-                    cache_dir=False,
-                    include_dirs=[str(folder.resolve())] if folder.is_dir() else [],
-                )
-        except _driver().CompileError as error:
-            said = error.stderr or error.stdout or str(error)
-            raise BuildError(_compiler_message(said)) from None
-        return bytes(image)
+    except _driver().CompileError as error:
+        message = error.stderr or error.stdout or str(error)
+        raise BuildError(_compiler_message(message)) from None
+    return bytes(image), "\n".join(str(warning.message) for warning in said)
 
 
 def _compiler_message(text: str) -> str:

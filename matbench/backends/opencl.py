@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench import cuda_c
-from matbench.backends import Argument, Buffer, UnavailableError, host
+from matbench.backends import Argument, Buffer, UnavailableError, Variant, host
 from matbench.cache import Cache, default_folder
 from matbench.model import (
     BuildError,
@@ -263,6 +263,7 @@ class OpenCLBackend:
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
         self.clock = "device clock"
+        self.variants: tuple[Variant, ...] = ("plain", "clocked")
 
     def allocate(self, nbytes: int) -> _Buffer:
         cl = _opencl()
@@ -292,16 +293,17 @@ class OpenCLBackend:
                 self.queue, target.handle, source.handle, byte_count=source.nbytes
             )
 
-    def build(self, kernel: Kernel, params: dict[str, int], *, clocked: bool = False) -> _Program:
+    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant = "plain") -> _Program:
+        clocked = variant == "clocked"
         if clocked:
-            unit, local = cuda_c.opencl_instrumented_unit(
+            unit, local = cuda_c.opencl_clocked_unit(
                 kernel.source, kernel.path, kernel.entry, kernel.parameters, self.clock_expression
             )
         else:
             unit, local = cuda_c.opencl_unit(kernel.source, kernel.path, kernel.entry)
         options = [f"-D{name}={value}" for name, value in params.items()]
         program = self._compiled(unit, options, kernel.path)
-        entry = "matbench_blocks" if clocked else kernel.entry
+        entry = "matbench_entry" if clocked else kernel.entry
         with _Errors("build"):
             built = _opencl().Kernel(program, entry)
         scalars = ["" if p.pointer else cuda_c.SCALARS[p.type] for p in kernel.parameters]

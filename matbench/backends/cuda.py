@@ -176,8 +176,9 @@ def _words(error: BaseException) -> str:
 class _Errors:
     """Turns the driver's errors into `CaseError`s; after most of them the context is lost."""
 
-    def __init__(self, asked_bytes: int | None = None) -> None:
+    def __init__(self, asked_bytes: int | None = None, doing: str = "CUDA") -> None:
         self.asked_bytes = asked_bytes
+        self.doing = doing
 
     def __enter__(self) -> None:
         pass
@@ -188,7 +189,7 @@ class _Errors:
             asked = f"; {self.asked_bytes:,} bytes were asked for" if self.asked_bytes else ""
             raise OutOfMemoryError(f"out of device memory{asked}") from None
         if isinstance(error, driver.Error):
-            raise CaseError(f"CUDA: {_words(error)}", fatal=True) from None
+            raise CaseError(f"{self.doing}: {_words(error)}", fatal=True) from None
 
 
 class _Buffer:
@@ -237,7 +238,11 @@ class _Program:
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         bound = self.bound(launch, arguments)
-        with _Errors():
+        shape = (
+            f"launching {launch.blocks:,} blocks of {launch.threads_per_block:,} threads "
+            f"with {launch.shared_bytes:,} bytes of dynamic shared memory"
+        )
+        with _Errors(doing=shape):
             self.function.prepared_async_call(*bound, shared_size=launch.shared_bytes)
 
 
@@ -451,13 +456,12 @@ def _build(
     options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in params.items())]
     if variant == "plain":
         text, entry = cuda_c.cuda_unit(kernel.source, kernel.path), kernel.entry
-    elif variant == "clocked":
-        text, entry = cuda_c.cuda_clocked_unit(*parts), "matbench_entry"
+    else:
+        wrap = cuda_c.cuda_clocked_unit if variant == "clocked" else cuda_c.cuda_staggered_unit
+        text, entry = wrap(*parts), "matbench_entry"
         # With more registers fewer blocks would fit on a multiprocessor than of the plain build.
         plain = _build(info, kernel, params, "plain", cache)
         options += [f"-maxrregcount={plain.registers}"] if plain.registers else []
-    else:
-        text, entry = cuda_c.cuda_staggered_unit(*parts), "matbench_entry"
     major, minor = info.compute_capability or (0, 0)
     architecture = next(
         (r[3:] for r in kernel.requires if r.startswith("sm_") and r[-1] in "af"), f"{major}{minor}"

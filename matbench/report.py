@@ -809,6 +809,8 @@ def _rich_section(section: Section, layout: _Layout) -> Iterator[RenderableType]
         yield table
     if footnotes.texts:
         notes = Table.grid(padding=(0, 1))
+        notes.add_column()
+        notes.add_column(overflow="fold")
         for line in footnotes.lines():
             notes.add_row(*map(Text, line))
         yield Text()

@@ -463,6 +463,15 @@ def test_without_a_width_nothing_is_cut() -> None:
     assert "y" * 200 in text
 
 
+def test_one_enormous_text_does_not_make_every_row_as_wide() -> None:
+    long = "x-" * 500_000
+    evil = outcome(long, 1, params={long: 1}, status="failed", reason=long, notes=(long,))
+    table = made(evil, *(outcome(f"k{n}", 1 + n) for n in range(100)))
+    for text in (shown(table), shown(table, 40), report.text(table, "plain")):
+        assert len(text) < 5e6
+        assert long in "".join(text.split())  # its reason, once
+
+
 def test_colour_only_repeats_the_words() -> None:
     console = Console(width=120, force_terminal=True, color_system="truecolor", file=io.StringIO())
     with console.capture() as capture:

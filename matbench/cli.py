@@ -507,8 +507,8 @@ def _work_through(
 
 
 @main.command()
-@click.argument("baseline")
-@click.argument("candidate")
+@click.argument("contenders", nargs=-1, required=True, metavar="BASELINE CANDIDATE")
+@click.option("--matrix", is_flag=True, help="Compare any number of kernels, each with each.")
 @_files
 @_problems
 @_device
@@ -526,11 +526,14 @@ def _work_through(
     metavar="SHARE",
     help="Exit 1 when the candidate is SLOWER by more than this, as in 5%.",
 )
+@click.option(
+    "--force", is_flag=True, help="Judge record files although their environments differ."
+)
 @_format
 @_deadlines
 def compare(
-    baseline: str,
-    candidate: str,
+    contenders: tuple[str, ...],
+    matrix: bool,
     kernel_files: tuple[str, ...],
     kernels_dir: str | None,
     sizes: str,
@@ -542,6 +545,7 @@ def compare(
     device: str | None,
     threshold: float,
     fail_if_slower: float | None,
+    force: bool,
     fmt: str,
     timeout: float,
     build_timeout: float,
@@ -550,42 +554,54 @@ def compare(
 
     Both run on the same inputs in turns, in random order. Values of a constant that both sweep and
     that --tiles or --set names are compared one by one; otherwise each kernel runs at its fastest.
+    Two record files are compared case by case: exit 3 with --fail-if-slower when they come from
+    environments that differ.
 
     \b
     matbench compare tiled shared-row
     matbench compare naive-2d tiled --tiles 16,32 --fail-if-slower 5%
+    matbench compare --matrix tiled naive-2d shared-row
+    matbench compare old.jsonl new.jsonl --fail-if-slower 3%
     """
+    from itertools import combinations
+
     from matbench import backends, report, results, sweep
     from matbench.bench import Options
     from matbench.statistics import ComparisonPlan
     from matbench.worker import Crew
 
+    if all(name.endswith(".jsonl") for name in contenders) and len(contenders) == 2:
+        _compare_files(contenders[0], contenders[1], threshold, fail_if_slower, force, fmt)
+        return
+    if len(contenders) < 2 or (len(contenders) > 2 and not matrix):
+        raise UsageError("compare takes two kernels, or two .jsonl files; --matrix takes more")
     catalogue, _ = _catalogue(kernel_files, kernels_dir)
-    pair = catalogue.get(baseline), catalogue.get(candidate)
-    for kernel in pair:
+    chosen = [catalogue.get(name) for name in dict.fromkeys(contenders)]
+    if len(chosen) < 2:
+        chosen *= 2  # a kernel against itself: what noise looks like
+    for kernel in chosen:
         if kernel.on_host:
             raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")
-    overrides = sweep.parse_settings(settings, tiles, pair)
+    overrides = sweep.parse_settings(settings, tiles, chosen)
     problems = _problems_of(sizes, inputs, seed)
     info = backends.choose(backend, device)
     plan = ComparisonPlan(threshold=threshold)
     options = Options(blocks=False, precision=0.05, max_time_s=0.3, minimum_samples=3)
+    rounds = [
+        (pair, problem, overrides | {name: (value,) for name, value in fixed.items()})
+        for problem in problems
+        for pair in combinations(chosen, 2)
+        for fixed in sweep.combinations(_shared(pair, overrides))
+    ]
     rows: list[ComparisonRow] = []
     duels: list[Duel] = []
     interrupted = False
     with Crew(options, _deadlines_of(timeout, build_timeout)) as crew:
         worker = crew.worker(info)
-        shared = [n for n in overrides if all(n in (*k.sweep, *k.tune) for k in pair)]
-        rounds = [
-            (problem, fixed)
-            for problem in problems
-            for fixed in sweep.combinations({name: overrides[name] for name in shared})
-        ]
         with _progress(len(rounds)) as advance:
             try:
-                for problem, fixed in rounds:
-                    advance(f"{baseline} against {candidate} at {problem.size}")
-                    given = overrides | {name: (value,) for name, value in fixed.items()}
+                for pair, problem, given in rounds:
+                    advance(f"{pair[0].name} against {pair[1].name} at {problem.size}")
                     first, second = (
                         _fastest(worker, sweep.cases([kernel], [problem], given, info))
                         for kernel in pair
@@ -595,11 +611,74 @@ def compare(
             except KeyboardInterrupt:
                 interrupted = True
     about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs})
-    _show(report.comparison_report(rows, [about]), fmt)
+    if matrix and fmt == "rich":
+        _print(*_matrix(rows, [kernel.name for kernel in chosen]))
+    else:
+        _show(report.comparison_report(rows, [about]), fmt)
     if interrupted:
         sys.exit(INTERRUPTED)
     bad = any(o.status in ("wrong", "failed") for d in duels for o in (d.baseline, d.candidate))
     if bad or any(_is_too_slow(row, fail_if_slower) for row in rows):
+        sys.exit(1)
+
+
+def _shared(
+    pair: tuple[Kernel, Kernel], overrides: dict[str, tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
+    """The constants given on the command line that both kernels sweep."""
+    return {
+        name: values
+        for name, values in overrides.items()
+        if all(name in (*kernel.sweep, *kernel.tune) for kernel in pair)
+    }
+
+
+def _matrix(rows: list[ComparisonRow], names: list[str]) -> Iterator[Any]:
+    """For each size a square: the time of the column's kernel over that of the row's."""
+    from rich import box
+    from rich.table import Table
+
+    for size in dict.fromkeys(row.size for row in rows):
+        found: dict[tuple[str, str], str] = {}
+        turned = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
+        for row in rows:
+            if row.size == size and row.ratio is not None and row.verdict is not None:
+                back = turned.get(row.verdict, row.verdict)
+                found[row.baseline, row.candidate] = f"{row.ratio:.3f} {row.verdict}"
+                found[row.candidate, row.baseline] = f"{1 / row.ratio:.3f} {back}"
+        table = Table("baseline", *names, box=box.SIMPLE_HEAD, title=f"size {size}")
+        for first in names:
+            cells = [
+                "·" if first == second else found.get((first, second), "–") for second in names
+            ]
+            table.add_row(first, *cells)
+        yield table
+    yield "time of the column's kernel / time of the row's: below 1 the column's is faster"
+
+
+def _compare_files(
+    old: str, new: str, threshold: float, fail_if_slower: float | None, force: bool, fmt: str
+) -> None:
+    """Cases of two record files; what differs between their environments is said first."""
+    from matbench import comparison, report, results
+
+    notes: list[str] = []
+    first, second = results.read(Path(old), notes), results.read(Path(new), notes)
+    joined = comparison.compare_records(first, second, (old, new), threshold)
+    for line in (*notes, *joined.differences):
+        click.echo(f"note: {line}", err=True)
+    _show(report.comparison_report(joined.rows, second[0]), fmt)
+    for file, labels in ((old, joined.only_old), (new, joined.only_new)):
+        if labels:
+            click.echo(f"only in {file}: {', '.join(labels)}", err=True)
+    for line in joined.broken:
+        click.echo(line, err=True)
+    if fail_if_slower is None:
+        return
+    if not comparison.comparable(joined) and not force:
+        click.echo("not comparable: the environments differ; --force judges them anyway", err=True)
+        sys.exit(3)
+    if joined.broken or any(_is_too_slow(row, fail_if_slower) for row in joined.rows):
         sys.exit(1)
 
 

@@ -39,6 +39,7 @@ LAYERS = (
     "sanitize",
     "results",
     "report",
+    "comparison",
     "cli",
     "__main__",
 )

@@ -9,6 +9,7 @@ that all share. On a CPU every compute unit reads one clock, and no block tells 
 
 from __future__ import annotations
 
+import heapq
 import math
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -150,18 +151,22 @@ class _Blocks(NamedTuple):
     names: npt.NDArray[np.uint64]
     base: npt.NDArray[np.uint64]
     told: bool
+    row: Ints
     unstamped: int
 
 
 class Placed(NamedTuple):
     """When blocks ran, in ns since the first start, on a clock that the whole device shares.
 
-    `unit` is each one's multiprocessor; None where the device does not tell.
+    `row` is each one's row among the stamps, `unit` its multiprocessor, numbered from 0 among those
+    that ran any, and `names` are theirs; None where the device does not tell.
     """
 
+    row: Ints
     start_ns: Floats
     end_ns: Floats
     unit: Ints | None
+    names: npt.NDArray[np.uint64] | None
 
 
 def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
@@ -184,6 +189,7 @@ def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
         names=names,
         base=base,
         told=told,
+        row=np.flatnonzero(whole),
         unstamped=len(stamps) - len(kept),
     )
 
@@ -194,7 +200,7 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
     durations = blocks.end - blocks.start
     ticks = _quartiles(durations)
     naive_ticks = _naive_span(blocks)
-    placed = _place(blocks, rate, device)
+    placed = _place(blocks, rate, device.kind)
     running = None if placed is None else int(_most_together(placed.start_ns, placed.end_ns)[0])
     span_ns = None if placed is None else float(placed.end_ns.max())
     told: dict[str, Any] = {}
@@ -251,9 +257,37 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
     )
 
 
-def place(sample: BlockSample, device: DeviceInfo) -> Placed | None:
+def place(sample: BlockSample, device_kind: Literal["gpu", "cpu"]) -> Placed | None:
     """When the blocks that have both stamps ran; None where no clock is known to be shared."""
-    return _place(_read(sample.stamps), sample.ticks_per_ns, device)
+    return _place(_read(sample.stamps), sample.ticks_per_ns, device_kind)
+
+
+def apart(start: Numbers, end: Numbers, unit: Ints) -> Ints:
+    """A slot for each block, counted from 0, so that no two overlap in a slot of one unit."""
+    slots = np.zeros(len(start), np.int64)
+    running: list[tuple[float, int]] = []
+    free: list[int] = []
+    here, used = -1, 0
+    for block in np.lexsort((start, unit)):
+        if unit[block] != here:
+            here, used, running, free = unit[block], 0, [], []
+        while running and running[0][0] <= start[block]:
+            heapq.heappush(free, heapq.heappop(running)[1])
+        if not free:
+            heapq.heappush(free, used)
+            used += 1
+        slots[block] = heapq.heappop(free)
+        heapq.heappush(running, (end[block], slots[block]))
+    return slots
+
+
+def busy(start: Floats, end: Floats) -> list[tuple[float, float]]:
+    """The times in which at least one block ran, as starts and ends in order."""
+    order = np.argsort(start)
+    start, reached = start[order], np.maximum.accumulate(end[order])
+    gaps = np.flatnonzero(start[1:] > reached[:-1])
+    firsts, lasts = start[np.r_[0, gaps + 1]], reached[np.r_[gaps, -1]]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
 
 # Durations
@@ -375,18 +409,19 @@ def _counters(blocks: _Blocks, rate: float, device: DeviceInfo) -> Counters:
     return "aligned" if apart <= allowed_ns * rate else "not aligned"
 
 
-def _place(blocks: _Blocks, rate: float, device: DeviceInfo) -> Placed | None:
+def _place(blocks: _Blocks, rate: float, device_kind: str) -> Placed | None:
     """Within a multiprocessor by its ticks, which are finer than the clock that all share."""
-    if not blocks.told and device.kind != "cpu":
+    if not blocks.told and device_kind != "cpu":
         return None
     shift: Floats | float = _moments(blocks, rate)[blocks.unit] if blocks.told else 0.0
     start, end = blocks.start / rate + shift, blocks.end / rate + shift
     first = start.min()
-    return Placed(start - first, end - first, blocks.unit if blocks.told else None)
+    unit, names = (blocks.unit, blocks.names) if blocks.told else (None, None)
+    return Placed(blocks.row, start - first, end - first, unit, names)
 
 
 def _tail_share(placed: Placed) -> float:
-    start, end, unit = placed
+    _, start, end, unit, _ = placed
     span = float(end.max())
     if unit is not None:
         full_until = float(_last(end, unit).min())

@@ -1,0 +1,401 @@
+"""Pictures: when each block ran and on which multiprocessor, and where C is wrong.
+
+matplotlib draws them (the extra `plots`). Colours keep apart for colour-blind eyes, and whatever a
+picture leaves out is said in it.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib.util
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import numpy as np
+import numpy.typing as npt
+
+from matbench import blocks
+from matbench.blocks import BlockProfile, BlockSample, Placed
+from matbench.model import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TIMELINE_SUFFIXES = (".svg", ".png", ".html")
+ERROR_MAP_SUFFIXES = (".png", ".svg")
+
+#: More bars than this, or more of them above each other, are thinned.
+MOST_BARS = 10_000
+MOST_ROWS = 600
+#: An error map has at most so many cells a side; each shows the worst of its elements.
+MOST_CELLS = 400
+#: Up to so many wrong cells get a ring, for one of them alone is easily overlooked.
+_MOST_RINGS = 40
+#: The least error that is told apart, as a power of ten below the least wrong one.
+_FLOOR = -4.0
+_WIDTH_IN = 12.0
+_DPI = 110
+#: The same picture is the same bytes, whenever and with whatever release it was drawn.
+_NO_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+}
+_SVG = "http://www.w3.org/2000/svg"
+_BARS = "blocks"
+
+
+def require(path: Path, suffixes: tuple[str, ...]) -> None:
+    """`UsageError` when no picture could be written there, before anything is measured for it."""
+    if path.suffix.lower() not in suffixes:
+        raise UsageError(f"{path}: a picture's name ends in {', '.join(suffixes)}")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path}: no folder {path.parent}; make it, or name another file")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UsageError(f"{path}: pictures need matplotlib; pip install 'matbench-cuda[plots]'")
+
+
+# When blocks ran
+
+
+def timeline(sample: BlockSample, profile: BlockProfile, path: Path, title: str) -> None:
+    """One lane a multiprocessor, one bar a block; SVG, PNG, or a page of HTML by the path's suffix.
+
+    Bars of an SVG, and so of a page, say more when they are pointed at. `UsageError` when this
+    device tells too little to place the blocks, or when the file cannot be written.
+    """
+    require(path, TIMELINE_SUFFIXES)
+    placed = blocks.place(sample, profile.device_kind)
+    if placed is None:
+        raise UsageError(
+            f"{path}: {profile.device} tells no clock that its multiprocessors share, so its "
+            "blocks cannot be drawn on one axis"
+        )
+    bars = _Bars(placed)
+    figure = _timeline_figure(bars, profile, title)
+    suffix = path.suffix.lower()
+    if suffix == ".png":
+        _write(path, _saved(figure, "png"))
+        return
+    svg = _with_tooltips(_saved(figure, "svg"), _BARS, bars.tooltips(profile))
+    _write(path, svg if suffix == ".svg" else _page(svg, profile, title))
+
+
+class _Bars:
+    """Which blocks are drawn, and where: `lane`, `slot` of `slots` in it, start and end in µs."""
+
+    def __init__(self, placed: Placed) -> None:
+        self.placed = placed
+        self.start, self.end = placed.start_ns / 1e3, placed.end_ns / 1e3
+        one = np.zeros(len(self.start), np.int64)
+        if placed.unit is None:  # a lane only keeps apart what ran at the same time
+            self.lane, self.slot = blocks.apart(self.start, self.end, one), one
+        else:
+            self.lane, self.slot = placed.unit, blocks.apart(self.start, self.end, placed.unit)
+        self.lanes = int(self.lane.max()) + 1
+        self.resident = int(self.slot.max()) + 1
+        self.drawn, self.slots = self._thinned()
+
+    def _thinned(self) -> tuple[npt.NDArray[np.int64], int]:
+        """All blocks; or those in as few slots of each lane, or every so many-th of them."""
+        slots = min(self.resident, max(1, MOST_ROWS // self.lanes))
+        while slots > 1 and (self.slot < slots).sum() > MOST_BARS:
+            slots -= 1
+        drawn = np.flatnonzero(self.slot < slots)
+        order = drawn[np.lexsort((self.start[drawn], self.lane[drawn]))]
+        return order[:: -(-len(order) // MOST_BARS)], slots
+
+    def left_out(self) -> str:
+        """What is not drawn, in words; empty when all is."""
+        if len(self.drawn) == len(self.start):
+            return ""
+        said = f"thinned: {len(self.drawn):,} of {len(self.start):,} blocks drawn"
+        if self.slots < self.resident:
+            said += f", {self.slots} of up to {self.resident} resident together"
+        return f"{said}; grey where only others ran"
+
+    def tooltips(self, profile: BlockProfile) -> list[str]:
+        """A line about each bar, in the order in which they are drawn."""
+        gx, gy, _ = profile.launch.grid
+        names = self.placed.names
+        found = []
+        for bar in self.drawn.tolist():
+            row = int(self.placed.row[bar])
+            where = "" if names is None else f" on multiprocessor {names[self.lane[bar]]}"
+            start, end = self.start[bar], self.end[bar]
+            found.append(
+                f"block ({row % gx}, {row // gx % gy}, {row // (gx * gy)}){where}: "
+                f"{start:,.2f} to {end:,.2f} µs, took {end - start:,.3f} µs"
+            )
+        return found
+
+
+def _timeline_figure(bars: _Bars, profile: BlockProfile, title: str) -> Figure:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import Normalize
+    from matplotlib.ticker import FixedLocator, MaxNLocator
+
+    lane_in = min(0.5, max(0.11, 6 / bars.lanes), 60 / bars.lanes)
+    figure, axes = _figure(_WIDTH_IN, lane_in * bars.lanes + 2.2)
+    span = float(bars.end.max()) or 1.0
+    start, end, lane = (values[bars.drawn] for values in (bars.start, bars.end, bars.lane))
+    took = end - start
+    low, high = np.percentile(bars.end - bars.start, [1, 99])
+    colours = ScalarMappable(Normalize(low, high if high > low else low + 1e-3), "cividis")
+
+    if len(bars.drawn) < len(bars.start):
+        for number in range(bars.lanes):
+            mine = bars.lane == number
+            ran = [(a, b - a) for a, b in blocks.busy(bars.start[mine], bars.end[mine])]
+            axes.broken_barh(ran, (number - 0.45, 0.9), color="#d0d0d0", linewidth=0)
+    height = 0.9 / bars.slots
+    bottom = lane - 0.45 + bars.slot[bars.drawn] * height
+    top = bottom + height
+    corners = [[start, bottom], [start, top], [end, top], [end, bottom]]
+    drawn = PolyCollection(
+        list(np.moveaxis(np.array(corners), -1, 0)),
+        facecolors=colours.to_rgba(took),
+        edgecolors="white",
+        linewidths=min(0.4, 0.06 * height * lane_in * 72),
+    )
+    drawn.set_gid(_BARS)
+    axes.add_collection(drawn)
+
+    axes.set_xlim(0, span * 1.005)
+    axes.set_ylim(bars.lanes - 0.4, -0.6)
+    axes.set_xlabel("time since the first block started (µs)")
+    few = range(bars.lanes) if bars.lanes <= 20 else None
+    axes.yaxis.set_major_locator(FixedLocator(few) if few else MaxNLocator(16, integer=True))
+    names = bars.placed.names
+    if names is None:
+        axes.set_ylabel("running together")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value + 1:.0f}")
+    else:
+        axes.set_ylabel("multiprocessor")
+        known = dict(enumerate(names.tolist()))
+        axes.yaxis.set_major_formatter(lambda value, _: str(known.get(round(value), "")))
+    bar = figure.colorbar(colours, ax=axes, extend="both", fraction=0.03, pad=0.015, anchor=(0, 1))
+    bar.set_label("block duration (µs)")
+    if profile.tail_share:
+        at = span * (1 - profile.tail_share)
+        axes.axvline(at, color="black", linewidth=1, linestyle="--")
+        axes.annotate(
+            f"tail {profile.tail_share:.1%} ",
+            (at, 1.0),
+            xycoords=axes.get_xaxis_transform(),
+            ha="right",
+            va="bottom",
+            fontsize=9,
+        )
+    _headed(figure, title, _timeline_words(bars, profile))
+    return figure
+
+
+def _timeline_words(bars: _Bars, profile: BlockProfile) -> list[str]:
+    cost = f"the clock changed the launch's time by {profile.perturbation:+.1%}"
+    if profile.perturbed:
+        cost = f"≈ {cost}, more than {blocks.PERTURBATION_LIMIT:.0%}"
+    words = [f"{profile.device} · {profile.blocks:,} blocks · {cost}"]
+    if bars.placed.names is None:
+        words.append(
+            "which compute unit ran a block is not told: lanes keep apart what ran together"
+        )
+    idle = profile.multiprocessors - (profile.multiprocessors_used or profile.multiprocessors)
+    if idle > 0:
+        words.append(
+            f"{idle:,} of {profile.multiprocessors:,} multiprocessors ran no block: no lane"
+        )
+    return [*words, *filter(None, [bars.left_out()])]
+
+
+def _page(svg: bytes, profile: BlockProfile, title: str) -> bytes:
+    """A page that needs nothing but itself."""
+    escape = html.escape
+
+    def table(rows: list[tuple[str, ...]]) -> str:
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        return "<table>" + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>"
+
+    picture = svg[svg.index(b"<svg") :].decode()
+    page = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{escape(title)}</title>
+<style>
+body {{ font: 15px/1.5 sans-serif; margin: 1.5em auto; max-width: 1320px; padding: 0 1em;
+        color: #111; background: #fff; }}
+svg {{ width: 100%; height: auto; }}
+#{_BARS} path:hover, #{_BARS} use:hover {{ stroke: #000 !important; stroke-width: 1 !important; }}
+td {{ padding: 0 1.5em 0 0; vertical-align: top; }}
+</style>
+</head>
+<body>
+{picture}
+<p>Point at a bar to read its block, its multiprocessor and its times.</p>
+{table(list(blocks.facts(profile)))}
+<h2>How long the launch took</h2>
+{table([("by", "ticks", "µs", "ratio to events"), *blocks.spans(profile)])}
+<p>{escape(blocks.explanation(profile))}</p>
+</body>
+</html>
+"""
+    return page.encode()
+
+
+# Where C is wrong
+
+
+def error_map(
+    C: npt.NDArray[np.float32],
+    expected: npt.NDArray[np.floating],
+    wrong: npt.NDArray[np.bool_],
+    path: Path,
+    *,
+    bound: npt.NDArray[np.floating] | None = None,
+    title: str = "",
+) -> None:
+    """The error of each element of C (M×N), blue where it is right, orange and up where not.
+
+    Errors are shares of `bound`, the error that rounding allows each; without one C must equal
+    `expected` to the last bit, and errors are absolute. `UsageError` when it cannot be written.
+    """
+    require(path, ERROR_MAP_SUFFIXES)
+    from matplotlib.colors import LinearSegmentedColormap, Normalize, TwoSlopeNorm
+    from matplotlib.patches import Patch
+    from matplotlib.patheffects import withStroke
+    from matplotlib.ticker import MaxNLocator
+
+    step = max(1, -(-max(C.shape) // MOST_CELLS))
+    worst, bad = _worst(C, expected, wrong, bound, step)
+    missing = bad & ~np.isfinite(worst)
+    powers, edge = _powers(worst, bad & ~missing, exact=bound is None)
+    top = float(np.max(powers[~missing], initial=edge + 1))
+    blues, oranges = ["#f2f6fa", "#2a6fb0"], ["#fdb35a", "#7a1c00"]
+    shades = oranges if bound is None else [*blues, *oranges]
+    places = [0.0, 1.0] if bound is None else [0.0, 0.5, 0.5, 1.0]
+    shaded = LinearSegmentedColormap.from_list("error", list(zip(places, shades, strict=True)))
+    colours = shaded.with_extremes(under=blues[0], bad="black")
+
+    tall = C.shape[0] / C.shape[1]
+    figure, axes = _figure(9.0, 1.8 + 6.4 * min(1.0, max(tall, 0.35)))
+    image = axes.imshow(
+        np.ma.masked_where(missing, powers),
+        cmap=colours,
+        norm=TwoSlopeNorm(edge, edge + _FLOOR, top) if bound is not None else Normalize(edge, top),
+        extent=(-0.5, C.shape[1] - 0.5, C.shape[0] - 0.5, -0.5),
+        interpolation="nearest",
+        aspect="equal" if 1 / 8 <= tall <= 8 else "auto",
+    )
+    cells = np.argwhere(bad)
+    if len(cells) <= _MOST_RINGS:
+        rows, columns = (cells * step + (step - 1) / 2).T
+        ring = {"s": 130, "facecolors": "none", "edgecolors": "black", "clip_on": False}
+        rings = axes.scatter(columns, rows, **ring)
+        rings.set_path_effects([withStroke(linewidth=3.5, foreground="white")])
+    axes.set_xlabel("column of C")
+    axes.set_ylabel("row of C")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+    scale = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.03)
+    scale.locator = MaxNLocator(8, integer=True)
+    scale.ax.yaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
+    scale.set_label(
+        "|C − expected| as a share of what rounding allows: above 1 is wrong"
+        if bound is not None
+        else "|C − expected|, which must be 0"
+    )
+    if missing.any():
+        black = Patch(color="black", label="not a number, or infinite")
+        axes.legend(handles=[black], loc="upper right", bbox_to_anchor=(1, 1.07), frameon=False)
+    words = [f"{int(wrong.sum()):,} of {wrong.size:,} elements wrong"]
+    if step > 1:
+        words.append(f"each cell is the worst of {step} × {step} elements")
+    _headed(figure, title, [" · ".join(words)])
+    _write(path, _saved(figure, path.suffix.lower()[1:]))
+
+
+def _worst(
+    C: npt.NDArray[np.float32],
+    expected: npt.NDArray[np.floating],
+    wrong: npt.NDArray[np.bool_],
+    bound: npt.NDArray[np.floating] | None,
+    step: int,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """The largest error of each cell of `step` × `step` elements, and whether any is wrong."""
+    rows, columns = (-(-side // step) for side in C.shape)
+    worst, bad = np.zeros((rows, columns)), np.zeros((rows, columns), bool)
+    starts = np.arange(0, C.shape[1], step)
+    for row in range(rows):  # band by band: C may be most of the memory there is
+        band = slice(row * step, (row + 1) * step)
+        with np.errstate(all="ignore"):
+            error = np.abs(C[band].astype(np.float64) - expected[band])
+            if bound is not None:
+                error = np.where(error == 0, 0.0, error / bound[band])
+        error[~np.isfinite(error)] = np.inf
+        worst[row] = np.maximum.reduceat(error.max(axis=0), starts)
+        bad[row] = np.logical_or.reduceat(wrong[band].any(axis=0), starts)
+    return worst, bad
+
+
+def _powers(
+    worst: npt.NDArray[np.float64], bad: npt.NDArray[np.bool_], *, exact: bool
+) -> tuple[npt.NDArray[np.float64], float]:
+    """Errors as powers of ten, and the one that right cells stay below and wrong ones above."""
+    with np.errstate(divide="ignore"):
+        powers = np.log10(worst)
+    edge = float(np.floor(np.min(powers[bad], initial=0.0))) - 1 if exact else 0.0
+    above = np.maximum(powers, edge + 1e-6)
+    return np.where(bad, above, np.clip(powers, edge + _FLOOR, edge - 1e-6)), edge
+
+
+# Files
+
+
+def _figure(width_in: float, height_in: float) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width_in, height_in), dpi=_DPI, layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _headed(figure: Figure, title: str, lines: list[str]) -> None:
+    """A title and what must be known to read the picture, above it."""
+    text = "\n".join([title, *lines] if title else lines)
+    figure.suptitle(text, x=0.01, ha="left", fontsize=11, parse_math=False)
+
+
+def _saved(figure: Figure, kind: str) -> bytes:
+    import matplotlib
+
+    out = io.BytesIO()
+    # Text stays text, and names within the picture do not change.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matbench"}):
+        figure.savefig(out, format=kind, metadata=_NO_METADATA[kind])
+    return out.getvalue()
+
+
+def _with_tooltips(svg: bytes, group_id: str, titles: list[str]) -> bytes:
+    """The picture with a title in each shape of a group, which browsers show under the pointer."""
+    ElementTree.register_namespace("", _SVG)
+    ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
+    root = ElementTree.fromstring(svg)  # noqa: S314 - matplotlib wrote it just now
+    group = next(node for node in root.iter(f"{{{_SVG}}}g") if node.get("id") == group_id)
+    shapes = [node for node in group.iter() if node.tag in (f"{{{_SVG}}}path", f"{{{_SVG}}}use")]
+    inside = {id(node) for defs in group.iter(f"{{{_SVG}}}defs") for node in defs.iter()}
+    for shape, text in zip((s for s in shapes if id(s) not in inside), titles, strict=True):
+        ElementTree.SubElement(shape, f"{{{_SVG}}}title").text = text
+    tooltipped: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return tooltipped
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

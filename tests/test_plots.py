@@ -1,0 +1,369 @@
+"""Pictures hold what they should, say what they leave out, and need nothing but themselves."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matbench import blocks, plots
+from matbench.blocks import BlockProfile, BlockSample
+from matbench.model import DeviceInfo, Launch, UsageError
+
+needs_matplotlib = pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is None, reason="the extra `plots` is not installed"
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+RATE = 2.0
+TITLE = "tiled TILE=16 <&> $x$ at 1000"
+ALL = frozenset({".svg", ".png", ".html"})
+
+
+def launched(
+    units: int = 4, resident: int = 2, waves: int = 3, *, kind: str = "gpu", told: bool = True
+) -> tuple[BlockSample, BlockProfile]:
+    """Blocks of 10 µs and a little more each, in `waves` on `units` multiprocessors."""
+    rows = []
+    for wave in range(waves):
+        for unit in range(units):
+            for slot in range(resident):
+                start = wave * 10_500 + 3 * slot
+                end = start + 10_000 + 7 * unit + slot
+                times = (2 * start + 10**9 * unit * told, 2 * end + 10**9 * unit * told)
+                shared = (10**18 + start, 10**18 + end) if told else (0, 0)
+                rows.append((*times, *shared, 10 + unit if told else 0))
+    event_ns = 10_500.0 * waves
+    sample = BlockSample(np.array(rows, np.uint64) + np.uint64(5), RATE, event_ns, 0.0, 0.08)
+    if not told:
+        sample.stamps[:, 2:] = 0
+    device = DeviceInfo("test", 0, "Device & Sons", kind, "", "", {"multiprocessors": units + 1})  # type: ignore[arg-type]
+    launch = Launch(grid=(resident, units, waves), block=(16, 16, 1))
+    return sample, blocks.analyse(sample, launch, device)
+
+
+def bars(svg: str) -> list[ElementTree.Element]:
+    root = ElementTree.fromstring(svg)
+    [group] = [node for node in root.iter(f"{SVG}g") if node.get("id") == "blocks"]
+    return [node for node in group.iter() if node.find(f"{SVG}title") is not None]
+
+
+def tooltip(bar: ElementTree.Element) -> str:
+    title = bar.find(f"{SVG}title")
+    assert title is not None and title.text is not None
+    return title.text
+
+
+def words(svg: str) -> str:
+    return " ".join(
+        "".join(node.itertext()) for node in ElementTree.fromstring(svg).iter(f"{SVG}text")
+    )
+
+
+class Page(HTMLParser):
+    """The tags of a page, and what they refer to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.references: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.references += [value or "" for name, value in attrs if re.search("src|href", name)]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def picture(path: Path) -> np.ndarray:
+    from matplotlib.image import imread
+
+    assert path.read_bytes().startswith(b"\x89PNG\r\n")
+    return np.asarray(imread(path))[:, :, :3]
+
+
+def near(image: np.ndarray, colour: str) -> np.ndarray:
+    """Where a picture shows a colour, left of its scale."""
+    wanted = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    left = image[:, : int(image.shape[1] * 0.87)]
+    return (np.abs(left - wanted) < 0.04).all(axis=2)
+
+
+# Timelines
+
+
+@needs_matplotlib
+def test_an_svg_holds_every_block_where_it_ran(tmp_path: Path) -> None:
+    sample, profile = launched()
+    plots.timeline(sample, profile, tmp_path / "t.svg", TITLE)
+    svg = (tmp_path / "t.svg").read_text(encoding="utf-8")
+    found = bars(svg)
+    assert len(found) == profile.blocks == 24
+    assert tooltip(found[0]) == (
+        "block (0, 0, 0) on multiprocessor 15: 0.00 to 10.00 µs, took 10.000 µs"
+    )
+    assert {tooltip(bar).split(":")[0] for bar in found} == {
+        f"block ({x}, {y}, {z}) on multiprocessor {15 + y}"
+        for x in range(2)
+        for y in range(4)
+        for z in range(3)
+    }
+    # The bars' sides on the page against their times: one straight line.
+    sides, times = [], []
+    for bar in found:
+        numbers = [float(n) for n in re.findall(r"-?\d+\.?\d*", bar.get("d") or "")]
+        sides += [min(numbers[::2]), max(numbers[::2])]
+        said = re.search(r": ([\d.]+) to ([\d.]+) µs", tooltip(bar))
+        assert said is not None
+        times += [float(said[1]), float(said[2])]
+    slope, offset = np.polyfit(times, sides, 1)
+    assert slope > 0
+    np.testing.assert_allclose(np.polyval([slope, offset], times), sides, atol=0.5)
+
+
+@needs_matplotlib
+def test_a_timeline_says_what_it_shows(tmp_path: Path) -> None:
+    sample, profile = launched()
+    plots.timeline(sample, profile, tmp_path / "t.svg", TITLE)
+    said = words((tmp_path / "t.svg").read_text(encoding="utf-8"))
+    for part in (
+        TITLE, "Device & Sons", "24 blocks", "≈ the clock changed the launch's time by +8.0%",
+        "time since the first block started (µs)", "multiprocessor", "block duration (µs)", "tail",
+        "1 of 5 multiprocessors ran no block",
+    ):  # fmt: skip
+        assert part in said
+    assert "thinned" not in said
+
+
+@needs_matplotlib
+def test_the_same_launch_is_the_same_picture(tmp_path: Path) -> None:
+    sample, profile = launched()
+    for name in ("a.svg", "b.svg", "a.png", "b.png"):
+        plots.timeline(sample, profile, tmp_path / name, TITLE)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+@needs_matplotlib
+def test_a_png_as_wide_as_a_laptop(tmp_path: Path) -> None:
+    sample, profile = launched()
+    plots.timeline(sample, profile, tmp_path / "t.PNG", TITLE)
+    image = picture(tmp_path / "t.PNG")
+    assert 1000 <= image.shape[1] <= 1400
+    assert near(image, "#00224e").sum() > 1000, "the shortest blocks' colour"
+    assert near(image, "#fee838").sum() > 1000, "the longest ones'"
+
+
+@needs_matplotlib
+def test_a_page_needs_nothing_but_itself(tmp_path: Path) -> None:
+    sample, profile = launched()
+    plots.timeline(sample, profile, tmp_path / "t.html", TITLE)
+    text = (tmp_path / "t.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert "svg" in page.tags
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert [ref for ref in page.references if not ref.startswith(("#", "data:"))] == []
+    assert not re.search(r"url\((?!#)|@import", text)
+    assert page.tags.count("title") >= 1 + profile.blocks
+    assert TITLE in page.text
+    assert blocks.explanation(profile) in page.text
+    for fact in blocks.facts(profile):
+        assert fact.value in page.text
+
+
+@needs_matplotlib
+@pytest.mark.parametrize(
+    ("units", "resident", "waves"),
+    [(132, 8, 12), (1, 1, 25_000), (3, 64, 60), (700, 1, 16)],
+    ids=["a GPU", "one lane", "crowded lanes", "many lanes"],
+)
+def test_too_many_blocks_are_thinned_and_said_so(
+    units: int, resident: int, waves: int, tmp_path: Path
+) -> None:
+    sample, profile = launched(units, resident, waves)
+    plots.timeline(sample, profile, tmp_path / "t.svg", TITLE)
+    svg = (tmp_path / "t.svg").read_text(encoding="utf-8")
+    found = bars(svg)
+    assert 0 < len(found) <= plots.MOST_BARS
+    assert f"thinned: {len(found):,} of {profile.blocks:,} blocks drawn" in words(svg)
+    if units < plots.MOST_ROWS:
+        lanes = {tooltip(bar).split(" on ")[1].split(":")[0] for bar in found}
+        assert len(lanes) == units
+
+
+@needs_matplotlib
+def test_a_cpus_lanes_claim_no_core(tmp_path: Path) -> None:
+    sample, profile = launched(1, 2, 5, kind="cpu", told=False)
+    plots.timeline(sample, profile, tmp_path / "t.svg", TITLE)
+    svg = (tmp_path / "t.svg").read_text(encoding="utf-8")
+    assert len(bars(svg)) == 10
+    assert "on multiprocessor" not in svg
+    assert "which compute unit ran a block is not told" in words(svg)
+    assert "ran no block" not in words(svg)
+
+
+@needs_matplotlib
+def test_without_a_shared_clock_nothing_is_drawn(tmp_path: Path) -> None:
+    sample, profile = launched(told=False)
+    with pytest.raises(UsageError, match="no clock that its multiprocessors share"):
+        plots.timeline(sample, profile, tmp_path / "t.svg", TITLE)
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_matplotlib
+def test_blocks_that_take_no_time_still_make_a_picture(tmp_path: Path) -> None:
+    sample, _ = launched(1, 1, 2)
+    sample.stamps[:] = sample.stamps[:1]
+    sample.stamps[:, 1] = sample.stamps[:, 0]
+    sample.stamps[:, 3] = sample.stamps[:, 2]
+    device = DeviceInfo("test", 0, "d", "gpu", "", "", {"multiprocessors": 1})
+    profile = blocks.analyse(sample, Launch(grid=(2, 1, 1), block=(1, 1, 1)), device)
+    plots.timeline(sample, profile, tmp_path / "t.svg", TITLE)
+    assert len(bars((tmp_path / "t.svg").read_text(encoding="utf-8"))) == 2
+
+
+# What is asked of the file
+
+
+@pytest.mark.parametrize("suffix", sorted(ALL))
+def test_without_matplotlib_the_error_says_what_to_install(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    sample, profile = launched()
+    with pytest.raises(UsageError, match=r"pip install 'matbench-cuda\[plots\]'$"):
+        plots.timeline(sample, profile, tmp_path / f"t{suffix}", TITLE)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["t.gif", "t", "t.svg.txt", ".svg"])
+def test_a_kind_of_picture_that_is_not_made(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"name ends in \.svg, \.png, \.html"):
+        plots.require(tmp_path / name, plots.TIMELINE_SUFFIXES)
+
+
+def test_a_picture_needs_a_folder_and_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no folder"):
+        plots.require(tmp_path / "missing" / "t.svg", plots.TIMELINE_SUFFIXES)
+    (tmp_path / "t.svg").mkdir()
+    with pytest.raises(UsageError, match="is a folder"):
+        plots.require(tmp_path / "t.svg", plots.TIMELINE_SUFFIXES)
+
+
+@needs_matplotlib
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "t.svg").symlink_to("/dev/full")
+    sample, profile = launched()
+    with pytest.raises(UsageError, match=r"t\.svg: cannot be written: No space left"):
+        plots.timeline(sample, profile, tmp_path / "t.svg", TITLE)
+
+
+# Error maps
+
+
+def product(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """C, R and the bound; C is right everywhere, its error a third of the bound."""
+    random = np.random.default_rng(1)
+    R = 1 + random.random((rows, columns))
+    bound = 1e-4 * R
+    return (R + bound * random.uniform(-0.3, 0.3, R.shape)).astype(np.float32), R, bound
+
+
+def draw(C: np.ndarray, R: np.ndarray, bound: np.ndarray | None, path: Path) -> np.ndarray:
+    wrong = ~(np.abs(C - R) <= bound) if bound is not None else ~(C == R)
+    plots.error_map(C, R, wrong, path, bound=bound, title=TITLE)
+    return picture(path)
+
+
+@needs_matplotlib
+@pytest.mark.parametrize("at", [(0, 0), (700, 123), (1499, 1499)])
+def test_a_single_wrong_element_is_seen(at: tuple[int, int], tmp_path: Path) -> None:
+    C, R, bound = product(1500, 1500)
+    before = draw(C, R, bound, tmp_path / "right.png")
+    assert not near(before, "#7a1c00").any()
+    C[at] *= 2
+    after = draw(C, R, bound, tmp_path / "wrong.png")
+    if 0 < at[0] < 1499:  # else half under the frame
+        assert near(after, "#7a1c00").any(), "the cell of the element"
+    assert near(after, "#000000").sum() > near(before, "#000000").sum() + 20, "a ring around it"
+
+
+@needs_matplotlib
+def test_what_was_never_a_number_is_black(tmp_path: Path) -> None:
+    C, R, bound = product(64, 64)
+    C[32:, :] = np.nan
+    image = draw(C, R, bound, tmp_path / "nan.png")
+    rows = np.flatnonzero(near(image, "#000000").mean(axis=1) > 0.5)
+    runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
+    assert max(map(len, runs)) > 0.3 * len(image), "half of C"
+    assert sum(map(len, runs)) - max(map(len, runs)) < 5, "and but for the frame nothing else"
+
+
+@needs_matplotlib
+@pytest.mark.parametrize("shape", [(1, 1), (1, 500), (500, 3), (65, 129), (401, 400)])
+def test_any_shape_of_c(shape: tuple[int, int], tmp_path: Path) -> None:
+    C, R, bound = product(*shape)
+    C[shape[0] // 2, shape[1] // 2] += 1
+    assert near(draw(C, R, bound, tmp_path / "e.png"), "#7a1c00").any()
+
+
+@needs_matplotlib
+@pytest.mark.parametrize("off", [1e-6, 1.0, 1e30, np.inf])
+def test_where_c_must_be_exact(off: float, tmp_path: Path) -> None:
+    R = np.arange(64.0, dtype=np.float32).reshape(8, 8) / 64
+    C = R.copy()
+    assert not near(draw(C, R, None, tmp_path / "right.png"), "#7a1c00").any()
+    C[2, 3] += np.float32(off)
+    image = draw(C, R, None, tmp_path / "wrong.png")
+    colour = "#000000" if np.isinf(off) else "#7a1c00"
+    assert near(image, colour).sum() > 1000
+
+
+@needs_matplotlib
+def test_an_error_map_says_how_many_are_wrong(tmp_path: Path) -> None:
+    C, R, bound = product(1000, 900)
+    C[5:7, 8] = 0
+    wrong = ~(np.abs(C - R) <= bound)
+    plots.error_map(C, R, wrong, tmp_path / "e.svg", bound=bound, title=TITLE)
+    said = words((tmp_path / "e.svg").read_text(encoding="utf-8"))
+    for part in (
+        TITLE, "2 of 900,000 elements wrong", "the worst of 3 × 3 elements", "row of C",
+        "column of C", "share of what rounding allows",
+    ):  # fmt: skip
+        assert part in said
+
+
+@given(
+    st.integers(1, 60), st.integers(1, 60), st.integers(1, 9), st.integers(0, 2**32), st.booleans()
+)
+def test_a_cell_is_the_worst_of_its_elements(
+    rows: int, columns: int, step: int, seed: int, exact: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    R = random.integers(-3, 4, (rows, columns)).astype(np.float64)
+    C = R.astype(np.float32)
+    C[random.random(C.shape) < 0.1] += 1
+    C[random.random(C.shape) < 0.02] = np.nan
+    bound = None if exact else np.abs(R)  # zero where R is
+    wrong = ~(C == R) if bound is None else ~(np.abs(C - R) <= bound)
+    worst, bad = plots._worst(C, R, wrong, bound, step)
+    for i, j in np.ndindex(worst.shape):
+        cell = (slice(i * step, (i + 1) * step), slice(j * step, (j + 1) * step))
+        assert bad[i, j] == wrong[cell].any()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = np.abs(C[cell] - R[cell])
+            shares = error if bound is None else np.where(error == 0, 0, error / bound[cell])
+        assert worst[i, j] == np.nan_to_num(shares, nan=np.inf, posinf=np.inf).max()

@@ -24,7 +24,7 @@ from matbench.backends import (
     Buffer,
     Program,
     Variant,
-    host,
+    host_conditions,
 )
 from matbench.blocks import BlockSample
 from matbench.cache import Cache
@@ -502,12 +502,12 @@ class _Run:
         pairs = 5 if plain_ns < _SLOW_NS / 50 else 2 if plain_ns < _SLOW_NS else 1
         sample = self.profile(clocked, pairs)
         try:
-            profile = blocks.analyse(sample, self.launch, self.backend.info)
+            median_ns, imbalance = blocks.brief(sample, self.backend.info)
         except CaseError:  # no block stamped its end: nothing is known of them
             return {}
         return {
-            "block_median_ns": profile.duration_us.median * 1e3,
-            "block_imbalance": profile.imbalance,
+            "block_median_ns": median_ns,
+            "block_imbalance": imbalance,
             "block_perturbation": sample.perturbation,
             **({"sm_mhz": sample.ticks_per_ns * 1e3} if self.backend.clock == "clock64" else {}),
         }
@@ -652,7 +652,7 @@ def measure_library(case: Case, device: DeviceInfo, cache: Cache, options: Optio
         return float(time.perf_counter_ns() - start)
 
     if options.timed:
-        known |= sample_until_known(sample, options.on("cpu"), host.conditions)
+        known |= sample_until_known(sample, options.on("cpu"), host_conditions)
     return Outcome(**known, **msgspec.structs.asdict(accuracies[0]), status="measured")
 
 

@@ -194,6 +194,18 @@ def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
     )
 
 
+def brief(sample: BlockSample, device: DeviceInfo) -> tuple[float, float | None]:
+    """The median block duration in nanoseconds and the imbalance: what a sweep shows of each case.
+
+    As `analyse` finds them, without the rest; `CaseError` when no block has both stamps.
+    """
+    blocks = _read(sample.stamps)
+    median_ns = float(np.median(blocks.end - blocks.start)) / sample.ticks_per_ns
+    if not blocks.told:
+        return median_ns, None
+    return median_ns, _imbalance(blocks, max(device.limits["multiprocessors"], len(blocks.names)))
+
+
 def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockProfile:
     """Everything that the stamps of one launch tell; `CaseError` when no block has both."""
     blocks, rate = _read(sample.stamps), sample.ticks_per_ns

@@ -151,6 +151,13 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
     return named[0]
 
 
+def host_conditions() -> Conditions:
+    """What this machine's CPU is like now: its load and its frequency governor."""
+    from matbench.backends import host
+
+    return host.conditions()
+
+
 def host_device() -> DeviceInfo:
     """The CPU that host baselines run on: OpenCL's; `UnavailableError` when there is none."""
     for info in devices("opencl"):

@@ -375,13 +375,19 @@ class CudaBackend:
         """The SM clock that was held: cycles over globaltimer's span, median of multiprocessors."""
         import numpy as np
 
+        stamps = stamps[stamps[:, 1] > 0]
+        _, unit = np.unique(stamps[:, 4], return_inverse=True)
         rates = []
-        for unit in np.unique(stamps[:, 4]):
-            start, end, start_ns, end_ns = stamps[stamps[:, 4] == unit, :4].T
-            span_ns = int(end_ns.max()) - int(start_ns.min())
-            if span_ns > 0:
-                rates.append((int(end.max()) - int(start.min())) / span_ns)
-        if rates:
+        if len(stamps):
+            order = np.argsort(unit, kind="stable")
+            groups = np.searchsorted(unit[order], np.arange(int(unit.max()) + 1))
+            start, end, start_ns, end_ns = (stamps[order, column] for column in range(4))
+            ticks, span_ns = (
+                np.maximum.reduceat(last, groups) - np.minimum.reduceat(first, groups)
+                for first, last in ((start, end), (start_ns, end_ns))
+            )
+            rates = ticks[span_ns > 0] / span_ns[span_ns > 0]
+        if len(rates):
             return float(np.median(rates))
         return int(self.info.properties["clock rate (MHz)"] or 1000) / 1000
 
@@ -448,7 +454,12 @@ class _Built(NamedTuple):
 
 
 def _build(
-    info: DeviceInfo, kernel: Kernel, params: dict[str, int], variant: Variant, cache: Cache
+    info: DeviceInfo,
+    kernel: Kernel,
+    params: dict[str, int],
+    variant: Variant,
+    cache: Cache,
+    most_registers: int | None = None,
 ) -> _Built:
     """One build of a kernel, from the cache where all that it depends on is the same."""
     parts = (kernel.source, kernel.path, kernel.entry, kernel.parameters)
@@ -459,9 +470,8 @@ def _build(
     else:
         wrap = cuda_c.cuda_clocked_unit if variant == "clocked" else cuda_c.cuda_staggered_unit
         text, entry = wrap(*parts), "matbench_entry"
-        # With more registers fewer blocks would fit on a multiprocessor than of the plain build.
-        plain = _build(info, kernel, params, "plain", cache)
-        options += [f"-maxrregcount={plain.registers}"] if plain.registers else []
+        if most_registers is not None:
+            options.append(f"-maxrregcount={most_registers}")
     major, minor = info.compute_capability or (0, 0)
     architecture = next(
         (r[3:] for r in kernel.requires if r.startswith("sm_") and r[-1] in "af"), f"{major}{minor}"
@@ -478,15 +488,16 @@ def _build(
             cache.put(key, image)
             cache.put(key + " report", report)
     of_entry = bytes(report).decode().partition(f"entry function '{entry}'")[2]
-    registers = re.search(r"Used (\d+) registers", of_entry)
-    spilled = re.search(r"(\d+) bytes spill stores", of_entry)
-    return _Built(
-        key,
-        entry,
-        image,
-        int(registers[1]) if registers else None,
-        int(spilled[1]) if spilled else None,
+    registers, spilled = (
+        int(found[1]) if (found := re.search(pattern, of_entry)) else None
+        for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores")
     )
+    if variant != "plain" and most_registers is None and registers is not None:
+        # With more registers fewer blocks would fit on a multiprocessor than of the plain build.
+        plain = _build(info, kernel, params, "plain", cache).registers
+        if plain is not None and registers > plain:
+            return _build(info, kernel, params, variant, cache, plain)
+    return _Built(key, entry, image, registers, spilled)
 
 
 def _compile(kernel: Kernel, text: str, options: list[str], architecture: str) -> tuple[bytes, str]:

@@ -1,0 +1,214 @@
+"""Every kernel that comes with matbench: right at every size here, and compiled for GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+from nvcc import CompileError, compile_cubin, find_nvcc
+
+from matbench import bench, catalogue, cuda_c, sweep
+from matbench.cache import Cache
+from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem
+
+KERNELS = catalogue.builtin()
+FILES = [kernel for kernel in KERNELS if kernel.source]
+SIZES = ["1", "17", "33", "65x31x129", "1x1x1000", "100x7x1", "8x300x5"]
+INPUTS = ["uniform", "signed", "normal"]
+
+
+def name(kernel: Kernel) -> str:
+    return kernel.name
+
+
+def problem(size: str, inputs: str = "uniform") -> Problem:
+    [(m, n, k)] = sweep.parse_sizes(size)
+    return Problem(m, n, k, inputs=inputs)  # type: ignore[arg-type]
+
+
+def allowed_skip(case: Case, device: DeviceInfo) -> bool:
+    """Whether the sources say that this kernel cannot do this: worked out here once more."""
+    limit = device.limits["max_threads_per_block"]
+    problem = case.problem
+    if case.kernel.name == "single-block":
+        return limit < problem.M * problem.N
+    if case.kernel.name == "host-loop":
+        return problem.operations > 2**25
+    if case.kernel.name == "shared-row":
+        return device.limits["max_shared_bytes_per_block"] < 4 * problem.K
+    return case.params.get("TILE", 1) ** 2 > limit
+
+
+def measure(session: bench.Session, case: Case) -> Outcome:
+    outcome = session.measure(case)
+    assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
+    return outcome
+
+
+# Problems on the outside: the session keeps the inputs of one problem on the device.
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kernel", FILES, ids=name)
+def test_right_at_every_awkward_size(
+    kernel: Kernel, size: str, inputs: str, session: bench.Session
+) -> None:
+    device = session.backend.info
+    if kernel.on_host and device.kind == "gpu":
+        pytest.skip("a baseline of the CPU")
+    cases = sweep.cases([kernel], [problem(size, inputs)], {}, device)
+    assert len(cases) == max(1, len(kernel.sweep.get("TILE", ())))
+    for case in cases:
+        if case.skip is not None:
+            assert case.skip.startswith("needs ")
+            assert allowed_skip(case, device), case.skip
+            continue
+        outcome = measure(session, case)
+        assert outcome.bound_ratio is not None
+        assert 0 <= outcome.bound_ratio <= 1
+        if inputs == "uniform":  # nothing cancels, so the bound holds for relative errors too
+            assert outcome.max_rel_err is not None
+            assert outcome.avg_rel_err is not None
+            assert outcome.avg_rel_err <= outcome.max_rel_err <= (case.problem.K + 1) * 2**-24
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel in FILES if kernel.tune], ids=name)
+def test_right_for_every_value_that_it_can_be_tuned_to(
+    kernel: Kernel, session: bench.Session
+) -> None:
+    """One constant at a time, the others as they are by default."""
+    device = session.backend.info
+    default = {name: values[:1] for name, values in kernel.sweep.items()}
+    skipped = 0
+    for name, values in kernel.tune.items():
+        for case in sweep.cases(
+            [kernel], [problem("65x31x129")], {**default, name: values}, device
+        ):
+            if case.skip is None:
+                measure(session, case)
+            else:
+                assert case.skip.startswith("needs ")
+                skipped += 1
+    assert skipped < sum(map(len, kernel.tune.values())) / 2
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("size", SIZES)
+def test_numpy_is_right_as_well(size: str, inputs: str) -> None:
+    from matbench.backends import host
+
+    case = Case(catalogue.NUMPY, problem(size, inputs), {}, None)
+    options = bench.Options(timed=False)
+    outcome = bench.measure_library(case, host.device(), Cache(), options)
+    assert outcome.status == "measured", outcome.reason
+    assert outcome.bound_ratio is not None
+    assert outcome.bound_ratio <= 1
+
+
+def test_compensation_survives_the_optimiser(session: bench.Session) -> None:
+    """At n = 1000 `kahan` has the error of one rounding; plain tiles have many times as much."""
+    device, large = session.backend.info, problem("1000")
+    [kahan] = [kernel for kernel in FILES if kernel.name == "kahan"]
+    [tiled] = [kernel for kernel in FILES if kernel.name == "tiled"]
+    for tile in (16, 32):
+        compensated = measure(session, sweep.case(kahan, large, {"TILE": tile}, device))
+        assert compensated.max_rel_err is not None
+        assert compensated.max_rel_err <= 1e-7
+    plain = measure(session, sweep.case(tiled, large, {"TILE": 16}, device))
+    assert plain.max_rel_err is not None
+    assert plain.max_rel_err > 5e-7
+
+
+# -- nvcc, where no GPU is -----------------------------------------------------------------------
+
+needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc, gcc and g++")
+STRICT = ("-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
+
+
+def units(kernel: Kernel) -> dict[str, str]:
+    """What CUDA compiles of a kernel: as it is, clocked, and with warps out of step."""
+    source, path = kernel.source, kernel.path
+    return {
+        "plain": cuda_c.cuda_unit(source, path),
+        "clocked": cuda_c.cuda_clocked_unit(source, path, kernel.entry, kernel.parameters),
+        "staggered": cuda_c.cuda_staggered_unit(source, path, kernel.entry, kernel.parameters),
+    }
+
+
+def architectures(kernel: Kernel) -> list[str]:
+    """Those it is compiled for: the ones it requires, or two generations."""
+    return [need for need in kernel.requires if need.startswith("sm_")] or ["sm_80", "sm_90"]
+
+
+def jobs(kernel: Kernel) -> Iterator[tuple[str, str, str, dict[str, int]]]:
+    """Plain: everything. Clocked: each set of parameters. Staggered, which wraps alike: once."""
+    every = list(sweep.parameter_sets(kernel, {}))
+    last = architectures(kernel)[-1]
+    yield from ((kernel.name, "plain", arch, p) for p in every for arch in architectures(kernel))
+    yield from ((kernel.name, "clocked", last, params) for params in every)
+    yield kernel.name, "staggered", last, every[0]
+
+
+JOBS = [job for kernel in FILES for job in jobs(kernel)]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[bytes]]]:
+    """Every cubin, compiled two at a time: nvcc takes most of a second."""
+    folder = tmp_path_factory.mktemp("units")
+    for kernel in FILES:
+        for unit, text in units(kernel).items():
+            (folder / f"{kernel.name}-{unit}.cu").write_text(text, encoding="utf-8")
+    with ThreadPoolExecutor(2) as pool:
+        yield {
+            str(job): pool.submit(
+                compile_cubin, folder / f"{job[0]}-{job[1]}.cu", job[2], job[3], *STRICT
+            )
+            for job in JOBS
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job[:3])) + f"{job[3]}")
+def test_nvcc_compiles_it_without_a_warning(
+    job: tuple[str, str, str, dict[str, int]], compiled: dict[str, Future[bytes]]
+) -> None:
+    cubin = compiled[str(job)].result()
+    assert cubin.startswith(b"\x7fELF")
+    [kernel] = [kernel for kernel in FILES if kernel.name == job[0]]
+    entry = kernel.entry if job[1] == "plain" else "matbench_entry"
+    assert f".text.{entry}\0".encode() in cubin
+
+
+@needs_nvcc
+@pytest.mark.parametrize("kernel", FILES, ids=name)
+def test_a_file_compiles_by_itself(kernel: Kernel) -> None:
+    """With nothing defined: a reader can paste it into any CUDA program."""
+    path = catalogue.kernels_folder() / f"{kernel.name}.cu"
+    assert compile_cubin(path, architectures(kernel)[-1], None, *STRICT)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(
+    "path", sorted(Path(bench.__file__).parent.glob("device_code/*.cu")), ids=str
+)
+def test_what_judges_compiles_too(path: Path, arch: str) -> None:
+    assert compile_cubin(path, arch, None, *STRICT)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("unit", ["plain", "clocked", "staggered"])
+def test_nvcc_names_the_kernels_own_line(unit: str, tmp_path: Path) -> None:
+    [tiled] = [kernel for kernel in FILES if kernel.name == "tiled"]
+    wrong = tiled.source.replace("float sum = 0.0f;", "float sum = zero;")
+    line = next(n for n, text in enumerate(wrong.splitlines(), 1) if "zero;" in text)
+    mine = msgspec.structs.replace(tiled, source=wrong, path="folder/mine.cu")
+    path = tmp_path / "unit.cu"
+    path.write_text(units(mine)[unit], encoding="utf-8")
+    with pytest.raises(CompileError, match=re.escape(f"folder/mine.cu({line}): error")):
+        compile_cubin(path, "sm_90")

@@ -113,13 +113,12 @@ def test_every_line_stays_where_it_was(kernel: Kernel) -> None:
     source = kernel.source.splitlines()
     entry, parameters = kernel.entry, kernel.parameters
     assert lines_of_the_kernel(cuda_c.cuda_unit(kernel.source, PATH), PATH)[: len(source)] == source
-    clocked = cuda_c.cuda_clocked_unit(kernel.source, PATH, entry, parameters)
-    assert lines_of_the_kernel(clocked, PATH)[: len(source)] == source
+    for wrapped in (cuda_c.cuda_clocked_unit, cuda_c.cuda_staggered_unit):
+        unit = wrapped(kernel.source, PATH, entry, parameters)
+        assert lines_of_the_kernel(unit, PATH)[: len(source)] == source
 
     plain, dynamic = cuda_c.opencl_unit(kernel.source, PATH, entry)
-    clocked, also_dynamic = cuda_c.opencl_clocked_unit(
-        kernel.source, PATH, entry, parameters, "0"
-    )
+    clocked, also_dynamic = cuda_c.opencl_clocked_unit(kernel.source, PATH, entry, parameters, "0")
     assert dynamic == also_dynamic == ("extern __shared__" in kernel.source)
     for unit in (plain, clocked):
         code = cuda_c.without_comments(kernel.source).splitlines()
@@ -149,9 +148,7 @@ def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
     parameters = cuda_c.parameters(SEVERAL, "entry")
     unit = cuda_c.cuda_clocked_unit(SEVERAL, PATH, "entry", parameters)
     assert "entry(A, B, C, M, N, K, alpha);" in unit
-    assert re.search(
-        r"matbench_entry\(float \*A, .*long long K, float alpha, matbench_stamp", unit
-    )
+    assert re.search(r"matbench_entry\(float \*A, .*long long K, float alpha, matbench_stamp", unit)
     unit, _ = cuda_c.opencl_clocked_unit(SEVERAL, PATH, "entry", parameters, "now()")
     assert "entry(A, B, C, M, N, K, alpha, staged);" in unit
     assert unit.count("= now();") == 2
@@ -164,6 +161,7 @@ def test_a_path_cannot_break_out_of_its_line(path: str) -> None:
     for unit in (
         cuda_c.cuda_unit(SEVERAL, path),
         cuda_c.cuda_clocked_unit(SEVERAL, path, "entry", parameters),
+        cuda_c.cuda_staggered_unit(SEVERAL, path, "entry", parameters),
         cuda_c.opencl_unit(SEVERAL, path, "entry")[0],
         cuda_c.opencl_clocked_unit(SEVERAL, path, "entry", parameters, "0")[0],
     ):

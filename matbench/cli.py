@@ -104,7 +104,7 @@ _files = _stack(
         "kernel_files",
         multiple=True,
         metavar="PATH.cu",
-        help="Add a kernel file; repeatable. With no names given, just the added ones are run.",
+        help="Add a kernel file to those at hand; repeatable.",
     ),
     click.option("--kernels-dir", metavar="DIR", help="Add every *.cu file of a folder."),
 )
@@ -347,7 +347,9 @@ def run(
     timeout: float,
     build_timeout: float,
 ) -> None:
-    """Check and time KERNELS (default: the tutorial's) over sizes and parameters.
+    """Check and time KERNELS over sizes and parameters.
+
+    With no names given: the kernels that --kernel and --kernels-dir add, else the tutorial's.
 
     \b
     matbench run --sizes 256,1000
@@ -550,9 +552,9 @@ def compare(
     timeout: float,
     build_timeout: float,
 ) -> None:
-    """Say whether kernel CANDIDATE is FASTER or SLOWER than kernel BASELINE, or the SAME.
+    """Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?
 
-    Both run on the same inputs in turns, in random order. Values of a constant that both sweep and
+    Both kernels run on the same inputs in turns, in random order. Values of a constant that both sweep and
     that --tiles or --set names are compared one by one; otherwise each kernel runs at its fastest.
     Two record files are compared case by case: exit 3 with --fail-if-slower when they come from
     environments that differ.
@@ -768,7 +770,9 @@ def check(
     timeout: float,
     build_timeout: float,
 ) -> None:
-    """Probe a kernel at awkward shapes: which it gets right, and what is wrong at the others.
+    """Probe a kernel at awkward shapes: which of them it gets right.
+
+    What is wrong at the others is said below the table.
 
     \b
     matbench check tiled
@@ -976,7 +980,7 @@ def _values(space: dict[str, tuple[int, ...]]) -> str:
 @click.argument("name")
 @_files
 def show(name: str, kernel_files: tuple[str, ...], kernels_dir: str | None) -> None:
-    """Show one kernel: what its front matter says, in words, and its source."""
+    """Show one kernel: its front matter in words, and its source."""
     from rich.syntax import Syntax
     from rich.table import Table
 
@@ -1015,7 +1019,7 @@ def show(name: str, kernel_files: tuple[str, ...], kernels_dir: str | None) -> N
 
 @main.command()
 def info() -> None:
-    """Show every device of every backend, what is missing for the others, and the cache."""
+    """Show all devices, what other backends lack, and the cache."""
     from rich.table import Table
 
     from matbench import backends
@@ -1047,7 +1051,7 @@ def info() -> None:
 
 @main.group("cache", cls=_Group)
 def cache_group() -> None:
-    """Look after what is kept between runs: references and compiled code."""
+    """Look after the references and compiled code that are kept."""
 
 
 @cache_group.command("clear")

@@ -554,8 +554,9 @@ def compare(
 ) -> None:
     """Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?
 
-    Both kernels run on the same inputs in turns, in random order. Values of a constant that both sweep and
+    Both run on the same inputs in turns, in random order. Values of a constant that both sweep and
     that --tiles or --set names are compared one by one; otherwise each kernel runs at its fastest.
+
     Two record files are compared case by case: exit 3 with --fail-if-slower when they come from
     environments that differ.
 

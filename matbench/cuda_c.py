@@ -31,6 +31,15 @@ SCALARS = {
 }  # fmt: skip
 
 
+def holds(kind: str, value: int | float) -> bool:
+    """Whether a parameter of this type can take the value as it is."""
+    whole = re.fullmatch(r"(u?)int(\d+)", SCALARS[kind])
+    if whole is None:
+        return abs(value) < 2.0**128  # about where float32 ends
+    bits = int(whole[2]) - (not whole[1])
+    return value == int(value) and (0 if whole[1] else -(2**bits)) <= value < 2**bits
+
+
 class SourceError(MatbenchError):
     """Something the source lacks; `line` counts from 1, None: it is nowhere."""
 

@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from matbench import expressions
+from matbench import cuda_c, expressions
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, UsageError
 
 #: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.
@@ -154,6 +154,7 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
             block=_triple(rules.block, values),
             shared_bytes=shared_bytes,
         )
+        _check_arguments(kernel, values)
     except expressions.ExpressionError as error:
         return Case(kernel, problem, params, None, f"front matter: {error}")
     return Case(kernel, problem, params, launch, _beyond_limits(launch, device.limits))
@@ -183,6 +184,17 @@ def _unmet_condition(kernel: Kernel, values: Mapping[str, int]) -> str | None:
             given = ", ".join(f"{name} = {values[name]}" for name in used)
             return f"needs {condition} ({given})" if given else f"needs {condition}"
     return None
+
+
+def _check_arguments(kernel: Kernel, values: Mapping[str, int]) -> None:
+    for text, parameter in zip(kernel.args, kernel.parameters, strict=False):
+        if not parameter.pointer:
+            value = expressions.evaluate(text, values)
+            if not cuda_c.holds(parameter.type, value):
+                what = f"{text} = {value}" if text != str(value) else text
+                raise expressions.ExpressionError(
+                    f"{what:.80} does not fit {parameter.name}, which is {parameter.type}"
+                )
 
 
 def _triple(axes: tuple[int | str, ...], values: Mapping[str, int]) -> tuple[int, int, int]:

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matbench import sweep
-from matbench.model import Case, DeviceInfo, Kernel, Launch, LaunchRules, Problem, UsageError
+from matbench.model import (
+    Case,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    LaunchRules,
+    Parameter,
+    Problem,
+    UsageError,
+)
 
 LIMITS = {
     "max_threads_per_block": 1024, "max_block_x": 1024, "max_block_y": 1024, "max_block_z": 64,
@@ -236,6 +245,29 @@ def test_a_launch_beyond_the_device_is_skipped(rules: LaunchRules, reason: str) 
     case = one(changed(launch=rules))
     assert case.skip is not None
     assert reason in case.skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("int", "M", None),
+        ("int", "M * 2**28 - 1", None),
+        ("int", "M * 2**28", "front matter: M * 2**28 = 2147483648 does not fit x, which is int"),
+        ("unsigned", "M * 2**28", None),
+        ("unsigned", "M - 9", "front matter: M - 9 = -1 does not fit x, which is unsigned"),
+        ("size_t", "2**63", None),
+        ("long", "2**63", "does not fit x, which is long"),
+        ("char", "200", "front matter: 200 does not fit x, which is char"),
+        ("int", "M / 2", None),
+        ("int", "M / 3", "front matter: M / 3 = 2.666"),
+        ("float", "M / 3", None),
+        ("float", "10.0**39", "does not fit x, which is float"),
+        ("int", "K // (K - 8)", "front matter: division by zero"),
+    ],
+)
+def test_what_does_not_fit_a_parameter_is_skipped(kind: str, text: str, reason: str | None) -> None:
+    found = one(changed(args=(text,), parameters=(Parameter(kind, "x", False),))).skip
+    assert found is None if reason is None else reason in str(found)
 
 
 def test_a_sweep_without_end_is_refused() -> None:

@@ -229,7 +229,8 @@ class Session:
         self._build(case)
 
     def _build(self, case: Case) -> _Built:
-        key = msgspec.msgpack.encode((case.kernel.sha256, case.kernel.name, case.params))
+        width = case.launch.block[0] if case.launch is not None else 1
+        key = msgspec.msgpack.encode((case.kernel.sha256, case.kernel.name, case.params, width))
         if key not in self.built:
             start = time.perf_counter()
             wanted: set[Variant] = {"plain"}
@@ -238,7 +239,7 @@ class Session:
             if "staggered" in self.options.checks:
                 wanted.add("staggered")
             builds = {
-                variant: self.backend.build(case.kernel, case.params, variant)
+                variant: self.backend.build(case.kernel, case.params, variant, block_width=width)
                 for variant in self.backend.variants
                 if variant in wanted
             }

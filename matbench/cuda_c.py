@@ -228,7 +228,10 @@ _OPENCL_PRELUDE = """
 #define constant matbench_constant
 #define private matbench_private
 #define half matbench_half
-#define __global__ __kernel
+#ifndef MATBENCH_VECTOR_HINT
+#define MATBENCH_VECTOR_HINT
+#endif
+#define __global__ __kernel MATBENCH_VECTOR_HINT
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
@@ -281,7 +284,7 @@ def opencl_clocked_unit(
     return (
         f"""{_OPENCL_PRELUDE}{_line_directive(path)}
 {body}
-__kernel void matbench_entry({", ".join(declared)})
+__kernel MATBENCH_VECTOR_HINT void matbench_entry({", ".join(declared)})
 {{
     __global ulong *stamp = matbench_stamps + 5 * (get_group_id(0)
         + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));

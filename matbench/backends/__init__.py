@@ -75,8 +75,15 @@ class Backend(Protocol):
     def copy(self, target: Buffer, source: Buffer) -> None:
         """Copy within the device; sizes are equal."""
 
-    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant = "plain") -> Program:
-        """Compile, or load from the cache.
+    def build(
+        self,
+        kernel: Kernel,
+        params: dict[str, int],
+        variant: Variant = "plain",
+        *,
+        block_width: int = 32,
+    ) -> Program:
+        """Compile, or load from the cache, for blocks of `block_width` threads along x.
 
         A *clocked* build stamps every block; it takes one more argument, a zeroed buffer of
         `STAMP_BYTES` a block. A *staggered* one lets warps drift apart where they may; it takes

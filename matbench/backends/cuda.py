@@ -290,7 +290,14 @@ class CudaBackend:
         with _Errors():
             _driver().memcpy_dtod_async(target.handle, source.handle, source.nbytes, self.stream)
 
-    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant = "plain") -> _Program:
+    def build(
+        self,
+        kernel: Kernel,
+        params: dict[str, int],
+        variant: Variant = "plain",
+        *,
+        block_width: int = 32,  # its compiler needs no hint of it
+    ) -> _Program:
         driver = _driver()
         built = _build(self.info, kernel, params, variant, self.cache)
         if built.key not in self.modules:

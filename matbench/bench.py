@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -37,11 +38,13 @@ from matbench.judge import (
     Judge,
 )
 from matbench.model import (
+    U32,
     Accuracy,
     Case,
     CaseError,
     Conditions,
     DeviceInfo,
+    MatbenchError,
     Outcome,
     OutOfMemoryError,
     Precision,
@@ -77,6 +80,7 @@ class Options(msgspec.Struct, frozen=True):
 
     A GPU is sampled until its median is known to ±0.5%, for 2 s at most, with a cold cache. A CPU
     shares its time with all else on the machine: ±2%, 1 s, and its caches as they are.
+    `error_map` is where the error of a wrong C is drawn; later ones get a number to that name.
     """
 
     timed: bool = True
@@ -89,6 +93,7 @@ class Options(msgspec.Struct, frozen=True):
     minimum_samples: int = 10
     checks: frozenset[str] = CHECKS
     guarded: bool = True
+    error_map: str | None = None
 
     def on(self, kind: Literal["gpu", "cpu"]) -> Options:
         """The options with everything decided for a device of that kind."""
@@ -131,10 +136,11 @@ class _State(NamedTuple):
 class WrongError(Exception):
     """A check failed; says which, and why in words."""
 
-    def __init__(self, check: str, reason: str) -> None:
-        super().__init__(check, reason)
+    def __init__(self, check: str, reason: str, notes: tuple[str, ...] = ()) -> None:
+        super().__init__(check, reason, notes)
         self.check = check
         self.reason = reason
+        self.notes = notes
 
 
 class Duel(msgspec.Struct, frozen=True):
@@ -375,6 +381,7 @@ class _Run:
                 ("median_ns", "interval_ns", "block_median_ns", "block_imbalance")
             )
             known["samples_ns"] = ()
+            known["notes"] = (*known.get("notes", ()), *wrong.notes)
             return Outcome(**known, status="wrong", reason=f"{wrong.check}: {wrong.reason}")
         return Outcome(**known, status="measured")
 
@@ -460,8 +467,30 @@ class _Run:
             reason = diagnosis.explain(C, trial.host, self.factor, self.case.params)
             if check == "staggered":
                 reason = f"a race: wrong when its warps do not keep step; {reason}"
-            raise WrongError(check, reason)
+            raise WrongError(check, reason, self.drawn(C, trial.host))
         return verdict.accuracy
+
+    def drawn(self, C: oracle.Float32, trial: oracle.Trial) -> tuple[str, ...]:
+        """Draw the error of a wrong C if that was asked for; what came of it, in words."""
+        if self.options.error_map is None:
+            return ()
+        from matbench import plots
+
+        expected = trial.exact if trial.exact is not None else trial.R
+        assert expected is not None
+        path = plots.unused(Path(self.options.error_map))
+        try:
+            plots.error_map(
+                C,
+                expected,
+                diagnosis.wrong_elements(C, trial, self.factor),
+                path,
+                bound=None if trial.S is None else self.factor * U32 * trial.S,
+                title=f"{self.case.label}, {trial.name} inputs, on {self.backend.info.name}",
+            )
+        except (MatbenchError, MemoryError) as error:
+            return (f"no error map: {error}",)
+        return (f"error map: {path}",)
 
     def time(self) -> dict[str, Any]:
         """Sample single launches until their median is known; then some with stamps."""

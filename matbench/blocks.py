@@ -506,14 +506,12 @@ def facts(profile: BlockProfile) -> list[Fact]:
         else "without each block's multiprocessor"
     )
     found.append(Fact("imbalance", imbalance, meaning))
-    marked = f"≈ more than {PERTURBATION_LIMIT:.0%}: read these times with that in mind"
-    found.append(
-        Fact(
-            "cost of the clock",
-            f"{p.perturbation:+.1%}",
-            marked if p.perturbed else "instrumented against plain launches, in turns",
-        )
-    )
+    cost = "instrumented against plain launches, in turns"
+    if p.perturbed:
+        cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: read these times with that in mind"
+    elif p.perturbation < -PERTURBATION_LIMIT:
+        cost = "noise: plain launches were slower than clocked ones"
+    found.append(Fact("cost of the clock", f"{p.perturbation:+.1%}", cost))
     return found
 
 
@@ -554,6 +552,16 @@ def spans(profile: BlockProfile) -> list[Span]:
             "" if ratio is None else f"{ratio:,.3f}",
         )
         for clock, ticks, span_ns, ratio in rows
+    ]
+
+
+def histogram(profile: BlockProfile) -> list[tuple[str, int]]:
+    """The bins as `from to` in µs, and their blocks; the outermost may be wider than the rest."""
+    widths = [found.high_us - found.low_us for found in profile.histogram]
+    decimals = min(6, max(0, 1 - math.floor(math.log10(min(widths)))))
+    return [
+        (f"{found.low_us:,.{decimals}f} to {found.high_us:,.{decimals}f}", found.blocks)
+        for found in profile.histogram
     ]
 
 

@@ -319,6 +319,11 @@ def _show(table: Report, fmt: str) -> None:
 )
 @_sampling
 @click.option("--no-blocks", is_flag=True, help="Leave out per-block times.")
+@click.option(
+    "--error-map",
+    metavar="FILE.png",
+    help="Draw where C is wrong; FILE-2.png and so on for more, and nothing is replaced.",
+)
 @_deadlines
 def run(
     kernels: tuple[str, ...],
@@ -344,6 +349,7 @@ def run(
     precision: float | None,
     max_time: float | None,
     no_blocks: bool,
+    error_map: str | None,
     timeout: float,
     build_timeout: float,
 ) -> None:
@@ -356,9 +362,11 @@ def run(
     matbench run tiled kahan --tiles 16,32 --sizes 512x1024x768
     matbench run --kernel mine.cu --output mine.jsonl
     """
-    from matbench import results, sweep
+    from matbench import plots, results, sweep
     from matbench.bench import Options
 
+    if error_map is not None:
+        plots.require(Path(error_map), plots.ERROR_MAP_SUFFIXES)
     if graph and not hot:
         raise UsageError("--graph launches hot samples; add --hot")
     if sum((append, force, resume is not None)) > 1:
@@ -382,6 +390,7 @@ def run(
             precision=1e9 if smoke else precision,
             max_time_s=0.05 if smoke else max_time,
             minimum_samples=3 if smoke else 10,
+            error_map=error_map,
         ),
         deadlines=_deadlines_of(timeout, build_timeout),
         outputs=[(Path(target), mode)] if (target := resume or output) else [],
@@ -733,6 +742,110 @@ def _is_too_slow(row: ComparisonRow, allowed: float | None) -> bool:
 
 
 # -- check ---------------------------------------------------------------------------------------
+
+
+@main.command("blocks")
+@click.argument("kernel", metavar="KERNEL|FILE.cu")
+@_files
+@click.option(
+    "--size",
+    default="1000",
+    show_default=True,
+    metavar="N",
+    help="The size: 1000 for a square product, MxNxK for A (M×K) times B (K×N).",
+)
+@click.option("--tile", metavar="T", help="The value of TILE; the fastest of all when not given.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="The value of another swept constant; repeatable.",
+)
+@_device
+@click.option(
+    "--timeline",
+    metavar="FILE",
+    help="Draw when each block ran: .svg, .png, or .html to look closer; replaces the file.",
+)
+@click.option(
+    "--format",
+    "fmt",
+    type=_Format(),
+    default="rich",
+    show_default=True,
+    metavar="FORMAT",
+    help="rich, json, csv (each block's stamps), or one of tabulate's: plain, github, html …",
+)
+@_deadlines
+def profile_blocks(
+    kernel: str,
+    kernel_files: tuple[str, ...],
+    kernels_dir: str | None,
+    size: str,
+    tile: str | None,
+    settings: tuple[str, ...],
+    backend: str,
+    device: str | None,
+    timeline: str | None,
+    fmt: str,
+    timeout: float,
+    build_timeout: float,
+) -> None:
+    """Clock the blocks of one launch: how long each took, where, and what that means.
+
+    The kernel file is not changed: a second build of it reads the device's clocks around each
+    block, and what that costs is shown.
+
+    \b
+    matbench blocks tiled --size 1000 --tile 16
+    matbench blocks mine.cu --timeline mine.html
+    """
+    from matbench import backends, blocks, plots, report, results, sweep
+    from matbench.bench import Options
+    from matbench.worker import Crew
+
+    if timeline is not None:
+        plots.require(Path(timeline), plots.TIMELINE_SUFFIXES)
+    if kernel.endswith(".cu"):
+        kernel_files, kernel = (*kernel_files, kernel), ""
+    catalogue, added = _catalogue(kernel_files, kernels_dir)
+    chosen = catalogue.get(kernel) if kernel else added[-1]
+    if chosen.library is not None:
+        raise UsageError(f"{chosen.name} is a library's product; it has no blocks")
+    problems = _problems_of(size, "uniform", 0)
+    if len(problems) > 1:
+        raise UsageError(f"--size {size!r}: one size at a time")
+    overrides = sweep.parse_settings(settings, None, [chosen])
+    if tile is not None:
+        if "TILE" not in (*chosen.sweep, *chosen.tune):
+            raise UsageError(f"--tile {tile!r}: {chosen.name} has no TILE; leave it away")
+        overrides["TILE"] = sweep.parse_values("--tile", tile)
+    info = backends.host_device() if chosen.on_host else backends.choose(backend, device)
+    cases = sweep.cases([chosen], problems, overrides, info)
+    options = Options(precision=0.05, max_time_s=0.3, minimum_samples=3)
+    try:
+        with Crew(options, _deadlines_of(timeout, build_timeout)) as crew, _progress(1) as advance:
+            advance(f"{chosen.name} at {problems[0].size}")
+            case = _fastest(crew.worker(info), cases)
+            outcome, sample = crew.worker(info).profile(case)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    about = results.environment(sys.argv[1:], [info], {})
+    if sample is None or case.launch is None:
+        _show(report.outcome_report([outcome], [about]), fmt)
+        sys.exit(0 if outcome.status == "skipped" else 1)
+    profile = blocks.analyse(sample, case.launch, info)
+    if timeline is not None:
+        plots.timeline(sample, profile, Path(timeline), case.label)
+    if fmt == "rich":
+        _print(*report.block_renderables(profile, case.label))
+    elif fmt == "json":
+        click.echo(results.array([about, outcome, profile]))
+    elif fmt == "csv":
+        click.echo(report.block_csv(sample, case.launch))
+    else:
+        click.echo(report.block_text(profile, case.label, fmt))
 
 
 @main.command()

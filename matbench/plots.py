@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import importlib.util
 import io
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -56,6 +57,12 @@ def require(path: Path, suffixes: tuple[str, ...]) -> None:
         raise UsageError(f"{path}: no folder {path.parent}; make it, or name another file")
     if importlib.util.find_spec("matplotlib") is None:
         raise UsageError(f"{path}: pictures need matplotlib; pip install 'matbench-cuda[plots]'")
+
+
+def unused(path: Path) -> Path:
+    """The path, or the first of `NAME-2`, `NAME-3` … that nothing lies at."""
+    numbered = (path.with_name(f"{path.stem}-{n}{path.suffix}") for n in itertools.count(2))
+    return next(p for p in itertools.chain([path], numbered) if not p.exists())
 
 
 # When blocks ran
@@ -137,14 +144,14 @@ def _timeline_figure(bars: _Bars, profile: BlockProfile, title: str) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import Normalize
-    from matplotlib.ticker import FixedLocator, MaxNLocator
+    from matplotlib.ticker import FixedLocator, MaxNLocator, StrMethodFormatter
 
     lane_in = min(0.5, max(0.11, 6 / bars.lanes), 60 / bars.lanes)
     figure, axes = _figure(_WIDTH_IN, lane_in * bars.lanes + 2.2)
     span = float(bars.end.max()) or 1.0
     start, end, lane = (values[bars.drawn] for values in (bars.start, bars.end, bars.lane))
     took = end - start
-    low, high = np.percentile(bars.end - bars.start, [1, 99])
+    low, high = np.percentile(bars.end - bars.start, [5, 95])
     colours = ScalarMappable(Normalize(low, high if high > low else low + 1e-3), "cividis")
 
     if len(bars.drawn) < len(bars.start):
@@ -160,7 +167,7 @@ def _timeline_figure(bars: _Bars, profile: BlockProfile, title: str) -> Figure:
         list(np.moveaxis(np.array(corners), -1, 0)),
         facecolors=colours.to_rgba(took),
         edgecolors="white",
-        linewidths=min(0.4, 0.06 * height * lane_in * 72),
+        linewidths=np.where(took > 0.004 * span, min(0.4, 4 * height * lane_in), 0.0).tolist(),
     )
     drawn.set_gid(_BARS)
     axes.add_collection(drawn)
@@ -168,6 +175,7 @@ def _timeline_figure(bars: _Bars, profile: BlockProfile, title: str) -> Figure:
     axes.set_xlim(0, span * 1.005)
     axes.set_ylim(bars.lanes - 0.4, -0.6)
     axes.set_xlabel("time since the first block started (µs)")
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     few = range(bars.lanes) if bars.lanes <= 20 else None
     axes.yaxis.set_major_locator(FixedLocator(few) if few else MaxNLocator(16, integer=True))
     names = bars.placed.names

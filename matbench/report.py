@@ -17,14 +17,15 @@ from operator import attrgetter
 from typing import Any, Literal, TypeGuard
 
 import msgspec
+from rich.bar import Bar
 from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 from tabulate import tabulate, tabulate_formats
 
-from matbench import results, statistics
-from matbench.model import Environment, Outcome
+from matbench import blocks, results, statistics
+from matbench.model import Environment, Launch, Outcome
 
 # The markup of these has no known way to hold any text whatever, and a record is not trusted.
 _NO_ESCAPE = {
@@ -35,9 +36,8 @@ FORMATS: tuple[str, ...] = (
     "rich", "csv", "json", *(name for name in tabulate_formats if name not in _NO_ESCAPE),
 )  # fmt: skip
 
-#: A block clock that slows its launch by more than this share is marked.
-PERTURBATION_LIMIT = 0.05
 UNKNOWN = "–"
+CPU_TIMINGS = "CPU timings: measured on a processor, not on a GPU"
 BEST = "★"
 
 
@@ -379,6 +379,7 @@ def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment
             Column("time", right=True),
             Column("±", right=True, drop=1),
             Column("per block", right=True, drop=5),
+            Column("imbalance", right=True, drop=8),
             Column("TFLOP/s" if tera else "GFLOP/s", right=True, drop=2),
             Column("× slowest", right=True, drop=4),
             Column("max rel err", right=True, drop=3),
@@ -400,7 +401,7 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
         outcome = row.outcome
         perturbed = (
             outcome.block_median_ns is not None
-            and (outcome.block_perturbation or 0) > PERTURBATION_LIMIT
+            and (outcome.block_perturbation or 0) > blocks.PERTURBATION_LIMIT
         )
         rows.append(
             Row(
@@ -410,6 +411,7 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
                     time(_time(outcome)),
                     _percent(row.spread),
                     ("≈ " if perturbed else "") + block_time(outcome.block_median_ns),
+                    _percent(outcome.block_imbalance),
                     speed(row.gflops),
                     _times(row.times_slowest),
                     _error(outcome.max_rel_err),
@@ -457,7 +459,7 @@ def _heading(
     ]
     heading.append(_agreed(f"driver {device.driver} · {device.toolkit}" for _, device in used))
     if on_cpu:
-        heading.append("CPU timings: measured on a processor, not on a GPU")
+        heading.append(CPU_TIMINGS)
     modes = {row.timing_mode for row in rows if isinstance(row, Outcome) and row.timing_mode}
     heading.append(_MODES.get(frozenset(modes), ""))
     hosts = dict.fromkeys(host for host, _ in used)
@@ -479,8 +481,9 @@ _OUTCOME_FIELDS = (
     "outcome.problem.seed", "outcome.group", "outcome.kernel", "outcome.params", "outcome.status",
     "outcome.reason", "best", "outcome.median_ns", "interval_low_ns", "interval_high_ns", "spread",
     "samples", "outcome.timing_mode", "outcome.settled", "outcome.block_median_ns",
-    "outcome.block_perturbation", "gflops", "times_slowest", "outcome.max_rel_err",
-    "outcome.avg_rel_err", "outcome.bound_ratio", "outcome.sha256", "outcome.notes",
+    "outcome.block_imbalance", "outcome.block_perturbation", "gflops", "times_slowest",
+    "outcome.max_rel_err", "outcome.avg_rel_err", "outcome.bound_ratio", "outcome.sha256",
+    "outcome.notes",
 )  # fmt: skip
 
 
@@ -579,6 +582,93 @@ _COMPARISON_FIELDS = (
     "ratio_low", "ratio_high", "p_value", "baseline_max_rel_err", "candidate_max_rel_err",
     "baseline_samples", "candidate_samples", "verdict", "reason",
 )  # fmt: skip
+
+
+# Blocks
+
+_FACTS = ("", "", "")
+_SPANS = ("the launch's length by", "ticks", "µs", "ratio to events")
+_HISTOGRAM = ("duration (µs)", "blocks", "share")
+
+
+def block_renderables(profile: blocks.BlockProfile, title: str) -> list[RenderableType]:
+    """What one launch's blocks tell, for a rich console; the histogram's bars share one scale."""
+    facts = Table.grid(padding=(0, 2))
+    for fact in blocks.facts(profile):
+        facts.add_row(*map(Text, fact))
+    spans = _plain_table(_SPANS)
+    for span in blocks.spans(profile):
+        spans.add_row(*map(Text, span))
+    histogram = _plain_table((*_HISTOGRAM, ""))
+    bins = blocks.histogram(profile)
+    most = max(count for _, count in bins)
+    for label, count in bins:
+        bar = Bar(most, 0, count, width=_BAR_WIDTH)
+        histogram.add_row(label, f"{count:,}", _percent(count / profile.blocks), bar)
+    first, *others = _block_heading(profile, title)
+    heading: list[RenderableType] = [Text(first, style="bold"), *map(Text, others)]
+    explained = Text(blocks.explanation(profile))
+    return [*heading, Text(), facts, Text(), spans, Text(), explained, Text(), histogram]
+
+
+_BAR_WIDTH = 40
+
+
+def _plain_table(titles: Sequence[str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for index, title in enumerate(titles):
+        table.add_column(title, justify="right" if index and title else "left", no_wrap=True)
+    return table
+
+
+def block_text(profile: blocks.BlockProfile, title: str, fmt: str) -> str:
+    """The same in one of `tabulate`'s formats."""
+    bins = blocks.histogram(profile)
+    shares = [(label, f"{n:,}", _percent(n / profile.blocks)) for label, n in bins]
+    tables: list[tuple[Sequence[str], Sequence[Sequence[str]]]] = [
+        (_FACTS, blocks.facts(profile)),
+        (_SPANS, blocks.spans(profile)),
+        (_HISTOGRAM, shares),
+    ]
+    shown = [
+        tabulate(
+            [[_escape(cell, fmt) for cell in row] for row in rows],
+            headers=titles,
+            tablefmt=fmt,
+            colalign=[
+                "left" if not index or not text else "right" for index, text in enumerate(titles)
+            ],
+            disable_numparse=True,
+        )
+        for titles, rows in tables
+    ]
+    shown.insert(2, _prose([blocks.explanation(profile)], fmt))
+    return "\n\n".join([_prose(_block_heading(profile, title), fmt), *shown])
+
+
+_STAMPS = (
+    "block_x", "block_y", "block_z", "multiprocessor", "start_ticks", "end_ticks", "start_ns",
+    "end_ns",
+)  # fmt: skip
+
+
+def block_csv(sample: blocks.BlockSample, launch: Launch) -> str:
+    """The stamps themselves, one line a block; what the device does not tell is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_STAMPS)
+    width, height, _ = launch.grid
+    for row, (start, end, start_ns, end_ns, unit) in enumerate(sample.stamps.tolist()):
+        y, x = divmod(row, width)
+        z, y = divmod(y, height)
+        told = (start_ns, end_ns or "") if start_ns else ("", "")
+        writer.writerow((x, y, z, unit if start_ns else "", start, end or "", *told))
+    return out.getvalue().removesuffix("\n")
+
+
+def _block_heading(profile: blocks.BlockProfile, title: str) -> list[str]:
+    heading = [_line(title), f"{profile.backend} · {_line(profile.device)}"]
+    return [*heading, CPU_TIMINGS] if profile.device_kind == "cpu" else heading
 
 
 # Rendering

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import pytest
+from conftest import KernelWriter, Matbench
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matbench import blocks
+from matbench import blocks, report
 from matbench.blocks import BlockProfile, BlockSample
-from matbench.model import CaseError, DeviceInfo, Launch
+from matbench.model import CaseError, DeviceInfo, Launch, Outcome, Problem
 
+BAD_KERNELS = Path(__file__).parent / "bad_kernels"
 RATE = 2.0  # ticks per ns
 EPOCH_NS = 1_800_000_000_000_000_000
 TOLD = (
@@ -32,7 +38,7 @@ class Block(NamedTuple):
     end: int
 
 
-def device(kind: str = "gpu", multiprocessors: int = 2) -> DeviceInfo:
+def gpu_or_cpu(kind: str = "gpu", multiprocessors: int = 2) -> DeviceInfo:
     return DeviceInfo(
         backend="cuda" if kind == "gpu" else "opencl",
         index=0,
@@ -65,7 +71,7 @@ def sampled(
 
 def analysed(sample: BlockSample, on: DeviceInfo | None = None) -> BlockProfile:
     launch = Launch(grid=(len(sample.stamps), 1, 1), block=(64, 1, 1))
-    return blocks.analyse(sample, launch, on or device())
+    return blocks.analyse(sample, launch, on or gpu_or_cpu())
 
 
 #: Two multiprocessors: the second one is idle for the last quarter of 200 µs.
@@ -133,7 +139,7 @@ def test_counters_near_the_end_of_64_bits() -> None:
 
 
 def test_multiprocessors_that_ran_nothing_count_as_idle() -> None:
-    found = analysed(sampled(UNEVEN), device(multiprocessors=4))
+    found = analysed(sampled(UNEVEN), gpu_or_cpu(multiprocessors=4))
     assert found.multiprocessors_used == 2
     assert found.blocks_per_multiprocessor == blocks.Spread(0, 0.5, 2)
     assert found.imbalance == pytest.approx(200 / (350 / 4) - 1)
@@ -186,7 +192,7 @@ def test_without_any_end_stamp_there_is_nothing_to_tell() -> None:
 
 
 def test_a_cpu_has_one_clock_and_tells_no_multiprocessor() -> None:
-    found = analysed(sampled(UNEVEN, told=False, event_ns=200_000), device("cpu", 2))
+    found = analysed(sampled(UNEVEN, told=False, event_ns=200_000), gpu_or_cpu("cpu", 2))
     assert [name for name in TOLD if getattr(found, name) is not None] == []
     assert found.counters == "one"
     assert found.naive_span_ticks == 400_000
@@ -270,7 +276,7 @@ def together(ran: Sequence[Block]) -> int:
 
 @given(launches, counters)
 def test_every_figure_against_its_definition(ran: list[Block], bases: dict[int, int]) -> None:
-    found = analysed(sampled(ran, bases=bases, event_ns=1e6), device(multiprocessors=6))
+    found = analysed(sampled(ran, bases=bases, event_ns=1e6), gpu_or_cpu(multiprocessors=6))
     units = [[b for b in ran if b.unit == unit] for unit in {b.unit for b in ran}]
     span = max(b.end for b in ran) - min(b.start for b in ran)
     most = [together(unit) for unit in units]
@@ -311,7 +317,7 @@ def test_neither_counters_nor_order_matter_but_to_the_naive_span(
         "naive_span_ratio": None,
     }
     one, other = (
-        msgspec.structs.replace(analysed(sample, device(multiprocessors=6)), **by_counter)
+        msgspec.structs.replace(analysed(sample, gpu_or_cpu(multiprocessors=6)), **by_counter)
         for sample in (sampled(ran), sampled(shuffled, bases=bases))
     )
     assert one == other
@@ -319,7 +325,7 @@ def test_neither_counters_nor_order_matter_but_to_the_naive_span(
 
 @given(launches)
 def test_a_cpus_figures_against_their_definition(ran: list[Block]) -> None:
-    found = analysed(sampled(ran, told=False), device("cpu", 6))
+    found = analysed(sampled(ran, told=False), gpu_or_cpu("cpu", 6))
     begin, end = min(b.start for b in ran), max(b.end for b in ran)
     most = together(ran)
     assert found.running_most == most
@@ -336,5 +342,143 @@ def test_a_cpus_figures_against_their_definition(ran: list[Block]) -> None:
 @given(launches, st.booleans())
 def test_a_profile_is_plain_json(ran: list[Block], told: bool) -> None:
     kind = "gpu" if told else "cpu"
-    found = analysed(sampled(ran, told=told), device(kind, 6))
+    found = analysed(sampled(ran, told=told), gpu_or_cpu(kind, 6))
     assert msgspec.json.decode(msgspec.json.encode(found), type=BlockProfile) == found
+
+
+def test_the_brief_figures_are_those_of_the_whole_analysis() -> None:
+    for told, kind in ((True, "gpu"), (False, "cpu")):
+        sample, on = sampled(UNEVEN, told=told), gpu_or_cpu(kind)
+        whole = analysed(sample, on)
+        median_ns = whole.duration_us.median * 1e3
+        assert blocks.brief(sample, on) == (pytest.approx(median_ns), whole.imbalance)
+
+
+# On this machine's device
+
+
+TWO_DIMENSIONS = ("blocks", "tiled", "--size", "100x64x32", "--tile", "8")
+
+
+def test_blocks_of_a_real_launch(matbench: Matbench) -> None:
+    said = matbench(*TWO_DIMENSIONS).stdout
+    assert said.startswith("tiled TILE=8 at 100x64x32\n")
+    assert re.search(r"^blocks +104 +8 × 8 threads each *$", said, re.MULTILINE)
+    for part in ("duration, quartiles", "cost of the clock", "latest end − earliest start", "█"):
+        assert part in said
+
+
+def test_json_is_environment_outcome_and_blocks(matbench: Matbench, device: DeviceInfo) -> None:
+    records = json.loads(matbench(*TWO_DIMENSIONS, "--format", "json").stdout)
+    assert [record["type"] for record in records] == ["environment", "outcome", "blocks"]
+    _, outcome, found = records
+    assert outcome["status"] == "measured"
+    assert found["blocks"] == 104
+    assert found["unstamped_blocks"] == 0
+    assert found["launch"] == outcome["launch"]
+    assert 0 < found["duration_us"]["minimum"] <= found["duration_us"]["maximum"]
+    assert sum(each["blocks"] for each in found["histogram"]) == 104
+    assert 1 <= found["running_most"] <= 104
+    # The clock that all compute units share, against the events of the same launch.
+    assert found["span_ns"] <= 1.05 * found["event_ns"]
+    if device.kind == "cpu":
+        assert found["counters"] == "one"
+        assert found["naive_span_ns"] == found["span_ns"]
+        assert [name for name in TOLD if found[name] is not None] == []
+
+
+def test_csv_is_the_stamps_of_each_block(matbench: Matbench, device: DeviceInfo) -> None:
+    rows = list(csv.DictReader(matbench(*TWO_DIMENSIONS, "--format", "csv").stdout.splitlines()))
+    places = [(int(row["block_x"]), int(row["block_y"]), int(row["block_z"])) for row in rows]
+    assert places == [(x, y, 0) for y in range(13) for x in range(8)]
+    assert all(int(row["end_ticks"]) >= int(row["start_ticks"]) > 0 for row in rows)
+    if device.kind == "cpu":
+        assert {(row["multiprocessor"], row["start_ns"], row["end_ns"]) for row in rows} == {
+            ("", "", "")
+        }
+
+
+@pytest.mark.parametrize("fmt", ["plain", "github", "html"])
+def test_other_formats(matbench: Matbench, fmt: str) -> None:
+    said = matbench(*TWO_DIMENSIONS, "--format", fmt).stdout
+    for part in ("tiled TILE=8 at 100x64x32", "earliest start", "duration (µs)", "104"):
+        assert part in said
+
+
+def test_without_a_tile_the_fastest_is_taken(matbench: Matbench) -> None:
+    said = matbench("blocks", "tiled", "--size", "40").stdout
+    assert re.match(r"tiled TILE=(8|16|32) at 40\n", said)
+    assert matbench("blocks", "tiled", "--size", "40", "--set", "TILE=16").stdout.startswith(
+        "tiled TILE=16 at 40\n"
+    )
+
+
+def test_a_file_is_a_kernel_too(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    assert matbench("blocks", write_kernel("mine"), "--size", "33").stdout.startswith("mine TILE=8")
+
+
+def test_a_block_whose_threads_all_return_early_is_stamped(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel("wide", launch='block = ["TILE", "TILE"]\ngrid = ["9", "9"]')
+    found = json.loads(matbench("blocks", path, "--size", "17", "--format", "json").stdout)[-1]
+    assert (found["blocks"], found["unstamped_blocks"]) == (81, 0)
+
+
+def test_a_wrong_kernel_is_not_clocked(matbench: Matbench) -> None:
+    done = matbench("blocks", BAD_KERNELS / "bad-last-row-left-out.cu", "--size", "20", code=1)
+    assert "wrong" in done.stdout
+    assert "duration" not in done.stdout
+
+
+def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
+    said = matbench("blocks", "tiled", "--size", "20", "--tile", "4096").stdout
+    assert "skipped: needs" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tile",), "did you mean"),
+        (("numpy",), "it has no blocks"),
+        (("tiled", "--size", "0"), "at least one row"),
+        (("tiled", "--size", "64,128"), "one size at a time"),
+        (("tiled", "--tile", "none"), "--tile 'none'"),
+        (("thread-1d", "--tile", "8"), "thread-1d has no TILE"),
+        (("tiled", "--set", "SIZE=8"), "no chosen kernel sweeps it"),
+        (("tiled", "--timeline", "blocks.pdf"), "name ends in .svg, .png, .html"),
+        (("tiled", "--timeline", "missing/blocks.svg"), "no folder missing"),
+    ],
+)
+def test_bad_input_is_one_line(
+    matbench: Matbench, arguments: tuple[str, ...], message: str
+) -> None:
+    done = matbench("blocks", *arguments, code=2)
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("matbench")
+    assert message in done.stderr
+
+
+def test_a_sweep_keeps_the_imbalance_beside_the_median_block() -> None:
+    shown = Outcome(
+        kernel="k",
+        sha256="",
+        group="tutorial",
+        params={"TILE": 8},
+        problem=Problem(8, 8, 8),
+        backend="cuda",
+        device="d",
+        device_kind="gpu",
+        status="measured",
+        median_ns=1e6,
+        samples_ns=(1e6,) * 3,
+        block_median_ns=1e4,
+        block_imbalance=0.123,
+    )
+    table = report.text(report.outcome_report([shown], []), "csv")
+    [row] = csv.DictReader(table.splitlines())
+    assert row["block_imbalance"] == "0.123"
+    assert "imbalance" in report.text(report.outcome_report([shown], []), "plain")
+    unknown = msgspec.structs.replace(shown, block_imbalance=None)
+    assert "imbalance" not in report.text(report.outcome_report([unknown], []), "plain")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import numpy as np
 import pytest
+from conftest import Matbench
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matbench import blocks, plots
+from matbench import bench, blocks, catalogue, plots, sweep
 from matbench.blocks import BlockProfile, BlockSample
-from matbench.model import DeviceInfo, Launch, UsageError
+from matbench.model import DeviceInfo, Launch, Problem, UsageError
 
 needs_matplotlib = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="the extra `plots` is not installed"
@@ -367,3 +370,84 @@ def test_a_cell_is_the_worst_of_its_elements(
             error = np.abs(C[cell] - R[cell])
             shares = error if bound is None else np.where(error == 0, 0, error / bound[cell])
         assert worst[i, j] == np.nan_to_num(shares, nan=np.inf, posinf=np.inf).max()
+
+
+# From the command line
+
+
+@needs_matplotlib
+@pytest.mark.parametrize("suffix", sorted(ALL))
+def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"t{suffix}"
+    matbench("blocks", "tiled", "--size", "100", "--tile", "16", "--timeline", path)
+    if suffix == ".png":
+        assert picture(path).shape[1] > 1000
+        return
+    text = path.read_text(encoding="utf-8")
+    svg = text[text.index("<svg") : text.rindex("</svg>") + 6]
+    assert len(bars(svg)) == 49
+    assert "tiled TILE=16 at 100" in words(svg)
+
+
+def test_without_matplotlib_nothing_is_run(
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for command in (
+        ("blocks", "tiled", "--timeline", tmp_path / "t.html"),
+        ("run", "tiled", "--error-map", tmp_path / "e.png"),
+    ):
+        done = matbench(*command, code=2)
+        assert done.stdout == ""
+        assert done.stderr.endswith("pip install 'matbench-cuda[plots]'\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("e.html", "ends in .png, .svg"), ("missing/e.png", "no folder")]
+)
+def test_an_error_map_that_cannot_be_written(matbench: Matbench, name: str, message: str) -> None:
+    done = matbench("run", "tiled", "--error-map", name, code=2)
+    assert done.stdout == ""
+    assert message in done.stderr
+
+
+@needs_matplotlib
+def test_each_wrong_case_gets_a_picture_and_right_ones_none(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    arguments = ("run", "tiled", "--tiles", "8", "--format", "json")
+    arguments += ("--error-map", str(tmp_path / "e.png"))
+    matbench(*arguments, "--sizes", "20")
+    assert list(tmp_path.iterdir()) == []
+
+    bad = Path(__file__).parent / "bad_kernels" / "bad-last-row-left-out.cu"
+    done = matbench(*arguments, "--sizes", "20,24,20x31x7", "--kernel", bad, code=1)
+    outcomes = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
+    wrong = [outcome for outcome in outcomes if outcome["status"] == "wrong"]
+    assert [outcome["notes"] for outcome in wrong] == [
+        [f"error map: {tmp_path / name}"] for name in ("e.png", "e-2.png", "e-3.png")
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e-2.png", "e-3.png", "e.png"]
+    image = picture(tmp_path / "e.png")
+    black = near(image, "#000000").mean(axis=1)
+    assert 0 < (black > 0.5).sum() < len(image) / 10, "one row of 20 was never written"
+
+
+@needs_matplotlib
+def test_a_picture_that_fails_leaves_the_outcome(session: bench.Session, tmp_path: Path) -> None:
+    kernel = catalogue.load(Path(__file__).parent / "bad_kernels" / "bad-last-row-left-out.cu")
+    [case] = sweep.cases([kernel], [Problem(20, 20, 20)], {"TILE": (8,)}, session.backend.info)
+    into = tmp_path / "gone" / "e.png"
+    options = msgspec.structs.replace(session.options, error_map=str(into))
+    outcome = bench.Session(session.backend, session.cache, options).measure(case)
+    assert outcome.status == "wrong"
+    [note] = outcome.notes
+    assert note.startswith(f"no error map: {into}: no folder")
+
+
+def test_a_name_that_nothing_lies_at(tmp_path: Path) -> None:
+    path = tmp_path / "e.png"
+    for name in ("e.png", "e-2.png", "e-3.png"):
+        assert plots.unused(path) == tmp_path / name
+        (tmp_path / name).touch()

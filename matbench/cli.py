@@ -484,10 +484,12 @@ def _work_through(
         last = results.last_run_path()
         writers.append(results.RecordWriter(last, about, "force", best_effort=True))
         finished: dict[Any, Outcome] = {}
+        modes = {None, options.on("gpu").mode, options.on("cpu").mode}
         for writer in writers:
             stack.enter_context(writer)
             if writer.mode == "resume":
-                finished |= results.finished(writer.outcomes)
+                found = results.finished(writer.outcomes)
+                finished |= {key: o for key, o in found.items() if o.timing_mode in modes}
             for note in writer.notes:
                 click.echo(note, err=True)
         crew = stack.enter_context(Crew(options, deadlines))

@@ -378,6 +378,7 @@ def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment
             Column("parameters"),
             Column("time", right=True),
             Column("±", right=True, drop=1),
+            Column("hot", right=True, drop=2),
             Column("per block", right=True, drop=5),
             Column("imbalance", right=True, drop=8),
             Column("TFLOP/s" if tera else "GFLOP/s", right=True, drop=2),
@@ -393,6 +394,7 @@ def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment
 
 def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) -> Group:
     time = _unit_format(_time(row.outcome) for row in ranked)
+    hot_time = _unit_format(row.outcome.hot_median_ns for row in ranked)
     block_time = _unit_format(row.outcome.block_median_ns for row in ranked)
     problem = ranked[0].outcome.problem
     inputs = "" if problem.inputs == "uniform" else f", {problem.inputs} inputs"
@@ -410,6 +412,7 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
                     _line(_params(outcome.params)) or UNKNOWN,
                     time(_time(outcome)),
                     _percent(row.spread),
+                    hot_time(outcome.hot_median_ns),
                     ("≈ " if perturbed else "") + block_time(outcome.block_median_ns),
                     _percent(outcome.block_imbalance),
                     speed(row.gflops),
@@ -460,6 +463,12 @@ def _heading(
     heading.append(_agreed(f"driver {device.driver} · {device.toolkit}" for _, device in used))
     if on_cpu:
         heading.append(CPU_TIMINGS)
+    if on_cpu:
+        heading.append(_host_load(row for row in rows if isinstance(row, Outcome)))
+    clocks = sorted({round(row.sm_mhz) for row in rows if isinstance(row, Outcome) and row.sm_mhz})
+    if clocks:
+        held = f"{clocks[0]:,}" if len(clocks) == 1 else f"{clocks[0]:,} to {clocks[-1]:,}"
+        heading.append(f"SM clock held: {held} MHz")
     modes = {row.timing_mode for row in rows if isinstance(row, Outcome) and row.timing_mode}
     heading.append(_MODES.get(frozenset(modes), ""))
     hosts = dict.fromkeys(host for host, _ in used)
@@ -467,9 +476,21 @@ def _heading(
     return tuple(line for line in heading if line)
 
 
+def _host_load(outcomes: Iterable[Outcome]) -> str:
+    """How busy the host was when its cases began, and what governs its frequency."""
+    moments = [outcome.conditions[0] for outcome in outcomes if outcome.conditions]
+    loads = [moment.load for moment in moments if moment.load is not None]
+    governors = {moment.governor for moment in moments if moment.governor}
+    said = [f"load average {min(loads):.1f} to {max(loads):.1f}"] if loads else []
+    if governors:
+        said.append(f"frequency governor {_agreed(sorted(governors))}")
+    return " · ".join(said)
+
+
 _MODES = {
     frozenset({"cold"}): "cold samples: the cache is overwritten before each",
     frozenset({"hot"}): "hot samples: caches are left as they are",
+    frozenset({"hot graph"}): "hot samples: launches back to back, as one CUDA graph",
     frozenset({"cold", "hot"}): "cold and hot samples, ranked apart",
 }
 
@@ -480,10 +501,10 @@ _OUTCOME_FIELDS = (
     "outcome.problem.M", "outcome.problem.N", "outcome.problem.K", "outcome.problem.inputs",
     "outcome.problem.seed", "outcome.group", "outcome.kernel", "outcome.params", "outcome.status",
     "outcome.reason", "best", "outcome.median_ns", "interval_low_ns", "interval_high_ns", "spread",
-    "samples", "outcome.timing_mode", "outcome.settled", "outcome.block_median_ns",
-    "outcome.block_imbalance", "outcome.block_perturbation", "gflops", "times_slowest",
-    "outcome.max_rel_err", "outcome.avg_rel_err", "outcome.bound_ratio", "outcome.sha256",
-    "outcome.notes",
+    "samples", "outcome.hot_median_ns", "outcome.timing_mode", "outcome.settled",
+    "outcome.block_median_ns", "outcome.block_imbalance", "outcome.block_perturbation",
+    "outcome.sm_mhz", "gflops", "times_slowest", "outcome.max_rel_err", "outcome.avg_rel_err",
+    "outcome.bound_ratio", "outcome.sha256", "outcome.notes",
 )  # fmt: skip
 
 

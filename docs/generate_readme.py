@@ -1,0 +1,175 @@
+"""Writes what the README and the pages beside it show of the committed results.
+
+`python docs/generate_readme.py` writes; with `--check` it only says what is not up to date, and
+exits 1. Tables stand between `<!-- NAME -->` and `<!-- /NAME -->`; the rest of a page is kept.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from tabulate import tabulate
+
+from matbench import catalogue, report, results
+from matbench.model import Environment, Kernel, Outcome
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results" / "h200.jsonl"
+PICTURE = ROOT / "docs" / "terminal.svg"
+SIZES = ("1000", "4096")
+PICTURED_SIZE = "1000"
+PICTURE_WIDTH = 112
+COLUMNS = ("kernel", "parameters", "time", "±", "GFLOP/s", "TFLOP/s", "× slowest", "max rel err")
+
+Records = tuple[Sequence[Environment], Sequence[Outcome]]
+
+
+def stale(outcomes: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
+    """The kernels among the outcomes whose file is another one by now, or gone."""
+    now = {kernel.name: kernel.sha256 for kernel in kernels}
+    return sorted({o.kernel for o in outcomes if now.get(o.kernel) != o.sha256})
+
+
+def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Each kernel at its fastest parameters for each problem; one that was not measured, as is."""
+    best: dict[tuple[object, ...], Outcome] = {}
+    for outcome in outcomes:
+        key = outcome.kernel, outcome.backend, outcome.problem, outcome.timing_mode
+        if key not in best or (outcome.median_ns or 0) < (best[key].median_ns or 0):
+            best[key] = outcome
+    return list(best.values())
+
+
+def table(records: Records, kernels: Iterable[Kernel]) -> str:
+    """The README's table, its notes, and which of its rows are stale."""
+    environments, outcomes = records
+    shown = [o for o in outcomes if o.problem.size in SIZES and o.status != "skipped"]
+    full = report.outcome_report(fastest(shown), environments)
+    sections = tuple(_narrowed(section) for section in full.sections)
+    lines = [report.text(replace(full, sections=sections, footer=""), "pipe")]
+    file = RESULTS.relative_to(ROOT).as_posix()
+    lines.append(
+        f"Each kernel at its fastest parameters; all {len(outcomes)} cases: "
+        f"`matbench report {file}`."
+    )
+    changed = stale(outcomes, kernels)
+    if changed:
+        names = ", ".join(f"`{name}`" for name in changed)
+        lines.append(f"**Stale:** changed since this was measured: {names}.")
+    return "\n\n".join(lines)
+
+
+def _narrowed(section: report.Section) -> report.Section:
+    """A section with the columns that the README has room for."""
+    kept = [i for i, column in enumerate(section.columns) if column.title in COLUMNS]
+    return replace(
+        section,
+        columns=tuple(section.columns[i] for i in kept),
+        groups=tuple(
+            replace(
+                group,
+                rows=tuple(
+                    replace(row, cells=tuple(row.cells[i] for i in kept)) for row in group.rows
+                ),
+            )
+            for group in section.groups
+        ),
+    )
+
+
+def clock_costs(records: Records) -> str:
+    """By how much the block clock changed each launch."""
+    found = [o for o in records[1] if o.block_perturbation is not None]
+    sizes = list(dict.fromkeys(o.problem.size for o in found))
+    rows: dict[str, dict[str, str]] = {}
+    for outcome in found:
+        values = " ".join(f"{name}={value}" for name, value in outcome.params.items())
+        row = rows.setdefault(f"{outcome.kernel} {values}".strip(), {})
+        row[outcome.problem.size] = f"{outcome.block_perturbation:+.1%}"
+    return tabulate(
+        [[name, *(row.get(size, "") for size in sizes)] for name, row in sorted(rows.items())],
+        headers=["case", *(f"n = {size}" for size in sizes)],
+        tablefmt="pipe",
+        colalign=["left", *("right" for _ in sizes)],
+        disable_numparse=True,
+    )
+
+
+def picture(records: Records) -> str:
+    """What a terminal shows of one size, as SVG."""
+    environments, outcomes = records
+    shown = [o for o in outcomes if o.problem.size == PICTURED_SIZE]
+    console = Console(
+        record=True,
+        file=io.StringIO(),
+        width=PICTURE_WIDTH,
+        force_terminal=True,
+        color_system="truecolor",
+        _environ={},
+    )
+    for part in report.renderables(report.outcome_report(shown, environments), PICTURE_WIDTH):
+        console.print(part)
+    # Whoever looks at it has a font; nothing is fetched for it.
+    template = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    lines = console.export_svg(
+        title=f"matbench run --sizes {PICTURED_SIZE}", code_format=template
+    ).splitlines()
+    return "\n".join(line.rstrip() for line in lines if line.strip()) + "\n"
+
+
+def picture_text(svg: str) -> str:
+    """The words of a picture: another release of rich may draw them elsewhere."""
+    return html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg))).replace("\xa0", "")
+
+
+def inserted(page: str, name: str, block: str) -> str:
+    """A page with `block` between the markers of `name`."""
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+    if len(pattern.findall(page)) != 1:
+        raise ValueError(f"the page needs the markers of {name!r} once")
+    return pattern.sub(lambda found: f"{found[1]}\n{block}\n\n{found[2]}", page)
+
+
+def pages() -> dict[Path, Callable[[str], str]]:
+    """Each file that this script writes: from what it holds to what it must hold."""
+    records = results.read(RESULTS)
+    kernels = catalogue.builtin()
+    svg = picture(records)
+    return {
+        ROOT / "README.md": lambda page: inserted(page, "results", table(records, kernels)),
+        ROOT / "docs" / "timing.md": lambda page: inserted(page, "costs", clock_costs(records)),
+        PICTURE: lambda old: old if picture_text(old) == picture_text(svg) else svg,
+    }
+
+
+def outdated() -> dict[Path, str]:
+    """The files that do not hold what they must, with what that is."""
+    found = {}
+    for path, written in pages().items():
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        new = written(old)
+        if new != old:
+            found[path] = new
+    return found
+
+
+def main() -> int:
+    changes = outdated()
+    check = "--check" in sys.argv[1:]
+    for path, text in changes.items():
+        print(f"{path.relative_to(ROOT)}: {'not up to date' if check else 'written'}")
+        if not check:
+            path.write_text(text, encoding="utf-8")
+    return int(check and bool(changes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

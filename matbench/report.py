@@ -39,6 +39,7 @@ FORMATS: tuple[str, ...] = (
 UNKNOWN = "–"
 CPU_TIMINGS = "CPU timings: measured on a processor, not on a GPU"
 BEST = "★"
+PERTURBED = "≈"
 
 
 class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,10 +120,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Section:
+    """What ran on one device; `legend` says what marks in its cells mean."""
+
     heading: tuple[str, ...]
     columns: tuple[Column, ...]
     last_title: str
     groups: tuple[Group, ...]
+    legend: tuple[tuple[str, str], ...] = ()
 
     @property
     def rows(self) -> list[Row]:
@@ -134,6 +138,7 @@ def _section(
     columns: tuple[Column, ...],
     last_title: str,
     groups: tuple[Group, ...],
+    legend: tuple[tuple[str, str], ...] = (),
 ) -> Section:
     """A section without the columns that nothing is known for."""
     rows = [row for group in groups for row in group.rows]
@@ -149,6 +154,7 @@ def _section(
             )
             for group in groups
         ),
+        legend,
     )
 
 
@@ -389,7 +395,23 @@ def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment
         ),
         last_title="status",
         groups=tuple(_outcome_group(group, speed) for group in groups),
+        legend=_block_legend([row.outcome for row in every]),
     )
+
+
+def _is_perturbed(outcome: Outcome) -> bool:
+    share = outcome.block_perturbation or 0.0
+    return outcome.block_median_ns is not None and not share <= blocks.PERTURBATION_LIMIT
+
+
+def _block_legend(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
+    """What ≈ before a block's time means, with the worst of it."""
+    shares = [o.block_perturbation or 0 for o in outcomes if _is_perturbed(o)]
+    if not shares:
+        return ()
+    limit, worst = f"{blocks.PERTURBATION_LIMIT:.0%}", _percent(max(shares))
+    text = f"per block: its clock slowed the launch by more than {limit}, {worst} at worst"
+    return ((PERTURBED, text),)
 
 
 def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) -> Group:
@@ -401,10 +423,7 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
     rows = []
     for row in ranked:
         outcome = row.outcome
-        perturbed = (
-            outcome.block_median_ns is not None
-            and (outcome.block_perturbation or 0) > blocks.PERTURBATION_LIMIT
-        )
+        mark = f"{PERTURBED} " if _is_perturbed(outcome) else ""
         rows.append(
             Row(
                 cells=(
@@ -413,7 +432,7 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
                     time(_time(outcome)),
                     _percent(row.spread),
                     hot_time(outcome.hot_median_ns),
-                    ("≈ " if perturbed else "") + block_time(outcome.block_median_ns),
+                    mark + block_time(outcome.block_median_ns),
                     _percent(outcome.block_imbalance),
                     speed(row.gflops),
                     _times(row.times_slowest),
@@ -423,7 +442,7 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
                 ),
                 status=outcome.status,
                 reason=_lines(outcome.reason or ""),
-                notes=_notes(outcome, perturbed),
+                notes=_notes(outcome),
                 style=_STATUS_STYLE[outcome.status],
                 best=row.best,
             )
@@ -431,14 +450,10 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
     return Group(f"{problem.size}{inputs}", tuple(rows))
 
 
-def _notes(outcome: Outcome, perturbed: bool) -> tuple[str, ...]:
+def _notes(outcome: Outcome) -> tuple[str, ...]:
     notes = []
     if outcome.settled is False:
         notes.append(f"not settled: {outcome.stopped}" if outcome.stopped else "not settled")
-    if perturbed:
-        notes.append(
-            f"≈ per block: its clock slowed the launch by {_percent(outcome.block_perturbation)}"
-        )
     return tuple(map(_lines, [*notes, *outcome.notes]))
 
 
@@ -784,7 +799,7 @@ def text(report: Report, fmt: str) -> str:
         blocks += [
             _prose(section.heading, fmt),
             str(table),
-            _prose([" ".join(line) for line in footnotes.lines()], fmt),
+            _prose([" ".join(line) for line in (*section.legend, *footnotes.lines())], fmt),
         ]
     return "\n\n".join(block for block in [*blocks, _prose([report.footer], fmt)] if block)
 
@@ -918,11 +933,13 @@ def _rich_section(section: Section, layout: _Layout) -> Iterator[RenderableType]
             last = Text(_last_cell(row, footnotes, inline=layout.inline), style=row.style)
             table.add_row(*cells, last, style="bold" if row.best else "")
         yield table
-    if footnotes.texts:
+    shown = "".join(row.cells[i] for row in section.rows for i in layout.kept)
+    below = [*(entry for entry in section.legend if entry[0] in shown), *footnotes.lines()]
+    if below:
         notes = Table.grid(padding=(0, 1))
         notes.add_column()
         notes.add_column(overflow="fold")
-        for line in footnotes.lines():
+        for line in below:
             notes.add_row(*map(Text, line))
         yield Text()
         yield notes

@@ -322,7 +322,7 @@ def _show(table: Report, fmt: str) -> None:
 @click.option(
     "--error-map",
     metavar="FILE.png",
-    help="Draw where C is wrong; FILE-2.png and so on for more, and nothing is replaced.",
+    help="Draw where C is wrong; FILE_2.png and so on for more, and nothing is replaced.",
 )
 @_deadlines
 def run(

@@ -60,8 +60,8 @@ def require(path: Path, suffixes: tuple[str, ...]) -> None:
 
 
 def unused(path: Path) -> Path:
-    """The path, or the first of `NAME-2`, `NAME-3` … that nothing lies at."""
-    numbered = (path.with_name(f"{path.stem}-{n}{path.suffix}") for n in itertools.count(2))
+    """The path, or the first of `NAME_2`, `NAME_3` … that nothing lies at."""
+    numbered = (path.with_name(f"{path.stem}_{n}{path.suffix}") for n in itertools.count(2))
     return next(p for p in itertools.chain([path], numbered) if not p.exists())
 
 

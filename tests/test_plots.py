@@ -426,9 +426,9 @@ def test_each_wrong_case_gets_a_picture_and_right_ones_none(
     outcomes = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
     wrong = [outcome for outcome in outcomes if outcome["status"] == "wrong"]
     assert [outcome["notes"] for outcome in wrong] == [
-        [f"error map: {tmp_path / name}"] for name in ("e.png", "e-2.png", "e-3.png")
+        [f"error map: {tmp_path / name}"] for name in ("e.png", "e_2.png", "e_3.png")
     ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["e-2.png", "e-3.png", "e.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e.png", "e_2.png", "e_3.png"]
     image = picture(tmp_path / "e.png")
     black = near(image, "#000000").mean(axis=1)
     assert 0 < (black > 0.5).sum() < len(image) / 10, "one row of 20 was never written"
@@ -448,6 +448,6 @@ def test_a_picture_that_fails_leaves_the_outcome(session: bench.Session, tmp_pat
 
 def test_a_name_that_nothing_lies_at(tmp_path: Path) -> None:
     path = tmp_path / "e.png"
-    for name in ("e.png", "e-2.png", "e-3.png"):
+    for name in ("e.png", "e_2.png", "e_3.png"):
         assert plots.unused(path) == tmp_path / name
         (tmp_path / name).touch()

@@ -686,12 +686,6 @@ def measure_library(case: Case, device: DeviceInfo, cache: Cache, options: Optio
     return Outcome(**known, **msgspec.structs.asdict(accuracies[0]), status="measured")
 
 
-def host_bytes(problem: Problem) -> int:
-    """What the inputs and references of a problem take on the host while they are made."""
-    M, N, K = problem.M, problem.N, problem.K
-    return 16 * (M * K + K * N) + 48 * M * N
-
-
 def host_memory_bytes() -> int | None:
     """The memory of this machine; None where it is not told."""
     try:
@@ -702,7 +696,7 @@ def host_memory_bytes() -> int | None:
 
 def require_host_memory(problem: Problem) -> None:
     """Refuse a problem whose trials this host cannot hold, before it swaps or is killed."""
-    needed, available = host_bytes(problem), host_memory_bytes()
+    needed, available = problem.host_bytes, host_memory_bytes()
     if available is not None and needed > 0.8 * available:
         raise OutOfMemoryError(
             f"out of host memory: the inputs and references of {problem.size} take "

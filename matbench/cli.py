@@ -579,7 +579,7 @@ def compare(
     """
     from itertools import combinations
 
-    from matbench import backends, report, results, sweep
+    from matbench import backends, comparison, report, results, sweep
     from matbench.bench import Options
     from matbench.statistics import ComparisonPlan
     from matbench.worker import Crew
@@ -621,18 +621,18 @@ def compare(
                         for kernel in pair
                     )
                     duels.append(worker.compare(first, second, plan, seed))
-                    rows.append(_comparison_row(duels[-1]))
+                    rows.append(comparison.row_of(duels[-1]))
             except KeyboardInterrupt:
                 interrupted = True
     about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs})
     if matrix and fmt == "rich":
-        _print(*_matrix(rows, [kernel.name for kernel in chosen]))
+        _print(*report.matrix(rows, [kernel.name for kernel in chosen]))
     else:
         _show(report.comparison_report(rows, [about]), fmt)
     if interrupted:
         sys.exit(INTERRUPTED)
     bad = any(o.status in ("wrong", "failed") for d in duels for o in (d.baseline, d.candidate))
-    if bad or any(_is_too_slow(row, fail_if_slower) for row in rows):
+    if bad or any(comparison.is_too_slow(row, fail_if_slower) for row in rows):
         sys.exit(1)
 
 
@@ -645,29 +645,6 @@ def _shared(
         for name, values in overrides.items()
         if all(name in (*kernel.sweep, *kernel.tune) for kernel in pair)
     }
-
-
-def _matrix(rows: list[ComparisonRow], names: list[str]) -> Iterator[Any]:
-    """For each size a square: the time of the column's kernel over that of the row's."""
-    from rich import box
-    from rich.table import Table
-
-    for size in dict.fromkeys(row.size for row in rows):
-        found: dict[tuple[str, str], str] = {}
-        turned = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
-        for row in rows:
-            if row.size == size and row.ratio is not None and row.verdict is not None:
-                back = turned.get(row.verdict, row.verdict)
-                found[row.baseline, row.candidate] = f"{row.ratio:.3f} {row.verdict}"
-                found[row.candidate, row.baseline] = f"{1 / row.ratio:.3f} {back}"
-        table = Table("baseline", *names, box=box.SIMPLE_HEAD, title=f"size {size}")
-        for first in names:
-            cells = [
-                "·" if first == second else found.get((first, second), "–") for second in names
-            ]
-            table.add_row(first, *cells)
-        yield table
-    yield "time of the column's kernel / time of the row's: below 1 the column's is faster"
 
 
 def _compare_files(
@@ -692,7 +669,7 @@ def _compare_files(
     if not comparison.comparable(joined) and not force:
         click.echo("not comparable: the environments differ; --force judges them anyway", err=True)
         sys.exit(3)
-    if joined.broken or any(_is_too_slow(row, fail_if_slower) for row in joined.rows):
+    if joined.broken or any(comparison.is_too_slow(row, fail_if_slower) for row in joined.rows):
         sys.exit(1)
 
 
@@ -704,43 +681,6 @@ def _fastest(worker: Any, cases: list[Case]) -> Case:
     looks = [(worker.run(case), case) for case in runnable]
     timed = [(outcome.median_ns, case) for outcome, case in looks if outcome.median_ns is not None]
     return min(timed, key=lambda found: found[0])[1] if timed else runnable[0]
-
-
-def _comparison_row(duel: Duel) -> ComparisonRow:
-    from matbench.report import ComparisonRow
-
-    first, second, found = duel.baseline, duel.candidate, duel.comparison
-    reasons = [f"{o.kernel}: {o.reason}" for o in (first, second) if o.status != "measured"]
-    return ComparisonRow(
-        size=first.problem.size,
-        baseline=first.kernel,
-        candidate=second.kernel,
-        baseline_params=first.params,
-        candidate_params=second.params,
-        backend=first.backend,
-        device=first.device,
-        device_kind=first.device_kind,
-        baseline_median_ns=first.median_ns,
-        baseline_max_rel_err=first.max_rel_err,
-        candidate_median_ns=second.median_ns,
-        candidate_max_rel_err=second.max_rel_err,
-        ratio=found.ratio if found else None,
-        ratio_interval=found.interval if found else None,
-        p_value=found.p_value if found else None,
-        samples=found.samples if found else (0, 0),
-        verdict=found.verdict if found else None,
-        reason=found.reason if found else "; ".join(reasons),
-    )
-
-
-def _is_too_slow(row: ComparisonRow, allowed: float | None) -> bool:
-    """Slower by more than is allowed, and surely so: the verdict says SLOWER."""
-    return (
-        allowed is not None
-        and row.verdict == "SLOWER"
-        and row.ratio is not None
-        and not row.ratio <= 1 + allowed
-    )
 
 
 # -- check ---------------------------------------------------------------------------------------
@@ -894,9 +834,8 @@ def check(
     matbench check tiled
     matbench check mine.cu --sanitize
     """
-    from matbench import backends, report, results, sweep
+    from matbench import backends, bench, report, results, sweep
     from matbench import sanitize as sanitizer
-    from matbench.bench import Options
     from matbench.worker import Crew
 
     if kernel.endswith(".cu"):
@@ -912,12 +851,13 @@ def check(
     if sanitize and info.backend != "cuda":
         raise UsageError(f"--sanitize watches CUDA alone; this is {info.backend}")
     wants_large = info.kind == "gpu" if large is None else large
-    probed = _probed(chosen, overrides, info, wants_large)
+    memory = bench.host_memory_bytes() if wants_large else None
+    probed = sweep.probed(chosen, overrides, info, memory)
 
     outcomes: list[Outcome] = []
     found: list[str] = []
     interrupted = False
-    with Crew(Options(timed=False), _deadlines_of(timeout, build_timeout)) as crew:
+    with Crew(bench.Options(timed=False), _deadlines_of(timeout, build_timeout)) as crew:
         crew.build_ahead([(info, case) for _, case in probed])
         worker = crew.worker(info)
         with _progress(len(probed)) as advance:
@@ -930,7 +870,8 @@ def check(
     if sanitize and not interrupted:
         found = _sanitized(info, probed, timeout)
     if fmt == "rich":
-        _print(*_check_report(chosen, info, [purpose for purpose, _ in probed], outcomes))
+        purposes = [purpose for purpose, _ in probed]
+        _print(*report.check(chosen.name, info, purposes, outcomes))
     else:
         about = results.environment(sys.argv[1:], [info], {})
         _show(report.outcome_report(outcomes, [about]), fmt)
@@ -940,30 +881,6 @@ def check(
         sys.exit(INTERRUPTED)
     if found or any(outcome.status in ("wrong", "failed") for outcome in outcomes):
         sys.exit(1)
-
-
-def _probed(
-    kernel: Kernel, overrides: dict[str, tuple[int, ...]], info: DeviceInfo, large: bool
-) -> list[tuple[str, Case]]:
-    """Cases to probe, each with what it is for; those of one problem together."""
-    from matbench import bench, sweep
-
-    found: list[tuple[str, Case]] = []
-    for params in sweep.parameter_sets(kernel, overrides):
-        for (m, n, k), purpose in sweep.probes(params.get("TILE", 16)).items():
-            for inputs in ("uniform", "signed"):
-                problem = Problem(m, n, k, inputs=inputs)
-                found.append((purpose, sweep.case(kernel, problem, params, info)))
-    found.sort(key=lambda probe: probe[1].problem)
-    memory = bench.host_memory_bytes() or 0
-    for (m, n, k), purpose in sweep.LARGE.items() if large else ():
-        if 2 * bench.host_bytes(Problem(m, n, k)) < memory:
-            found += [
-                (purpose, sweep.case(kernel, Problem(m, n, k), params, info))
-                for params in sweep.parameter_sets(kernel, overrides)
-            ]
-            break
-    return found
 
 
 def _sanitized(info: DeviceInfo, probed: list[tuple[str, Case]], timeout: float) -> list[str]:
@@ -980,44 +897,6 @@ def _sanitized(info: DeviceInfo, probed: list[tuple[str, Case]], timeout: float)
             lines += [f"{case.label}: {finding}" for finding in findings]
     click.echo(f"compute-sanitizer: {len(runs)} runs, {len(lines)} findings", err=True)
     return lines
-
-
-def _check_report(
-    kernel: Kernel, info: DeviceInfo, purposes: list[str], outcomes: list[Outcome]
-) -> list[Any]:
-    """One line a shape, one column a set of parameters; below, what is wrong."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    marks = {"measured": "right", "wrong": "WRONG", "failed": "FAILED", "skipped": "–"}
-    shapes: dict[tuple[str, str, str], dict[str, str]] = {}
-    reasons: dict[str, list[str]] = {}
-    for purpose, outcome in zip(purposes, outcomes, strict=False):
-        label = " ".join(f"{k}={v}" for k, v in outcome.params.items()) or "right?"
-        key = outcome.problem.size, outcome.problem.inputs, purpose
-        shapes.setdefault(key, {})[label] = marks[outcome.status]
-        if outcome.reason:
-            place = f"{label} at {outcome.problem.size}, {outcome.problem.inputs}"
-            reasons.setdefault(outcome.status, []).append(f"{place}: {outcome.reason}")
-    labels = list(dict.fromkeys(label for row in shapes.values() for label in row))
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in ("M×N×K", "inputs", "probes", *labels):
-        table.add_column(title, no_wrap=title in labels)
-    for (size, inputs, purpose), row in shapes.items():
-        cells = [
-            Text(row.get(label, ""), style="bold red" if row.get(label, "").isupper() else "")
-            for label in labels
-        ]
-        table.add_row(size, inputs, purpose, *cells)
-    right = sum(outcome.status == "measured" for outcome in outcomes)
-    listed = [
-        Text(line)
-        for status in ("wrong", "failed", "skipped")
-        for line in dict.fromkeys(reasons.get(status, []))
-    ]
-    summary = f"{kernel.name} is right at {right} of {len(outcomes)} probes on {info.label}"
-    return [table, *listed, Text(summary, style="bold")]
 
 
 @main.command("report")

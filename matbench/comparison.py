@@ -1,4 +1,4 @@
-"""Two record files against each other: the same cases then and now."""
+"""Comparisons as rows: two cases timed in turns, or the same cases of two record files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from matbench import statistics
+from matbench.bench import Duel
 from matbench.model import Environment, Outcome, Problem
 from matbench.report import ComparisonRow
 
@@ -43,7 +44,10 @@ def compare_records(
     pairs = [(before[key], after[key]) for key in both]
     differences = [*_environment_differences(old[0], new[0]), *_case_differences(pairs)]
     return Joined(
-        rows=[_row(first, second, names, threshold) for first, second in pairs],
+        rows=[
+            _row(first, second, names, _compare(first, second, threshold), second.kernel)
+            for first, second in pairs
+        ],
         only_old=[_label(before[key]) for key in before if key not in after],
         only_new=[_label(after[key]) for key in after if key not in before],
         differences=list(dict.fromkeys(differences)),
@@ -53,6 +57,12 @@ def compare_records(
             if first.status == "measured" and second.status in ("wrong", "failed")
         ],
     )
+
+
+def _compare(first: Outcome, second: Outcome, threshold: float) -> statistics.Comparison | None:
+    if not (first.samples_ns and second.samples_ns):
+        return None
+    return statistics.compare_samples(first.samples_ns, second.samples_ns, threshold, CONFIDENCE)
 
 
 def _by_case(outcomes: Iterable[Outcome]) -> dict[_Key, Outcome]:
@@ -101,17 +111,16 @@ def comparable(joined: Joined) -> bool:
 
 
 def _row(
-    first: Outcome, second: Outcome, names: tuple[str, str], threshold: float
+    first: Outcome,
+    second: Outcome,
+    names: tuple[str, str],
+    found: statistics.Comparison | None,
+    kernel: str = "",
 ) -> ComparisonRow:
-    found = None
-    if first.samples_ns and second.samples_ns:
-        found = statistics.compare_samples(
-            first.samples_ns, second.samples_ns, threshold, CONFIDENCE
-        )
-    untimed = [f"{o.status}: {o.reason}" for o in (first, second) if not o.samples_ns]
+    untimed = [f"{o.kernel}: {o.status}: {o.reason}" for o in (first, second) if not o.samples_ns]
     return ComparisonRow(
         size=second.problem.size,
-        kernel=second.kernel,
+        kernel=kernel,
         baseline=names[0],
         candidate=names[1],
         baseline_params=first.params,
@@ -129,4 +138,20 @@ def _row(
         samples=found.samples if found else (0, 0),
         verdict=found.verdict if found else None,
         reason=found.reason if found else "; ".join(untimed),
+    )
+
+
+def row_of(duel: Duel) -> ComparisonRow:
+    """A row for two cases that were timed in turns."""
+    first, second = duel.baseline, duel.candidate
+    return _row(first, second, (first.kernel, second.kernel), duel.comparison)
+
+
+def is_too_slow(row: ComparisonRow, allowed: float | None) -> bool:
+    """Slower by more than is allowed, and surely so: the verdict says SLOWER."""
+    return (
+        allowed is not None
+        and row.verdict == "SLOWER"
+        and row.ratio is not None
+        and not row.ratio <= 1 + allowed
     )

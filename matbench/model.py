@@ -70,6 +70,11 @@ class Problem(msgspec.Struct, frozen=True, order=True):
         return 2 * self.M * self.N * self.K
 
     @property
+    def host_bytes(self) -> int:
+        """What its inputs and references take on the host while they are made."""
+        return 16 * (self.M * self.K + self.K * self.N) + 48 * self.M * self.N
+
+    @property
     def size(self) -> str:
         """The size as `--sizes` takes it: `1000`, or `512x1024x768` as M×N×K."""
         if self.M == self.N == self.K:

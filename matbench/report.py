@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any, Literal, TypeGuard
 
 import msgspec
+from rich import box
 from rich.bar import Bar
 from rich.cells import cell_len
 from rich.console import RenderableType
@@ -25,7 +26,7 @@ from rich.text import Text
 from tabulate import tabulate, tabulate_formats
 
 from matbench import blocks, results, statistics
-from matbench.model import Environment, Launch, Outcome
+from matbench.model import DeviceInfo, Environment, Launch, Outcome
 
 # The markup of these has no known way to hold any text whatever, and a record is not trusted.
 _NO_ESCAPE = {
@@ -708,6 +709,63 @@ def _block_heading(profile: blocks.BlockProfile, title: str) -> list[str]:
 
 
 # Rendering
+
+
+def matrix(rows: Sequence[ComparisonRow], names: Sequence[str]) -> Iterator[RenderableType]:
+    """For each size a square: the time of the column's kernel over that of the row's."""
+    for size in dict.fromkeys(row.size for row in rows):
+        found: dict[tuple[str, str], str] = {}
+        turned = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
+        for row in rows:
+            if row.size == size and row.ratio is not None and row.verdict is not None:
+                back = turned.get(row.verdict, row.verdict)
+                found[row.baseline, row.candidate] = f"{row.ratio:.3f} {row.verdict}"
+                found[row.candidate, row.baseline] = f"{1 / row.ratio:.3f} {back}"
+        table = Table("baseline", *names, box=box.SIMPLE_HEAD, title=f"size {size}")
+        for first in names:
+            cells = [
+                "·" if first == second else found.get((first, second), "–") for second in names
+            ]
+            table.add_row(first, *cells)
+        yield table
+    yield "time of the column's kernel / time of the row's: below 1 the column's is faster"
+
+
+# Probes
+
+
+def check(
+    name: str, device: DeviceInfo, purposes: Sequence[str], outcomes: Sequence[Outcome]
+) -> list[RenderableType]:
+    """One line a shape, one column a set of parameters; below, what is wrong."""
+    marks = {"measured": "right", "wrong": "WRONG", "failed": "FAILED", "skipped": "–"}
+    shapes: dict[tuple[str, str, str], dict[str, str]] = {}
+    reasons: dict[str, list[str]] = {}
+    for purpose, outcome in zip(purposes, outcomes, strict=False):
+        label = " ".join(f"{k}={v}" for k, v in outcome.params.items()) or "right?"
+        key = outcome.problem.size, outcome.problem.inputs, purpose
+        shapes.setdefault(key, {})[label] = marks[outcome.status]
+        if outcome.reason:
+            place = f"{label} at {outcome.problem.size}, {outcome.problem.inputs}"
+            reasons.setdefault(outcome.status, []).append(f"{place}: {outcome.reason}")
+    labels = list(dict.fromkeys(label for row in shapes.values() for label in row))
+    table = Table(box=box.SIMPLE_HEAD)
+    for title in ("M×N×K", "inputs", "probes", *labels):
+        table.add_column(title, no_wrap=title in labels)
+    for (size, inputs, purpose), row in shapes.items():
+        cells = [
+            Text(row.get(label, ""), style="bold red" if row.get(label, "").isupper() else "")
+            for label in labels
+        ]
+        table.add_row(size, inputs, purpose, *cells)
+    right = sum(outcome.status == "measured" for outcome in outcomes)
+    listed = [
+        Text(line)
+        for status in ("wrong", "failed", "skipped")
+        for line in dict.fromkeys(reasons.get(status, []))
+    ]
+    summary = f"{name} is right at {right} of {len(outcomes)} probes on {device.label}"
+    return [table, *listed, Text(summary, style="bold")]
 
 
 class _Footnotes:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matbench import cuda_c, expressions
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, UsageError
+from matbench.model import Case, DeviceInfo, Inputs, Kernel, Launch, Problem, UsageError
 
 #: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.
 MAX_SIZE = 2**30
@@ -117,6 +117,33 @@ LARGE: dict[Size, str] = {
     (32769, 32769, 1): "more than 2³² bytes",
     (23171, 23171, 1): "more than 2³¹ bytes",
 }
+
+
+def probed(
+    kernel: Kernel,
+    overrides: Mapping[str, tuple[int, ...]],
+    device: DeviceInfo,
+    memory_bytes: int | None,
+) -> list[tuple[str, Case]]:
+    """Cases to probe, each with what it is for; those of one problem together.
+
+    With `memory_bytes` of the host given, also the largest C that fits it well.
+    """
+    found: list[tuple[str, Case]] = []
+    inputs: tuple[Inputs, ...] = ("uniform", "signed")
+    for params in parameter_sets(kernel, overrides):
+        for (m, n, k), purpose in probes(params.get("TILE", 16)).items():
+            for kind in inputs:
+                problem = Problem(m, n, k, inputs=kind)
+                found.append((purpose, case(kernel, problem, params, device)))
+    found.sort(key=lambda probe: probe[1].problem)
+    for (m, n, k), purpose in LARGE.items():
+        problem = Problem(m, n, k)
+        if 2 * problem.host_bytes < (memory_bytes or 0):
+            for params in parameter_sets(kernel, overrides):
+                found.append((purpose, case(kernel, problem, params, device)))
+            break
+    return found
 
 
 def cases(

@@ -1,0 +1,296 @@
+"""What the benchmarks share: options, runs of the command line, tables with bars, and JSON.
+
+A benchmark prints its figures with their bars beside them and asserts nothing: it exits 0 whatever
+they are, so that what fell short can be read and kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from tabulate import tabulate
+
+from matbench import backends, catalogue, results, sweep
+from matbench.model import Case, Conditions, DeviceInfo, Environment, Outcome, Problem
+
+T = TypeVar("T")
+
+KERNELS = ("naive-2d", "tiled")
+GPU_SIZES = "256,1000,4096"
+CPU_SIZES = "128,256,512"
+#: Below this size a launch is so short that the event timer's own noise shows.
+SHORT = 256
+
+
+def parser(doc: str | None) -> argparse.ArgumentParser:
+    """Options of every benchmark; its own are added to them."""
+    made = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument("--backend", choices=["auto", "cuda", "opencl"], default="auto")
+    made.add_argument("--device", help="which device, as `matbench info` lists them")
+    made.add_argument("--output", type=Path, metavar="FILE", help="keep the figures as JSON")
+    return made
+
+
+def device(options: argparse.Namespace) -> DeviceInfo:
+    """The device that the options mean."""
+    info: DeviceInfo = backends.choose(options.backend, options.device)
+    return info
+
+
+def sizes_of(options: argparse.Namespace, info: DeviceInfo) -> str:
+    """`--sizes`, or what suits the device: the three sizes of the 18-case sweep on a GPU."""
+    return str(options.sizes or (GPU_SIZES if info.kind == "gpu" else CPU_SIZES))
+
+
+def cases(kernels: Iterable[str], sizes: str, info: DeviceInfo) -> list[Case]:
+    """The sweep of some kernels that come with matbench, over the values of their own files."""
+    known = catalogue.Catalogue(catalogue.builtin())
+    problems = [Problem(m, n, k) for m, n, k in sweep.parse_sizes(sizes)]
+    return sweep.cases([known.get(name) for name in kernels], problems, {}, info)
+
+
+def label(found: Outcome | Case) -> str:
+    """`tiled T=16 n=1000`: one case in few letters."""
+    kernel = found.kernel if isinstance(found, Outcome) else found.kernel.name
+    values = [f"{'T' if k == 'TILE' else k}={v}" for k, v in found.params.items()]
+    return " ".join([kernel, *values, f"n={found.problem.size}"])
+
+
+def is_short(found: Outcome | Case) -> bool:
+    """Whether a case is so small that its bar is wider."""
+    return max(found.problem.M, found.problem.N, found.problem.K) <= SHORT
+
+
+# -- runs of the command line --------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """One run of `matbench run` in a process of its own; `wall_s` from its start to its end."""
+
+    wall_s: float
+    environments: list[Environment]
+    outcomes: list[Outcome]
+
+
+def run(*arguments: str, cache: Path | None = None) -> Run:
+    """Run `matbench run` with these arguments; its records, and how long it took.
+
+    The user's own last run stays as it is, and so does the cache where another is given.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "records.jsonl"
+        words = ["run", *arguments, "--output", str(file), "--format", "plain"]
+        done, wall_s = matbench(words, Path(folder), cache)
+        if not file.exists():
+            sys.exit(f"matbench {' '.join(words)}: exit {done.returncode}\n{done.stderr}")
+        return Run(wall_s, *results.read(file))
+
+
+def matbench(
+    words: Sequence[str], state: Path, cache: Path | None = None
+) -> tuple[subprocess.CompletedProcess[str], float]:
+    """One call of the command line, and its wall time in seconds."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "matbench", *words],
+        env=surroundings(state, cache),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done, time.perf_counter() - start
+
+
+def surroundings(state: Path, cache: Path | None = None) -> dict[str, str]:
+    """The environment of a child: its last run, and its cache where one is given, are its own."""
+    own = {"MATBENCH_STATE_DIR": str(state)}
+    if cache is not None:
+        own["MATBENCH_CACHE_DIR"] = str(cache)
+    return {**os.environ, **own}
+
+
+def on(info: DeviceInfo) -> list[str]:
+    """The arguments that choose a device."""
+    return ["--backend", info.backend, "--device", str(info.index)]
+
+
+# -- what takes the time -------------------------------------------------------------------------
+
+
+class Stopwatch:
+    """Seconds and calls of functions, by what they do."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.calls: dict[str, int] = {}
+
+    @contextmanager
+    def running(self, what: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            self.seconds[what] = self.seconds.get(what, 0.0) + spent
+            self.calls[what] = self.calls.get(what, 0) + 1
+
+    def around(self, what: str, function: Callable[..., T]) -> Callable[..., T]:
+        """The function, timed whenever it is called."""
+
+        def timed(*args: Any, **kwargs: Any) -> T:
+            with self.running(what):
+                return function(*args, **kwargs)
+
+        return timed
+
+
+class InProcess:
+    """An executor for `matbench.worker.Worker` that runs its tasks in this process."""
+
+    def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
+        return function(*args)
+
+    def kill(self) -> None:
+        pass
+
+
+# -- figures, tables, JSON -----------------------------------------------------------------------
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One number and the bar that it is measured by: at most that, or at least."""
+
+    what: str
+    value: float | None
+    unit: str
+    bar: float | None = None
+    at_least: bool = False
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the bar is met; what is not known meets none."""
+        if self.bar is None:
+            return None
+        if self.value is None:
+            return False
+        return self.value >= self.bar if self.at_least else self.value <= self.bar
+
+    def row(self) -> dict[str, Any]:
+        """The figure as a row of a table."""
+        return {"figure": self.what, **judged(self)}
+
+
+def judged(figure: Figure) -> dict[str, Any]:
+    """The cells of one figure: its value, its bar, and whether that is met."""
+    sign = "≥" if figure.at_least else "≤"
+    bar = None if figure.bar is None else f"{sign} {shown(figure.bar, figure.unit)}"
+    met = {True: "yes", False: "NO", None: None}[figure.met]
+    return {"value": shown(figure.value, figure.unit), "bar": bar, "met": met}
+
+
+def shown(value: float | None, unit: str) -> str | None:
+    """A number with its unit; shares as percentages."""
+    if value is None or not math.isfinite(value):
+        return None
+    if unit == "share":
+        return f"{100 * value:.3g}%"
+    return f"{value:,.0f} {unit}" if float(value).is_integer() else f"{value:,.3g} {unit}"
+
+
+class Findings:
+    """What a benchmark found: printed as it is found, written to a file at the end."""
+
+    def __init__(self, name: str, options: argparse.Namespace, info: DeviceInfo) -> None:
+        self.name = name
+        self.output: Path | None = options.output
+        self.info = info
+        self.figures: list[Figure] = []
+        self.tables: dict[str, list[Any]] = {}
+        self.conditions: list[Conditions] = []
+        print(f"{name} on {info.label}")
+        print(f"driver {info.driver}; {info.toolkit}")
+        if info.kind == "cpu":
+            print("A CPU RUN: these are no timings of a GPU, and the bars are the CPU's own.")
+        print(flush=True)
+
+    def bar(self, gpu: float, cpu: float) -> float:
+        """The bar of the device at hand."""
+        return gpu if self.info.kind == "gpu" else cpu
+
+    def saw(self, outcomes: Iterable[Outcome]) -> None:
+        """Keep the clocks and the load that were seen while these were measured."""
+        for outcome in outcomes:
+            self.conditions += outcome.conditions
+
+    def table(self, title: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Print a table, and keep it."""
+        self.keep(title, rows)
+        print(f"{title}\n")
+        print(tabulate(rows, headers="keys", tablefmt="simple", floatfmt=",.4g", intfmt=","))
+        print(flush=True)
+
+    def keep(self, title: str, rows: Sequence[Any]) -> None:
+        """Rows for the file alone."""
+        self.tables[title] = list(rows)
+
+    def close(self) -> None:
+        """Print all figures with their bars, and write the file that was asked for."""
+        if self.figures:
+            self.table("Figures", [figure.row() for figure in self.figures])
+        print(conditions_in_words(self.conditions))
+        loads = [moment.load for moment in self.conditions if moment.load is not None]
+        if self.info.kind == "cpu" and loads and max(loads) > 1.5 * (os.cpu_count() or 1):
+            print("OTHER WORK shared this CPU meanwhile: what is timed here is too slow.")
+        if self.output is None:
+            return
+        environment = results.environment(sys.argv[1:], [self.info], {})
+        record = {
+            "benchmark": self.name,
+            "environment": environment,
+            "conditions": conditions_in_words(self.conditions),
+            "figures": [
+                {**msgspec.structs.asdict(figure), "met": figure.met} for figure in self.figures
+            ],
+            "tables": {title: rows for title, rows in self.tables.items() if title != "Figures"},
+        }
+        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
+        self.output.write_bytes(text + b"\n")
+        print(f"written to {self.output}")
+
+
+def conditions_in_words(conditions: Sequence[Conditions]) -> str:
+    """The ranges of what was seen: a GPU's clocks, heat and power, a CPU's load."""
+    told = []
+    for name, unit in (
+        ("sm_mhz", "MHz SM clock"),
+        ("memory_mhz", "MHz memory clock"),
+        ("temperature_c", "°C"),
+        ("power_w", "W"),
+        ("load", "load average"),
+    ):
+        values = [getattr(c, name) for c in conditions if getattr(c, name) is not None]
+        if values:
+            low, high = f"{min(values):,.4g}", f"{max(values):,.4g}"
+            if name.endswith("_mhz"):
+                low, high = f"{min(values):,}", f"{max(values):,}"
+            told.append(f"{low if low == high else f'{low} to {high}'} {unit}")
+    throttled = sorted({reason for c in conditions for reason in c.throttled})
+    if throttled:
+        told.append(f"clocks held down by {', '.join(throttled)}")
+    governors = sorted({c.governor for c in conditions if c.governor})
+    if governors:
+        told.append(f"frequency governor {', '.join(governors)}")
+    return "seen meanwhile: " + ("; ".join(told) or "clocks and load are not told")

@@ -1,0 +1,94 @@
+"""The CPU default: one launch, a bare run, how fast commands start, what the reference costs.
+
+The CPU of OpenCL is measured even where a GPU is present.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from unittest import mock
+
+import common
+
+from matbench import backends, catalogue, oracle, sweep
+from matbench.bench import Options
+from matbench.model import DeviceInfo, Problem
+from matbench.worker import Builders, Deadlines, Worker
+
+
+def options() -> argparse.ArgumentParser:
+    parser = common.parser(__doc__)
+    parser.add_argument("--sizes", default="256,1000", help="of the bare run")
+    parser.add_argument("--starts", type=int, default=10, help="how often a command is started")
+    parser.add_argument("--reference-size", type=int, default=2048, metavar="N")
+    return parser
+
+
+def start_up_s(words: list[str], count: int) -> float:
+    """The median wall time of a command, in seconds."""
+    with tempfile.TemporaryDirectory() as state:
+        return statistics.median(common.matbench(words, Path(state))[1] for _ in range(count))
+
+
+def reference_share(info: DeviceInfo, size: int) -> tuple[common.Stopwatch, int]:
+    """Sweep 20 cases of one problem in this process with an empty cache; time the reference."""
+    watch = common.Stopwatch()
+    known = catalogue.Catalogue(catalogue.builtin())
+    kernels = [known.get(name) for name in ("naive-2d", "tiled")]
+    tiles = {"TILE": (4, 8, 10, 12, 14, 16, 20, 24, 28, 32)}
+    cases = sweep.cases(kernels, [Problem(size, size, size)], tiles, info)
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        stack.enter_context(mock.patch.dict(os.environ, {"MATBENCH_CACHE_DIR": folder}))
+        product = watch.around("reference", oracle.product)
+        stack.enter_context(mock.patch.object(oracle, "product", product))
+        # No deadline: nothing is isolated here.
+        worker = Worker(info, Options(), Deadlines(), common.InProcess(), Builders(0))
+        with watch.running("sweep"):
+            outcomes = [worker.run(case) for case in cases]
+    return watch, sum(outcome.status == "measured" for outcome in outcomes)
+
+
+def main() -> None:
+    chosen = options().parse_args()
+    info = backends.host_device()
+    findings = common.Findings("cpu_default", chosen, info)
+
+    with tempfile.TemporaryDirectory() as cache:
+        arguments = ["--sizes", chosen.sizes, *common.on(info)]
+        first = common.run(*arguments, cache=Path(cache))
+        warm = common.run(*arguments, cache=Path(cache))
+    findings.saw(warm.outcomes)
+    for outcome in warm.outcomes:
+        if outcome.kernel == "tiled" and outcome.params == {"TILE": 16} and outcome.median_ns:
+            bar = 30.0 if outcome.problem.size == "1000" else None
+            what = f"a launch of {common.label(outcome)}"
+            findings.figures.append(common.Figure(what, outcome.median_ns / 1e6, "ms", bar))
+    for what, run in (("empty", first), ("warm", warm)):
+        what = f"matbench run --sizes {chosen.sizes}, cache {what}, {len(run.outcomes)} cases"
+        findings.figures.append(common.Figure(what, run.wall_s, "s", 60.0))
+
+    for words in (["--help"], ["list"]):
+        what = f"matbench {words[0]}, median of {chosen.starts}"
+        spent = start_up_s(words, chosen.starts)
+        findings.figures.append(common.Figure(what, spent, "s", 0.2))
+
+    watch, measured = reference_share(info, chosen.reference_size)
+    share = watch.seconds["reference"] / watch.seconds["sweep"]
+    what = (
+        f"share of the float64 reference in a sweep of 20 cases ({measured} measured) "
+        f"at n = {chosen.reference_size}, {watch.calls['reference']} product(s)"
+    )
+    findings.figures.append(common.Figure(what, share, "share", 0.1))
+    for name in ("reference", "sweep"):
+        findings.figures.append(common.Figure(f"that {name}", watch.seconds[name], "s"))
+    findings.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -230,6 +230,19 @@ class Findings:
         """The bar of the device at hand."""
         return gpu if self.info.kind == "gpu" else cpu
 
+    def worst(
+        self,
+        what: str,
+        apart: dict[bool, list[float]],
+        bars: dict[bool, float],
+    ) -> None:
+        """The largest share of the cases beyond n = 256 (False), and of those up to it (True)."""
+        for short, sign in ((False, ">"), (True, "≤")):
+            if apart[short]:
+                value = max(apart[short])
+                figure = Figure(f"{what}, n {sign} {SHORT}", value, "share", bars[short])
+                self.figures.append(figure)
+
     def saw(self, outcomes: Iterable[Outcome]) -> None:
         """Keep the clocks and the load that were seen while these were measured."""
         for outcome in outcomes:

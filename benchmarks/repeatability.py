@@ -43,12 +43,14 @@ def main() -> None:
                 medians.setdefault(common.label(outcome), []).append(outcome.median_ns)
                 short |= {common.label(outcome)} if common.is_short(outcome) else set()
     print()
-    rows, spreads = [], {False: [0.0], True: [0.0]}
+    bars = {False: findings.bar(0.005, 0.10), True: findings.bar(0.02, 0.25)}
+    rows: list[dict[str, object]] = []
+    spreads: dict[bool, list[float]] = {False: [], True: []}
     for label, found_ns in medians.items():
         if len(found_ns) < 2:
             continue
         whole, middle = spread(found_ns)
-        bar = findings.bar(0.02, 0.25) if label in short else findings.bar(0.005, 0.10)
+        figure = common.Figure(label, whole, "share", bars[label in short])
         spreads[label in short].append(whole)
         rows.append(
             {
@@ -57,17 +59,12 @@ def main() -> None:
                 "median ms": statistics.median(found_ns) / 1e6,
                 "middle half": common.shown(middle, "share"),
                 "max / min - 1": common.shown(whole, "share"),
-                **common.judged(common.Figure(label, whole, "share", bar)),
+                "bar": common.judged(figure)["bar"],
+                "met": common.judged(figure)["met"],
             }
         )
-        del rows[-1]["value"]
     findings.table("Medians of each case over the repetitions", rows)
-    for is_short, limits in ((False, (0.005, 0.10)), (True, (0.02, 0.25))):
-        what = f"largest spread (max / min - 1) of a case {'up to' if is_short else 'beyond'} n = "
-        figure = common.Figure(
-            f"{what}{common.SHORT}", max(spreads[is_short]), "share", findings.bar(*limits)
-        )
-        findings.figures.append(figure)
+    findings.worst("largest spread (max / min - 1) of a case's medians", spreads, bars)
     findings.figures.append(common.Figure("a sweep, median", statistics.median(walls), "s"))
     findings.close()
 

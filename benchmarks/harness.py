@@ -1,0 +1,241 @@
+"""What the harness costs: the wall time of the 18-case sweep, and where it goes.
+
+The sweep is run by `matbench run`, with an empty cache (but for the references, whose cost is shown
+apart) and with a warm one. Then three ways of it are timed and taken apart, each in a process of
+its own with a warm cache:
+
+  bare      in one process: every case checked once, without guards; nothing else but the timing
+  checked   in one process: all checks, all guards
+  isolated  as `matbench run` does it: all checks, all guards, in a worker that may die
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import common
+import numpy as np
+
+from matbench import backends, bench, judge, oracle, worker
+from matbench.cache import Cache
+from matbench.model import Accuracy, Case, DeviceInfo
+
+WAYS = ("bare", "checked", "isolated")
+NOTHING = Accuracy(None, None, None)
+
+
+def options() -> argparse.ArgumentParser:
+    parser = common.parser(__doc__)
+    parser.add_argument(
+        "--sizes",
+        help=f"default: {common.GPU_SIZES} on a GPU, {common.CPU_SIZES} on a CPU",
+    )
+    parser.add_argument(
+        "--repetitions", type=int, default=3, metavar="N", help="medians of so many"
+    )
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)  # the child's own
+    return parser
+
+
+# -- in a child ----------------------------------------------------------------------------------
+
+
+def work(way: str, info: DeviceInfo, cases: list[Case]) -> dict[str, Any]:
+    """The sweep in one of three ways; the seconds of each part, and how many were measured."""
+    watch = common.Stopwatch()
+    with ExitStack() as stack:
+        if way == "isolated":
+            measured = isolated(stack, watch, info, cases)
+        else:
+            measured = in_process(stack, watch, info, cases, bare=way == "bare")
+    return {"seconds": watch.seconds, "calls": watch.calls, "measured": measured}
+
+
+def in_process(
+    stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, cases: list[Case], *, bare: bool
+) -> int:
+    """All cases in this process, part by part; `bare`: the reference alone is checked, once."""
+
+    def timed(what: str, owner: Any, name: str) -> None:
+        patch = mock.patch.object(owner, name, watch.around(what, getattr(owner, name)))
+        stack.enter_context(patch)
+
+    chosen = bench.Options()
+    if bare:
+        chosen = bench.Options(checks=frozenset({"reference"}), guarded=False)
+        leave_out_second_looks(stack)
+    timed("inputs and reference", oracle, "reference_trial")
+    for name in ("integer_trial", "selection_trials", "fresh_trial"):
+        timed("inputs of further checks", oracle, name)
+    timed("upload", judge.Judge, "upload")
+    timed("builds, from the cache", bench.Session, "_build")
+    timed("checks before", bench._Run, "check_before")
+    timed("sampling", bench, "sample_until_known")
+    timed("clocking blocks", bench._Run, "time_blocks")
+    timed("checks after", bench._Run, "check_after")
+    with watch.running("opening the device"):
+        cache = Cache()
+        session = bench.Session(backends.open_backend(info, cache), cache, chosen)
+    with watch.running("all cases"):
+        outcomes = [session.measure(case) for case in cases if case.skip is None]
+    with watch.running("closing the device"):
+        session.close()
+    return sum(outcome.status == "measured" for outcome in outcomes)
+
+
+def leave_out_second_looks(stack: ExitStack) -> None:
+    """No trial but the reference is drawn, uploaded, run or judged."""
+    once = bench._Run.trial
+
+    def reference_only(run: Any, trial: Any, check: str, **options: Any) -> Accuracy:
+        return once(run, trial, check, **options) if check == "reference" else NOTHING
+
+    def tiny(*_: Any) -> oracle.Trial:
+        one = np.ones((1, 1), np.float32)
+        return oracle.Trial("left out", one, one, exact=one)
+
+    for owner, name, stand_in in (
+        (bench._Run, "trial", reference_only),
+        (oracle, "integer_trial", tiny),
+        (oracle, "fresh_trial", tiny),
+        (oracle, "selection_trials", lambda *_: ()),
+    ):
+        stack.enter_context(mock.patch.object(owner, name, stand_in))
+
+
+def isolated(stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, cases: list[Case]) -> int:
+    """All cases through a worker; what this process waits for, part by part."""
+    call = worker.LocalExecutor.call
+
+    def timed(executor: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        first = "the worker's start and first " if executor.pool is None else ""
+        with watch.running(f"{first}{function.__name__.strip('_')}"):
+            return call(executor, function, *args, **options)
+
+    stack.enter_context(mock.patch.object(worker.LocalExecutor, "call", timed))
+    wait = watch.around("waiting for a compiler", worker.Builders.wait)
+    stack.enter_context(mock.patch.object(worker.Builders, "wait", wait))
+    with watch.running("all cases"):
+        crew = worker.Crew(bench.Options(), worker.Deadlines())
+        with watch.running("starting compilers"):
+            crew.build_ahead([(info, case) for case in cases])
+        outcomes = [crew.worker(info).run(case) for case in cases]
+    with watch.running("ending the processes"):
+        crew.__exit__()
+    return sum(outcome.status == "measured" for outcome in outcomes)
+
+
+# -- in the parent -------------------------------------------------------------------------------
+
+
+def child(way: str, sizes: str, info: DeviceInfo, cache: Path) -> dict[str, Any]:
+    """One way of the sweep in a process of its own: its wall time and its parts."""
+    command = [sys.executable, __file__, "--way", way, "--sizes", sizes, *common.on(info)]
+    environment = {**os.environ, "MATBENCH_CACHE_DIR": str(cache)}
+    start = time.perf_counter()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    wall_s = time.perf_counter() - start
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    parts = sum(
+        found["seconds"].get(name, 0.0)
+        for name in (
+            "opening the device",
+            "all cases",
+            "closing the device",
+            "ending the processes",
+        )
+    )
+    found["seconds"]["starting Python, imports, choosing the device"] = wall_s - parts
+    return {"wall_s": wall_s, **found}
+
+
+def parts_table(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The medians over repetitions of what each part took, the longest first."""
+    names = dict.fromkeys(name for one in found for name in one["seconds"])
+    rows = [
+        {
+            "part": name,
+            "calls": found[0]["calls"].get(name, 1),
+            "s": statistics.median(one["seconds"].get(name, 0.0) for one in found),
+        }
+        for name in names
+    ]
+    return sorted(rows, key=lambda row: -row["s"])
+
+
+def main() -> None:
+    chosen = options().parse_args()
+    info = common.device(chosen)
+    if chosen.way:
+        cases = common.cases(common.KERNELS, chosen.sizes, info)
+        print(json.dumps(work(chosen.way, info, cases)))
+        return
+    findings = common.Findings("harness", chosen, info)
+    sizes = common.sizes_of(chosen, info)
+    cases = common.cases(common.KERNELS, sizes, info)
+    sweep = f"{len(cases)} cases (n = {sizes})"
+    arguments = [*common.KERNELS, "--sizes", sizes, *common.on(info)]
+    figures = findings.figures
+
+    empty_s, warm_s = [], []
+    with tempfile.TemporaryDirectory() as top:
+        for number in range(chosen.repetitions):
+            cache = Path(top, f"cache-{number}")
+            start = time.perf_counter()
+            for problem in dict.fromkeys(case.problem for case in cases):
+                oracle.reference_trial(problem, Cache(cache))
+            reference_s = time.perf_counter() - start
+            for walls in (empty_s, warm_s):
+                found = common.run(*arguments, cache=cache)
+                findings.saw(found.outcomes)
+                walls.append(found.wall_s)
+        measured = sum(outcome.status == "measured" for outcome in found.outcomes)
+        figures += [
+            common.Figure(
+                f"{sweep}, {measured} measured: built from nothing",
+                statistics.median(empty_s),
+                "s",
+                findings.bar(8.0, 120.0),
+            ),
+            common.Figure(
+                f"{sweep}: warm cache", statistics.median(warm_s), "s", findings.bar(5.0, 100.0)
+            ),
+            common.Figure("the references alone, which are in both caches", reference_s, "s"),
+        ]
+        ways: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+        for _ in range(chosen.repetitions):
+            for way in WAYS:
+                ways[way].append(child(way, sizes, info, cache))
+
+    for way in WAYS:
+        wall_s = statistics.median(one["wall_s"] for one in ways[way])
+        done = ways[way][0]["measured"]
+        findings.table(f"{way}: {wall_s:.2f} s, {done} measured; its parts", parts_table(ways[way]))
+    wall = {way: statistics.median(one["wall_s"] for one in ways[way]) for way in WAYS}
+    figures += [common.Figure(f"{way}, warm cache", seconds, "s") for way, seconds in wall.items()]
+    checks = (wall["checked"] - wall["bare"]) / wall["bare"]
+    worker_s = (wall["isolated"] - wall["checked"]) / wall["bare"]
+    figures += [
+        common.Figure("added by guards and further checks", checks, "share"),
+        common.Figure("added by isolation", worker_s, "share"),
+        common.Figure("added by both", checks + worker_s, "share", 0.25),
+    ]
+    findings.close()
+
+
+if __name__ == "__main__":
+    main()

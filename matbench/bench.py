@@ -529,7 +529,7 @@ class _Run:
 
     def time_blocks(self, clocked: Program, plain_ns: float) -> dict[str, Any]:
         """What the stamps of an instrumented launch say, in the record's words."""
-        pairs = 5 if plain_ns < _SLOW_NS / 50 else 2 if plain_ns < _SLOW_NS else 1
+        pairs = 5 if plain_ns < _SLOW_NS / 50 else 1
         sample = self.profile(clocked, pairs)
         try:
             median_ns, imbalance = blocks.brief(sample, self.backend.info)

@@ -362,7 +362,7 @@ def run(
     matbench run tiled kahan --tiles 16,32 --sizes 512x1024x768
     matbench run --kernel mine.cu --output mine.jsonl
     """
-    from matbench import plots, results, sweep
+    from matbench import plots, sweep
     from matbench.bench import Options
 
     if error_map is not None:
@@ -395,11 +395,7 @@ def run(
         deadlines=_deadlines_of(timeout, build_timeout),
         outputs=[(Path(target), mode)] if (target := resume or output) else [],
         fmt=fmt,
-        environment=lambda: results.environment(
-            sys.argv[1:],
-            tuple({device.label: device for device, _ in cases}.values()),
-            {"seed": seed, "inputs": inputs},
-        ),
+        settings={"seed": seed, "inputs": inputs},
     )
 
 
@@ -468,18 +464,22 @@ def _work_through(
     deadlines: Any,
     outputs: list[tuple[Path, Mode]],
     fmt: str,
-    environment: Callable[[], Any],
+    settings: dict[str, Any],
 ) -> None:
     """Measure, record each outcome as it is made, print the table, and exit with what it means."""
     from contextlib import ExitStack
 
-    from matbench import report, results
     from matbench.worker import Crew
 
-    about = environment()
     outcomes: list[Outcome] = []
     interrupted = False
+    devices = list({info.label: info for info, _ in cases}.values())
     with ExitStack() as stack:
+        crew = stack.enter_context(Crew(options, deadlines))
+        crew.start(info for info, case in cases[:1])  # while this process imports the rest
+        from matbench import report, results
+
+        about = results.environment(sys.argv[1:], devices, settings)
         writers = [results.RecordWriter(path, about, mode) for path, mode in outputs]
         last = results.last_run_path()
         writers.append(results.RecordWriter(last, about, "force", best_effort=True))
@@ -492,7 +492,6 @@ def _work_through(
                 finished |= {key: o for key, o in found.items() if o.timing_mode in modes}
             for note in writer.notes:
                 click.echo(note, err=True)
-        crew = stack.enter_context(Crew(options, deadlines))
         advance = stack.enter_context(_progress(len(cases)))
         known = [finished.get(results.case_key(case, info)) for info, case in cases]
         try:

@@ -4,8 +4,8 @@ A `Trial` is one pair of inputs with what C must be. Four kinds are tried on eve
 
 - *reference*: the problem's own inputs; each element within a rounding-error bound of the float64
   product R.
-- *fresh*: the same numbers with rows, columns and terms shuffled and signs changed, so that R only
-  has to be shuffled too. A kernel that caches or hard-codes its answer fails here.
+- *fresh*: the same numbers with rows, columns and terms moved and signs changed, so that R only
+  has to be moved too. A kernel that caches or hard-codes its answer fails here.
 - *integers*: whole numbers of both signs, and zeros, small enough that every float32 sum of them
   is exact. C must match to the last bit.
 - *selection*: one factor picks entries of the other (a permutation, or its like where the shape is
@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from matbench.model import U32, Accuracy, Precision, Problem
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
+Matrix = TypeVar("Matrix", Float32, Float64)
 
 #: Bits of the significand (the hidden one included) that a precision keeps.
 SIGNIFICAND_BITS: dict[Precision, int] = {
@@ -138,24 +139,30 @@ def rounded_trial(trial: Trial, precision: Precision, cache: Cache) -> Trial:
 
 
 def fresh_trial(problem: Problem, trial: Trial) -> Trial:
-    """Second inputs: a reference trial with everything shuffled and signs changed."""
+    """Second inputs: a reference trial with rows shuffled, columns and terms moved, signs changed.
+
+    Where that is cheap, it is as good as new: the reference moves along, with nothing to compute.
+    """
     assert trial.R is not None and trial.S is not None
     random = _random(problem, "fresh")
-    rows, columns, terms = (random.permutation(n) for n in (problem.M, problem.N, problem.K))
+    rows = random.permutation(problem.M)
+    column, term = int(random.integers(problem.N)), int(random.integers(problem.K))
     row_signs = random.choice(np.array([-1, 1], np.float32), problem.M)
     column_signs = random.choice(np.array([-1, 1], np.float32), problem.N)
     row_signs[0], column_signs[0] = -1, 1  # never the first inputs again, not even at 1×1×1
-    signs = row_signs[:, None] * column_signs[None, :]
-    same = trial.S is trial.R
-    R = trial.R[np.ix_(rows, columns)]
-    S = R if same else trial.S[np.ix_(rows, columns)]
-    return Trial(
-        "fresh",
-        trial.A[np.ix_(rows, terms)] * row_signs[:, None],
-        trial.B[np.ix_(terms, columns)] * column_signs[None, :],
-        R=R * signs,
-        S=S,
-    )
+
+    def moved(matrix: Matrix, shift: int) -> Matrix:
+        return np.roll(matrix[rows], shift, axis=1)
+
+    R = moved(trial.R, column)
+    S = R.copy() if trial.S is trial.R else moved(trial.S, column)
+    R *= row_signs[:, None]
+    R *= column_signs[None, :]
+    A = moved(trial.A, term)
+    A *= row_signs[:, None]
+    B = np.roll(np.roll(trial.B, term, axis=0), column, axis=1)
+    B *= column_signs[None, :]
+    return Trial("fresh", A, B, R=R, S=S)
 
 
 def integer_trial(problem: Problem, precision: Precision = "float32") -> Trial:
@@ -165,17 +172,16 @@ def integer_trial(problem: Problem, precision: Precision = "float32") -> Trial:
     """
     random = _random(problem, "integers")
     M, N, K = problem.M, problem.N, problem.K
-    y = random.choice(np.array([-3, -2, -1, 1, 2, 3]), N)
-    x = random.choice(np.array([-1, 1]), K)
+    y = random.choice(np.array([-3, -2, -1, 1, 2, 3], np.float32), N)
+    x = random.choice(np.array([-1, 1], np.float32), K)
     x[2**22 :] = 0  # beyond, even ones would not add up exactly
     widest = 2 ** SIGNIFICAND_BITS[precision] - 1
     largest = max(1, min(4096, widest, 2**24 // (3 * min(K, 2**22))))
-    A = random.integers(-largest, largest, (M, K), dtype=np.int16, endpoint=True)
-    A[random.random((M, K), dtype=np.float32) < 0.125] = 0
-    A32 = A.astype(np.float32)
-    sums = A32.astype(np.float64) @ x
-    exact = (sums[:, None] * y[None, :]).astype(np.float32)
-    return Trial("integers", A32, np.outer(x, y).astype(np.float32), exact=exact)
+    whole = random.integers(-largest, largest, (M, K), dtype=np.int16, endpoint=True)
+    whole[random.integers(8, size=(M, K), dtype=np.uint8) == 0] = 0
+    A = whole.astype(np.float32)
+    # Exact in float32 too, in whatever order it is summed.
+    return Trial("integers", A, np.outer(x, y), exact=np.outer(A @ x, y))
 
 
 def selection_trials(problem: Problem, A: Float32, B: Float32) -> tuple[Trial, Trial]:

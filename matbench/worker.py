@@ -58,6 +58,9 @@ class Executor(Protocol):
     def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
         """The task's result. `DiedError` or `DeadlineError` leave a fresh process behind."""
 
+    def begin(self, function: Callable[..., object], *args: Any) -> None:
+        """Start on a task whose result nobody waits for."""
+
     def kill(self) -> None:
         """End the process; the next call starts another."""
 
@@ -68,13 +71,19 @@ class LocalExecutor:
     def __init__(self) -> None:
         self.pool: Any = None
 
-    def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
+    def _started(self) -> Any:
         from pebble import ProcessPool
 
         if self.pool is None:
             context = multiprocessing.get_context("spawn")
             self.pool = ProcessPool(max_workers=1, context=context, initializer=_start_process)
-        result: T = _result(self.pool.schedule(function, args=args, timeout=timeout_s))
+        return self.pool
+
+    def begin(self, function: Callable[..., object], *args: Any) -> None:
+        self._started().schedule(function, args=args)
+
+    def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
+        result: T = _result(self._started().schedule(function, args=args, timeout=timeout_s))
         return result
 
     def kill(self) -> None:
@@ -140,6 +149,10 @@ def _open(device: DeviceInfo, options: Options) -> Session:
         cache = Cache()
         _session = bench.Session(open_backend(device, cache), cache, options)
     return _session
+
+
+def _begin(device: DeviceInfo, options: Options) -> None:
+    _open(device, options)
 
 
 def _prepare(device: DeviceInfo, options: Options, problem: Problem, kernel: Kernel) -> None:
@@ -298,6 +311,10 @@ class Worker:
             )
             return Duel(first, second, None)
 
+    def begin(self) -> None:
+        """Start opening the device."""
+        self.executor.begin(_begin, self.device, self.options)
+
     def _ready(self, case: Case) -> None:
         self._task("preparing its inputs", _prepare, case.problem, case.kernel)
         self._attempt("building", lambda: self.builders.wait(case))
@@ -329,6 +346,12 @@ class Worker:
             reason = f"{doing} took longer than {deadline:g} s and was stopped (see {option})"
         except DiedError as error:
             reason = f"{doing} ended its process: {error}"
+        except MatbenchError:
+            raise  # what is wrong with every case: a cache folder, say
+        except Exception as error:
+            # A mistake of matbench's own, or memory that ran out: this case's loss alone.
+            self.executor.kill()
+            reason = f"{doing} raised {type(error).__name__}: {error}"
         raise CaseError(reason)
 
     def close(self) -> None:
@@ -359,6 +382,12 @@ class Crew:
                 device, self.options, self.deadlines, LocalExecutor(), self.builders
             )
         return self.workers[device.label]
+
+    def start(self, devices: Iterable[DeviceInfo]) -> None:
+        """Begin to open devices; what goes wrong then shows again with their first case."""
+        for device in devices:
+            if device.backend != "host":
+                self.worker(device).begin()
 
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:
         """Start compiling for devices that are not disturbed by it."""

@@ -649,7 +649,10 @@ def _unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
         found.append(f"clocks held down while sampled: {', '.join(throttled)}")
     clocks = [moment.sm_mhz for moment in during if moment.sm_mhz]
     if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
-        found.append(f"SM clock moved from {min(clocks):,} to {max(clocks):,} MHz while sampled")
+        found.append(
+            f"SM clock moved from {min(clocks):,} to {max(clocks):,} MHz while sampled "
+            "(`matbench info` says how to hold it)"
+        )
     return tuple(found)
 
 

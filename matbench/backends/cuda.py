@@ -148,6 +148,9 @@ def _describe(driver: Any, index: int, toolkit: str, speaks: str) -> DeviceInfo:
             "copy and compute overlap": "yes" if get("GPU_OVERLAP") else "no",
             "multiprocessors": get("MULTIPROCESSOR_COUNT"),
             "double precision": "yes",
+            # The owner's to do, never ours.
+            "to hold its clock": f"sudo nvidia-smi -i {index} --lock-gpu-clocks="
+            f"{get('CLOCK_RATE') // 1000} (undo: --reset-gpu-clocks)",
         },
     )
 

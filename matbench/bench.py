@@ -40,6 +40,7 @@ from matbench.judge import (
 from matbench.model import (
     U32,
     Accuracy,
+    BuildError,
     Case,
     CaseError,
     Conditions,
@@ -156,6 +157,7 @@ class _Built(NamedTuple):
     clocked: Program | None
     staggered: Program | None
     build_s: float
+    notes: tuple[str, ...]
 
 
 class Session:
@@ -244,16 +246,26 @@ class Session:
                 wanted.add("clocked")
             if "staggered" in self.options.checks:
                 wanted.add("staggered")
-            builds = {
-                variant: self.backend.build(case.kernel, case.params, variant, block_width=width)
-                for variant in self.backend.variants
-                if variant in wanted
-            }
+            builds: dict[Variant, Program] = {}
+            notes = []
+            for variant in self.backend.variants:
+                if variant not in wanted:
+                    continue
+                try:
+                    builds[variant] = self.backend.build(
+                        case.kernel, case.params, variant, block_width=width
+                    )
+                except BuildError as error:
+                    if variant == "plain":
+                        raise
+                    # What wraps the kernel may not suit it; then that look at it is missing.
+                    notes.append(f"not {variant}: {error.reason.splitlines()[0]}")
             self.built[key] = _Built(
                 builds["plain"],
                 builds.get("clocked"),
                 builds.get("staggered"),
                 time.perf_counter() - start,
+                tuple(notes),
             )
         return self.built[key]
 
@@ -289,18 +301,19 @@ class Session:
         comparison = None
         if all(outcome.status == "measured" for outcome in outcomes):
             samples, comparison = self._take_turns(cases, plan, seed)
+            outcomes = [self._run(case, timed=False) for case in cases]
+            if any(outcome.status != "measured" for outcome in outcomes):
+                return Duel(outcomes[0], outcomes[1], None)
             outcomes = [
-                outcome
-                if (again := self._run(case, timed=False)).status != "measured"
-                else msgspec.structs.replace(
-                    again,
+                msgspec.structs.replace(
+                    outcome,
                     samples_ns=tuple(taken),
                     median_ns=float(np.median(taken)),
                     interval_ns=statistics.median_interval(taken),
                     timing_mode=self.options.mode,
                     notes=statistics.notes(taken),
                 )
-                for case, outcome, taken in zip(cases, outcomes, samples, strict=True)
+                for outcome, taken in zip(outcomes, samples, strict=True)
             ]
         return Duel(outcomes[0], outcomes[1], comparison)
 
@@ -377,12 +390,15 @@ class _Run:
                 known |= self.time()
             self.check_after()
         except WrongError as wrong:
-            known |= dict.fromkeys(
-                ("median_ns", "interval_ns", "block_median_ns", "block_imbalance")
-            )
-            known["samples_ns"] = ()
-            known["notes"] = (*known.get("notes", ()), *wrong.notes)
+            # Times of a wrong kernel are none.
+            timed = [
+                name for name in known if name.endswith(("_ns", "_imbalance", "_perturbation"))
+            ]
+            known |= dict.fromkeys(timed)
+            known |= {"samples_ns": (), "hot_samples_ns": ()}
+            known["notes"] = (*known.get("notes", ()), *self.built.notes, *wrong.notes)
             return Outcome(**known, status="wrong", reason=f"{wrong.check}: {wrong.reason}")
+        known["notes"] = (*known.get("notes", ()), *self.built.notes)
         return Outcome(**known, status="measured")
 
     def check_before(self) -> Accuracy:

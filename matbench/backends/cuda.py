@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import shutil
@@ -449,8 +450,10 @@ class _Graph:
 
 def precompile(info: DeviceInfo, kernel: Kernel, params: dict[str, int], cache: Cache) -> None:
     """Leave all builds of a kernel in the cache; needs no context, so any process can do it."""
-    for variant in _VARIANTS:
-        _build(info, kernel, params, variant, cache)
+    _build(info, kernel, params, "plain", cache)
+    for variant in _VARIANTS[1:]:
+        with contextlib.suppress(BuildError):  # the worker meets it again, and says so
+            _build(info, kernel, params, variant, cache)
 
 
 class _Built(NamedTuple):

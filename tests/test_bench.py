@@ -1,0 +1,83 @@
+"""One case from source to outcome, where something in the middle goes wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import GOOD_BODY, KernelWriter
+
+from matbench import catalogue, statistics, sweep
+from matbench.backends import Backend
+from matbench.bench import Options, Session
+from matbench.cache import Cache
+from matbench.model import Case, Outcome, Problem
+
+QUICK = Options(precision=1e9, max_time_s=0.01, minimum_samples=3)
+PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
+
+
+@pytest.fixture
+def timed(backend: Backend) -> Session:
+    """A session that times, on the device that is open already."""
+    return Session(backend, Cache(), QUICK)
+
+
+def case_of(path: Any, session: Session, size: int = 24) -> Case:
+    case = sweep.case(
+        catalogue.load(path), Problem(size, size, size), {"TILE": 8}, session.backend.info
+    )
+    assert case.skip is None
+    return case
+
+
+def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    taken = "static __device__ int matbench_entry(int a) { return a; }\n" + GOOD_BODY
+    outcome = timed.measure(case_of(write_kernel(body=taken), timed))
+    assert outcome.status == "measured"
+    assert outcome.median_ns is not None
+    assert outcome.block_median_ns is None
+    assert any(note.startswith("not clocked: ") for note in outcome.notes)
+
+
+def test_no_verdict_on_a_kernel_that_is_wrong_afterwards(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(write_kernel(), timed)
+    check, seen = Session._run, []
+
+    def wrong_from_the_third_on(session: Session, case: Case, *, timed: bool) -> Outcome:
+        seen.append(case)
+        outcome = check(session, case, timed=timed)
+        if len(seen) < 3:
+            return outcome
+        known = {name: getattr(outcome, name) for name in outcome.__struct_fields__}
+        return Outcome(**known | {"status": "wrong", "reason": "repeat: no longer right"})
+
+    monkeypatch.setattr(Session, "_run", wrong_from_the_third_on)
+    duel = timed.compare(case, case, PLAN, seed=0)
+    assert duel.comparison is None
+    assert duel.baseline.status == duel.candidate.status == "wrong"
+    assert duel.baseline.median_ns is None
+
+
+def test_both_sides_of_a_comparison_carry_their_samples(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    case = case_of(write_kernel(), timed)
+    duel = timed.compare(case, case, PLAN, seed=0)
+    assert duel.comparison is not None
+    assert duel.comparison.samples == (12, 12)
+    assert len(duel.baseline.samples_ns) == len(duel.candidate.samples_ns) == 12
+
+
+def test_the_times_of_a_wrong_kernel_are_none(write_kernel: KernelWriter, timed: Session) -> None:
+    off = GOOD_BODY.replace("= sum;", "= sum + 1.0f;")
+    outcome = timed.measure(case_of(write_kernel(body=off), timed))
+    assert outcome.status == "wrong"
+    assert outcome.reason is not None
+    assert "every one off by +1" in outcome.reason
+    assert outcome.median_ns is None
+    assert outcome.samples_ns == ()

@@ -497,7 +497,8 @@ def _host_load(outcomes: Iterable[Outcome]) -> str:
     moments = [outcome.conditions[0] for outcome in outcomes if outcome.conditions]
     loads = [moment.load for moment in moments if moment.load is not None]
     governors = {moment.governor for moment in moments if moment.governor}
-    said = [f"load average {min(loads):.1f} to {max(loads):.1f}"] if loads else []
+    told = dict.fromkeys(f"{load:.1f}" for load in (min(loads), max(loads))) if loads else {}
+    said = [f"load average {' to '.join(told)}"] if told else []
     if governors:
         said.append(f"frequency governor {_agreed(sorted(governors))}")
     return " · ".join(said)

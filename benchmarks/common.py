@@ -22,6 +22,7 @@ import msgspec
 from tabulate import tabulate
 
 from matbench import backends, catalogue, results, sweep
+from matbench.backends import host
 from matbench.model import Case, Conditions, DeviceInfo, Environment, Outcome, Problem
 
 T = TypeVar("T")
@@ -225,6 +226,11 @@ class Findings:
         if info.kind == "cpu":
             print("A CPU RUN: these are no timings of a GPU, and the bars are the CPU's own.")
         print(flush=True)
+        self._look()
+
+    def _look(self) -> None:
+        if self.info.kind == "cpu":
+            self.conditions.append(host.conditions())
 
     def bar(self, gpu: float, cpu: float) -> float:
         """The bar of the device at hand."""
@@ -263,6 +269,7 @@ class Findings:
         """Print all figures with their bars, and write the file that was asked for."""
         if self.figures:
             self.table("Figures", [figure.row() for figure in self.figures])
+        self._look()
         print(conditions_in_words(self.conditions))
         loads = [moment.load for moment in self.conditions if moment.load is not None]
         if self.info.kind == "cpu" and loads and max(loads) > 1.5 * (os.cpu_count() or 1):

@@ -74,6 +74,8 @@ class LocalExecutor:
     def _started(self) -> Any:
         from pebble import ProcessPool
 
+        if self.pool is not None and not self.pool.active:  # its process died between two tasks
+            self.kill()
         if self.pool is None:
             context = multiprocessing.get_context("spawn")
             self.pool = ProcessPool(max_workers=1, context=context, initializer=_start_process)
@@ -94,7 +96,9 @@ class LocalExecutor:
 
 
 def _result(future: Any) -> Any:
-    """A task's result; the two ways in which its process can be lost as errors of ours."""
+    """A task's result; the ways in which its process can be lost as errors of ours."""
+    from concurrent.futures.process import BrokenProcessPool
+
     from pebble import ProcessExpired
 
     try:
@@ -103,6 +107,8 @@ def _result(future: Any) -> Any:
         raise DeadlineError("past its deadline") from None
     except ProcessExpired as error:
         raise DiedError(_manner_of_death(error.exitcode)) from None
+    except BrokenProcessPool:
+        raise DiedError("it was gone before the task began") from None
 
 
 def _manner_of_death(exitcode: int | None) -> str:

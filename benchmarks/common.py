@@ -214,8 +214,11 @@ def shown(value: float | None, unit: str) -> str | None:
 class Findings:
     """What a benchmark found: printed as it is found, written to a file at the end."""
 
-    def __init__(self, name: str, options: argparse.Namespace, info: DeviceInfo) -> None:
+    def __init__(
+        self, name: str, options: argparse.Namespace, info: DeviceInfo, *, timed: bool = True
+    ) -> None:
         self.name = name
+        self.timed = timed
         self.output: Path | None = options.output
         self.info = info
         self.figures: list[Figure] = []
@@ -223,7 +226,7 @@ class Findings:
         self.conditions: list[Conditions] = []
         print(f"{name} on {info.label}")
         print(f"driver {info.driver}; {info.toolkit}")
-        if info.kind == "cpu":
+        if info.kind == "cpu" and timed:
             print("A CPU RUN: these are no timings of a GPU, and the bars are the CPU's own.")
         print(flush=True)
         self._look()
@@ -272,7 +275,12 @@ class Findings:
         self._look()
         print(conditions_in_words(self.conditions))
         loads = [moment.load for moment in self.conditions if moment.load is not None]
-        if self.info.kind == "cpu" and loads and max(loads) > 1.5 * (os.cpu_count() or 1):
+        if (
+            self.info.kind == "cpu"
+            and self.timed
+            and loads
+            and max(loads) > 1.5 * (os.cpu_count() or 1)
+        ):
             print("OTHER WORK shared this CPU meanwhile: what is timed here is too slow.")
         if self.output is None:
             return

@@ -134,7 +134,7 @@ def kill_and_resume(words: list[str], moment_s: float, cases: int) -> dict[str, 
 def main() -> None:
     chosen = options().parse_args()
     info = common.device(chosen)
-    findings = common.Findings("interrupted", chosen, info)
+    findings = common.Findings("interrupted", chosen, info, timed=False)
     cases = len(common.cases(common.KERNELS, chosen.sizes, info))
     words = [*common.KERNELS, "--sizes", chosen.sizes, "--max-time", chosen.max_time]
     words += [*common.on(info), "--format", "plain"]

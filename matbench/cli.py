@@ -82,6 +82,19 @@ def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+class _Seconds(click.FloatRange):
+    """More than none, a day at most; NaN is neither."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 86400, min_open=True)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if seconds != seconds:
+            self.fail(f"{value!r} is no number", param, ctx)
+        return seconds
+
+
 class _Share(click.ParamType[float]):
     """A share written as `5%` or `0.05`."""
 
@@ -167,7 +180,7 @@ _sampling = _stack(
     ),
     click.option(
         "--max-time",
-        type=click.FloatRange(0, 86400, min_open=True),
+        type=_Seconds(),
         metavar="SECONDS",
         help="Sample one case no longer than this: 2 (GPU) or 1 (CPU) by default.",
     ),
@@ -175,7 +188,7 @@ _sampling = _stack(
 _deadlines = _stack(
     click.option(
         "--timeout",
-        type=click.FloatRange(0, 86400, min_open=True),
+        type=_Seconds(),
         default=60.0,
         show_default=True,
         metavar="SECONDS",
@@ -183,7 +196,7 @@ _deadlines = _stack(
     ),
     click.option(
         "--build-timeout",
-        type=click.FloatRange(0, 86400, min_open=True),
+        type=_Seconds(),
         default=120.0,
         show_default=True,
         metavar="SECONDS",

@@ -164,6 +164,9 @@ class InProcess:
     def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
         return function(*args)
 
+    def begin(self, function: Callable[..., object], *args: Any) -> None:
+        function(*args)
+
     def kill(self) -> None:
         pass
 

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from matbench import catalogue, comparison, cuda_c, expressions, report, results, sweep
 from matbench.backends import host
-from matbench.model import DeviceInfo, Kernel, MatbenchError, Outcome, Problem
+from matbench.model import DeviceInfo, Environment, Kernel, MatbenchError, Outcome, Problem
 
 SLOW_S = 1.0
 HANG_S = 20
@@ -272,7 +272,7 @@ def try_record_file(folder: Path, data: bytes) -> None:
     report.renderables(made, 80)
     both = environments, outcomes
     comparison.compare_records(both, both, ("old", "new"), 0.01)
-    with results.RecordWriter(path, msgspec.convert(RECORDS[0], results.Environment), "resume"):
+    with results.RecordWriter(path, msgspec.convert(RECORDS[0], Environment), "resume"):
         pass
     assert results.read(path)[1] == outcomes
 
@@ -408,7 +408,7 @@ def main() -> None:
             for name, one in found.items()
         ],
     )
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"target": name, "what": kind, "times": count, "message": said, "shortest": shortest}
         for name, one in found.items()
         for (kind, _), (count, shortest, said) in one.found.items()

@@ -6,7 +6,7 @@ its own with a warm cache:
 
   bare      in one process: every case checked once, without guards; nothing else but the timing
   checked   in one process: all checks, all guards
-  isolated  as `matbench run` does it: all checks, all guards, in a worker that may die
+  isolated  by `matbench run` itself: all checks, all guards, in a worker that may die
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from unittest import mock
 
 import common
 import numpy as np
+from click.testing import CliRunner
 
-from matbench import backends, bench, judge, oracle, worker
+from matbench import backends, bench, cli, judge, oracle, results, worker
 from matbench.cache import Cache
 from matbench.model import Accuracy, Case, DeviceInfo
 
@@ -52,13 +53,14 @@ def options() -> argparse.ArgumentParser:
 # -- in a child ----------------------------------------------------------------------------------
 
 
-def work(way: str, info: DeviceInfo, cases: list[Case]) -> dict[str, Any]:
+def work(way: str, info: DeviceInfo, sizes: str) -> dict[str, Any]:
     """The sweep in one of three ways; the seconds of each part, and how many were measured."""
     watch = common.Stopwatch()
     with ExitStack() as stack:
         if way == "isolated":
-            measured = isolated(stack, watch, info, cases)
+            measured = isolated(stack, watch, info, sizes)
         else:
+            cases = common.cases(common.KERNELS, sizes, info)
             measured = in_process(stack, watch, info, cases, bare=way == "bare")
     return {"seconds": watch.seconds, "calls": watch.calls, "measured": measured}
 
@@ -115,26 +117,35 @@ def leave_out_second_looks(stack: ExitStack) -> None:
         stack.enter_context(mock.patch.object(owner, name, stand_in))
 
 
-def isolated(stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, cases: list[Case]) -> int:
-    """All cases through a worker; what this process waits for, part by part."""
+def isolated(stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, sizes: str) -> int:
+    """All cases by the command itself; what its process waits for, part by part."""
     call = worker.LocalExecutor.call
+    called = set()
 
     def timed(executor: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        first = "the worker's start and first " if executor.pool is None else ""
+        first = "" if id(executor) in called else "the worker's start and first "
+        called.add(id(executor))
         with watch.running(f"{first}{function.__name__.strip('_')}"):
             return call(executor, function, *args, **options)
 
     stack.enter_context(mock.patch.object(worker.LocalExecutor, "call", timed))
-    wait = watch.around("waiting for a compiler", worker.Builders.wait)
-    stack.enter_context(mock.patch.object(worker.Builders, "wait", wait))
-    with watch.running("all cases"):
-        crew = worker.Crew(bench.Options(), worker.Deadlines())
-        with watch.running("starting compilers"):
-            crew.build_ahead([(info, case) for case in cases])
-        outcomes = [crew.worker(info).run(case) for case in cases]
-    with watch.running("ending the processes"):
-        crew.__exit__()
-    return sum(outcome.status == "measured" for outcome in outcomes)
+    for what, owner, name in (
+        ("starting compilers", worker.Builders, "start"),
+        ("waiting for a compiler", worker.Builders, "wait"),
+        ("ending the processes", worker.Crew, "__exit__"),
+        ("writing records", results.RecordWriter, "write"),
+    ):
+        patch = mock.patch.object(owner, name, watch.around(what, getattr(owner, name)))
+        stack.enter_context(patch)
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    stack.enter_context(mock.patch.dict(os.environ, {"MATBENCH_STATE_DIR": str(folder)}))
+    words = ["run", *common.KERNELS, "--sizes", sizes, *common.on(info), "--format", "plain"]
+    file = folder / "records.jsonl"
+    with watch.running("the command"):
+        done = CliRunner().invoke(cli.main, [*words, "--output", str(file)])
+    if not file.exists():
+        raise SystemExit(done.output)
+    return sum(outcome.status == "measured" for outcome in results.read(file)[1])
 
 
 # -- in the parent -------------------------------------------------------------------------------
@@ -152,12 +163,7 @@ def child(way: str, sizes: str, info: DeviceInfo, cache: Path) -> dict[str, Any]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     parts = sum(
         found["seconds"].get(name, 0.0)
-        for name in (
-            "opening the device",
-            "all cases",
-            "closing the device",
-            "ending the processes",
-        )
+        for name in ("opening the device", "all cases", "closing the device", "the command")
     )
     found["seconds"]["starting Python, imports, choosing the device"] = wall_s - parts
     return {"wall_s": wall_s, **found}
@@ -181,8 +187,7 @@ def main() -> None:
     chosen = options().parse_args()
     info = common.device(chosen)
     if chosen.way:
-        cases = common.cases(common.KERNELS, chosen.sizes, info)
-        print(json.dumps(work(chosen.way, info, cases)))
+        print(json.dumps(work(chosen.way, info, chosen.sizes)))
         return
     findings = common.Findings("harness", chosen, info)
     sizes = common.sizes_of(chosen, info)
@@ -191,7 +196,8 @@ def main() -> None:
     arguments = [*common.KERNELS, "--sizes", sizes, *common.on(info)]
     figures = findings.figures
 
-    empty_s, warm_s = [], []
+    empty_s: list[float] = []
+    warm_s: list[float] = []
     with tempfile.TemporaryDirectory() as top:
         for number in range(chosen.repetitions):
             cache = Path(top, f"cache-{number}")

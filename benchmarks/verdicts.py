@@ -107,7 +107,8 @@ def calibrate(
     What a spin costs grows about in proportion to it, beyond what other blocks hide: each try is
     the one before times what was wanted over what was found.
     """
-    spin, tries = 1000, []
+    spin = 1000
+    tries: list[dict[str, object]] = []
     best = math.inf, spin
     for attempt in range(12):
         found = arena.ratio(arena.twin(spin), pairs, seed=attempt)

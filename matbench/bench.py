@@ -72,6 +72,8 @@ _SLOW_NS = 100e6
 _MOST_TRIES = 3
 _LOOK_AT_CLOCKS_NS = 50_000_000
 _CLOCK_TOLERANCE = 0.02
+#: How long a GPU is sampled at least.
+_LEAST_TIME_NS = 30e6
 #: How long a sample of hot launches, back to back, takes at least.
 _HOT_SAMPLE_NS = 1e6
 
@@ -641,6 +643,7 @@ def _sample_once(
     rule = statistics.StoppingRule(
         precision=options.precision,
         minimum=options.minimum_samples,
+        minimum_time_ns=_LEAST_TIME_NS if options.cold else 0.0,
         maximum_time_ns=options.max_time_s * 1e9,
     )
     samples: list[float] = []

@@ -500,7 +500,7 @@ class RecordWriter:
 
     def _take_up(self) -> None:
         """Read what the file holds, and mend its end."""
-        contents = _scan(self._target)
+        contents = _scan(self.path)
         self.environments, self.outcomes = contents.environments, contents.outcomes
         assert self._file is not None
         try:

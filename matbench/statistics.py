@@ -120,12 +120,16 @@ class StoppingRule(msgspec.Struct, frozen=True):
     interval may fall into either; so the 99.9% interval must not be wider than that precision
     or twice the 95% one (1.7 is usual). Coverage then stays above 90%.
 
+    Before `minimum_time_ns` nothing is settled: where samples cost little, more of them make the
+    median repeat better from run to run than its interval promises.
+
     A launch slower than `slow_launch_ns` may give up after `slow_minimum` samples; no other
     stops before `minimum`, not even when `maximum_time_ns` is over.
     """
 
     precision: float = 0.005
     minimum: int = 10
+    minimum_time_ns: float = 0.0
     maximum_time_ns: float = 2e9
     slow_launch_ns: float = 1e9
     slow_minimum: int = 3
@@ -145,7 +149,8 @@ class StoppingRule(msgspec.Struct, frozen=True):
         ):
             return None
         time_is_up = not elapsed_ns < self.maximum_time_ns
-        if not time_is_up and not self._looks_at(count):
+        too_early = elapsed_ns < min(self.minimum_time_ns, self.maximum_time_ns)
+        if not time_is_up and (too_early or not self._looks_at(count)):
             return None
         if self._is_settled(samples_ns):
             return SETTLED

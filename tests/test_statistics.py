@@ -725,3 +725,12 @@ def test_the_order_within_pairs_is_random_and_seeded() -> None:
     assert order[:100] == interleaved_order(100, seed=7)
     assert set(order) == {(0, 1), (1, 0)}
     assert 440 <= sum(first == 0 for first, _ in order) <= 560
+
+
+def test_nothing_is_settled_before_the_least_time() -> None:
+    rule = StoppingRule(minimum_time_ns=30e6)
+    steady = [100.0 + i % 2 / 10 for i in range(14)]
+    assert rule.decide(steady[:10], 29e6) is None
+    assert rule.decide(steady, 29e6) is None
+    assert rule.decide(steady, 31e6) == SETTLED
+    assert StoppingRule().decide(steady[:10], 1e6) == SETTLED

@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -185,14 +186,18 @@ class Session:
             return
         self._forget()
         require_host_memory(problem)
-        given = oracle.reference_trial(problem, self.cache)
         rounded = precision != "float32"
-        reference = oracle.rounded_trial(given, precision, self.cache) if rounded else given
+        with ThreadPoolExecutor() as at_once:  # NumPy leaves the other cores alone
+            integers = at_once.submit(oracle.integer_trial, problem, precision)
+            given = oracle.reference_trial(problem, self.cache)
+            reference = oracle.rounded_trial(given, precision, self.cache) if rounded else given
+            selection = at_once.submit(oracle.selection_trials, problem, reference.A, reference.B)
+            fresh = at_once.submit(oracle.fresh_trial, problem, reference)
         trials = {
             "reference": [reference],
-            "integers": [oracle.integer_trial(problem, precision)],
-            "selection": list(oracle.selection_trials(problem, reference.A, reference.B)),
-            "fresh": [oracle.fresh_trial(problem, reference)],
+            "integers": [integers.result()],
+            "selection": list(selection.result()),
+            "fresh": [fresh.result()],
         }
         M, N, K = problem.M, problem.N, problem.K
 

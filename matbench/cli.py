@@ -43,6 +43,9 @@ class _Group(click.Group):
             raise click.UsageError(str(error)) from None
         except MatbenchError as error:
             raise click.ClickException(str(error)) from None
+        except KeyboardInterrupt:  # where there is no table so far
+            click.echo("interrupted", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)

@@ -147,22 +147,18 @@ def fresh_trial(problem: Problem, trial: Trial) -> Trial:
     random = _random(problem, "fresh")
     rows = random.permutation(problem.M)
     column, term = int(random.integers(problem.N)), int(random.integers(problem.K))
-    row_signs = random.choice(np.array([-1, 1], np.float32), problem.M)
-    column_signs = random.choice(np.array([-1, 1], np.float32), problem.N)
-    row_signs[0], column_signs[0] = -1, 1  # never the first inputs again, not even at 1×1×1
+    signs = random.choice(np.array([-1, 1], np.float32), problem.M)[:, None]
+    signs[0] = -1  # never the first inputs again, not even at 1×1×1
 
     def moved(matrix: Matrix, shift: int) -> Matrix:
         return np.roll(matrix[rows], shift, axis=1)
 
     R = moved(trial.R, column)
     S = R.copy() if trial.S is trial.R else moved(trial.S, column)
-    R *= row_signs[:, None]
-    R *= column_signs[None, :]
+    R *= signs
     A = moved(trial.A, term)
-    A *= row_signs[:, None]
-    B = np.roll(np.roll(trial.B, term, axis=0), column, axis=1)
-    B *= column_signs[None, :]
-    return Trial("fresh", A, B, R=R, S=S)
+    A *= signs
+    return Trial("fresh", A, np.roll(trial.B, (term, column), axis=(0, 1)), R=R, S=S)
 
 
 def integer_trial(problem: Problem, precision: Precision = "float32") -> Trial:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import io
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -23,11 +24,15 @@ from matbench.model import Environment, Kernel, Outcome
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
+BESIDE_NVBENCH = ROOT / "results" / "h200-nvbench.json"
 PICTURE = ROOT / "docs" / "terminal.svg"
 SIZES = ("1000", "4096")
 PICTURED_SIZE = "1000"
 PICTURE_WIDTH = 112
-COLUMNS = ("kernel", "parameters", "time", "±", "GFLOP/s", "TFLOP/s", "× slowest", "max rel err")
+COLUMNS = (
+    "kernel", "parameters", "time", "±", "per block", "GFLOP/s", "TFLOP/s", "× slowest",
+    "max rel err",
+)  # fmt: skip
 
 Records = tuple[Sequence[Environment], Sequence[Outcome]]
 
@@ -95,7 +100,7 @@ def clock_costs(records: Records) -> str:
         row = rows.setdefault(f"{outcome.kernel} {values}".strip(), {})
         row[outcome.problem.size] = f"{outcome.block_perturbation:+.1%}"
     return tabulate(
-        [[name, *(row.get(size, "") for size in sizes)] for name, row in sorted(rows.items())],
+        [[name, *(row.get(size, "") for size in sizes)] for name, row in rows.items()],
         headers=["case", *(f"n = {size}" for size in sizes)],
         tablefmt="pipe",
         colalign=["left", *("right" for _ in sizes)],
@@ -103,10 +108,28 @@ def clock_costs(records: Records) -> str:
     )
 
 
+def figures(path: Path) -> str:
+    """The figures that a benchmark drew from its tables, with the bars they were held against."""
+
+    def told(value: float | None, unit: str) -> str:
+        if value is None:
+            return ""
+        return f"{value:.2%}" if unit == "share" else f"{value:.1f} {unit}"
+
+    found = json.loads(path.read_text(encoding="utf-8"))["figures"]
+    return tabulate(
+        [[f["what"], told(f["value"], f["unit"]), told(f["bar"], f["unit"])] for f in found],
+        headers=["H200", "measured", "bar"],
+        tablefmt="pipe",
+        colalign=["left", "right", "right"],
+        disable_numparse=True,
+    )
+
+
 def picture(records: Records) -> str:
-    """What a terminal shows of one size, as SVG."""
+    """What a terminal shows of the tutorial's kernels at one size, as SVG."""
     environments, outcomes = records
-    shown = [o for o in outcomes if o.problem.size == PICTURED_SIZE]
+    shown = [o for o in outcomes if o.problem.size == PICTURED_SIZE and o.group == "tutorial"]
     console = Console(
         record=True,
         file=io.StringIO(),
@@ -143,9 +166,14 @@ def pages() -> dict[Path, Callable[[str], str]]:
     records = results.read(RESULTS)
     kernels = catalogue.builtin()
     svg = picture(records)
+
+    def timing(page: str) -> str:
+        page = inserted(page, "nvbench", figures(BESIDE_NVBENCH))
+        return inserted(page, "costs", clock_costs(records))
+
     return {
         ROOT / "README.md": lambda page: inserted(page, "results", table(records, kernels)),
-        ROOT / "docs" / "timing.md": lambda page: inserted(page, "costs", clock_costs(records)),
+        ROOT / "docs" / "timing.md": timing,
         PICTURE: lambda old: old if picture_text(old) == picture_text(svg) else svg,
     }
 

@@ -1,0 +1,254 @@
+"""The README and the pages beside it: up to date, and true to the program they describe."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import click
+import msgspec
+import pytest
+from conftest import Matbench
+from test_architecture import LAYERS
+
+from matbench import catalogue, results
+from matbench.cli import main
+from matbench.model import Conditions, DeviceInfo, Environment, LaunchRules, Outcome, Problem
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def load_generator() -> ModuleType:
+    path = ROOT / "docs" / "generate_readme.py"
+    spec = importlib.util.spec_from_file_location("generate_readme", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generator = load_generator()
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def page(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def tables(text: str) -> dict[str, list[list[str]]]:
+    """The rows of each table, by the title of its first column and its number: `field 1`."""
+    found: dict[str, list[list[str]]] = {}
+    for block in re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE):
+        lines = [
+            [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            for line in block.splitlines()
+        ]
+        title = lines[0][0]
+        found[f"{title} {sum(key.rpartition(' ')[0] == title for key in found) + 1}"] = lines[2:]
+    return found
+
+
+def named(rows: list[list[str]]) -> list[str]:
+    """What stands in backquotes in the first column."""
+    return [word for row in rows for word in re.findall(r"`([^`]+)`", row[0])]
+
+
+def outcome(kernel: str, sha256: str, **changes: object) -> Outcome:
+    known: dict[str, object] = {
+        "kernel": kernel,
+        "sha256": sha256,
+        "group": "tutorial",
+        "params": {"TILE": 16},
+        "problem": Problem(1000, 1000, 1000),
+        "backend": "cuda",
+        "device": "a GPU",
+        "device_kind": "gpu",
+        "status": "measured",
+        "samples_ns": (2e5, 2e5),
+        "median_ns": 2e5,
+        "timing_mode": "cold",
+        "max_rel_err": 1e-6,
+    }
+    return Outcome(**{**known, **changes})  # type: ignore[arg-type]
+
+
+# What is generated
+
+
+def test_pages_show_the_committed_results() -> None:
+    names = [name(path) for path in generator.outdated()]
+    assert names == [], "run `python docs/generate_readme.py`"
+
+
+def test_the_readme_names_every_result_that_is_stale() -> None:
+    _, outcomes = results.read(generator.RESULTS)
+    changed = generator.stale(outcomes, catalogue.builtin())
+    [told] = re.findall(r"^\*\*Stale:\*\*.*$", page("README.md"), re.MULTILINE) or [""]
+    assert set(re.findall(r"`(.+?)`", told)) == set(changed)
+
+
+def test_a_kernel_that_changed_or_went_is_stale() -> None:
+    tiled = next(kernel for kernel in catalogue.builtin() if kernel.name == "tiled")
+    same, other, gone = (
+        outcome("tiled", tiled.sha256),
+        outcome("kahan", "0" * 64),
+        outcome("gone", "0" * 64),
+    )
+    assert generator.stale([same], catalogue.builtin()) == []
+    assert generator.stale([same, other, gone], catalogue.builtin()) == ["gone", "kahan"]
+    table = generator.table(([], [same, other, gone]), catalogue.builtin())
+    assert table.splitlines()[-1].endswith("measured: `gone`, `kahan`.")
+    assert "Stale" not in generator.table(([], [same]), catalogue.builtin())
+
+
+def test_the_table_shows_each_kernel_at_its_fastest_and_no_skips() -> None:
+    found = [
+        outcome("tiled", "", params={"TILE": tile}, median_ns=time)
+        for tile, time in ((8, 3e5), (16, 1e5), (32, 2e5))
+    ]
+    found.append(outcome("single-block", "", status="skipped", median_ns=None))
+    found.append(outcome("broken", "", status="wrong", median_ns=None, reason="guards: outside"))
+    table = generator.table(([], found), [])
+    assert "TILE=16" in table
+    assert "TILE=8" not in table and "TILE=32" not in table
+    assert "single-block" not in table.split("**Stale:**")[0]
+    assert "wrong: guards: outside" in table
+    assert "all 5 cases" in table
+
+
+def test_text_outside_the_markers_stays() -> None:
+    text = "before\n<!-- x -->\nold\n<!-- /x -->\nafter\n"
+    new = "before\n<!-- x -->\n\nnew\n\n<!-- /x -->\nafter\n"
+    assert generator.inserted(text, "x", "new") == new
+    assert generator.inserted(new, "x", "new") == new
+    with pytest.raises(ValueError, match="markers of 'y'"):
+        generator.inserted(text, "y", "new")
+
+
+def test_a_picture_is_compared_by_its_words() -> None:
+    found = [outcome("tiled", ""), outcome("kahan", "", median_ns=3e5)]
+    drawn = generator.picture(([], found))
+    words = generator.picture_text(drawn)
+    assert "kahan" in words and "300.0µs" in words and "2measured" in words
+    assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "").replace(
+        "https://www.textualize.io", ""
+    )
+    slower = [found[0], outcome("kahan", "", median_ns=4e5)]
+    assert generator.picture_text(generator.picture(([], slower))) != words
+
+
+# What is written by hand
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_links_lead_somewhere(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        linked = path.parent / file if file else path
+        assert linked.exists(), f"{target}: no such file"
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+            assert anchor in anchors, f"{target}: no such heading"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_commands_are_ones_that_matbench_takes(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    lines = [line for block in blocks(text, "(?:sh|console)") for line in block.splitlines()]
+    for line in lines:
+        found = re.match(r"(?:\$ |(?:uvx|pipx run) .*?)?matbench (.*)", line)
+        if found is None:
+            continue
+        command: click.Command = main
+        words = shlex.split(found[1], comments=True)
+        context = click.Context(main, info_name="matbench")
+        while words and isinstance(command, click.Group):
+            assert words[0] in command.commands, f"{name(path)}: {line}"
+            command = command.commands[words.pop(0)]
+        if words != ["--help"]:
+            command.make_context(command.name, words, parent=context)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_kernels_in_the_text_can_be_loaded(path: Path, tmp_path: Path) -> None:
+    for source in blocks(path.read_text(encoding="utf-8"), "c"):
+        file = tmp_path / "shown.cu"
+        file.write_text(source, encoding="utf-8")
+        assert catalogue.load(file).entry
+
+
+def test_front_matter_is_described_key_by_key() -> None:
+    found = tables(page("docs/kernels.md"))
+    keys = [key.strip("[]") for key in named([[row[0]] for row in found["key 1"]])]
+    assert sorted([*keys, "launch"]) == sorted(catalogue._FrontMatter.__struct_fields__)
+    assert sorted(named(found["key of `[launch]` 1"])) == sorted(LaunchRules.__struct_fields__)
+    brief = [key.strip("[]") for key in named(tables(page("README.md"))["key 1"])]
+    assert sorted(brief) == sorted(catalogue._FrontMatter.__struct_fields__)
+
+
+def test_every_limit_that_front_matter_may_name_is_told() -> None:
+    text = page("docs/kernels.md")
+    for limit in catalogue.DEVICE_LIMITS:
+        stem, axis = re.fullmatch(r"(.*?)(_[xyz])?", limit).groups()  # type: ignore[union-attr]
+        assert f"`{limit}`" in text or (axis and f"`{stem}_x` (`y`, `z`)" in text), limit
+
+
+def test_records_are_described_field_by_field() -> None:
+    found = tables(page("docs/records.md"))
+    kinds: list[type[msgspec.Struct]] = [Environment, DeviceInfo, Outcome, Conditions]
+    for number, kind in enumerate(kinds, 1):
+        assert named([[row[0]] for row in found[f"field {number}"]]) == list(
+            kind.__struct_fields__
+        ), kind.__name__
+
+
+def test_rooms_are_described_in_their_order() -> None:
+    assert named(tables(page("docs/architecture.md"))["room 1"]) == list(LAYERS)
+
+
+def test_every_command_has_an_example_in_the_readme() -> None:
+    text = "\n".join(blocks(page("README.md"), "sh"))
+    for command in main.commands:
+        assert f"matbench {command}" in text, command
+
+
+def patched(source: str, diff: str) -> str:
+    """A source with the hunks of a diff applied, which a line of `…` parts."""
+    for hunk in diff.split("…\n"):
+        sides = [
+            "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in f" {sign}")
+            for sign in "-+"
+        ]
+        assert source.count(sides[0]) == 1, hunk
+        source = source.replace(*sides)
+    return source
+
+
+def test_the_walk_through_goes_as_it_is_told(matbench: Matbench, tmp_path: Path) -> None:
+    text = page("README.md")
+    [source], [diff] = blocks(text, "c"), blocks(text, "diff")
+    file = tmp_path / "strip.cu"
+    file.write_text(source, encoding="utf-8")
+    found = matbench("check", file, "--set", "ROWS=4", "--no-large", code=1).output
+    [shown] = [block for block in blocks(text, "console") if "matbench check" in block]
+    for line in shown.splitlines():
+        if line.startswith(("ROWS=", "strip is right")):
+            assert line.split(" on ")[0] in found
+    file.write_text(patched(source, diff), encoding="utf-8")
+    matbench("check", file, "--set", "ROWS=4,16", "--no-large")

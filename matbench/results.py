@@ -547,9 +547,11 @@ class RecordWriter:
         if self._file is not None:
             self._file.close()
             self._file = None
-        if self._created and not self.written:
+        if self._created:
+            # By what it holds, not by what was counted: Ctrl-C may have come in between.
             with suppress(OSError):
-                self._target.unlink()
+                if not self._target.stat().st_size:
+                    self._target.unlink()
         if self._lock is not None:
             # While it is still held: another run that waits for it sees that it is gone.
             with suppress(OSError):

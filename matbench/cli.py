@@ -33,6 +33,13 @@ SMOKE_SIZES = "1,17,33,65x31x129"
 INTERRUPTED = 130
 
 
+def _kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    """For the shell's completion."""
+    from matbench import catalogue
+
+    return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
+
+
 class _Group(click.Group):
     """Turns matbench's own errors into one line and an exit code; lists commands in order."""
 
@@ -312,7 +319,7 @@ def _show(table: Report, fmt: str) -> None:
 
 
 @main.command()
-@click.argument("kernels", nargs=-1)
+@click.argument("kernels", nargs=-1, shell_complete=_kernel_names)
 @_files
 @click.option(
     "--group",
@@ -390,15 +397,18 @@ def run(
     if resume is not None and output is not None:
         raise UsageError("--resume FILE writes to that file; leave --output away")
     problems = _problems_of(SMOKE_SIZES if smoke else sizes, inputs, seed)
-    chosen = _chosen(kernels, kernel_files, kernels_dir, group or ("all" if smoke else None))
+    everything = smoke and not (kernels or kernel_files or kernels_dir)
+    chosen = _chosen(kernels, kernel_files, kernels_dir, group or ("all" if everything else None))
     overrides = sweep.parse_settings(settings, tiles, chosen)
     cases = _cases(chosen, problems, overrides, backend, device)
+    if graph and not any(info.backend == "cuda" for info, _ in cases):
+        raise UsageError(f"--graph needs CUDA; this is {cases[0][0].label}")
 
     mode: Mode = "resume" if resume else "append" if append else "force" if force else "new"
     _work_through(
         cases,
         options=Options(
-            blocks=not no_blocks,
+            blocks=not (no_blocks or smoke),
             cold=cold or not hot,
             hot=hot,
             graph=graph,
@@ -535,7 +545,13 @@ def _work_through(
 
 
 @main.command()
-@click.argument("contenders", nargs=-1, required=True, metavar="BASELINE CANDIDATE")
+@click.argument(
+    "contenders",
+    nargs=-1,
+    required=True,
+    metavar="BASELINE CANDIDATE",
+    shell_complete=_kernel_names,
+)
 @click.option("--matrix", is_flag=True, help="Compare any number of kernels, each with each.")
 @_files
 @_problems
@@ -702,7 +718,7 @@ def _fastest(worker: Any, cases: list[Case]) -> Case:
 
 
 @main.command("blocks")
-@click.argument("kernel", metavar="KERNEL|FILE.cu")
+@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=_kernel_names)
 @_files
 @click.option(
     "--size",
@@ -806,7 +822,7 @@ def profile_blocks(
 
 
 @main.command()
-@click.argument("kernel", metavar="KERNEL|FILE.cu")
+@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=_kernel_names)
 @_files
 @click.option("--tiles", metavar="LIST", help="Values of TILE, in place of the kernel's own.")
 @click.option(
@@ -987,7 +1003,7 @@ def _values(space: dict[str, tuple[int, ...]]) -> str:
 
 
 @main.command()
-@click.argument("name")
+@click.argument("name", shell_complete=_kernel_names)
 @_files
 def show(name: str, kernel_files: tuple[str, ...], kernels_dir: str | None) -> None:
     """Show one kernel: its front matter in words, and its source."""

@@ -7,10 +7,10 @@ worker that passes one, or dies, is replaced, and the case becomes a failed outc
 from __future__ import annotations
 
 import concurrent.futures
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -65,6 +65,23 @@ class Executor(Protocol):
         """End the process; the next call starts another."""
 
 
+class _Process(SpawnProcess):
+    """A process that is deaf to Ctrl-C from its first moment: the main process hears it."""
+
+    def start(self) -> None:
+        if not hasattr(signal, "pthread_sigmask"):
+            return super().start()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            super().start()  # the mask is inherited
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Spawn(SpawnContext):
+    Process = _Process
+
+
 class LocalExecutor:
     """An executor on this machine: one spawned process, kept and replaced by pebble."""
 
@@ -77,8 +94,7 @@ class LocalExecutor:
         if self.pool is not None and not self.pool.active:  # its process died between two tasks
             self.kill()
         if self.pool is None:
-            context = multiprocessing.get_context("spawn")
-            self.pool = ProcessPool(max_workers=1, context=context, initializer=_start_process)
+            self.pool = ProcessPool(max_workers=1, context=_Spawn(), initializer=_start_process)
         return self.pool
 
     def begin(self, function: Callable[..., object], *args: Any) -> None:
@@ -212,7 +228,6 @@ class Builders:
         """Begin with every different build of these cases, in their order."""
         from pebble import ProcessPool
 
-        context = multiprocessing.get_context("spawn")
         for case in cases:
             key = _build_key(case)
             if case.skip is not None or key in self.futures:
@@ -220,7 +235,7 @@ class Builders:
             if self.pool is None:
                 self.pool = ProcessPool(
                     max_workers=max(1, min(8, (os.cpu_count() or 1) // 2)),
-                    context=context,
+                    context=_Spawn(),
                     initializer=_start_process,
                 )
             self.futures[key] = self.pool.schedule(

@@ -928,3 +928,15 @@ def test_clearing_the_cache(
     assert matbench("cache", "clear").stdout == f"removed 2.0 MB from {folder}\n"
     assert list(folder.iterdir()) == []
     assert matbench("cache", "clear").stdout == f"removed 0.0 MB from {folder}\n"
+
+
+def test_ctrl_c_where_there_is_no_table(
+    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(catalogue, "builtin", interrupted)
+    for command in (["run"], ["list"], ["compare", "tiled", "kahan"], ["show", "tiled"]):
+        result = matbench(*command, code=130)
+        assert (result.stdout, result.stderr) == ("", "interrupted\n")

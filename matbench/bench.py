@@ -106,6 +106,7 @@ class Options(msgspec.Struct, frozen=True):
             self,
             cold=(self.cold or not self.hot) and gpu,
             hot=self.hot and gpu,
+            graph=self.graph and gpu,
             precision=self.precision or (0.005 if gpu else 0.02),
             max_time_s=self.max_time_s or (2.0 if gpu else 1.0),
         )

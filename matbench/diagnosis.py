@@ -36,7 +36,7 @@ def explain(C: Float32, trial: Trial, factor: float, params: Mapping[str, int]) 
     assert expected is not None
     row, column = np.unravel_index(int(wrong.argmax()), wrong.shape)
     parts = [
-        f"{count:,} of {wrong.size:,} elements wrong on the {trial.name} inputs",
+        f"{count:,} of {wrong.size:,} elements wrong",
         f"first C[{row}, {column}]: expected {expected[row, column]:.9g}, "
         f"found {C[row, column]:.9g}",
     ]
@@ -63,7 +63,7 @@ def patterns(
 
 
 _ORIGINS = {
-    UNWRITTEN: "never written",
+    UNWRITTEN: "never written (or added to what was never written)",
     OUTSIDE_INPUTS: "NaN read from outside A or B",
     OUTSIDE_C: "NaN read from outside C",
     UNSHARED: "NaN read from shared memory that nobody had written",

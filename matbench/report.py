@@ -741,14 +741,16 @@ def check(
     """One line a shape, one column a set of parameters; below, what is wrong."""
     marks = {"measured": "right", "wrong": "WRONG", "failed": "FAILED", "skipped": "–"}
     shapes: dict[tuple[str, str, str], dict[str, str]] = {}
-    reasons: dict[str, list[str]] = {}
+    # Reasons that differ in their numbers alone are told once, with how many more there are.
+    reasons: dict[tuple[str, str, str], list[str]] = {}
     for purpose, outcome in zip(purposes, outcomes, strict=False):
         label = " ".join(f"{k}={v}" for k, v in outcome.params.items()) or "right?"
         key = outcome.problem.size, outcome.problem.inputs, purpose
         shapes.setdefault(key, {})[label] = marks[outcome.status]
         if outcome.reason:
             place = f"{label} at {outcome.problem.size}, {outcome.problem.inputs}"
-            reasons.setdefault(outcome.status, []).append(f"{place}: {outcome.reason}")
+            alike = outcome.status, label, re.sub(r"\d[\d,.e+-]*", "#", outcome.reason)
+            reasons.setdefault(alike, []).append(f"{place}: {outcome.reason}")
     labels = list(dict.fromkeys(label for row in shapes.values() for label in row))
     table = Table(box=box.SIMPLE_HEAD)
     for title in ("M×N×K", "inputs", "probes", *labels):
@@ -761,9 +763,8 @@ def check(
         table.add_row(size, inputs, purpose, *cells)
     right = sum(outcome.status == "measured" for outcome in outcomes)
     listed = [
-        Text(line)
-        for status in ("wrong", "failed", "skipped")
-        for line in dict.fromkeys(reasons.get(status, []))
+        Text(lines[0] + (f" … and {len(lines) - 1} more like it" if len(lines) > 1 else ""))
+        for alike, lines in sorted(reasons.items(), key=lambda found: _STATUS_ORDER[found[0][0]])
     ]
     summary = f"{name} is right at {right} of {len(outcomes)} probes on {device.label}"
     return [table, *listed, Text(summary, style="bold")]

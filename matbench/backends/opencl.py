@@ -148,7 +148,7 @@ def _describe(index: int, device: Any) -> DeviceInfo:
             "largest grid (x, y, z)": "not limited by OpenCL",
             "constant memory (bytes)": device.max_constant_buffer_size,
             "compute capability": None,
-            "clock rate (MHz)": device.max_clock_frequency,
+            "clock rate (MHz)": device.max_clock_frequency or None,
             "texture alignment (bytes)": None,
             "copy and compute overlap": None,
             "multiprocessors": device.max_compute_units,

@@ -39,6 +39,7 @@ _INTEL_NEEDS = (
 # Intel's CPU compiler puts so many work-items into one vector, and computes narrower blocks
 # one by one unless it is told: T = 8 tiles took six to nine times as long.
 _VECTOR_WIDTH = 16
+_VECTOR_HINTS = (8, 4, 1)  # those it takes
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 
 
@@ -314,7 +315,7 @@ class OpenCLBackend:
             unit, local = cuda_c.opencl_unit(kernel.source, kernel.path, kernel.entry)
         options = [f"-D{name}={value}" for name, value in params.items()]
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
-            width = 2 ** (block_width.bit_length() - 1)
+            width = next(known for known in _VECTOR_HINTS if known <= block_width)
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
         program = self._compiled(unit, options, kernel.path)
         entry = "matbench_entry" if clocked else kernel.entry

@@ -31,10 +31,23 @@ def problem(size: str, inputs: str = "uniform") -> Problem:
     return Problem(m, n, k, inputs=inputs)  # type: ignore[arg-type]
 
 
+def capability_needed(kernel: Kernel) -> int:
+    """80 for sm_80; 0 for a kernel that needs none."""
+    return max((int(re.sub(r"\D", "", r)) for r in kernel.requires if r[:3] == "sm_"), default=0)
+
+
 def allowed_skip(case: Case, device: DeviceInfo) -> bool:
-    """Whether the sources say that this kernel cannot do this: worked out here once more."""
+    """Whether this kernel cannot do this, by what is known of it or by what its file says."""
     limit = device.limits["max_threads_per_block"]
     problem = case.problem
+    if case.kernel.group == "ladder":
+        values = {"M": problem.M, "N": problem.N, "K": problem.K, **case.params, **device.limits}
+        scope = {"ceil_div": lambda a, b: -(-a // b), "max": max, "min": min}
+        unmet = [w for w in case.kernel.launch.where if not eval(w, scope, values)]
+        needs = capability_needed(case.kernel)
+        have = device.compute_capability or (0, 0)
+        foreign = "cuda" in case.kernel.requires and device.backend != "cuda"
+        return bool(unmet or foreign or needs > 10 * have[0] + have[1])
     if "cuda" in case.kernel.requires and device.backend != "cuda":
         return True
     if case.kernel.name == "single-block":
@@ -146,8 +159,9 @@ def units(kernel: Kernel) -> dict[str, str]:
 
 
 def architectures(kernel: Kernel) -> list[str]:
-    """Those it is compiled for: the ones it requires, or two generations."""
-    return [need for need in kernel.requires if need.startswith("sm_")] or ["sm_80", "sm_90"]
+    """Those it is compiled for: the one it requires alone, or two generations."""
+    exact = [need for need in kernel.requires if need.startswith("sm_") and need[-1] in "af"]
+    return exact or [f"sm_{arch}" for arch in (80, 90) if arch >= capability_needed(kernel)]
 
 
 def jobs(kernel: Kernel) -> Iterator[tuple[str, str, str, dict[str, int]]]:

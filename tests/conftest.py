@@ -91,6 +91,22 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 }
 """
 
+#: Computes for many seconds and then ends, so that a deadline or Ctrl-C comes first.
+SPIN_BODY = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
+{
+#ifdef __CUDACC__
+    const long long end = clock64() + 16000000000;
+    while (clock64() < end) { }
+#else
+    volatile long turn = 0;
+    while (turn < 20000000000)
+        turn = turn + 1;
+#endif
+    C[0] = 1;
+}
+"""
+
 
 def kernel_text(name: str = "mine", *, front: str = "", launch: str = "", body: str = "") -> str:
     """A kernel file; `front` and `launch` are lines of TOML for the top and for `[launch]`."""

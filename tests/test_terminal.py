@@ -19,18 +19,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import Matbench, kernel_text
+from conftest import SPIN_BODY, Matbench, kernel_text
 from rich.cells import cell_len
 
 from matbench import results
 from matbench.model import DeviceInfo, Outcome, Problem
 
 COMMAND = [sys.executable, "-m", "matbench"]
-#: Some 20 seconds of one thread: bounded, so that it ends where nobody interrupts it.
-SPIN = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{ volatile long i = 0; while (i < 20000000000) i = i + 1; C[0] = i; }
-"""
 CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
 
 
@@ -102,7 +97,7 @@ def kernels(tmp_path: Path) -> Path:
     folder = tmp_path / "kernels"
     folder.mkdir()
     (folder / "a-good.cu").write_text(kernel_text("a-good"), encoding="utf-8")
-    (folder / "b-spins.cu").write_text(kernel_text("b-spins", body=SPIN), encoding="utf-8")
+    (folder / "b-spins.cu").write_text(kernel_text("b-spins", body=SPIN_BODY), encoding="utf-8")
     return folder
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KernelWriter
+from conftest import SPIN_BODY, KernelWriter
 
 from matbench import catalogue, sweep
 from matbench.bench import Options
@@ -40,11 +40,9 @@ CHECK_ONLY = Options(timed=False)
 SIGNATURE = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 """
-#: Some 20 seconds of one thread: bounded, so that it ends where no deadline hits.
-SPIN = SIGNATURE + "{ volatile long i = 0; while (i < 20000000000) i = i + 1; C[0] = i; }"
 BAD_BODIES = {
     "null-write": SIGNATURE + "{ *(volatile int *)0 = 1; }",
-    "spins": SPIN,
+    "spins": SPIN_BODY,
     "no-compile": SIGNATURE + "{ C[0] = nothing_of_this_name; }",
     "wrong-answer": SIGNATURE + "{ C[threadIdx.x] = 1; }",
 }
@@ -186,7 +184,7 @@ def test_a_worker_killed_from_outside_costs_one_case(
 ) -> None:
     good, spins = (
         case_of(write_kernel("good"), device),
-        case_of(write_kernel("spins", body=SPIN), device),
+        case_of(write_kernel("spins", body=SPIN_BODY), device),
     )
     with Crew(CHECK_ONLY, Deadlines(run_s=60)) as crew:
         worker = crew.worker(device)

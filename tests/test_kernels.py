@@ -14,7 +14,7 @@ from nvcc import CompileError, compile_cubin, find_nvcc
 
 from matbench import bench, catalogue, cuda_c, sweep
 from matbench.cache import Cache
-from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Outcome, Problem
 
 KERNELS = catalogue.builtin()
 FILES = [kernel for kernel in KERNELS if kernel.source]
@@ -233,3 +233,11 @@ def test_nvcc_names_the_kernels_own_line(unit: str, tmp_path: Path) -> None:
     path.write_text(units(mine)[unit], encoding="utf-8")
     with pytest.raises(CompileError, match=re.escape(f"folder/mine.cu({line}): error")):
         compile_cubin(path, "sm_90")
+
+
+def test_blocks_of_every_narrow_width(session: bench.Session) -> None:
+    """A CPU's compiler is told of narrow blocks; it takes some widths and refuses others."""
+    (kernel,) = [kernel for kernel in FILES if kernel.name == "single-block"]
+    for width in range(1, 18):
+        (case,) = sweep.cases([kernel], [Problem(2, width, 3)], {}, session.backend.info)
+        assert measure(session, case).launch == Launch((1, 1, 1), (width, 2, 1))

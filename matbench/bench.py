@@ -83,7 +83,7 @@ class Options(msgspec.Struct, frozen=True):
     """How cases are measured; None: what suits the device.
 
     A GPU is sampled until its median is known to ±0.5%, for 2 s at most, with a cold cache. A CPU
-    shares its time with all else on the machine: ±2%, 1 s, and its caches as they are.
+    shares its time with all else on the machine: ±2%, 0.5 s, and its caches as they are.
     `error_map` is where the error of a wrong C is drawn; later ones get a number to that name.
     """
 
@@ -108,7 +108,7 @@ class Options(msgspec.Struct, frozen=True):
             hot=self.hot and gpu,
             graph=self.graph and gpu,
             precision=self.precision or (0.005 if gpu else 0.02),
-            max_time_s=self.max_time_s or (2.0 if gpu else 1.0),
+            max_time_s=self.max_time_s or (2.0 if gpu else 0.5),
         )
 
     @property

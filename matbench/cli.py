@@ -192,7 +192,7 @@ _sampling = _stack(
         "--max-time",
         type=_Seconds(),
         metavar="SECONDS",
-        help="Sample one case no longer than this: 2 (GPU) or 1 (CPU) by default.",
+        help="Sample one case no longer than this: 2 (GPU) or 0.5 (CPU) by default.",
     ),
 )
 _deadlines = _stack(

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "double-buffered"
-// summary = "The next tiles travel from global memory while these are multiplied; one barrier a step"
+// summary = "The next tiles travel while these are multiplied; one barrier a step, not two"
 // group = "ladder"
 // [sweep]
 // BM = [128]

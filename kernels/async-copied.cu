@@ -1,0 +1,195 @@
+// /// matbench
+// name = "async-copied"
+// summary = "Copies from global to shared memory that bypass the registers, several steps ahead"
+// group = "ladder"
+// requires = ["cuda", "sm_80"]
+// [sweep]
+// BM = [128]
+// BN = [128]
+// BK = [16]
+// TM = [8]
+// TN = [8]
+// STAGES = [3]
+// [tune]
+// BM = [64, 128]
+// BN = [64, 128]
+// BK = [8, 16]
+// TM = [4, 8]
+// TN = [4, 8]
+// STAGES = [2, 3, 4, 5, 6]
+// [launch]
+// where = ["TM % 4 == 0", "TN % 4 == 0", "BM % TM == 0", "BN % TN == 0", "STAGES >= 2",
+//          "BK % 8 == 0", "(BN // TN) * (BM // TM) <= max_threads_per_block",
+//          "8 * BM % ((BN // TN) * (BM // TM)) == 0",
+//          "4 * (BN // TN) * (BM // TM) % BN == 0",
+//          "BK * BN % (4 * (BN // TN) * (BM // TM)) == 0",
+//          "4 * STAGES * BK * (BM + 4 + BN) <= max_shared_bytes_per_block"]
+// block = ["BN // TN", "BM // TM"]
+// grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
+// shared_bytes = "4 * STAGES * BK * (BM + 4 + BN)"
+// [model]
+// global_loads = "M * N * K / BN + M * N * K / BM"
+// shared_loads = "M * N * K * (1 / TN + 1 / TM)"
+// ///
+
+// As double-buffered, but nothing passes through registers on its way to shared memory: from
+// sm_80 on, cp.async copies 4, 8 or 16 bytes there by itself, and fills with zeros what it is told
+// not to read. Without registers to hold what is under way, more can be: a ring of STAGES pairs of
+// tiles, of which one is multiplied while STAGES - 1 fill. The copies of one step form a group,
+// and a thread waits until no more than so many of its groups are outstanding.
+//
+// A copy cannot transpose, except float by float: A goes in pieces of 4 bytes. Eight neighbouring
+// threads take eight k of a row, a full sector of memory; with four floats of padding to a row of
+// the transposed tile, a warp's 32 floats then fall into 32 different banks.
+//
+// The ragged end of K is computed first, with zeros for what is missing. After it all steps are
+// full, and the loop need not ask where K ends.
+
+#ifndef BM
+#define BM 128
+#define BN 128
+#define BK 16
+#define TM 8
+#define TN 8
+#define STAGES 3
+#endif
+#define ACROSS (BN / TN)
+#define DOWN (BM / TM)
+#define THREADS (ACROSS * DOWN)
+#define A_WIDTH (BM + 4)
+#define STAGE (BK * (A_WIDTH + BN))      // floats
+#define A_ROWS (THREADS / 8)             // rows of A that the block copies at a time
+#define B_ROWS (THREADS / (BN / 4))      // and of B
+#define RESIDENT (TM * TN > 64 ? 256 : 512)  // threads that should fit on a multiprocessor
+#define BLOCKS (THREADS > RESIDENT ? 1 : RESIDENT / THREADS)
+
+// Starts to copy 4 or 16 bytes; zeros instead where there is nothing to copy.
+static __device__ __forceinline__ void copy4(float *to, const float *from, bool inside)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 4 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy16(float *to, const float *from, bool inside)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 16 : 0)
+                 : "memory");
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+async_copied(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    extern __shared__ float4 shared[];
+    float *const ring = (float *)shared;
+
+    const int tx = threadIdx.x, ty = threadIdx.y;
+    const int thread = ty * ACROSS + tx;
+    const int first_row = blockIdx.y * BM, first_column = blockIdx.x * BN;
+    const bool aligned = N % 4 == 0;
+
+    // What this thread copies. A: column a_k of eight, every A_ROWS-th row. B: every B_ROWS-th row;
+    // there four columns side by side, or four that lie BN / 4 apart where they must be copied one
+    // by one, because rows do not start at multiples of 16 bytes.
+    const int a_k = thread % 8, a_row = thread / 8;
+    const int b_k = thread / (BN / 4), b_column = thread % (BN / 4) * (aligned ? 4 : 1);
+    const float *a_from = A + (size_t)(first_row + a_row) * K + a_k;
+    const float *b_from = B + (size_t)b_k * N + first_column + b_column;
+
+    // Starts the copies of the next `terms` of K.
+    auto copy_stage = [&](int stage, int terms) {
+        float *const a = ring + stage * STAGE + a_k * A_WIDTH + a_row;
+        float *const b = ring + stage * STAGE + BK * A_WIDTH + b_k * BN + b_column;
+        #pragma unroll
+        for (int i = 0; i < BM; i += A_ROWS)
+            #pragma unroll
+            for (int k = 0; k < BK; k += 8)
+                copy4(a + k * A_WIDTH + i, a_from + (size_t)i * K + k,
+                      first_row + a_row + i < M && (terms == BK || a_k + k < terms));
+        #pragma unroll
+        for (int k = 0; k < BK; k += B_ROWS) {
+            const bool inside = terms == BK || b_k + k < terms;
+            if (aligned)
+                copy16(b + k * BN, b_from + (size_t)k * N,
+                       first_column + b_column < N && inside);
+            else
+                #pragma unroll
+                for (int j = 0; j < BN; j += BN / 4)
+                    copy4(b + k * BN + j, b_from + (size_t)k * N + j,
+                          first_column + b_column + j < N && inside);
+        }
+        a_from += terms;
+        b_from += (size_t)terms * N;
+    };
+    auto end_of_group = [] { asm volatile("cp.async.commit_group;" ::: "memory"); };
+
+    float sum[TM][TN];
+    #pragma unroll
+    for (int i = 0; i < TM; ++i)
+        #pragma unroll
+        for (int j = 0; j < TN; ++j)
+            sum[i][j] = 0.0f;
+
+    const int steps = (K + BK - 1) / BK;
+    copy_stage(0, K - (steps - 1) * BK);
+    end_of_group();
+    for (int stage = 1; stage < STAGES - 1; ++stage) {
+        if (stage < steps)
+            copy_stage(stage, BK);
+        end_of_group();
+    }
+
+    int stage = 0, spare = STAGES - 1;
+    for (int left = steps; left > 0; --left) {
+        // This step's tiles are here when only the groups of the STAGES - 2 steps after it are
+        // still outstanding; after the barrier they are here for everyone. It also says that all
+        // have done with the step before, whose tiles may now be overwritten.
+        asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+        __syncthreads();
+        if (left > STAGES - 1)
+            copy_stage(spare, BK);
+        end_of_group();
+
+        // Multiply: TM values of A with TN values of B, each with each.
+        const float *const a = ring + stage * STAGE, *const b = a + BK * A_WIDTH;
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            float down[TM], across[TN];
+            #pragma unroll
+            for (int i = 0; i < TM; i += 4) {
+                const float4 four = *(const float4 *)(a + k * A_WIDTH + (ty + i / 4 * DOWN) * 4);
+                down[i] = four.x, down[i + 1] = four.y, down[i + 2] = four.z, down[i + 3] = four.w;
+            }
+            #pragma unroll
+            for (int j = 0; j < TN; j += 4) {
+                const float4 four = *(const float4 *)(b + k * BN + (tx + j / 4 * ACROSS) * 4);
+                across[j] = four.x, across[j + 1] = four.y, across[j + 2] = four.z,
+                across[j + 3] = four.w;
+            }
+            #pragma unroll
+            for (int i = 0; i < TM; ++i)
+                #pragma unroll
+                for (int j = 0; j < TN; ++j)
+                    sum[i][j] += down[i] * across[j];
+        }
+        spare = stage;
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+    }
+
+    #pragma unroll
+    for (int i = 0; i < TM; ++i) {
+        const int row = first_row + (ty + i / 4 * DOWN) * 4 + i % 4;
+        #pragma unroll
+        for (int j = 0; j < TN; j += 4) {
+            const int column = first_column + (tx + j / 4 * ACROSS) * 4;
+            float *const to = C + (size_t)row * N + column;
+            if (aligned && row < M && column < N)
+                *(float4 *)to = make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+            #pragma unroll
+            for (int q = 0; q < 4; ++q)
+                if (!aligned && row < M && column + q < N)
+                    to[q] = sum[i][j + q];
+        }
+    }
+}

@@ -1,0 +1,303 @@
+// /// matbench
+// name = "split-k"
+// summary = "The blocks of a cluster share out K and add up in shared memory, in one launch"
+// group = "ladder"
+// requires = ["cuda", "sm_90"]
+// [sweep]
+// BM = [32, 64]
+// BN = [64]
+// BK = [32]
+// WM = [32]
+// WN = [64]
+// TM = [8]
+// TN = [8]
+// SLICES = [4]
+// SPLITS = [2, 4, 8]
+// STAGES = [3]
+// [tune]
+// BM = [32, 64, 128]
+// BN = [32, 64, 128]
+// BK = [16, 32]
+// WM = [32, 64]
+// WN = [32, 64]
+// TM = [4, 8]
+// TN = [4, 8]
+// SLICES = [1, 2, 4, 8]
+// SPLITS = [1, 2, 4, 8]
+// STAGES = [3, 4]
+// [launch]
+// where = ["TM % 4 == 0", "TN % 4 == 0", "WM % (2 * TM) == 0", "WN % (2 * TN) == 0",
+//          "WM // TM * (WN // TN) == 32", "BM % WM == 0", "BN % WN == 0", "STAGES >= 2",
+//          "SPLITS <= 8",
+//          "BK % 8 == 0", "BK % (2 * SLICES) == 0",
+//          "32 * (BM // WM) * (BN // WN) * SLICES <= max_threads_per_block",
+//          "BM % (4 * (BM // WM) * (BN // WN) * SLICES) == 0",
+//          "128 * (BM // WM) * (BN // WN) * SLICES % BN == 0",
+//          "BK * BN % (128 * (BM // WM) * (BN // WN) * SLICES) == 0",
+//          "32 * (BM // WM) * (BN // WN) * SLICES * (TM * TN + 64) <= 65536",
+//          "4 * max(STAGES * BK * (BM + 4 + BN), SLICES * BM * BN) <= max_shared_bytes_per_block"]
+// block = ["32 * (BM // WM) * (BN // WN) * SLICES"]
+// grid = ["ceil_div(N, BN)", "ceil_div(M, BM)", "SPLITS"]
+// shared_bytes = "4 * max(STAGES * BK * (BM + 4 + BN), SLICES * BM * BN)"
+// [model]
+// global_loads = "M * N * K / BN + M * N * K / BM"
+// shared_loads = "M * N * K * (1 / TN + 1 / TM)"
+// ///
+
+// As sliced-k, once more: a cluster of SPLITS blocks computes one tile of C, each from its own
+// stretch of K, inside it team by team. At the end the blocks of the cluster read one another's
+// shared memory: each adds up one share of the tile's elements, always in the same order, and
+// stores it. So there is nothing to set to zero before the launch, no second launch, no atomic
+// addition, and the result is the same every time.
+//
+// It pays where C is so small that even small tiles are fewer than multiprocessors, and K long.
+// From sm_90 on a cluster's blocks are sure to run at the same time; eight of them is as many as
+// every device allows.
+
+#include <cooperative_groups.h>
+
+#ifndef BM
+#define BM 64
+#define BN 64
+#define BK 32
+#define WM 32
+#define WN 64
+#define TM 8
+#define TN 8
+#define SLICES 4
+#define SPLITS 2
+#define STAGES 3
+#endif
+#define WARPS ((BM / WM) * (BN / WN))  // of a team
+#define THREADS (32 * WARPS * SLICES)
+#define SLICE (BK / SLICES)  // a team's share of a step
+#define LM (WM / TM)  // lanes of a warp, down
+#define LN (WN / TN)  // and across
+#define A_WIDTH (BM + 4)
+#define STAGE (BK * (A_WIDTH + BN))  // floats
+#define A_ROWS (THREADS / 8)         // rows of A that the block copies at a time
+#define A_COPIES (BM / A_ROWS)
+#define B_ROWS (THREADS / (BN / 4))
+#define B_COPIES (BK / B_ROWS)
+
+// Starts to copy 4 or 16 bytes to shared memory; zeros instead of what is not `wanted`.
+template <int BYTES>
+static __device__ __forceinline__ void copy(unsigned to, const float *from, bool wanted)
+{
+    const int bytes = wanted ? BYTES : 0;
+    if (BYTES == 4)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+static __device__ __forceinline__ void end_of_group()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// Waits until all but the newest STAGES - 2 groups have arrived, for every thread.
+static __device__ __forceinline__ void wait_for_stage()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+    __syncthreads();
+}
+
+// COUNT values, in groups of four that lie 4 × LANES floats apart.
+template <int COUNT, int LANES>
+static __device__ __forceinline__ void fetch(float (&values)[COUNT], const float *from)
+{
+    #pragma unroll
+    for (int i = 0; i < COUNT; i += 4) {
+        const float4 four = *(const float4 *)(from + i * LANES);
+        values[i] = four.x, values[i + 1] = four.y, values[i + 2] = four.z, values[i + 3] = four.w;
+    }
+}
+
+// ALIGNED: the rows of B and C start at multiples of 16 bytes.
+template <bool ALIGNED>
+static __device__ __forceinline__ void product(const float *A, const float *B, float *C,
+                                               int M, int N, int K)
+{
+    // This block's stretch of K; the last ones may be short or empty.
+    const auto cluster = cooperative_groups::this_cluster();
+    const int blocks = cluster.num_blocks(), rank = cluster.block_rank();
+    const int share = (K + blocks - 1) / blocks;
+    const int begin = min(K, rank * share);
+    const int terms_here = min(K, begin + share) - begin;
+    A += begin;
+    B += (size_t)begin * N;
+
+    extern __shared__ float4 shared[];
+    float *const tiles = (float *)shared;
+    const unsigned tiles_at = (unsigned)__cvta_generic_to_shared(tiles);
+
+    // Place: teams, a team's warps across the block's tile, lanes across the warp's. Bit 0 of a
+    // lane's number counts across, bit 1 down, as in warp-tiled.
+    const int thread = threadIdx.x, warp = thread / 32 % WARPS, lane = thread % 32;
+    const int team = thread / 32 / WARPS;
+    const int across = lane % 2 + lane / 4 % (LN / 2) * 2;
+    const int down = lane / 2 % 2 + lane / 4 / (LN / 2) * 2;
+    const int m = warp / (BN / WN) * WM + down * 4;
+    const int n = warp % (BN / WN) * WN + across * 4;
+    const int first_row = blockIdx.y * BM, first_column = blockIdx.x * BN;
+
+    // What this thread copies. A: column a_k of the step, every A_ROWS-th row. B: every B_ROWS-th
+    // row; there four columns side by side, or four that lie BN / 4 apart where they must be
+    // copied one by one.
+    const int a_k = thread % 8, a_row = thread / 8;
+    const int b_k = thread / (BN / 4), b_column = thread % (BN / 4) * (ALIGNED ? 4 : 1);
+    const unsigned a_to = tiles_at + 4 * (a_k * A_WIDTH + a_row);
+    const unsigned b_to = tiles_at + 4 * (BK * A_WIDTH + b_k * BN + b_column);
+    const float *a_from[A_COPIES], *b_from[B_COPIES];
+    bool a_wanted[A_COPIES], b_wanted[4];
+    #pragma unroll
+    for (int i = 0; i < A_COPIES; ++i) {
+        const int row = first_row + a_row + i * A_ROWS;
+        a_from[i] = A + (size_t)row * K + a_k;
+        a_wanted[i] = row < M;
+    }
+    #pragma unroll
+    for (int i = 0; i < B_COPIES; ++i)
+        b_from[i] = B + (size_t)(b_k + i * B_ROWS) * N + first_column + b_column;
+    #pragma unroll
+    for (int j = 0; j < 4; ++j)
+        b_wanted[j] = first_column + b_column + j * (BN / 4) < N;
+
+    // Copies the next `terms` of K to the stage that begins at byte `to`.
+    auto copy_stage = [&](unsigned to, int terms) {
+        #pragma unroll
+        for (int i = 0; i < A_COPIES; ++i)
+            #pragma unroll
+            for (int k = 0; k < BK; k += 8)
+                copy<4>(a_to + to + 4 * (k * A_WIDTH + i * A_ROWS), a_from[i] + k,
+                        a_wanted[i] && (terms == BK || a_k + k < terms));
+        #pragma unroll
+        for (int i = 0; i < B_COPIES; ++i)
+            #pragma unroll
+            for (int j = 0; j < (ALIGNED ? 1 : 4); ++j)
+                copy<ALIGNED ? 16 : 4>(b_to + to + 4 * (i * B_ROWS * BN + j * (BN / 4)),
+                                       b_from[i] + j * (BN / 4),
+                                       b_wanted[j] && (terms == BK || b_k + i * B_ROWS < terms));
+        end_of_group();
+    };
+
+    // By a step the compiler does not know a pointer is moved in one multiply-add, by one it does
+    // know in two additions, whose halves it may keep apart and join again before each copy.
+    const int full = BK * blockDim.z;  // BK
+    auto move_on = [&](int terms) {
+        #pragma unroll
+        for (int i = 0; i < A_COPIES; ++i)
+            a_from[i] += terms == BK ? full : terms;
+        #pragma unroll
+        for (int i = 0; i < B_COPIES; ++i)
+            b_from[i] += terms * (long long)N;
+    };
+
+    // Fill the pipeline: the ragged step, then full ones.
+    const int steps = (terms_here + BK - 1) / BK;
+    const int ragged = steps > 0 ? terms_here - (steps - 1) * BK : 0;
+    copy_stage(0, ragged);
+    move_on(ragged);
+    #pragma unroll
+    for (int stage = 1; stage < STAGES - 1; ++stage) {
+        if (stage < steps) {
+            copy_stage(4 * STAGE * stage, BK);
+            move_on(BK);
+        } else
+            end_of_group();
+    }
+
+    float sum[TM][TN];
+    #pragma unroll
+    for (int i = 0; i < TM; ++i)
+        #pragma unroll
+        for (int j = 0; j < TN; ++j)
+            sum[i][j] = 0.0f;
+
+    const char *const a_tile = (const char *)(tiles + team * SLICE * A_WIDTH + m);
+    const char *const b_tile = (const char *)(tiles + (BK * A_WIDTH + team * SLICE * BN) + n);
+    float a[2][TM], b[2][TN];  // for this k and for the next
+    unsigned current = 0, spare = 4 * STAGE * (STAGES - 1);  // stages, in bytes
+    wait_for_stage();
+    fetch<TM, LM>(a[0], (const float *)a_tile);
+    fetch<TN, LN>(b[0], (const float *)b_tile);
+
+    #pragma unroll 1
+    for (int left = steps; left > 0; --left) {
+        const float *const a_stage = (const float *)(a_tile + current);
+        const float *const b_stage = (const float *)(b_tile + current);
+        #pragma unroll
+        for (int k = 0; k < SLICE; ++k) {
+            const int now = k % 2, next = 1 - now;
+            if (k < SLICE - 1) {
+                fetch<TM, LM>(a[next], a_stage + (k + 1) * A_WIDTH);
+                fetch<TN, LN>(b[next], b_stage + (k + 1) * BN);
+            } else {
+                wait_for_stage();
+                spare = current;
+                current = current == 4 * STAGE * (STAGES - 1) ? 0 : current + 4 * STAGE;
+                fetch<TM, LM>(a[next], (const float *)(a_tile + current));
+                fetch<TN, LN>(b[next], (const float *)(b_tile + current));
+            }
+
+            // The barrier of the step before has set the spare stage free.
+            if (k == 0) {
+                if (left > STAGES - 1)
+                    copy_stage(spare, BK);
+                else
+                    end_of_group();
+            }
+
+            #pragma unroll
+            for (int i = 0; i < TM; ++i)
+                #pragma unroll
+                for (int j = 0; j < TN; ++j)
+                    sum[i][j] += a[now][i] * b[now][j];
+        }
+        move_on(BK);
+    }
+
+    // Each team leaves its sums where the ring was; then each block adds up a share of the tile
+    // from all teams of all blocks.
+    __syncthreads();
+    #pragma unroll
+    for (int i = 0; i < TM; ++i)
+        #pragma unroll
+        for (int j = 0; j < TN; j += 4)
+            *(float4 *)(tiles + (team * BM + m + i / 4 * 4 * LM + i % 4) * BN + n + j * LN) =
+                make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+    cluster.sync();
+    for (int e = (rank * THREADS + thread) * 4; e < BM * BN; e += blocks * THREADS * 4) {
+        float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (int block = 0; block < blocks; ++block) {
+            const float *const there = cluster.map_shared_rank(tiles, block);
+            #pragma unroll
+            for (int other = 0; other < SLICES; ++other) {
+                const float4 part = *(const float4 *)(there + other * BM * BN + e);
+                total.x += part.x, total.y += part.y, total.z += part.z, total.w += part.w;
+            }
+        }
+        const int row = first_row + e / BN, column = first_column + e % BN;
+        float *const to = C + (size_t)row * N + column;
+        if (ALIGNED && row < M && column < N)
+            *(float4 *)to = total;
+        const float values[4] = {total.x, total.y, total.z, total.w};
+        #pragma unroll
+        for (int q = 0; q < 4; ++q)
+            if (!ALIGNED && row < M && column + q < N)
+                to[q] = values[q];
+    }
+    cluster.sync();  // nobody leaves while somebody still reads its shared memory
+}
+
+extern "C" __global__ void __cluster_dims__(1, 1, SPLITS) __launch_bounds__(THREADS)
+split_k(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    if (N % 4 == 0)
+        product<true>(A, B, C, M, N, K);
+    else
+        product<false>(A, B, C, M, N, K);
+}

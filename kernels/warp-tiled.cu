@@ -1,0 +1,207 @@
+// /// matbench
+// name = "warp-tiled"
+// summary = "Block, warp and thread tiles: which lanes share a fetch decides what the fetch costs"
+// group = "ladder"
+// requires = ["cuda", "sm_80"]
+// [sweep]
+// BM = [128]
+// BN = [128]
+// BK = [16]
+// WM = [64]
+// WN = [32]
+// TM = [8]
+// TN = [8]
+// STAGES = [3]
+// [tune]
+// BM = [64, 128, 256]
+// BN = [64, 128, 256]
+// BK = [8, 16, 32]
+// WM = [32, 64, 128]
+// WN = [32, 64, 128]
+// TM = [4, 8, 16]
+// TN = [4, 8, 16]
+// STAGES = [2, 3, 4, 5, 6]
+// [launch]
+// where = ["TM % 4 == 0", "TN % 4 == 0", "TM * TN <= 128", "WM % (2 * TM) == 0",
+//          "WN % (2 * TN) == 0", "WM // TM * (WN // TN) == 32", "BM % WM == 0", "BN % WN == 0",
+//          "BK % 8 == 0", "BM % (4 * (BM // WM) * (BN // WN)) == 0",
+//          "128 * (BM // WM) * (BN // WN) % BN == 0",
+//          "BK * BN % (128 * (BM // WM) * (BN // WN)) == 0", "STAGES >= 2",
+//          "32 * (BM // WM) * (BN // WN) <= max_threads_per_block",
+//          "32 * (BM // WM) * (BN // WN) * (TM * TN + TM + TN + 40) <= 65536",
+//          "4 * STAGES * BK * (BM + 4 + BN) <= max_shared_bytes_per_block"]
+// block = ["32 * (BM // WM) * (BN // WN)"]
+// grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
+// shared_bytes = "4 * STAGES * BK * (BM + 4 + BN)"
+// [model]
+// global_loads = "M * N * K / BN + M * N * K / BM"
+// shared_loads = "M * N * K * (1 / TN + 1 / TM)"
+// ///
+
+// As async-copied, but the tile between a block's and a thread's is chosen too: a warp computes
+// WM×WN elements, its 32 lanes arranged WM / TM down by WN / TN across. Lanes in one row fetch the
+// same values of A, lanes in one column the same values of B, so the squarer the arrangement, the
+// fewer different values a warp's fetch asks for.
+//
+// How lanes are numbered decides whether that is worth anything. Shared memory delivers 128 bytes
+// a cycle, and a fetch of 16 bytes by each of 32 lanes is worked off by the quarter warp, in four
+// cycles; in two, though, if lanes whose numbers differ in bit 0 ask for the same values, or lanes
+// whose numbers differ in bit 1 (measured on an H200; sharing between lanes further apart gains
+// nothing). Rows of lanes after one another give that to A's fetches and not to B's. Here bit 0
+// counts across and bit 1 down, which gives it to both.
+
+#ifndef BM
+#define BM 128
+#define BN 128
+#define BK 16
+#define WM 64
+#define WN 32
+#define TM 8
+#define TN 8
+#define STAGES 3
+#endif
+#define THREADS (32 * (BM / WM) * (BN / WN))
+#define LM (WM / TM)  // lanes of a warp, down
+#define LN (WN / TN)  // and across
+#define A_WIDTH (BM + 4)
+#define STAGE (BK * (A_WIDTH + BN))      // floats
+#define A_ROWS (THREADS / 8)             // rows of A that the block copies at a time
+#define B_ROWS (THREADS / (BN / 4))      // and of B
+#define RESIDENT (TM * TN > 64 ? 256 : 512)  // threads that should fit on a multiprocessor
+#define BLOCKS (THREADS > RESIDENT ? 1 : RESIDENT / THREADS)
+
+// Starts to copy 4 or 16 bytes; zeros instead where there is nothing to copy.
+static __device__ __forceinline__ void copy4(float *to, const float *from, bool inside)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 4 : 0)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void copy16(float *to, const float *from, bool inside)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(inside ? 16 : 0)
+                 : "memory");
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+warp_tiled(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    extern __shared__ float4 shared[];
+    float *const ring = (float *)shared;
+
+    // Place: warps across the block's tile, lanes across the warp's. (m, n) is where this thread's
+    // first group of 4×4 elements begins; its groups lie 4 × LM rows and 4 × LN columns apart.
+    const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+    const int lane_across = lane % 2 + lane / 4 % (LN / 2) * 2;
+    const int lane_down = lane / 2 % 2 + lane / 4 / (LN / 2) * 2;
+    const int m = warp / (BN / WN) * WM + lane_down * 4;
+    const int n = warp % (BN / WN) * WN + lane_across * 4;
+    const int first_row = blockIdx.y * BM, first_column = blockIdx.x * BN;
+    const bool aligned = N % 4 == 0;
+
+    // What this thread copies. A: column a_k of eight, every A_ROWS-th row. B: every B_ROWS-th row;
+    // there four columns side by side, or four that lie BN / 4 apart where they must be copied one
+    // by one, because rows do not start at multiples of 16 bytes.
+    const int a_k = thread % 8, a_row = thread / 8;
+    const int b_k = thread / (BN / 4), b_column = thread % (BN / 4) * (aligned ? 4 : 1);
+    const float *a_from = A + (size_t)(first_row + a_row) * K + a_k;
+    const float *b_from = B + (size_t)b_k * N + first_column + b_column;
+
+    // Starts the copies of the next `terms` of K.
+    auto copy_stage = [&](int stage, int terms) {
+        float *const a = ring + stage * STAGE + a_k * A_WIDTH + a_row;
+        float *const b = ring + stage * STAGE + BK * A_WIDTH + b_k * BN + b_column;
+        #pragma unroll
+        for (int i = 0; i < BM; i += A_ROWS)
+            #pragma unroll
+            for (int k = 0; k < BK; k += 8)
+                copy4(a + k * A_WIDTH + i, a_from + (size_t)i * K + k,
+                      first_row + a_row + i < M && (terms == BK || a_k + k < terms));
+        #pragma unroll
+        for (int k = 0; k < BK; k += B_ROWS) {
+            const bool inside = terms == BK || b_k + k < terms;
+            if (aligned)
+                copy16(b + k * BN, b_from + (size_t)k * N,
+                       first_column + b_column < N && inside);
+            else
+                #pragma unroll
+                for (int j = 0; j < BN; j += BN / 4)
+                    copy4(b + k * BN + j, b_from + (size_t)k * N + j,
+                          first_column + b_column + j < N && inside);
+        }
+        a_from += terms;
+        b_from += (size_t)terms * N;
+    };
+    auto end_of_group = [] { asm volatile("cp.async.commit_group;" ::: "memory"); };
+
+    float sum[TM][TN];
+    #pragma unroll
+    for (int i = 0; i < TM; ++i)
+        #pragma unroll
+        for (int j = 0; j < TN; ++j)
+            sum[i][j] = 0.0f;
+
+    const int steps = (K + BK - 1) / BK;
+    copy_stage(0, K - (steps - 1) * BK);
+    end_of_group();
+    for (int stage = 1; stage < STAGES - 1; ++stage) {
+        if (stage < steps)
+            copy_stage(stage, BK);
+        end_of_group();
+    }
+
+    int stage = 0, spare = STAGES - 1;
+    for (int left = steps; left > 0; --left) {
+        // This step's tiles are here when only the groups of the STAGES - 2 steps after it are
+        // still outstanding; after the barrier they are here for everyone. It also says that all
+        // have done with the step before, whose tiles may now be overwritten.
+        asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 2) : "memory");
+        __syncthreads();
+        if (left > STAGES - 1)
+            copy_stage(spare, BK);
+        end_of_group();
+
+        // Multiply: TM values of A with TN values of B, each with each.
+        const float *const a = ring + stage * STAGE, *const b = a + BK * A_WIDTH;
+        #pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            float down[TM], across[TN];
+            #pragma unroll
+            for (int i = 0; i < TM; i += 4) {
+                const float4 four = *(const float4 *)(a + k * A_WIDTH + m + i * LM);
+                down[i] = four.x, down[i + 1] = four.y, down[i + 2] = four.z, down[i + 3] = four.w;
+            }
+            #pragma unroll
+            for (int j = 0; j < TN; j += 4) {
+                const float4 four = *(const float4 *)(b + k * BN + n + j * LN);
+                across[j] = four.x, across[j + 1] = four.y, across[j + 2] = four.z,
+                across[j + 3] = four.w;
+            }
+            #pragma unroll
+            for (int i = 0; i < TM; ++i)
+                #pragma unroll
+                for (int j = 0; j < TN; ++j)
+                    sum[i][j] += down[i] * across[j];
+        }
+        spare = stage;
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+    }
+
+    #pragma unroll
+    for (int i = 0; i < TM; ++i) {
+        const int row = first_row + m + i / 4 * 4 * LM + i % 4;
+        #pragma unroll
+        for (int j = 0; j < TN; j += 4) {
+            const int column = first_column + n + j * LN;
+            float *const to = C + (size_t)row * N + column;
+            if (aligned && row < M && column < N)
+                *(float4 *)to = make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+            #pragma unroll
+            for (int q = 0; q < 4; ++q)
+                if (!aligned && row < M && column + q < N)
+                    to[q] = sum[i][j + q];
+        }
+    }
+}

@@ -1,0 +1,111 @@
+"""Which device is taken, and what is said where one cannot be: without a GPU, with stand-ins."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from test_sweep import CPU, GPU
+
+from matbench import backends
+from matbench.backends import UnavailableError, cuda
+from matbench.model import DeviceInfo, UsageError
+
+OPENCL_GPU = msgspec.structs.replace(GPU, backend="opencl", compute_capability=None)
+SECOND = msgspec.structs.replace(GPU, index=1, name="Another GPU")
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[DeviceInfo]]:
+    """What each backend finds; one that is not here cannot be used."""
+    found: dict[str, list[DeviceInfo]] = {}
+
+    def devices(name: str) -> list[DeviceInfo]:
+        if name not in found:
+            raise UnavailableError(f"{name} is missing; install it")
+        return found[name]
+
+    monkeypatch.setattr(backends, "devices", devices)
+    return found
+
+
+def test_auto_takes_cuda_then_an_opencl_gpu_then_the_cpu(
+    machine: dict[str, list[DeviceInfo]],
+) -> None:
+    machine["opencl"] = [CPU]
+    assert backends.choose("auto", None) == CPU
+    machine["opencl"] = [OPENCL_GPU, CPU]  # a driver, but no toolkit
+    assert backends.choose("auto", None) == OPENCL_GPU
+    machine["cuda"] = [GPU, SECOND]
+    assert backends.choose("auto", None) == GPU
+    assert backends.choose("opencl", None) == OPENCL_GPU
+    assert backends.choose("cuda", "1") == SECOND
+    assert backends.choose("auto", "another") == SECOND
+    assert backends.choose("auto", "opencl:0") == OPENCL_GPU
+    assert backends.host_device() == CPU
+
+
+def test_no_device_says_what_is_missing_and_what_mends_it(
+    machine: dict[str, list[DeviceInfo]],
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        backends.choose("auto", None)
+    assert str(refused.value) == (
+        "no device to run on; cuda: cuda is missing; install it; "
+        "opencl: opencl is missing; install it"
+    )
+    machine["opencl"] = [OPENCL_GPU]
+    with pytest.raises(UnavailableError, match=r"no OpenCL CPU device; pip install .*\[cpu\]"):
+        backends.host_device()
+
+
+# -- CUDA: toolkits and drivers that do not go together ------------------------------------------
+
+
+def use(
+    monkeypatch: pytest.MonkeyPatch, *, driver: int, toolkit: str, architectures: set[str]
+) -> None:
+    """A driver that speaks CUDA `driver` / 1000, a toolkit, and an sm_90 device."""
+    stand_in = SimpleNamespace(
+        get_driver_version=lambda: driver, Device=SimpleNamespace(count=lambda: 1)
+    )
+    monkeypatch.setattr(cuda, "_driver", lambda: stand_in)
+    monkeypatch.setattr(cuda, "_nvcc", lambda: ("nvcc", toolkit))
+    monkeypatch.setattr(cuda, "_architectures", lambda: frozenset(architectures))
+    monkeypatch.setattr(cuda, "_describe", lambda *_: GPU)
+
+
+def test_a_toolkit_too_new_for_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, driver=12040, toolkit="13.0.88", architectures={"90"})
+    with pytest.raises(UsageError) as refused:
+        backends.choose("cuda", None)
+    assert str(refused.value) == (
+        "no device to run on; cuda: the CUDA toolkit 13.0.88 is too new for the driver, which "
+        "speaks CUDA 12.4; update the driver or install an older toolkit"
+    )
+
+
+def test_a_toolkit_too_old_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, driver=13000, toolkit="11.2.152", architectures={"80", "86"})
+    with pytest.raises(UsageError) as refused:
+        backends.choose("cuda", None)
+    assert str(refused.value) == (
+        "no device to run on; cuda: the CUDA toolkit 11.2.152 does not know A GPU (sm_90); "
+        "install one that does (the driver speaks CUDA 13.0)"
+    )
+
+
+@pytest.mark.parametrize("toolkit", ["12.0.1", "13.0.88", "unknown"])
+def test_a_toolkit_that_suits(toolkit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, driver=13000, toolkit=toolkit, architectures={"80", "90"})
+    assert backends.devices("cuda") == [GPU]
+
+
+def test_no_nvcc_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(cuda.os, "access", lambda *_: False)
+    with pytest.raises(UnavailableError, match="nvcc is missing; install the CUDA toolkit"):
+        cuda._nvcc.__wrapped__()

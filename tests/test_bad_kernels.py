@@ -137,19 +137,24 @@ def test_slips_through_without_its_check(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", RACES)
-def test_luck_hides_these_races_from_all_other_checks(name: str, device: DeviceInfo) -> None:
-    """On a GPU of 2024 their warps happen to keep step; the staggered build ends that."""
+def test_races_are_rejected_whatever_luck_does(name: str, bad_session: Session) -> None:
+    for case in cases_of(load(name), EXPECTED[name]["sizes"], bad_session.backend.info):
+        for _ in range(3):
+            assert_rejected(bad_session.measure(case), EXPECTED[name])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", RACES)
+def test_luck_hides_races_from_all_other_checks(name: str, device: DeviceInfo) -> None:
+    """The control: where warps happen to keep step, nothing but the staggered build tells."""
     session = new_session(device, CHECKS - {"staggered"})
-    watched = new_session(device)
     try:
         cases = cases_of(load(name), EXPECTED[name]["sizes"], device)
-        lucky = [case for case in cases if session.measure(case).status == "measured"]
-        assert lucky
-        for case in cases:
-            assert_rejected(watched.measure(case), EXPECTED[name])
+        lucky = [case for case in cases * 5 if session.measure(case).status == "measured"]
     finally:
         session.close()
-        watched.close()
+    if not lucky:
+        pytest.skip("no luck on this device today: the other checks caught it every time")
 
 
 def test_every_check_has_a_control() -> None:

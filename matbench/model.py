@@ -25,7 +25,14 @@ class MatbenchError(Exception):
 
 
 class UsageError(MatbenchError):
-    """Bad input: one line that says what is wrong, where, and how to mend it."""
+    """Bad input: one line that says what is wrong, where, and how to mend it.
+
+    It may quote files and names: nothing in them breaks the line or commands a terminal.
+    """
+
+    def __init__(self, message: str) -> None:
+        shown = (c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in message)
+        super().__init__("".join(shown))
 
 
 class CaseError(MatbenchError):

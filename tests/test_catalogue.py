@@ -459,6 +459,16 @@ def test_a_damaged_file_gives_a_kernel_or_a_clean_error(
     read_or_refuse(tmp_path / "mine.cu", whole[:start] + put + whole[end:])
 
 
+def test_what_a_message_quotes_commands_no_terminal(tmp_path: Path) -> None:
+    hostile = instead("int K) {}", "\x1b[1\n2\x00) {}")
+    message = refusal(tmp_path / "mine.cu", hostile)
+    assert message == ":10: parameter `\ufffd[1 2\ufffd` has no name"
+    (tmp_path / "a\x1b[2Jb.cu").write_text("nothing")
+    with pytest.raises(UsageError) as refused:
+        catalogue.load(tmp_path / "a\x1b[2Jb.cu")
+    assert "a\ufffd[2Jb.cu:1: no front matter" in str(refused.value)
+
+
 def read_or_refuse(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     started = time.perf_counter()

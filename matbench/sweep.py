@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -76,11 +77,12 @@ def parameter_sets(
 
     A constant that only `[tune]` names stays at the source's default unless it is overridden.
     """
-    space = dict(kernel.sweep)
-    for name, values in overrides.items():
-        if name in kernel.sweep or name in kernel.tune:
-            space[name] = values
-    yield from combinations(space)
+    yield from combinations(_space(kernel, overrides))
+
+
+def _space(kernel: Kernel, overrides: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    own = kernel.sweep | kernel.tune
+    return kernel.sweep | {name: values for name, values in overrides.items() if name in own}
 
 
 def combinations(space: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, int]]:
@@ -153,16 +155,17 @@ def cases(
     device: DeviceInfo,
 ) -> list[Case]:
     """All cases on one device, problem by problem, so that inputs are uploaded once for each."""
-    kernels = list(kernels)
-    found = [
+    kernels, problems = list(kernels), list(problems)
+    spaces = [_space(kernel, overrides).values() for kernel in kernels]
+    count = len(problems) * sum(math.prod(map(len, space)) for space in spaces)
+    if count > MAX_CASES:
+        raise UsageError(f"{count:,} cases: more than {MAX_CASES:,}; sweep less at a time")
+    return [
         case(kernel, problem, params, device)
         for problem in problems
         for kernel in kernels
-        for params in itertools.islice(parameter_sets(kernel, overrides), MAX_CASES)
+        for params in parameter_sets(kernel, overrides)
     ]
-    if len(found) > MAX_CASES:
-        raise UsageError(f"{len(found):,} cases: more than {MAX_CASES:,}; sweep less at a time")
-    return found
 
 
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:

@@ -273,5 +273,6 @@ def test_what_does_not_fit_a_parameter_is_skipped(kind: str, text: str, reason: 
 def test_a_sweep_without_end_is_refused() -> None:
     values = tuple(range(1, 51))
     wide = changed(sweep=dict.fromkeys("abcdef", values))
-    with pytest.raises(UsageError, match="more than 100,000; sweep less at a time"):
-        sweep.cases([wide, wide], [problem(8)], {}, GPU)
+    with pytest.raises(UsageError) as refused:
+        sweep.cases([wide, PLAIN], [problem(8), problem(9)], {}, GPU)
+    assert str(refused.value) == ("31,250,000,002 cases: more than 100,000; sweep less at a time")

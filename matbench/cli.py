@@ -6,6 +6,7 @@ allowed; 2 bad input; 130 interrupted.
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -78,6 +79,9 @@ def main() -> None:
     Every kernel is checked against a float64 product before it is timed, and again after. Without
     an NVIDIA GPU the same kernel files run through OpenCL, on the CPU if need be.
     """
+    for stream in (sys.stdout, sys.stderr):  # one that has no × or ★ shows a question mark
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 # -- options that commands share -----------------------------------------------------------------

@@ -327,6 +327,15 @@ def test_in_a_pipe_nothing_is_cut(records: Path) -> None:
     assert "avg rel err" in done.stdout
 
 
+@pytest.mark.parametrize("arguments", [("list",), ("run", "--help"), ("run", "naïve★")])
+def test_an_encoding_that_lacks_letters_is_no_error(arguments: tuple[str, ...]) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, env=environment)
+    assert done.returncode == (2 if "naïve★" in arguments else 0)
+    assert b"Traceback" not in done.stderr
+    assert done.stdout + done.stderr
+
+
 def test_a_reader_that_leaves_early_is_no_error(records: Path) -> None:
     done = subprocess.run(
         f"{sys.executable} -m matbench report {records} --format json | head -c 10; "

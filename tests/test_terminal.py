@@ -225,8 +225,7 @@ RUN = ("run", "tiled", "--tiles", "8,16", "--sizes", "9", "--max-time", "0.001",
 def test_a_terminal_shows_a_bar_while_it_lasts(device: DeviceInfo) -> None:
     session = on_terminal(*RUN)
     assert session.code == 0
-    assert re.search(r"━+.*0/2.*tiled TILE=8 at 9", session.written)
-    assert "tiled TILE=16 at 9" in session.written
+    assert re.search(r"━+.*[01]/2.*tiled TILE=(8|16) at 9", session.written)
     assert "\x1b[" in session.written  # colours
     end = session.written[session.written.rindex("━") :]
     assert "2 measured, 0 wrong, 0 failed, 0 skipped" in end

@@ -1,0 +1,10 @@
+"""The commands: they read options, wire the other rooms together, and print.
+
+One module a command; only this room prints or exits.
+"""
+# ruff: noqa: I001 - the help lists commands in the order of these imports
+
+from matbench.cli.app import main
+from matbench.cli import run, compare, blocks, check, report, kernels, machine
+
+__all__ = ["blocks", "check", "compare", "kernels", "machine", "main", "report", "run"]

@@ -1,0 +1,131 @@
+"""`matbench blocks`: how long each block of one launch took, and where."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.options import (
+    Format,
+    deadline_options,
+    device_options,
+    kernel_file_options,
+    kernel_names,
+)
+from matbench.cli.shared import (
+    catalogue_of,
+    deadlines_of,
+    fastest,
+    problems_of,
+    progress,
+    show_report,
+    show_rich,
+)
+from matbench.model import UsageError
+
+
+@main.command("blocks")
+@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
+@kernel_file_options
+@click.option(
+    "--size",
+    default="1000",
+    show_default=True,
+    metavar="N",
+    help="The size: 1000 for a square product, MxNxK for A (M×K) times B (K×N).",
+)
+@click.option("--tile", metavar="T", help="The value of TILE; the fastest of all when not given.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="The value of another swept constant; repeatable.",
+)
+@device_options
+@click.option(
+    "--timeline",
+    metavar="FILE",
+    help="Draw when each block ran: .svg, .png, or .html to look closer; replaces the file.",
+)
+@click.option(
+    "--format",
+    "fmt",
+    type=Format(),
+    default="rich",
+    show_default=True,
+    metavar="FORMAT",
+    help="rich, json, csv (each block's stamps), or one of tabulate's: plain, github, html …",
+)
+@deadline_options
+def profile_blocks(
+    kernel: str,
+    kernel_files: tuple[str, ...],
+    kernels_dir: str | None,
+    size: str,
+    tile: str | None,
+    settings: tuple[str, ...],
+    backend: str,
+    device: str | None,
+    timeline: str | None,
+    fmt: str,
+    timeout: float,
+    build_timeout: float,
+) -> None:
+    """Clock the blocks of one launch: how long each took, where, and what that means.
+
+    The kernel file is not changed: a second build of it reads the device's clocks around each
+    block, and what that costs is shown.
+
+    \b
+    matbench blocks tiled --size 1000 --tile 16
+    matbench blocks mine.cu --timeline mine.html
+    """
+    from matbench import backends, blocks, plots, report, results, sweep
+    from matbench.bench import Options
+    from matbench.worker import Crew
+
+    if timeline is not None:
+        plots.require(Path(timeline), plots.TIMELINE_SUFFIXES)
+    if kernel.endswith(".cu"):
+        kernel_files, kernel = (*kernel_files, kernel), ""
+    catalogue, added = catalogue_of(kernel_files, kernels_dir)
+    chosen = catalogue.get(kernel) if kernel else added[-1]
+    if chosen.library is not None:
+        raise UsageError(f"{chosen.name} is a library's product; it has no blocks")
+    problems = problems_of(size, "uniform", 0)
+    if len(problems) > 1:
+        raise UsageError(f"--size {size!r}: one size at a time")
+    overrides = sweep.parse_settings(settings, None, [chosen])
+    if tile is not None:
+        if "TILE" not in (*chosen.sweep, *chosen.tune):
+            raise UsageError(f"--tile {tile!r}: {chosen.name} has no TILE; leave it away")
+        overrides["TILE"] = sweep.parse_values("--tile", tile)
+    info = backends.host_device() if chosen.on_host else backends.choose(backend, device)
+    cases = sweep.cases([chosen], problems, overrides, info)
+    options = Options(precision=0.05, max_time_s=0.3, minimum_samples=3)
+    try:
+        with Crew(options, deadlines_of(timeout, build_timeout)) as crew, progress(1) as advance:
+            advance(f"{chosen.name} at {problems[0].size}")
+            case = fastest(crew.worker(info), cases)
+            outcome, sample = crew.worker(info).profile(case)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    about = results.environment(sys.argv[1:], [info], {})
+    if sample is None or case.launch is None:
+        show_report(report.outcome_report([outcome], [about]), fmt)
+        sys.exit(0 if outcome.status == "skipped" else 1)
+    profile = blocks.analyse(sample, case.launch, info)
+    if timeline is not None:
+        plots.timeline(sample, profile, Path(timeline), case.label)
+    if fmt == "rich":
+        show_rich(*report.block_renderables(profile, case.label))
+    elif fmt == "json":
+        click.echo(results.array([about, outcome, profile]))
+    elif fmt == "csv":
+        click.echo(report.block_csv(sample, case.launch))
+    else:
+        click.echo(report.block_text(profile, case.label, fmt))

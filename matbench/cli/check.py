@@ -1,0 +1,131 @@
+"""`matbench check`: a kernel at awkward shapes, and under compute-sanitizer."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.options import (
+    deadline_options,
+    device_options,
+    format_option,
+    kernel_file_options,
+    kernel_names,
+)
+from matbench.cli.shared import catalogue_of, deadlines_of, progress, show_report, show_rich
+from matbench.model import UsageError
+
+if TYPE_CHECKING:
+    from matbench.model import Case, DeviceInfo, Outcome
+
+
+@main.command()
+@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
+@kernel_file_options
+@click.option("--tiles", metavar="LIST", help="Values of TILE, in place of the kernel's own.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=LIST",
+    help="Values of another swept constant; repeatable.",
+)
+@device_options
+@click.option(
+    "--large/--no-large",
+    default=None,
+    help="Also the largest C that memory allows, where indices overflow (default: on a GPU).",
+)
+@click.option(
+    "--sanitize", is_flag=True, help="Also run under compute-sanitizer: all four of its tools."
+)
+@format_option
+@deadline_options
+def check(
+    kernel: str,
+    kernel_files: tuple[str, ...],
+    kernels_dir: str | None,
+    tiles: str | None,
+    settings: tuple[str, ...],
+    backend: str,
+    device: str | None,
+    large: bool | None,
+    sanitize: bool,
+    fmt: str,
+    timeout: float,
+    build_timeout: float,
+) -> None:
+    """Probe a kernel at awkward shapes: which of them it gets right.
+
+    What is wrong at the others is said below the table.
+
+    \b
+    matbench check tiled
+    matbench check mine.cu --sanitize
+    """
+    from matbench import backends, bench, report, results, sweep
+    from matbench import sanitize as sanitizer
+    from matbench.worker import Crew
+
+    if kernel.endswith(".cu"):
+        kernel_files, kernel = (*kernel_files, kernel), ""
+    catalogue, added = catalogue_of(kernel_files, kernels_dir)
+    chosen = catalogue.get(kernel) if kernel else added[-1]
+    if chosen.library is not None:
+        raise UsageError(f"{chosen.name} is a library's product; `matbench run` checks it")
+    if sanitize:
+        sanitizer.executable()
+    overrides = sweep.parse_settings(settings, tiles, [chosen])
+    info = backends.host_device() if chosen.on_host else backends.choose(backend, device)
+    if sanitize and info.backend != "cuda":
+        raise UsageError(f"--sanitize watches CUDA alone; this is {info.backend}")
+    wants_large = info.kind == "gpu" if large is None else large
+    memory = bench.host_memory_bytes() if wants_large else None
+    probed = sweep.probed(chosen, overrides, info, memory)
+
+    outcomes: list[Outcome] = []
+    found: list[str] = []
+    interrupted = False
+    with Crew(bench.Options(timed=False), deadlines_of(timeout, build_timeout)) as crew:
+        crew.build_ahead([(info, case) for _, case in probed])
+        worker = crew.worker(info)
+        with progress(len(probed)) as advance:
+            try:
+                for purpose, case in probed:
+                    advance(f"{case.label}, {case.problem.inputs}: {purpose}")
+                    outcomes.append(worker.run(case))
+            except KeyboardInterrupt:
+                interrupted = True
+    if sanitize and not interrupted:
+        found = _sanitized(info, probed, timeout)
+    if fmt == "rich":
+        purposes = [purpose for purpose, _ in probed]
+        show_rich(*report.check(chosen.name, info, purposes, outcomes))
+    else:
+        about = results.environment(sys.argv[1:], [info], {})
+        show_report(report.outcome_report(outcomes, [about]), fmt)
+    for line in found:
+        click.echo(line)
+    if interrupted:
+        sys.exit(INTERRUPTED)
+    if found or any(outcome.status in ("wrong", "failed") for outcome in outcomes):
+        sys.exit(1)
+
+
+def _sanitized(info: DeviceInfo, probed: list[tuple[str, Case]], timeout: float) -> list[str]:
+    """Findings of all tools, for each set of parameters at one shape with edges everywhere."""
+    from matbench import sanitize
+
+    cases = {str(c.params): c for purpose, c in probed if purpose == "primes" and c.skip is None}
+    runs = [(case, tool) for case in cases.values() for tool in sanitize.TOOLS]
+    lines = []
+    with progress(len(runs)) as advance:
+        for case, tool in runs:
+            advance(f"{tool}: {case.label}")
+            findings = sanitize.run(info, case, tool, timeout)
+            lines += [f"{case.label}: {finding}" for finding in findings]
+    click.echo(f"compute-sanitizer: {len(runs)} runs, {len(lines)} findings", err=True)
+    return lines

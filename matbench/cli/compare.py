@@ -1,0 +1,195 @@
+"""`matbench compare`: which of two kernels, or of two record files, is faster."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.options import (
+    Share,
+    deadline_options,
+    device_options,
+    format_option,
+    kernel_file_options,
+    kernel_names,
+    problem_options,
+)
+from matbench.cli.shared import (
+    catalogue_of,
+    deadlines_of,
+    fastest,
+    problems_of,
+    progress,
+    show_report,
+    show_rich,
+)
+from matbench.model import UsageError
+
+if TYPE_CHECKING:
+    from matbench.bench import Duel
+    from matbench.model import Kernel
+    from matbench.report import ComparisonRow
+
+
+@main.command()
+@click.argument(
+    "contenders",
+    nargs=-1,
+    required=True,
+    metavar="BASELINE CANDIDATE",
+    shell_complete=kernel_names,
+)
+@click.option("--matrix", is_flag=True, help="Compare any number of kernels, each with each.")
+@kernel_file_options
+@problem_options
+@device_options
+@click.option(
+    "--threshold",
+    type=Share(),
+    default="1%",
+    show_default=True,
+    metavar="SHARE",
+    help="Within it the two count as the SAME.",
+)
+@click.option(
+    "--fail-if-slower",
+    type=Share(),
+    metavar="SHARE",
+    help="Exit 1 when the candidate is SLOWER by more than this, as in 5%.",
+)
+@click.option(
+    "--force", is_flag=True, help="Judge record files although their environments differ."
+)
+@format_option
+@deadline_options
+def compare(
+    contenders: tuple[str, ...],
+    matrix: bool,
+    kernel_files: tuple[str, ...],
+    kernels_dir: str | None,
+    sizes: str,
+    tiles: str | None,
+    settings: tuple[str, ...],
+    inputs: str,
+    seed: int,
+    backend: str,
+    device: str | None,
+    threshold: float,
+    fail_if_slower: float | None,
+    force: bool,
+    fmt: str,
+    timeout: float,
+    build_timeout: float,
+) -> None:
+    """Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?
+
+    Both run on the same inputs in turns, in random order. Values of a constant that both sweep and
+    that --tiles or --set names are compared one by one; otherwise each kernel runs at its fastest.
+
+    Two record files are compared case by case: exit 3 with --fail-if-slower when they come from
+    environments that differ.
+
+    \b
+    matbench compare tiled shared-row
+    matbench compare naive-2d tiled --tiles 16,32 --fail-if-slower 5%
+    matbench compare --matrix tiled naive-2d shared-row
+    matbench compare old.jsonl new.jsonl --fail-if-slower 3%
+    """
+    from itertools import combinations
+
+    from matbench import backends, comparison, report, results, sweep
+    from matbench.bench import Options
+    from matbench.statistics import ComparisonPlan
+    from matbench.worker import Crew
+
+    if all(name.endswith(".jsonl") for name in contenders) and len(contenders) == 2:
+        _compare_files(contenders[0], contenders[1], threshold, fail_if_slower, force, fmt)
+        return
+    if len(contenders) < 2 or (len(contenders) > 2 and not matrix):
+        raise UsageError("compare takes two kernels, or two .jsonl files; --matrix takes more")
+    catalogue, _ = catalogue_of(kernel_files, kernels_dir)
+    chosen = [catalogue.get(name) for name in dict.fromkeys(contenders)]
+    if len(chosen) < 2:
+        chosen *= 2  # a kernel against itself: what noise looks like
+    for kernel in chosen:
+        if kernel.on_host:
+            raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")
+    overrides = sweep.parse_settings(settings, tiles, chosen)
+    problems = problems_of(sizes, inputs, seed)
+    info = backends.choose(backend, device)
+    plan = ComparisonPlan(threshold=threshold)
+    options = Options(blocks=False, precision=0.05, max_time_s=0.3, minimum_samples=3)
+    rounds = [
+        (pair, problem, overrides | {name: (value,) for name, value in fixed.items()})
+        for problem in problems
+        for pair in combinations(chosen, 2)
+        for fixed in sweep.combinations(_shared(pair, overrides))
+    ]
+    rows: list[ComparisonRow] = []
+    duels: list[Duel] = []
+    interrupted = False
+    with Crew(options, deadlines_of(timeout, build_timeout)) as crew:
+        worker = crew.worker(info)
+        with progress(len(rounds)) as advance:
+            try:
+                for pair, problem, given in rounds:
+                    advance(f"{pair[0].name} against {pair[1].name} at {problem.size}")
+                    first, second = (
+                        fastest(worker, sweep.cases([kernel], [problem], given, info))
+                        for kernel in pair
+                    )
+                    duels.append(worker.compare(first, second, plan, seed))
+                    rows.append(comparison.row_of(duels[-1]))
+            except KeyboardInterrupt:
+                interrupted = True
+    about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs})
+    if matrix and fmt == "rich":
+        show_rich(*report.matrix(rows, [kernel.name for kernel in chosen]))
+    else:
+        show_report(report.comparison_report(rows, [about]), fmt)
+    if interrupted:
+        sys.exit(INTERRUPTED)
+    bad = any(o.status in ("wrong", "failed") for d in duels for o in (d.baseline, d.candidate))
+    if bad or any(comparison.is_too_slow(row, fail_if_slower) for row in rows):
+        sys.exit(1)
+
+
+def _shared(
+    pair: tuple[Kernel, Kernel], overrides: dict[str, tuple[int, ...]]
+) -> dict[str, tuple[int, ...]]:
+    """The constants given on the command line that both kernels sweep."""
+    return {
+        name: values
+        for name, values in overrides.items()
+        if all(name in (*kernel.sweep, *kernel.tune) for kernel in pair)
+    }
+
+
+def _compare_files(
+    old: str, new: str, threshold: float, fail_if_slower: float | None, force: bool, fmt: str
+) -> None:
+    """Cases of two record files; what differs between their environments is said first."""
+    from matbench import comparison, report, results
+
+    notes: list[str] = []
+    first, second = results.read(Path(old), notes), results.read(Path(new), notes)
+    joined = comparison.compare_records(first, second, (old, new), threshold)
+    for line in (*notes, *joined.differences):
+        click.echo(f"note: {line}", err=True)
+    show_report(report.comparison_report(joined.rows, second[0]), fmt)
+    for file, labels in ((old, joined.only_old), (new, joined.only_new)):
+        if labels:
+            click.echo(f"only in {file}: {', '.join(labels)}", err=True)
+    for line in joined.broken:
+        click.echo(line, err=True)
+    if fail_if_slower is None:
+        return
+    if not comparison.comparable(joined) and not force:
+        click.echo("not comparable: the environments differ; --force judges them anyway", err=True)
+        sys.exit(3)
+    if joined.broken or any(comparison.is_too_slow(row, fail_if_slower) for row in joined.rows):
+        sys.exit(1)

@@ -1,0 +1,100 @@
+"""`matbench list` and `matbench show`: the kernels at hand."""
+
+from __future__ import annotations
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.options import kernel_file_options, kernel_names
+from matbench.cli.shared import catalogue_of, open_console, show_rich
+
+
+@main.command("list")
+@kernel_file_options
+@click.option(
+    "--format",
+    "fmt",
+    type=click.Choice(["rich", "plain", "github", "json"]),
+    default="rich",
+    show_default=True,
+    help="How to print it.",
+)
+def list_kernels(kernel_files: tuple[str, ...], kernels_dir: str | None, fmt: str) -> None:
+    """List the kernels, what they sweep and what they require."""
+    catalogue, _ = catalogue_of(kernel_files, kernels_dir)
+    kernels = [k for group in ("tutorial", "ladder", "baseline") for k in catalogue.group(group)]
+    rows = [
+        {
+            "kernel": kernel.name,
+            "group": kernel.group,
+            "sweeps": _values(kernel.sweep),
+            "requires": ", ".join(kernel.requires),
+            "summary": kernel.summary,
+        }
+        for kernel in kernels
+    ]
+    if fmt == "json":
+        import json
+
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif fmt == "rich":
+        from rich import box
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD)
+        for name in rows[0]:
+            table.add_column(name, no_wrap=name == "kernel")
+        for before, row in zip([None, *rows], rows, strict=False):
+            if before is not None and before["group"] != row["group"]:
+                table.add_section()
+            table.add_row(*row.values())
+        show_rich(table)
+    else:
+        from tabulate import tabulate
+
+        click.echo(tabulate(rows, headers="keys", tablefmt=fmt))
+
+
+def _values(space: dict[str, tuple[int, ...]]) -> str:
+    return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in space.items())
+
+
+@main.command()
+@click.argument("name", shell_complete=kernel_names)
+@kernel_file_options
+def show(name: str, kernel_files: tuple[str, ...], kernels_dir: str | None) -> None:
+    """Show one kernel: its front matter in words, and its source."""
+    from rich.syntax import Syntax
+    from rich.table import Table
+
+    catalogue, _ = catalogue_of(kernel_files, kernels_dir)
+    kernel = catalogue.get(name)
+    table = Table.grid(padding=(0, 2))
+    rules = kernel.launch
+    needs = [*kernel.requires, *rules.where]
+    rows = {
+        kernel.name: kernel.summary,
+        "group": kernel.group,
+        "file": kernel.path or "none: a call of NumPy",
+        "runs by default": _values(kernel.sweep) or "once",
+        "can be tuned over": _values(kernel.tune),
+        "called as": f"{kernel.entry}({', '.join(kernel.args)})" if kernel.entry else "",
+        "block (threads)": " × ".join(map(str, rules.block)),
+        "grid (blocks)": " × ".join(map(str, rules.grid)),
+        "shared memory sized at launch (bytes)": str(rules.shared_bytes or ""),
+        "needs": "; ".join(needs),
+        "reads its inputs as": kernel.precision,
+        "deterministic": "" if kernel.deterministic else "no, it says",
+        **{f"modelled {key.replace('_', ' ')}": text for key, text in kernel.model.items()},
+    }
+    for label, text in rows.items():
+        if text:
+            table.add_row(f"[bold]{label}[/bold]", text)
+    show_rich(table, "")
+    if kernel.source:
+        body = kernel.source.split("// ///\n", 1)[-1].lstrip("\n")
+        console = open_console()
+        if console.is_terminal:
+            console.print(Syntax(body, "cuda", theme="ansi_dark", background_color="default"))
+        else:
+            click.echo(body)

@@ -1,0 +1,59 @@
+"""`matbench info` and `matbench cache`: this machine's devices, and what is kept on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from matbench.cli.app import Group, main
+from matbench.cli.shared import show_rich
+
+if TYPE_CHECKING:
+    from matbench.model import DeviceInfo
+
+
+@main.command()
+def info() -> None:
+    """Show all devices, what other backends lack, and the cache."""
+    from rich.table import Table
+
+    from matbench import backends
+    from matbench.cache import Cache
+
+    found: list[DeviceInfo] = []
+    for name in backends.NAMES:
+        try:
+            found += backends.devices(name)
+        except backends.UnavailableError as error:
+            click.echo(f"{name} cannot be used: {error}")
+    for device in found:
+        table = Table.grid(padding=(0, 2))
+        rows: dict[str, Any] = {
+            "driver": device.driver,
+            "toolkit or runtime": device.toolkit,
+            **device.properties,
+        }
+        for label, value in rows.items():
+            shown = f"{value:,}" if isinstance(value, int) else value or "not told"
+            table.add_row(f"  {label}", str(shown))
+        show_rich("", f"[bold]{device.label}[/bold] ({device.kind.upper()})", table)
+    cache = Cache()
+    click.echo(
+        f"\ncache: {cache.folder}, {cache.size_bytes() / 1e6:,.1f} MB "
+        f"of at most {cache.limit_bytes / 1e6:,.0f} MB (`matbench cache clear` empties it)"
+    )
+
+
+@main.group("cache", cls=Group)
+def cache_group() -> None:
+    """Look after the references and compiled code that are kept."""
+
+
+@cache_group.command("clear")
+def cache_clear() -> None:
+    """Remove everything from the cache."""
+    from matbench.cache import Cache
+
+    cache = Cache()
+    click.echo(f"removed {cache.clear() / 1e6:,.1f} MB from {cache.folder}")

@@ -1,0 +1,201 @@
+"""`matbench run`: check and time kernels over sizes and parameters."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.options import (
+    SMOKE_SIZES,
+    deadline_options,
+    device_options,
+    format_option,
+    kernel_file_options,
+    kernel_names,
+    problem_options,
+    sampling_options,
+)
+from matbench.cli.shared import (
+    cases_of,
+    chosen_kernels,
+    deadlines_of,
+    problems_of,
+    progress,
+    show_report,
+)
+from matbench.model import UsageError
+
+if TYPE_CHECKING:
+    from matbench.model import Case, DeviceInfo, Outcome
+    from matbench.results import Mode
+
+
+@main.command()
+@click.argument("kernels", nargs=-1, shell_complete=kernel_names)
+@kernel_file_options
+@click.option(
+    "--group",
+    type=click.Choice(["tutorial", "ladder", "baseline", "all"]),
+    help="Run a whole group; tutorial when no kernel is named.",
+)
+@problem_options
+@device_options
+@click.option("--output", metavar="FILE", help="Keep the records: JSON Lines, case by case.")
+@click.option("--append", is_flag=True, help="Add to an existing output file.")
+@click.option("--force", is_flag=True, help="Replace an existing output file.")
+@click.option(
+    "--resume", metavar="FILE", help="Go on with an interrupted sweep; what is finished stays."
+)
+@format_option
+@click.option(
+    "--smoke",
+    is_flag=True,
+    help=f"Every kernel at small awkward sizes ({SMOKE_SIZES}), for CI.",
+)
+@sampling_options
+@click.option("--no-blocks", is_flag=True, help="Leave out per-block times.")
+@click.option(
+    "--error-map",
+    metavar="FILE.png",
+    help="Draw where C is wrong; FILE_2.png and so on for more, and nothing is replaced.",
+)
+@deadline_options
+def run(
+    kernels: tuple[str, ...],
+    kernel_files: tuple[str, ...],
+    kernels_dir: str | None,
+    group: str | None,
+    sizes: str,
+    tiles: str | None,
+    settings: tuple[str, ...],
+    inputs: str,
+    seed: int,
+    backend: str,
+    device: str | None,
+    output: str | None,
+    append: bool,
+    force: bool,
+    resume: str | None,
+    fmt: str,
+    smoke: bool,
+    cold: bool,
+    hot: bool,
+    graph: bool,
+    precision: float | None,
+    max_time: float | None,
+    no_blocks: bool,
+    error_map: str | None,
+    timeout: float,
+    build_timeout: float,
+) -> None:
+    """Check and time KERNELS over sizes and parameters.
+
+    With no names given: the kernels that --kernel and --kernels-dir add, else the tutorial's.
+
+    \b
+    matbench run --sizes 256,1000
+    matbench run tiled kahan --tiles 16,32 --sizes 512x1024x768
+    matbench run --kernel mine.cu --output mine.jsonl
+    """
+    from matbench import plots, sweep
+    from matbench.bench import Options
+
+    if error_map is not None:
+        plots.require(Path(error_map), plots.ERROR_MAP_SUFFIXES)
+    if graph and not hot:
+        raise UsageError("--graph launches hot samples; add --hot")
+    if sum((append, force, resume is not None)) > 1:
+        raise UsageError("--append, --force and --resume exclude each other; give one of them")
+    if resume is not None and output is not None:
+        raise UsageError("--resume FILE writes to that file; leave --output away")
+    problems = problems_of(SMOKE_SIZES if smoke else sizes, inputs, seed)
+    everything = smoke and not (kernels or kernel_files or kernels_dir)
+    chosen = chosen_kernels(
+        kernels, kernel_files, kernels_dir, group or ("all" if everything else None)
+    )
+    overrides = sweep.parse_settings(settings, tiles, chosen)
+    cases = cases_of(chosen, problems, overrides, backend, device)
+    if graph and not any(info.backend == "cuda" for info, _ in cases):
+        raise UsageError(f"--graph needs CUDA; this is {cases[0][0].label}")
+
+    mode: Mode = "resume" if resume else "append" if append else "force" if force else "new"
+    _work_through(
+        cases,
+        options=Options(
+            blocks=not (no_blocks or smoke),
+            cold=cold or not hot,
+            hot=hot,
+            graph=graph,
+            # A smoke run takes enough samples to see that timing works, no more.
+            precision=1e9 if smoke else precision,
+            max_time_s=0.05 if smoke else max_time,
+            minimum_samples=3 if smoke else 10,
+            error_map=error_map,
+        ),
+        deadlines=deadlines_of(timeout, build_timeout),
+        outputs=[(Path(target), mode)] if (target := resume or output) else [],
+        fmt=fmt,
+        settings={"seed": seed, "inputs": inputs},
+    )
+
+
+def _work_through(
+    cases: list[tuple[DeviceInfo, Case]],
+    *,
+    options: Any,
+    deadlines: Any,
+    outputs: list[tuple[Path, Mode]],
+    fmt: str,
+    settings: dict[str, Any],
+) -> None:
+    """Measure, record each outcome as it is made, print the table, and exit with what it means."""
+    from contextlib import ExitStack
+
+    from matbench.worker import Crew
+
+    outcomes: list[Outcome] = []
+    interrupted = False
+    devices = list({info.label: info for info, _ in cases}.values())
+    with ExitStack() as stack:
+        crew = stack.enter_context(Crew(options, deadlines))
+        crew.start(info for info, case in cases[:1])  # while this process imports the rest
+        from matbench import report, results
+
+        about = results.environment(sys.argv[1:], devices, settings)
+        writers = [results.RecordWriter(path, about, mode) for path, mode in outputs]
+        last = results.last_run_path()
+        writers.append(results.RecordWriter(last, about, "force", best_effort=True))
+        finished: dict[Any, Outcome] = {}
+        modes = {None, options.on("gpu").mode, options.on("cpu").mode}
+        for writer in writers:
+            stack.enter_context(writer)
+            if writer.mode == "resume":
+                found = results.finished(writer.outcomes)
+                finished |= {key: o for key, o in found.items() if o.timing_mode in modes}
+            for note in writer.notes:
+                click.echo(note, err=True)
+        advance = stack.enter_context(progress(len(cases)))
+        known = [finished.get(results.case_key(case, info)) for info, case in cases]
+        try:
+            crew.build_ahead([c for c, done in zip(cases, known, strict=True) if done is None])
+            for (info, case), done in zip(cases, known, strict=True):
+                advance(case.label)
+                if done is not None:
+                    outcomes.append(done)
+                    continue
+                outcome = crew.worker(info).run(case)
+                outcomes.append(outcome)
+                for writer in writers:
+                    writer.write(outcome)
+        except KeyboardInterrupt:
+            interrupted = True
+    show_report(report.outcome_report(outcomes, [about]), fmt)
+    if interrupted:
+        click.echo(f"interrupted: {len(outcomes)} of {len(cases)} cases are done", err=True)
+        sys.exit(INTERRUPTED)
+    if any(outcome.status in ("wrong", "failed") for outcome in outcomes):
+        sys.exit(1)

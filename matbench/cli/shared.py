@@ -1,0 +1,160 @@
+"""What commands share: which kernels and cases are meant, the progress bar, the console."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from matbench.model import Problem
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from matbench.catalogue import Catalogue
+    from matbench.model import Case, DeviceInfo, Kernel
+    from matbench.report import Report
+
+
+def catalogue_of(
+    kernel_files: Sequence[str] = (), kernels_dir: str | None = None
+) -> tuple[Catalogue, list[Kernel]]:
+    """All kernels at hand, and those that were added on the command line."""
+    from matbench import catalogue
+
+    added = catalogue.load_folder(Path(kernels_dir)) if kernels_dir else []
+    added += [catalogue.load(Path(path)) for path in kernel_files]
+    return catalogue.Catalogue([*catalogue.builtin(), *added]), added
+
+
+def problems_of(sizes: str, inputs: str, seed: int) -> list[Problem]:
+    from matbench import sweep
+
+    return [
+        Problem(M=m, N=n, K=k, inputs=inputs, seed=seed)  # type: ignore[arg-type]
+        for m, n, k in sweep.parse_sizes(sizes)
+    ]
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """Terminals get their own width; in a pipe nothing is cut."""
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=10_000)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal's standard error, nothing in a pipe; call it with what comes next."""
+    console = open_console(stderr=True)
+    if not console.is_terminal:
+        yield lambda label: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total)
+        started = False
+
+        def advance(label: str) -> None:
+            nonlocal started
+            progress.update(task, description=label, advance=1 if started else 0)
+            started = True
+
+        yield advance
+
+
+def show_rich(*renderables: Any) -> None:
+    console = open_console()
+    for renderable in renderables:
+        console.print(renderable)
+
+
+def show_report(table: Report, fmt: str) -> None:
+    """A report in the form that was asked for; on a terminal as wide as it is."""
+    from matbench import report
+
+    if fmt != "rich":
+        click.echo(report.text(table, fmt))
+        return
+    console = open_console()
+    width = console.width if console.is_terminal else None
+    show_rich(*report.renderables(table, width))
+
+
+def chosen_kernels(
+    names: Sequence[str],
+    kernel_files: Sequence[str],
+    kernels_dir: str | None,
+    group: str | None,
+) -> list[Kernel]:
+    catalogue, added = catalogue_of(kernel_files, kernels_dir)
+    named = [catalogue.get(name) for name in names]
+    if group is not None:
+        named += catalogue.group(group)
+    chosen = named + added if named or added else catalogue.group("tutorial")
+    return list({kernel.name: kernel for kernel in chosen}.values())
+
+
+def cases_of(
+    kernels: Sequence[Kernel],
+    problems: Sequence[Problem],
+    overrides: dict[str, tuple[int, ...]],
+    backend: str,
+    device: str | None,
+) -> list[tuple[DeviceInfo, Case]]:
+    """Each case with its device: the one chosen, or the CPU for baselines of the host."""
+    from matbench import backends, sweep
+    from matbench.backends import host
+
+    plain = [kernel for kernel in kernels if not kernel.on_host]
+    found: list[tuple[DeviceInfo, Case]] = []
+    if plain:
+        info = backends.choose(backend, device)
+        found += [(info, case) for case in sweep.cases(plain, problems, overrides, info)]
+    for kernel in kernels:
+        if not kernel.on_host:
+            continue
+        missing = None
+        if kernel.library is not None:
+            info = host.device()
+        else:
+            try:
+                info = backends.host_device()
+            except backends.UnavailableError as error:
+                info, missing = host.device(), str(error)
+        for case in sweep.cases([kernel], problems, overrides, info):
+            found.append((info, case if missing is None else skipped(case, missing)))
+    return found
+
+
+def skipped(case: Case, reason: str) -> Case:
+    import msgspec
+
+    return msgspec.structs.replace(case, skip=reason, launch=None)
+
+
+def deadlines_of(timeout: float, build_timeout: float) -> Any:
+    from matbench.worker import Deadlines
+
+    return Deadlines(build_s=build_timeout, run_s=timeout)
+
+
+def fastest(worker: Any, cases: list[Case]) -> Case:
+    """The case to compare: the only one, or the fastest by a quick look at all of them."""
+    runnable = [case for case in cases if case.skip is None]
+    if len(runnable) <= 1:
+        return (runnable or cases)[0]
+    looks = [(worker.run(case), case) for case in runnable]
+    timed = [(outcome.median_ns, case) for outcome, case in looks if outcome.median_ns is not None]
+    return min(timed, key=lambda found: found[0])[1] if timed else runnable[0]

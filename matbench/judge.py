@@ -93,7 +93,7 @@ class Judge:
 
     def _program(self, entry: str, file: str = "judge.cu") -> Program:
         if entry not in self.programs:
-            self.programs[entry] = self.backend.build(_kernel(file, entry), {})
+            self.programs[entry] = self.backend.build(device_kernel(file, entry), {})
         return self.programs[entry]
 
     def _launch(self, count: int) -> Launch:
@@ -228,7 +228,8 @@ def _difference(rows: npt.NDArray[np.float64]) -> Difference:
 
 
 @cache
-def _kernel(file: str, entry: str) -> Kernel:
+def device_kernel(file: str, entry: str) -> Kernel:
+    """A kernel of the harness's own, from `device_code`."""
     source = (_FOLDER / file).read_text(encoding="utf-8")
     return Kernel(
         name=entry,

@@ -29,6 +29,7 @@ from matbench.model import (
 if TYPE_CHECKING:
     from matbench.bench import Duel, Options, Session
     from matbench.blocks import BlockSample
+    from matbench.limits import Limits
     from matbench.statistics import ComparisonPlan
 
 T = TypeVar("T")
@@ -213,6 +214,13 @@ def _compare(
     return _open(device, options).compare(baseline, candidate, plan, seed)
 
 
+def _limits(device: DeviceInfo, options: Options, anew: bool) -> Limits:
+    from matbench import limits
+
+    session = _open(device, options)
+    return limits.measured(session.backend, session.cache, anew=anew)
+
+
 # -- in the main process -------------------------------------------------------------------------
 
 
@@ -331,6 +339,10 @@ class Worker:
                 not_measured(one, self.device, "failed", reason) for one in (baseline, candidate)
             )
             return Duel(first, second, None)
+
+    def limits(self, *, anew: bool = False) -> Limits:
+        """What the device can do at best, measured once and kept; `CaseError` where it fails."""
+        return self._task("running", _limits, anew)
 
     def begin(self) -> None:
         """Start opening the device."""

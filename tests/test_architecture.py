@@ -22,6 +22,7 @@ PACKAGE = ROOT / "matbench"
 LAYERS = (
     "__init__",
     "model",
+    "architectures",
     "expressions",
     "cuda_c",
     "cache",
@@ -31,6 +32,7 @@ LAYERS = (
     "statistics",
     "backends",
     "judge",
+    "limits",
     "diagnosis",
     "blocks",
     "plots",

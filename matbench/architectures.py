@@ -1,0 +1,284 @@
+"""NVIDIA's architectures by name: what a multiprocessor holds, and how many blocks fit on it.
+
+The figures are NVIDIA's own:
+
+- what a block and a multiprocessor may hold, and results per clock: *CUDA C++ Programming Guide*,
+  tables "Technical Specifications per Compute Capability" and "Throughput of Native Arithmetic
+  Instructions" (release 13.0 from 7.5 on, 12.0 for 5.0 to 7.0, 8.0 for 2.x and 3.x, 4.0 for 1.x);
+- in which units registers and shared memory are given out, and in how many partitions the register
+  file lies: `cuda_occupancy.h` of the CUDA toolkit (13.0, and 7.0 for 1.x and 2.x) and the *CUDA
+  Occupancy Calculator* (2.x editions for 1.x);
+- what the tensor cores of a multiprocessor multiply and add per clock: the whitepapers on V100
+  (2017), Turing (2018), A100 (2020) and H100 (2022). Elsewhere the rate differs from product to
+  product or is not published: none is given.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Literal
+
+import msgspec
+
+from matbench.model import Precision, UsageError
+
+WARP = 32
+KIB = 1024
+
+#: What may keep more blocks from a multiprocessor, in the order in which ties are told.
+Limiter = Literal["threads", "blocks", "registers", "shared memory"]
+
+
+class Architecture(msgspec.Struct, frozen=True, kw_only=True):
+    """One compute capability; sizes of shared memory in bytes, of the register file in registers.
+
+    `register_unit` is what registers are given out in: to a block as a whole on 1.x (whose warps
+    count in pairs), to each warp since. `reserved_shared_bytes` of each block are the system's own.
+    `fp32_lanes` and `fp64_lanes` are multiply-adds per clock and multiprocessor, of whichever
+    product has the most; `tensor_fma` the same for the tensor cores, by the precision of inputs.
+    """
+
+    family: str
+    chip: str
+    compute_capability: tuple[int, int]
+    threads_per_block: int = 1024
+    threads: int
+    blocks: int
+    registers: int = 65536
+    registers_per_block: int = 65536
+    registers_per_thread: int = 255
+    register_unit: int = 256
+    registers_to: Literal["block", "warp"] = "warp"
+    partitions: int = 4
+    shared_bytes: int
+    shared_bytes_per_block: int = 48 * KIB
+    opted_in_bytes_per_block: int | None = None
+    shared_unit_bytes: int = 128
+    reserved_shared_bytes: int = 0
+    fp32_lanes: int
+    fp64_lanes: int
+    tensor_fma: dict[Precision, int] = {}
+
+    @property
+    def name(self) -> str:
+        major, minor = self.compute_capability
+        return f"{self.family} {major}.{minor}"
+
+    @property
+    def largest_shared_bytes(self) -> int:
+        """What one block can have of shared memory at most."""
+        return self.opted_in_bytes_per_block or self.shared_bytes_per_block
+
+    @property
+    def warps(self) -> int:
+        return self.threads // WARP
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The limits that front matter may name; its number of multiprocessors is a product's.
+
+        Programming guide: 1.x has blocks of 512 × 512 × 64 and grids of 65,535 × 65,535 × 1; grids
+        grew to 2³¹ - 1 in x with 3.0.
+        """
+        first = self.compute_capability < (2, 0)
+        widest = 512 if first else 1024
+        return {
+            "max_threads_per_block": self.threads_per_block,
+            "max_block_x": widest,
+            "max_block_y": widest,
+            "max_block_z": 64,
+            "max_grid_x": 2**31 - 1 if self.compute_capability >= (3, 0) else 65535,
+            "max_grid_y": 65535,
+            "max_grid_z": 1 if first else 65535,
+            "max_shared_bytes_per_block": self.largest_shared_bytes,
+            "max_static_shared_bytes": self.shared_bytes_per_block,
+            "warp_size": WARP,
+        }
+
+
+_TESLA = {
+    "threads_per_block": 512, "blocks": 8, "registers_per_thread": 124, "registers_to": "block",
+    "partitions": 1, "shared_bytes": 16 * KIB, "shared_bytes_per_block": 16 * KIB,
+    "shared_unit_bytes": 512, "fp32_lanes": 8,
+}  # fmt: skip
+_FERMI = {
+    "threads": 1536, "blocks": 8, "registers": 32768, "registers_per_block": 32768,
+    "registers_per_thread": 63, "register_unit": 64, "partitions": 2, "shared_bytes": 48 * KIB,
+}  # fmt: skip
+_KEPLER = {
+    "family": "Kepler", "threads": 2048, "blocks": 16, "shared_unit_bytes": 256, "fp32_lanes": 192,
+}  # fmt: skip
+_MAXWELL = {"threads": 2048, "blocks": 32, "shared_unit_bytes": 256}
+_AMPERE = {"reserved_shared_bytes": KIB}
+_100_KIB = {"shared_bytes": 100 * KIB, "opted_in_bytes_per_block": 99 * KIB}
+_164_KIB = {"shared_bytes": 164 * KIB, "opted_in_bytes_per_block": 163 * KIB}
+_228_KIB = {"shared_bytes": 228 * KIB, "opted_in_bytes_per_block": 227 * KIB}
+
+
+def _table(*rows: dict[str, object]) -> tuple[Architecture, ...]:
+    return tuple(msgspec.convert(row, Architecture) for row in rows)
+
+
+#: Oldest first. 2.1 shares 2.0's name, and so on: a family's name alone means its first.
+ARCHITECTURES: tuple[Architecture, ...] = _table(
+    _TESLA | {"family": "G80", "chip": "G80", "compute_capability": (1, 0), "threads": 768,
+              "registers": 8192, "registers_per_block": 8192, "fp64_lanes": 0},
+    _TESLA | {"family": "GT200", "chip": "GT200", "compute_capability": (1, 3), "threads": 1024,
+              "registers": 16384, "registers_per_block": 16384, "register_unit": 512,
+              "fp64_lanes": 1},
+    _FERMI | {"family": "Fermi", "chip": "GF100", "compute_capability": (2, 0), "fp32_lanes": 32,
+              "fp64_lanes": 16},
+    _FERMI | {"family": "Fermi", "chip": "GF104", "compute_capability": (2, 1), "fp32_lanes": 48,
+              "fp64_lanes": 4},
+    _KEPLER | {"chip": "GK104", "compute_capability": (3, 0), "registers_per_thread": 63,
+               "shared_bytes": 48 * KIB, "fp64_lanes": 8},
+    _KEPLER | {"chip": "GK110", "compute_capability": (3, 5), "shared_bytes": 48 * KIB,
+               "fp64_lanes": 64},
+    _KEPLER | {"chip": "GK210", "compute_capability": (3, 7), "shared_bytes": 112 * KIB,
+               "registers": 131072, "fp64_lanes": 64},
+    _MAXWELL | {"family": "Maxwell", "chip": "GM107", "compute_capability": (5, 0),
+                "shared_bytes": 64 * KIB, "fp32_lanes": 128, "fp64_lanes": 4},
+    _MAXWELL | {"family": "Maxwell", "chip": "GM204", "compute_capability": (5, 2),
+                "shared_bytes": 96 * KIB, "fp32_lanes": 128, "fp64_lanes": 4},
+    _MAXWELL | {"family": "Pascal", "chip": "GP100", "compute_capability": (6, 0), "partitions": 2,
+                "shared_bytes": 64 * KIB, "fp32_lanes": 64, "fp64_lanes": 32},
+    _MAXWELL | {"family": "Pascal", "chip": "GP104", "compute_capability": (6, 1),
+                "shared_bytes": 96 * KIB, "fp32_lanes": 128, "fp64_lanes": 4},
+    _MAXWELL | {"family": "Volta", "chip": "GV100", "compute_capability": (7, 0),
+                "shared_bytes": 96 * KIB, "opted_in_bytes_per_block": 96 * KIB, "fp32_lanes": 64,
+                "fp64_lanes": 32, "tensor_fma": {"float16": 512}},
+    {"family": "Turing", "chip": "TU102", "compute_capability": (7, 5), "threads": 1024,
+     "blocks": 16, "shared_bytes": 64 * KIB, "opted_in_bytes_per_block": 64 * KIB,
+     "shared_unit_bytes": 256, "fp32_lanes": 64, "fp64_lanes": 2, "tensor_fma": {"float16": 512}},
+    _AMPERE | _164_KIB | {"family": "Ampere", "chip": "GA100", "compute_capability": (8, 0),
+                          "threads": 2048, "blocks": 32, "fp32_lanes": 64, "fp64_lanes": 32,
+                          "tensor_fma": {"float16": 1024, "bfloat16": 1024, "tf32": 512}},
+    _AMPERE | _100_KIB | {"family": "Ampere", "chip": "GA102", "compute_capability": (8, 6),
+                          "threads": 1536, "blocks": 16, "fp32_lanes": 128, "fp64_lanes": 2},
+    _AMPERE | _164_KIB | {"family": "Ampere", "chip": "GA10B", "compute_capability": (8, 7),
+                          "threads": 1536, "blocks": 16, "fp32_lanes": 128, "fp64_lanes": 2},
+    _AMPERE | _100_KIB | {"family": "Ada", "chip": "AD102", "compute_capability": (8, 9),
+                          "threads": 1536, "blocks": 24, "fp32_lanes": 128, "fp64_lanes": 2},
+    _AMPERE | _228_KIB | {"family": "Hopper", "chip": "GH100", "compute_capability": (9, 0),
+                          "threads": 2048, "blocks": 32, "fp32_lanes": 128, "fp64_lanes": 64,
+                          "tensor_fma": {"float16": 2048, "bfloat16": 2048, "tf32": 1024}},
+    _AMPERE | _228_KIB | {"family": "Blackwell", "chip": "GB100", "compute_capability": (10, 0),
+                          "threads": 2048, "blocks": 32, "fp32_lanes": 128, "fp64_lanes": 64},
+    _AMPERE | _100_KIB | {"family": "Blackwell", "chip": "GB202", "compute_capability": (12, 0),
+                          "threads": 1536, "blocks": 24, "fp32_lanes": 128, "fp64_lanes": 2},
+)  # fmt: skip
+
+
+def named(name: str) -> Architecture:
+    """The architecture of a family (its first), a chip or a compute capability (3.5, sm_35)."""
+    wanted = name.strip().lower()
+    number = re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)", wanted)
+    for architecture in ARCHITECTURES:
+        if wanted in (architecture.family.lower(), architecture.chip.lower()):
+            return architecture
+        if number and architecture.compute_capability == (int(number[1]), int(number[2])):
+            return architecture
+    names = list(dict.fromkeys(architecture.family.lower() for architecture in ARCHITECTURES))
+    near = difflib.get_close_matches(wanted, names, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}, or 8.6"
+    raise UsageError(f"no architecture {name!r}; {hint}")
+
+
+def of_capability(capability: tuple[int, int] | None) -> Architecture | None:
+    """The architecture of a device; None for what the table does not know."""
+    found = (a for a in ARCHITECTURES if a.compute_capability == capability)
+    return next(found, None)
+
+
+class Occupancy(msgspec.Struct, frozen=True):
+    """How many blocks a multiprocessor holds at once; `by` has what each resource alone allows.
+
+    `by` leaves out what was not known or is not used. `share` is resident warps over the most that
+    there can be. With `refused` the block cannot be launched at all, and that is why.
+    """
+
+    blocks: int
+    warps: int
+    share: float
+    by: dict[Limiter, int]
+    limiters: tuple[Limiter, ...]
+    refused: str | None = None
+
+
+def occupancy(
+    architecture: Architecture,
+    threads_per_block: int,
+    *,
+    registers: int | None,
+    shared_bytes: int,
+) -> Occupancy:
+    """Blocks of so many threads that fit on a multiprocessor, and what keeps more from it.
+
+    `registers` are one thread's: None where they are not known, and then they limit nothing.
+    `shared_bytes` are one block's, static and dynamic. As NVIDIA's occupancy calculator has it, all
+    of the multiprocessor's memory that can be shared memory is.
+    """
+    refused = _refusal(architecture, threads_per_block, registers, shared_bytes)
+    if refused:
+        return Occupancy(0, 0, 0.0, {}, (), refused)
+    warps = -(-threads_per_block // WARP)
+    by: dict[Limiter, int] = {
+        "threads": architecture.warps // warps,
+        "blocks": architecture.blocks,
+    }
+    if registers:
+        by["registers"] = _blocks_by_registers(architecture, warps, registers)
+    if shared_bytes:
+        by["shared memory"] = architecture.shared_bytes // _rounded(
+            shared_bytes + architecture.reserved_shared_bytes, architecture.shared_unit_bytes
+        )
+    blocks = min(by.values())
+    limiters = tuple(resource for resource, most in by.items() if most == blocks)
+    return Occupancy(blocks, blocks * warps, blocks * warps / architecture.warps, by, limiters)
+
+
+def _refusal(
+    architecture: Architecture, threads: int, registers: int | None, shared_bytes: int
+) -> str | None:
+    """Why not even one such block can be launched."""
+    if threads > architecture.threads_per_block:
+        return f"{threads:,} threads a block > {architecture.threads_per_block:,}"
+    if shared_bytes > architecture.largest_shared_bytes:
+        return f"{shared_bytes:,} bytes of shared memory > {architecture.largest_shared_bytes:,}"
+    if not registers:
+        return None
+    if registers > architecture.registers_per_thread:
+        return f"{registers} registers a thread > {architecture.registers_per_thread}"
+    needed = _registers_of_block(architecture, -(-threads // WARP), registers)
+    if needed > architecture.registers_per_block:
+        return f"{needed:,} registers a block > {architecture.registers_per_block:,}"
+    return None
+
+
+def _registers_of_warp(architecture: Architecture, registers: int) -> int:
+    uneven = architecture.compute_capability[0] == 2 and registers in _FERMI_UNEVEN
+    return _rounded(registers * WARP, architecture.register_unit * (2 if uneven else 1))
+
+
+def _registers_of_block(architecture: Architecture, warps: int, registers: int) -> int:
+    """What a launch is checked against: as if the warps filled all partitions evenly."""
+    if architecture.registers_to == "block":
+        return _rounded(_rounded(warps, 2) * WARP * registers, architecture.register_unit)
+    return _registers_of_warp(architecture, registers) * _rounded(warps, architecture.partitions)
+
+
+def _blocks_by_registers(architecture: Architecture, warps: int, registers: int) -> int:
+    if architecture.registers_to == "block":
+        return architecture.registers // _registers_of_block(architecture, warps, registers)
+    in_partition = architecture.registers // architecture.partitions
+    resident = in_partition // _registers_of_warp(architecture, registers)
+    return resident * architecture.partitions // warps
+
+
+#: Registers a thread that Fermi gives out in units of twice the size (`cuda_occupancy.h`, 7.0).
+_FERMI_UNEVEN = frozenset({21, 22, 29, 30, 37, 38, 45, 46})
+
+
+def _rounded(number: int, unit: int) -> int:
+    return -(-number // unit) * unit

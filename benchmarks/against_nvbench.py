@@ -21,10 +21,11 @@ from typing import Any
 
 import common
 
-from matbench import backends, oracle
+from matbench import backends
 from matbench.backends import Argument, Backend, Buffer
 from matbench.cache import Cache
 from matbench.model import Case, DeviceInfo, Problem
+from matbench.oracle import matmul
 
 
 def options() -> argparse.ArgumentParser:
@@ -61,7 +62,7 @@ class Matrices:
         if problem != self.problem:
             for buffer in self.buffers.values():
                 self.backend.release(buffer)
-            A, B = oracle.inputs(problem)
+            A, B = matmul.inputs(problem)
             self.buffers = {
                 "A": self.backend.allocate(A.nbytes),
                 "B": self.backend.allocate(B.nbytes),

@@ -15,9 +15,10 @@ from unittest import mock
 
 import common
 
-from matbench import backends, catalogue, oracle, sweep
+from matbench import backends, catalogue, sweep
 from matbench.bench import Options
 from matbench.model import DeviceInfo, Problem
+from matbench.oracle import matmul
 from matbench.worker import Builders, Deadlines, Worker
 
 
@@ -45,8 +46,8 @@ def reference_share(info: DeviceInfo, size: int) -> tuple[common.Stopwatch, int]
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(mock.patch.dict(os.environ, {"MATBENCH_CACHE_DIR": folder}))
-        product = watch.around("reference", oracle.product)
-        stack.enter_context(mock.patch.object(oracle, "product", product))
+        product = watch.around("reference", matmul.product)
+        stack.enter_context(mock.patch.object(matmul, "product", product))
         # No deadline: nothing is isolated here.
         worker = Worker(info, Options(), Deadlines(), common.InProcess(), Builders(0))
         with watch.running("sweep"):

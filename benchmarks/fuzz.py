@@ -25,7 +25,7 @@ import msgspec
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from matbench import catalogue, comparison, cuda_c, expressions, report, results, sweep
+from matbench import catalogue, comparison, cuda_c, expressions, report, results, sweep, workloads
 from matbench.backends import host
 from matbench.model import DeviceInfo, Environment, Kernel, MatbenchError, Outcome, Problem
 
@@ -227,11 +227,13 @@ def try_kernel_file(folder: Path, data: bytes) -> None:
     path = folder / "kernel.cu"
     path.write_bytes(data)
     kernel = catalogue.load(path)
-    for problem in (Problem(1, 1, 1), Problem(1000, 999, 1001), Problem(2**30, 2**30, 2**30)):
+    workload = workloads.get(kernel.workload)
+    for numbers in ((1, 1, 1), (1000, 999, 1001), (2**30, 2**30, 2**30)):
+        problem = Problem(*numbers, workload=kernel.workload)
         for case in sweep.cases([kernel], [problem], {}, GPU)[:50]:
             for text in case.kernel.args:
-                if text not in catalogue.BUFFERS and case.launch is not None:
-                    sizes = {"M": problem.M, "N": problem.N, "K": problem.K}
+                if text not in workload.buffers and case.launch is not None:
+                    sizes = workload.values(problem)
                     expressions.evaluate(text, {**GPU.limits, **case.params, **sizes})
     parts = (kernel.source, kernel.path, kernel.entry, kernel.parameters)
     cuda_c.cuda_unit(kernel.source, kernel.path)

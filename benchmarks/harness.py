@@ -32,6 +32,7 @@ from click.testing import CliRunner
 from matbench import backends, bench, cli, judge, oracle, results, worker
 from matbench.cache import Cache
 from matbench.model import Accuracy, Case, DeviceInfo
+from matbench.oracle import matmul
 
 WAYS = ("bare", "checked", "isolated")
 NOTHING = Accuracy(None, None, None)
@@ -78,9 +79,9 @@ def in_process(
     if bare:
         chosen = bench.Options(checks=frozenset({"reference"}), guarded=False)
         leave_out_second_looks(stack)
-    timed("inputs and reference", oracle, "reference_trial")
+    timed("inputs and reference", matmul, "reference_trial")
     for name in ("integer_trial", "selection_trials", "fresh_trial"):
-        timed("inputs of further checks", oracle, name)
+        timed("inputs of further checks", matmul, name)
     timed("upload", judge.Judge, "upload")
     timed("builds, from the cache", bench.Session, "_build")
     timed("checks before", bench._Run, "check_before")
@@ -106,13 +107,13 @@ def leave_out_second_looks(stack: ExitStack) -> None:
 
     def tiny(*_: Any) -> oracle.Trial:
         one = np.ones((1, 1), np.float32)
-        return oracle.Trial("left out", one, one, exact=one)
+        return oracle.Trial("left out", (one, one), exact=one)
 
     for owner, name, stand_in in (
         (bench._Run, "trial", reference_only),
-        (oracle, "integer_trial", tiny),
-        (oracle, "fresh_trial", tiny),
-        (oracle, "selection_trials", lambda *_: ()),
+        (matmul, "integer_trial", tiny),
+        (matmul, "fresh_trial", tiny),
+        (matmul, "selection_trials", lambda *_: ()),
     ):
         stack.enter_context(mock.patch.object(owner, name, stand_in))
 
@@ -203,7 +204,7 @@ def main() -> None:
             cache = Path(top, f"cache-{number}")
             start = time.perf_counter()
             for problem in dict.fromkeys(case.problem for case in cases):
-                oracle.reference_trial(problem, Cache(cache))
+                matmul.reference_trial(problem, Cache(cache))
             reference_s = time.perf_counter() - start
             for walls in (empty_s, warm_s):
                 found = common.run(*arguments, cache=cache)

@@ -27,12 +27,13 @@ extern "C" __global__ void tiled(const float *A, const float *B, float *C, int M
     const int tx = threadIdx.x, ty = threadIdx.y;
     const int row = blockIdx.y * TILE + ty;
     const int column = blockIdx.x * TILE + tx;
+    const float *a_row = A + (size_t)row * K, *b_column = B + column;
     float sum = 0.0f;
 
     for (int start = 0; start < K; start += TILE) {
         // Stage: one value of each tile per thread, zero beyond the edges.
-        a[ty][tx] = row < M && start + tx < K ? A[(size_t)row * K + start + tx] : 0.0f;
-        b[ty][tx] = column < N && start + ty < K ? B[(size_t)(start + ty) * N + column] : 0.0f;
+        a[ty][tx] = row < M && start + tx < K ? a_row[start + tx] : 0.0f;
+        b[ty][tx] = column < N && start + ty < K ? b_column[(size_t)(start + ty) * N] : 0.0f;
         __syncthreads();
 
         // Multiply: row ty of one tile with column tx of the other.

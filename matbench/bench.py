@@ -10,14 +10,13 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
-from matbench import blocks, diagnosis, expressions, oracle, statistics
+from matbench import blocks, diagnosis, expressions, oracle, statistics, workloads
 from matbench.backends import (
     STAMP_BYTES,
     STAMP_WORDS,
@@ -33,6 +32,7 @@ from matbench.cache import Cache
 from matbench.judge import (
     OUTSIDE_C,
     OUTSIDE_INPUTS,
+    OUTSIDE_NARROW,
     UNWRITTEN,
     DeviceTrial,
     Guarded,
@@ -49,8 +49,8 @@ from matbench.model import (
     MatbenchError,
     Outcome,
     OutOfMemoryError,
-    Precision,
     Problem,
+    Reading,
     Status,
     TimingMode,
 )
@@ -117,25 +117,26 @@ class Options(msgspec.Struct, frozen=True):
         return "cold" if self.cold else "hot graph" if self.graph else "hot"
 
 
-class _State(NamedTuple):
-    """One problem on the device: its trials, and the guarded matrices that kernels work on.
+class _Output(NamedTuple):
+    """The guarded C, and what the first run left there."""
 
-    Trials are rounded to the precision that a kernel reads; `given` is the reference trial on the
-    inputs as given where that is another one.
-    """
-
-    problem: Problem
-    precision: Precision
-    trials: dict[str, list[DeviceTrial]]
-    given: DeviceTrial | None
-    A: Guarded
-    B: Guarded
     C: Guarded
     first: Buffer
 
-    @property
-    def reference(self) -> DeviceTrial:
-        return self.trials["reference"][0]
+
+class _State(NamedTuple):
+    """One problem on the device: its trials, and the guarded inputs that kernels work on.
+
+    Outputs are by their shape: some kernels leave one partial result per block.
+    """
+
+    problem: Problem
+    reading: Reading
+    reference: DeviceTrial
+    given: DeviceTrial | None
+    others: dict[str, list[DeviceTrial]]
+    inputs: tuple[Guarded, ...]
+    outputs: dict[tuple[int, int], _Output]
 
 
 class WrongError(Exception):
@@ -178,32 +179,32 @@ class Session:
 
     # -- what cases share ------------------------------------------------------------------
 
-    def prepare(self, problem: Problem, precision: Precision) -> None:
+    def prepare(self, problem: Problem, reading: Reading) -> None:
         """Draw the inputs, take or compute the reference, and upload them; once per problem."""
-        if self.state is not None and (self.state.problem, self.state.precision) == (
+        if self.state is not None and (self.state.problem, self.state.reading) == (
             problem,
-            precision,
+            reading,
         ):
             return
         self._forget()
         require_host_memory(problem)
-        rounded = precision != "float32"
-        with ThreadPoolExecutor() as at_once:  # NumPy leaves the other cores alone
-            integers = at_once.submit(oracle.integer_trial, problem, precision)
-            given = oracle.reference_trial(problem, self.cache)
-            reference = oracle.rounded_trial(given, precision, self.cache) if rounded else given
-            selection = at_once.submit(oracle.selection_trials, problem, reference.A, reference.B)
-            fresh = at_once.submit(oracle.fresh_trial, problem, reference)
-        trials = {
-            "reference": [reference],
-            "integers": [integers.result()],
-            "selection": list(selection.result()),
-            "fresh": [fresh.result()],
-        }
-        M, N, K = problem.M, problem.N, problem.K
+        trials = oracle.trials(problem, reading, self.cache)
+        workload = workloads.of(problem)
+        narrow = reading.storage in ("float16", "bfloat16")
 
-        def matrix(name: str, rows: int, columns: int, guard: int) -> Guarded:
-            made = self.judge.guarded(name, rows, columns, guard, guards=self.options.guarded)
+        def upload(trial: oracle.Trial) -> DeviceTrial:
+            uploaded = self.judge.upload(trial, reading.storage)
+            self._keep(*uploaded.buffers)
+            return uploaded
+
+        def guarded(name: str) -> Guarded:
+            made = self.judge.guarded(
+                name,
+                workload.shape(name, problem),
+                OUTSIDE_NARROW if narrow else OUTSIDE_INPUTS,
+                word_bytes=2 if narrow else 4,
+                guards=self.options.guarded,
+            )
             self._keep(made.raw)
             return made
 
@@ -211,26 +212,27 @@ class Session:
             unwind.callback(self._release_all)
             self.state = _State(
                 problem,
-                precision,
-                {
-                    name: [self._keep_trial(self.judge.upload(trial)) for trial in found]
-                    for name, found in trials.items()
-                },
-                self._keep_trial(self.judge.upload(given)) if rounded else None,
-                matrix("A", M, K, OUTSIDE_INPUTS),
-                matrix("B", K, N, OUTSIDE_INPUTS),
-                matrix("C", M, N, OUTSIDE_C),
-                self._keep(self.backend.allocate(4 * M * N)),
+                reading,
+                upload(trials.reference),
+                upload(trials.given) if trials.given is not None else None,
+                {name: list(map(upload, found)) for name, found in trials.others.items()},
+                tuple(map(guarded, workload.reads)),
+                {},
             )
             unwind.pop_all()
+
+    def output(self, shape: tuple[int, int]) -> _Output:
+        """C of that shape, guarded; made when it is first asked for."""
+        assert self.state is not None
+        if shape not in self.state.outputs:
+            C = self.judge.guarded("C", shape, OUTSIDE_C, guards=self.options.guarded)
+            self._keep(C.raw)
+            self.state.outputs[shape] = _Output(C, self._keep(self.backend.allocate(4 * C.words)))
+        return self.state.outputs[shape]
 
     def _keep(self, *buffers: Buffer) -> Buffer:
         self.held.extend(buffers)
         return buffers[0]
-
-    def _keep_trial(self, trial: DeviceTrial) -> DeviceTrial:
-        self._keep(*trial.buffers)
-        return trial
 
     def _release_all(self) -> None:
         while self.held:
@@ -290,7 +292,7 @@ class Session:
         return self._run(case, timed=self.options.timed)
 
     def _run(self, case: Case, *, timed: bool) -> Outcome:
-        self.prepare(case.problem, case.kernel.precision)
+        self.prepare(case.problem, case.kernel.reading)
         run = _Run(self, case, self._build(case), timed=timed)
         try:
             return run.outcome()
@@ -368,19 +370,20 @@ class _Run:
         self.timed = timed
         self.launch = case.launch
         self.built = built
-        self.factor = oracle.error_factor(case.problem.K, case.kernel.error_factor)
+        workload = workloads.of(case.problem)
+        self.factor = oracle.error_factor(workload.terms(case.problem), case.kernel.error_factor)
+        self.shape = workload.shape("C", case.problem)
+        if case.kernel.finish is not None:
+            self.shape = 1, self.launch.blocks
+        self.C, self.first = session.output(self.shape)
         self.arguments = self._arguments()
 
     def _arguments(self) -> list[Argument]:
         problem, kernel = self.case.problem, self.case.kernel
-        buffers = {"A": self.state.A.data, "B": self.state.B.data, "C": self.state.C.data}
-        values = {
-            **self.backend.info.limits,
-            **self.case.params,
-            "M": problem.M,
-            "N": problem.N,
-            "K": problem.K,
-        }
+        workload = workloads.of(problem)
+        guarded = dict(zip(workload.buffers, (*self.state.inputs, self.C), strict=True))
+        buffers = {name: matrix.data for name, matrix in guarded.items()}
+        values = {**self.backend.info.limits, **self.case.params, **workload.values(problem)}
         return [
             buffers[text] if text in buffers else expressions.evaluate(text, values)
             for text in kernel.args
@@ -412,9 +415,9 @@ class _Run:
     def check_before(self) -> Accuracy:
         """Every trial that needs no second look, before anything is timed."""
         accuracy = self.trial(self.state.reference, "reference")
-        self.backend.copy(self.state.first, self.state.C.data)
+        self.backend.copy(self.first, self.C.data)
         for name in ("integers", "selection"):
-            for trial in self.state.trials[name]:
+            for trial in self.state.others.get(name, ()):
                 self.trial(trial, name)
         if self.built.staggered is not None:
             self.trial(self.state.reference, "staggered")
@@ -423,8 +426,27 @@ class _Run:
         # Judged by its arithmetic on rounded inputs; reported against the inputs as given.
         self.load(self.state.given)
         self.run()
-        verdict = self.judge.compare(self.state.C.data, self.state.given, self.factor)
+        verdict = self.verdict(self.state.given)
         return msgspec.structs.replace(verdict.accuracy, bound_ratio=accuracy.bound_ratio)
+
+    def verdict(self, trial: DeviceTrial) -> oracle.Verdict:
+        """What C is worth on a trial; the host finishes what a kernel leaves in parts."""
+        if self.case.kernel.finish is None:
+            return self.judge.compare(self.C.data, trial, self.factor)
+        return oracle.judge(self.result(trial), trial.host, self.factor)
+
+    def result(self, trial: DeviceTrial) -> oracle.Array:
+        """C on the host."""
+        if self.case.kernel.finish is None:
+            return self.judge.download(self.C.data, trial.host)
+        return oracle.total(self.parts(trial))
+
+    def parts(self, trial: DeviceTrial) -> oracle.Array:
+        """The partial results on the host, one per block."""
+        kind = np.int32 if trial.host.expected.dtype == np.int32 else np.float32
+        parts = np.empty((1, self.C.words), kind)
+        self.backend.read(self.C.data, parts)
+        return parts
 
     def check_after(self) -> None:
         """C poisoned and computed anew on the inputs that were timed, then on fresh ones."""
@@ -433,33 +455,32 @@ class _Run:
             self.run()  # in place of the launches that timing makes
         self.trial(self.state.reference, "repeat", load=False)
         if "determinism" in self.options.checks and self.case.kernel.deterministic:
-            words = self.state.C.words
-            changed = self.judge.differing(self.state.C.data, self.state.first, words)
+            words = self.C.words
+            changed = self.judge.differing(self.C.data, self.first, words)
             if changed.first is not None:
-                row, column = divmod(changed.first, self.case.problem.N)
+                place = diagnosis.place(changed.first, self.shape[1])
                 raise WrongError(
                     "determinism",
                     f"not deterministic: {changed.words:,} of {words:,} elements differ between "
-                    f"two runs on the same inputs, first C[{row}, {column}]; a race, unless the "
-                    "file says `deterministic = false`",
+                    f"two runs on the same inputs, first {place}; a race, unless the file says "
+                    "`deterministic = false`",
                 )
-        for trial in self.state.trials["fresh"]:
+        for trial in self.state.others.get("fresh", ()):
             self.trial(trial, "fresh")
 
     def load(self, trial: DeviceTrial) -> None:
         """Put a trial's inputs where the kernel reads them."""
-        self.backend.copy(self.state.A.data, trial.A)
-        self.backend.copy(self.state.B.data, trial.B)
+        for matrix, source in zip(self.state.inputs, trial.inputs, strict=True):
+            self.backend.copy(matrix.data, source)
 
     def run(self, *, staggered: bool = False) -> None:
         """Poison, launch, wait."""
         if "shared" in self.options.checks:
             self.judge.poison_shared()
         if "poison" in self.options.checks:
-            C = self.state.C
-            self.judge.fill(C.raw, C.guard_words, C.words, UNWRITTEN)
+            self.judge.fill(self.C.raw, self.C.guard_words, self.C.words, UNWRITTEN)
         if staggered and self.built.staggered is not None:
-            unused = self.state.C.data
+            unused = self.C.data
             self.built.staggered.launch(self.launch, [*self.arguments, unused])
         else:
             self.built.program.launch(self.launch, self.arguments)
@@ -472,41 +493,41 @@ class _Run:
         self.run(staggered=check == "staggered")
         checks = self.options.checks
         if "guards" in checks:
-            for matrix in (self.state.A, self.state.B, self.state.C):
+            for matrix in (*self.state.inputs, self.C):
                 broken = self.judge.broken_guard(matrix)
                 if broken:
                     raise WrongError("guards", broken)
         if "inputs" in checks:
-            for matrix, source in ((self.state.A, trial.A), (self.state.B, trial.B)):
-                changed = self.judge.differing(matrix.data, source, matrix.words)
+            for matrix, source in zip(self.state.inputs, trial.inputs, strict=True):
+                changed = self.judge.differing(matrix.data, source, matrix.words, matrix.word_bytes)
                 if changed.first is not None:
                     raise WrongError(
                         "inputs",
                         f"changed its input {matrix.name}: {changed.words:,} elements, "
                         f"the first at offset {changed.first:,}",
                     )
-        verdict = self.judge.compare(self.state.C.data, trial, self.factor)
+        verdict = self.verdict(trial)
         if check in checks and verdict.wrong:
-            C = self.judge.download(self.state.C.data, trial)
+            C = self.result(trial)
             reason = diagnosis.explain(C, trial.host, self.factor, self.case.params)
+            if self.case.kernel.finish is not None:
+                reason += diagnosis.unwritten_parts(self.parts(trial))
             if check == "staggered":
                 reason = f"a race: wrong when its warps do not keep step; {reason}"
             raise WrongError(check, reason, self.drawn(C, trial.host))
         return verdict.accuracy
 
-    def drawn(self, C: oracle.Float32, trial: oracle.Trial) -> tuple[str, ...]:
+    def drawn(self, C: oracle.Array, trial: oracle.Trial) -> tuple[str, ...]:
         """Draw the error of a wrong C if that was asked for; what came of it, in words."""
         if self.options.error_map is None:
             return ()
         from matbench import plots
 
-        expected = trial.exact if trial.exact is not None else trial.R
-        assert expected is not None
         path = plots.unused(Path(self.options.error_map))
         try:
             plots.error_map(
                 C,
-                expected,
+                trial.expected,
                 diagnosis.wrong_elements(C, trial, self.factor),
                 path,
                 bound=None if trial.S is None else self.factor * U32 * trial.S,
@@ -595,7 +616,7 @@ class _Run:
     def restore(self) -> None:
         """Leave guards and inputs as the next case needs them, whatever this one did."""
         try:
-            for matrix in (self.state.A, self.state.B, self.state.C):
+            for matrix in (*self.state.inputs, self.C):
                 self.judge.broken_guard(matrix)
         except CaseError:
             pass  # the device is lost; the worker is replaced
@@ -685,28 +706,26 @@ def measure_library(case: Case, device: DeviceInfo, cache: Cache, options: Optio
     """A baseline that is a library's own product on the host: NumPy's, checked like a kernel."""
     problem = case.problem
     require_host_memory(problem)
-    reference = oracle.reference_trial(problem, cache)
-    trials = [
-        reference,
-        oracle.integer_trial(problem),
-        *oracle.selection_trials(problem, reference.A, reference.B),
-        oracle.fresh_trial(problem, reference),
-    ]
+    trials = oracle.trials(problem, case.kernel.reading, cache)
+    reference = trials.reference
+    every = [reference, *(trial for found in trials.others.values() for trial in found)]
     factor = oracle.error_factor(problem.K)
     known = describe(case, device)
     accuracies = []
-    for trial in trials:
-        C = np.matmul(trial.A, trial.B)
+    for trial in every:
+        A, B = trial.inputs
+        C = np.matmul(A, B)
         verdict = oracle.judge(C, trial, factor)
         if verdict.wrong:
             reason = diagnosis.explain(C, trial, factor, case.params)
             return Outcome(**known, status="wrong", reason=f"{trial.name}: {reason}")
         accuracies.append(verdict.accuracy)
+    A, B = reference.inputs
     C = np.empty((problem.M, problem.N), np.float32)
 
     def sample() -> float:
         start = time.perf_counter_ns()
-        np.matmul(reference.A, reference.B, out=C)
+        np.matmul(A, B, out=C)
         return float(time.perf_counter_ns() - start)
 
     if options.timed:
@@ -724,7 +743,7 @@ def host_memory_bytes() -> int | None:
 
 def require_host_memory(problem: Problem) -> None:
     """Refuse a problem whose trials this host cannot hold, before it swaps or is killed."""
-    needed, available = problem.host_bytes, host_memory_bytes()
+    needed, available = workloads.of(problem).host_bytes(problem), host_memory_bytes()
     if available is not None and needed > 0.8 * available:
         raise OutOfMemoryError(
             f"out of host memory: the inputs and references of {problem.size} take "

@@ -21,8 +21,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from matbench import cuda_c, expressions
-from matbench.model import Group, Kernel, LaunchRules, Precision, UsageError
+from matbench import cuda_c, expressions, workloads
+from matbench.model import STORAGE, Finish, Group, Kernel, LaunchRules, Precision, UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,8 +30,6 @@ else:
     import tomli as tomllib
 
 MAX_FILE_BYTES = 1_000_000
-SIZES = ("M", "N", "K")
-BUFFERS = ("A", "B", "C")
 #: Limits of a device that front matter may name, with the values of a small one to try them on.
 DEVICE_LIMITS = {
     "max_threads_per_block": 1024,
@@ -69,14 +67,17 @@ class _FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     summary: str
     launch: LaunchRules
+    workload: str = workloads.DEFAULT
     group: Group = "tutorial"
     entry: str | None = None
-    args: tuple[str, ...] = ("A", "B", "C", "M", "N", "K")
+    args: tuple[str, ...] | None = None
     sweep: dict[str, tuple[int, ...]] = {}
     tune: dict[str, tuple[int, ...]] = {}
     requires: tuple[str, ...] = ()
     precision: Precision = "float32"
     error_constant: float = 1.0
+    exponents: tuple[int, int] | None = None
+    finish: Finish | None = None
     deterministic: bool = True
     model: dict[str, str] = {}
 
@@ -160,6 +161,10 @@ class _Reader:
         if not _IDENTIFIER.fullmatch(entry):
             self.fail(f"entry {entry!r:.60}: not the name of a function", named_by)
         try:
+            workload = workloads.get(front.workload)
+        except UsageError as error:
+            self.fail(str(error), self.line_of("workload"))
+        try:
             parameters = cuda_c.parameters(self.source, entry)
         except cuda_c.SourceError as error:
             self.fail(str(error), error.line or named_by)
@@ -167,14 +172,17 @@ class _Reader:
             name=front.name,
             summary=front.summary,
             launch=front.launch,
+            workload=front.workload,
             group=front.group,
             entry=entry,
-            args=front.args,
+            args=front.args or (*workload.buffers, *workload.dimensions),
             sweep=front.sweep,
             tune=front.tune,
             requires=front.requires,
             precision=front.precision,
             error_constant=front.error_constant,
+            exponents=front.exponents,
+            finish=front.finish,
             deterministic=front.deterministic,
             model=front.model,
             source=self.source,
@@ -234,18 +242,45 @@ class _Reader:
         for table, values in (("sweep", kernel.sweep), ("tune", kernel.tune)):
             for name, numbers in values.items():
                 self.check_parameter(table, name, numbers)
+        if (
+            kernel.exponents is not None
+            and not -126 <= kernel.exponents[0] < kernel.exponents[1] < 128
+        ):
+            self.fail(
+                "exponents: the lowest and the highest, as in [-14, 15]", self.line_of("exponents")
+            )
         self.check_expressions(kernel)
+        self.check_storage(kernel)
+
+    def check_storage(self, kernel: Kernel) -> None:
+        """Inputs of 16 bits are what the kernel must declare that it reads."""
+        for text, parameter in zip(kernel.args, kernel.parameters, strict=True):
+            storage = STORAGE.get(parameter.type) if parameter.pointer else None
+            narrow = storage in ("float16", "bfloat16")
+            if text == "C" and narrow:
+                self.fail(
+                    f"args: C is {parameter.type}; results are float or int", self.line_of("args")
+                )
+            if text != "C" and narrow and storage != kernel.precision:
+                self.fail(
+                    f"{parameter.name} is {parameter.type}: say precision = {storage!r}",
+                    self.line_of("precision"),
+                )
 
     def check_parameter(self, table: str, name: str, numbers: tuple[int, ...]) -> None:
         line = self.line_of(table, name)
-        reserved = (*SIZES, *BUFFERS, *DEVICE_LIMITS, *expressions.FUNCTIONS)
+        reserved = {"M", "N", "K", "A", "B", "C", *DEVICE_LIMITS, *expressions.FUNCTIONS}
         if not _IDENTIFIER.fullmatch(name) or name in reserved or keyword.iskeyword(name):
             self.fail(f"[{table}] {name}: not a name for a swept constant", line)
         if not numbers or any(not 0 < number < 2**31 for number in numbers):
             self.fail(f"[{table}] {name}: a list of whole numbers above 0", line)
 
     def check_expressions(self, kernel: Kernel) -> None:
-        values: dict[str, int | float] = {**dict.fromkeys(SIZES, 2**31 - 1), **DEVICE_LIMITS}
+        workload = workloads.get(kernel.workload)
+        values: dict[str, int | float] = {
+            **dict.fromkeys(workload.dimensions, 2**31 - 1),
+            **DEVICE_LIMITS,
+        }
         swept = kernel.tune | kernel.sweep
         values |= {name: numbers[0] for name, numbers in swept.items()}
         rules = kernel.launch
@@ -266,14 +301,15 @@ class _Reader:
                 self.line_of("args"),
             )
         for text, parameter in zip(kernel.args, kernel.parameters, strict=True):
-            if parameter.pointer != (text in BUFFERS):
-                kind = "a buffer (A, B or C)" if parameter.pointer else "a number"
+            if parameter.pointer != (text in workload.buffers):
+                known = f"{', '.join(workload.reads)} or C"
+                kind = f"a buffer ({known})" if parameter.pointer else "a number"
                 self.fail(
                     f"args: {parameter.name} takes {kind}, not {text!r}", self.line_of("args")
                 )
             if not parameter.pointer:
                 self.attempt(text, values, "args", whole=False)
-        for buffer in BUFFERS:
+        for buffer in workload.buffers:
             if buffer not in kernel.args:
                 self.fail(f"args: {buffer} is not among them", self.line_of("args"))
 
@@ -311,9 +347,13 @@ class Catalogue:
             raise UsageError(f"no kernel {name!r}; {hint}")
         return self.kernels[name]
 
-    def group(self, name: Group | str) -> list[Kernel]:
-        """The kernels of a group (`all`: every one), in the order of their names."""
-        found = [k for k in self.kernels.values() if name in ("all", k.group)]
+    def group(self, name: Group | str, workload: str | None = workloads.DEFAULT) -> list[Kernel]:
+        """The kernels of a group (`all`: every one) and workload, in the order of their names."""
+        found = [
+            kernel
+            for kernel in self.kernels.values()
+            if name in ("all", kernel.group) and workload in (None, kernel.workload)
+        ]
         return sorted(found, key=lambda kernel: kernel.name)
 
 

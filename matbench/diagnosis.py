@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from matbench.judge import OUTSIDE_C, OUTSIDE_INPUTS, UNSHARED, UNWRITTEN
 from matbench.model import U32
-from matbench.oracle import Float32, Trial
+from matbench.oracle import Array, Trial
 
 Mask = npt.NDArray[np.bool_]
 
 
-def wrong_elements(C: Float32, trial: Trial, factor: float) -> Mask:
-    """Where C is not what the trial says, M×N."""
+def wrong_elements(C: Array, trial: Trial, factor: float) -> Mask:
+    """Where C is not what the trial says, in its shape."""
     right: Mask
     if trial.exact is not None:
         right = trial.exact == C
@@ -26,26 +26,41 @@ def wrong_elements(C: Float32, trial: Trial, factor: float) -> Mask:
     return ~right
 
 
-def explain(C: Float32, trial: Trial, factor: float, params: Mapping[str, int]) -> str:
+def explain(C: Array, trial: Trial, factor: float, params: Mapping[str, int]) -> str:
     """One line: the count, the first wrong element, what it should be, and what it looks like."""
     wrong = wrong_elements(C, trial, factor)
     count = int(wrong.sum())
     if count == 0:
         return "right when looked at again: not deterministic"
-    expected = trial.exact if trial.exact is not None else trial.R
-    assert expected is not None
-    row, column = np.unravel_index(int(wrong.argmax()), wrong.shape)
+    expected = trial.expected
+    first = int(wrong.argmax())
     parts = [
         f"{count:,} of {wrong.size:,} elements wrong",
-        f"first C[{row}, {column}]: expected {expected[row, column]:.9g}, "
-        f"found {C[row, column]:.9g}",
+        f"first {place(first, wrong.shape[1])}: expected {_number(expected.flat[first])}, "
+        f"found {_number(C.flat[first])}",
     ]
     return "; ".join(parts + patterns(C, expected, wrong, params))
 
 
+def place(index: int, columns: int) -> str:
+    """An element of C by row and column."""
+    row, column = divmod(index, columns)
+    return f"C[{row}, {column}]"
+
+
+def _number(value: np.generic) -> str:
+    return str(value) if isinstance(value, np.integer) else f"{value:.9g}"
+
+
+def unwritten_parts(parts: Array) -> str:
+    """How many blocks left no partial result, in words; nothing where all did."""
+    missing = int((parts.view(np.uint32) == UNWRITTEN).sum())
+    return f"; {missing:,} of {parts.size:,} blocks wrote no partial result" if missing else ""
+
+
 def patterns(
-    C: Float32,
-    expected: npt.NDArray[np.floating],
+    C: Array,
+    expected: Array,
     wrong: Mask,
     params: Mapping[str, int],
 ) -> list[str]:
@@ -70,7 +85,7 @@ _ORIGINS = {
 }
 
 
-def _nan(C: Float32, wrong: Mask) -> str | None:
+def _nan(C: Array, wrong: Mask) -> str | None:
     """Where NaNs came from, as far as their payloads still tell."""
     bits = C.view(np.uint32)[wrong & np.isnan(C)]
     said, told = [], 0
@@ -84,10 +99,10 @@ def _nan(C: Float32, wrong: Mask) -> str | None:
     return ", ".join(said) or None
 
 
-def _rearranged(C: Float32, expected: npt.NDArray[np.floating], wrong: Mask) -> str | None:
+def _rearranged(C: Array, expected: Array, wrong: Mask) -> str | None:
     """Right values in wrong places."""
 
-    def near(candidate: npt.NDArray[np.floating]) -> bool:
+    def near(candidate: Array) -> bool:
         with np.errstate(invalid="ignore", over="ignore"):
             error = np.abs(C - candidate)[wrong]
             return bool((error <= 1e-4 * np.abs(candidate)[wrong] + 1e-30).mean() > 0.9)
@@ -102,7 +117,7 @@ def _rearranged(C: Float32, expected: npt.NDArray[np.floating], wrong: Mask) -> 
     return None
 
 
-def _offset(C: Float32, expected: npt.NDArray[np.floating], wrong: Mask) -> str | None:
+def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
     """One number that is added to, or multiplies, every wrong element."""
     if wrong.sum() < 3:
         return None

@@ -33,7 +33,17 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"ceil_div": ceil_div, "max": max, "min": min}
+def is_power_of_two(a: Number) -> bool:
+    """Whether a is 1, 2, 4, 8, … — as a tree that halves needs it."""
+    return a >= 1 and a == int(a) and int(a).bit_count() == 1
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ceil_div": ceil_div,
+    "is_power_of_two": is_power_of_two,
+    "max": max,
+    "min": min,
+}
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -104,8 +114,9 @@ def _check(node: ast.AST, names: Collection[str], depth: int) -> None:
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
             raise ExpressionError(f"only {', '.join(FUNCTIONS)} can be called")
-        if len(node.args) < 2:
-            raise ExpressionError(f"{node.func.id} takes two numbers")
+        fewest = 1 if node.func.id == "is_power_of_two" else 2
+        if len(node.args) < fewest:
+            raise ExpressionError(f"{node.func.id} takes {('a number', 'two numbers')[fewest - 1]}")
         for argument in node.args:
             _check(argument, names, depth + 1)
         return

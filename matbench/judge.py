@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from matbench import cuda_c, oracle
 from matbench.backends import Argument, Backend, Buffer, Program
-from matbench.model import U32, Accuracy, BuildError, Kernel, Launch, LaunchRules
+from matbench.model import U32, Accuracy, BuildError, Kernel, Launch, LaunchRules, Storage
 
 # Quiet NaNs with payloads that no arithmetic makes. They differ by place: some devices carry a
 # payload through arithmetic, so that a stray value written to a guard must not look like the guard,
@@ -29,7 +29,9 @@ OUTSIDE_C = 0x7FC0C0DE
 OUTSIDE_INPUTS = 0x7FC0A5B5
 #: Shared memory before a launch.
 UNSHARED = 0x7FC05EED
-_ALIGNMENT_WORDS = 1024  # views start at multiples of 4,096 bytes
+#: The guards of 16-bit inputs: NaN as bfloat16 and as float16.
+OUTSIDE_NARROW = 0x7FC1
+_ALIGNMENT_BYTES = 4096  # views start at multiples of it
 _LARGEST_GUARD_WORDS = 2**20
 _THREADS = 256
 _MOST_BLOCKS = 64
@@ -44,29 +46,32 @@ class Difference(NamedTuple):
 
 
 class Guarded(NamedTuple):
-    """A matrix on the device between two guard bands; `data` is what a kernel is given."""
+    """A matrix on the device between two guard bands; `data` is what a kernel is given.
+
+    A word is one number of it, of 4 or 2 bytes.
+    """
 
     name: str
     raw: Buffer
     data: Buffer
     words: int
+    word_bytes: int
     guard_words: int
     guard: int
 
 
 class DeviceTrial(NamedTuple):
-    """A trial uploaded: buffers for A and B and for what C must be, beside the host's arrays."""
+    """A trial uploaded: buffers of its inputs and of what C must be, beside the host's arrays."""
 
     host: oracle.Trial
-    A: Buffer
-    B: Buffer
+    inputs: tuple[Buffer, ...]
     exact: Buffer | None
     R: Buffer | None
     S: Buffer | None
 
     @property
     def buffers(self) -> list[Buffer]:
-        own = [self.A, self.B, self.exact, self.R]
+        own = [*self.inputs, self.exact, self.R]
         if self.S is not self.R:
             own.append(self.S)
         return [buffer for buffer in own if buffer is not None]
@@ -77,7 +82,7 @@ class Judge:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.programs: dict[str, Program] = {}
+        self.programs: dict[tuple[str, int], Program] = {}
         blocks = _MOST_BLOCKS * _THREADS
         self.partial = backend.allocate(7 * 8 * blocks)
         self.sink = backend.allocate(4)
@@ -91,10 +96,12 @@ class Judge:
         for buffer in (self.partial, self.sink):
             self.backend.release(buffer)
 
-    def _program(self, entry: str, file: str = "judge.cu") -> Program:
-        if entry not in self.programs:
-            self.programs[entry] = self.backend.build(device_kernel(file, entry), {})
-        return self.programs[entry]
+    def _program(self, entry: str, file: str = "judge.cu", word_bytes: int = 4) -> Program:
+        key = entry, word_bytes
+        if key not in self.programs:
+            params = {} if word_bytes == 4 else {"WORD_BYTES": word_bytes}
+            self.programs[key] = self.backend.build(device_kernel(file, entry), params)
+        return self.programs[key]
 
     def _launch(self, count: int) -> Launch:
         blocks = min(_MOST_BLOCKS, max(1, -(-count // _THREADS)))
@@ -105,37 +112,52 @@ class Judge:
         self.backend.read(self.partial, partial)
         return partial
 
-    def fill(self, buffer: Buffer, start: int, count: int, value: int) -> None:
+    def fill(self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4) -> None:
         """Write `value` into words `start` to `start + count` of a buffer."""
         if count:
-            self._program("fill_words").launch(self._launch(count), [buffer, start, count, value])
+            program = self._program("fill_words", word_bytes=word_bytes)
+            program.launch(self._launch(count), [buffer, start, count, value])
 
-    def differing(self, buffer: Buffer, expected: Buffer, words: int) -> Difference:
+    def differing(
+        self, buffer: Buffer, expected: Buffer, words: int, word_bytes: int = 4
+    ) -> Difference:
         """Bit for bit, word by word."""
         launch = self._launch(words)
-        self._program("compare_words").launch(launch, [buffer, expected, words, self.partial])
+        program = self._program("compare_words", word_bytes=word_bytes)
+        program.launch(launch, [buffer, expected, words, self.partial])
         return _difference(self._rows(launch, 2))
 
-    def not_filled(self, buffer: Buffer, start: int, count: int, value: int) -> Difference:
+    def not_filled(
+        self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4
+    ) -> Difference:
         """Words of a range that do not hold `value` any more."""
         launch = self._launch(count)
         arguments: list[Argument] = [buffer, start, count, value, self.partial]
-        self._program("compare_fill").launch(launch, arguments)
+        self._program("compare_fill", word_bytes=word_bytes).launch(launch, arguments)
         return _difference(self._rows(launch, 2))
 
     def guarded(
-        self, name: str, rows: int, columns: int, value: int, *, guards: bool = True
+        self,
+        name: str,
+        shape: tuple[int, int],
+        value: int,
+        *,
+        word_bytes: int = 4,
+        guards: bool = True,
     ) -> Guarded:
         """A matrix between guards of some 64 rows each, which hold `value`; or without any."""
-        if not guards:
-            raw = self.backend.allocate(4 * rows * columns)
-            return Guarded(name, raw, raw, rows * columns, 0, value)
-        wanted = min(max(64 * columns, _ALIGNMENT_WORDS), _LARGEST_GUARD_WORDS)
-        guard = -(-wanted // _ALIGNMENT_WORDS) * _ALIGNMENT_WORDS
+        rows, columns = shape
         words = rows * columns
-        raw = self.backend.allocate(4 * (words + 2 * guard))
-        self.fill(raw, 0, words + 2 * guard, value)
-        return Guarded(name, raw, raw.view(4 * guard, 4 * words), words, guard, value)
+        if not guards:
+            raw = self.backend.allocate(word_bytes * words)
+            return Guarded(name, raw, raw, words, word_bytes, 0, value)
+        alignment = _ALIGNMENT_BYTES // word_bytes
+        wanted = min(max(64 * columns, alignment), _LARGEST_GUARD_WORDS)
+        guard = -(-wanted // alignment) * alignment
+        raw = self.backend.allocate(word_bytes * (words + 2 * guard))
+        self.fill(raw, 0, words + 2 * guard, value, word_bytes)
+        data = raw.view(word_bytes * guard, word_bytes * words)
+        return Guarded(name, raw, data, words, word_bytes, guard, value)
 
     def broken_guard(self, matrix: Guarded) -> str | None:
         """Which guard of a matrix was written to, and how far outside; the guard is mended."""
@@ -144,9 +166,9 @@ class Judge:
             return None
         after = guard + matrix.words
         for start, side in ((0, "before"), (after, "after")):
-            found = self.not_filled(matrix.raw, start, guard, matrix.guard)
+            found = self.not_filled(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
             if found.first is not None:
-                self.fill(matrix.raw, start, guard, matrix.guard)
+                self.fill(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
                 distance = guard - found.first if side == "before" else found.first + 1
                 return (
                     f"wrote outside {matrix.name}: {found.words:,} element"
@@ -155,35 +177,37 @@ class Judge:
                 )
         return None
 
-    def upload(self, trial: oracle.Trial) -> DeviceTrial:
+    def upload(self, trial: oracle.Trial, storage: Storage = "float32") -> DeviceTrial:
         """Copy a trial to the device; S shares R's buffer where they are one array."""
 
-        def send(array: npt.NDArray[np.generic] | None) -> Buffer | None:
-            if array is None:
-                return None
+        def send(array: oracle.Array) -> Buffer:
             buffer = self.backend.allocate(array.nbytes)
             self.backend.write(buffer, np.ascontiguousarray(array))
             return buffer
 
-        A, B = send(trial.A), send(trial.B)
-        assert A is not None and B is not None
+        inputs = tuple(send(_stored(array, storage)) for array in trial.inputs)
+        if trial.exact is not None:
+            return DeviceTrial(trial, inputs, send(trial.exact), None, None)
+        assert trial.R is not None and trial.S is not None
         if not self.has_float64:
-            return DeviceTrial(trial, A, B, send(trial.exact), None, None)
+            return DeviceTrial(trial, inputs, None, None, None)
         R = send(trial.R)
-        S = R if trial.S is trial.R else send(trial.S)
-        return DeviceTrial(trial, A, B, send(trial.exact), R, S)
+        return DeviceTrial(trial, inputs, None, R, R if trial.S is trial.R else send(trial.S))
 
     def compare(self, C: Buffer, trial: DeviceTrial, factor: float) -> oracle.Verdict:
         """What `oracle.judge` says of C, found on the device."""
-        count = trial.host.A.shape[0] * trial.host.B.shape[1]
+        count = trial.host.expected.size
         launch = self._launch(count)
         if trial.exact is not None:
-            arguments = [C, trial.exact, count, self.partial]
+            if trial.host.expected.dtype == np.int32:
+                wrong, first = self.differing(C, trial.exact, count)
+                return oracle.Verdict(Accuracy(None, None, None), wrong, first)
+            arguments: list[Argument] = [C, trial.exact, count, self.partial]
             self._program("compare_exact").launch(launch, arguments)
             wrong, first = _difference(self._rows(launch, 2))
             return oracle.Verdict(Accuracy(None, None, None), wrong, first)
-        if trial.R is None or trial.S is None:
-            return oracle.judge(self.download(C, trial), trial.host, factor)
+        if trial.R is None or trial.S is None or trial.host.scale is not None:
+            return oracle.judge(self.download(C, trial.host), trial.host, factor)
         self._program("compare_reference").launch(
             launch, [C, trial.R, trial.S, count, factor * U32, self.partial]
         )
@@ -197,9 +221,11 @@ class Judge:
         )
         return oracle.Verdict(accuracy, wrong, first)
 
-    def download(self, C: Buffer, trial: DeviceTrial) -> oracle.Float32:
-        """C on the host, M×N."""
-        found = np.empty((trial.host.A.shape[0], trial.host.B.shape[1]), np.float32)
+    def download(self, C: Buffer, trial: oracle.Trial) -> oracle.Array:
+        """C on the host, in the shape of what it must be."""
+        expected = trial.expected
+        kind = np.float32 if expected.dtype == np.float64 else expected.dtype
+        found = np.empty(expected.shape, kind)
         self.backend.read(C, found)
         return found
 
@@ -220,6 +246,13 @@ class Judge:
         )
         program = self._program("poison_shared", "poison.cu")
         program.launch(launch, [self.sink, value, launch.shared_bytes // 4])
+
+
+def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
+    """Numbers as they lie in a kernel's memory; they are rounded to that type already."""
+    if storage == "bfloat16":  # the upper half of a float32
+        return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16)
+    return array.astype(np.float16) if storage == "float16" else array
 
 
 def _difference(rows: npt.NDArray[np.float64]) -> Difference:

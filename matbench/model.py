@@ -1,7 +1,7 @@
 """The words of matbench: frozen records that every other room speaks in, and its errors.
 
-Units stand in the names: `_ns` nanoseconds, `_bytes` bytes. Shapes are BLAS's: A is M×K, B is
-K×N, C = A·B is M×N, all row-major float32.
+Units stand in the names: `_ns` nanoseconds, `_bytes` bytes. Shapes of the matrix product are
+BLAS's: A is M×K, B is K×N, C = A·B is M×N, all row-major.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from typing import Literal
 
 import msgspec
 
-Inputs = Literal["uniform", "signed", "normal"]
+Inputs = Literal["uniform", "signed", "normal", "ramp", "digits"]
 Status = Literal["measured", "wrong", "skipped", "failed"]
 TimingMode = Literal["cold", "hot", "hot graph"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16"]
+#: How a buffer's numbers lie in memory.
+Storage = Literal["float32", "int32", "float16", "bfloat16"]
 Group = Literal["tutorial", "ladder", "baseline"]
 
 #: Unit roundoff of float32.
@@ -63,30 +65,37 @@ class OutOfMemoryError(CaseError):
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):
-    """One product C = A·B and the inputs it is computed from."""
+    """One size of one workload and the inputs it is computed from.
+
+    A workload of one dimension has N alone; its M and K are 1.
+    """
 
     M: int
     N: int
     K: int
     inputs: Inputs = "uniform"
     seed: int = 0
-
-    @property
-    def operations(self) -> int:
-        """Floating-point operations of the product: one multiply and one add per term."""
-        return 2 * self.M * self.N * self.K
-
-    @property
-    def host_bytes(self) -> int:
-        """What its inputs and references take on the host while they are made."""
-        return 16 * (self.M * self.K + self.K * self.N) + 48 * self.M * self.N
+    workload: str = "matmul"
 
     @property
     def size(self) -> str:
         """The size as `--sizes` takes it: `1000`, or `512x1024x768` as M×N×K."""
+        if self.workload != "matmul":
+            return str(self.N)
         if self.M == self.N == self.K:
             return str(self.M)
         return f"{self.M}x{self.N}x{self.K}"
+
+
+#: What the host does with what a kernel leaves: `sum`, C holds one partial sum per block.
+Finish = Literal["sum"]
+
+#: The types that an entry's pointers may have, and how the numbers behind them lie in memory.
+STORAGE: dict[str, Storage] = {
+    "float": "float32", "int": "int32", "unsigned": "int32", "unsigned int": "int32",
+    "half": "float16", "__half": "float16",
+    "nv_bfloat16": "bfloat16", "__nv_bfloat16": "bfloat16",
+}  # fmt: skip
 
 
 class LaunchRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,6 +115,19 @@ class Parameter(msgspec.Struct, frozen=True):
     pointer: bool
 
 
+class Reading(msgspec.Struct, frozen=True):
+    """How a kernel reads its inputs, which decides what it is tried on.
+
+    They are rounded to `precision` and lie in memory as `storage`; numbers from 2^low to 2^high of
+    `exponents` come out right. `exact`: results that need no rounding must match to the last bit.
+    """
+
+    precision: Precision = "float32"
+    storage: Storage = "float32"
+    exponents: tuple[int, int] = (-126, 127)
+    exact: bool = True
+
+
 class Kernel(msgspec.Struct, frozen=True):
     """One kernel file: what its front matter says, and its source.
 
@@ -115,6 +137,7 @@ class Kernel(msgspec.Struct, frozen=True):
     name: str
     summary: str
     launch: LaunchRules
+    workload: str = "matmul"
     group: Group = "tutorial"
     entry: str = ""
     args: tuple[str, ...] = ("A", "B", "C", "M", "N", "K")
@@ -123,6 +146,8 @@ class Kernel(msgspec.Struct, frozen=True):
     requires: tuple[str, ...] = ()
     precision: Precision = "float32"
     error_constant: float = 1.0
+    exponents: tuple[int, int] | None = None
+    finish: Finish | None = None
     deterministic: bool = True
     model: dict[str, str] = {}
     source: str = ""
@@ -140,6 +165,21 @@ class Kernel(msgspec.Struct, frozen=True):
     def error_factor(self) -> float:
         """What the rounding-error bound is multiplied by: tensor cores truncate, so 2."""
         return self.error_constant * (1.0 if self.precision == "float32" else 2.0)
+
+    @property
+    def reading(self) -> Reading:
+        """How it reads its inputs; its entry's pointers say how they lie in memory."""
+        types = {
+            parameter.type
+            for text, parameter in zip(self.args, self.parameters, strict=False)
+            if parameter.pointer and text != "C"
+        }
+        known: list[Storage] = [STORAGE[kind] for kind in types if kind in STORAGE]
+        storage: Storage = known[0] if known else "float32"
+        narrow = (-14, 15) if self.precision == "float16" else (-126, 127)
+        return Reading(
+            self.precision, storage, self.exponents or narrow, exact=self.error_constant == 1
+        )
 
 
 class Launch(msgspec.Struct, frozen=True):

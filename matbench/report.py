@@ -25,8 +25,9 @@ from rich.table import Table
 from rich.text import Text
 from tabulate import tabulate, tabulate_formats
 
-from matbench import blocks, results, statistics
+from matbench import blocks, results, statistics, workloads
 from matbench.model import DeviceInfo, Environment, Launch, Outcome
+from matbench.workloads import Workload
 
 # The markup of these has no known way to hold any text whatever, and a record is not trusted.
 _NO_ESCAPE = {
@@ -266,7 +267,7 @@ class _Ranked:
 
     outcome: Outcome
     spread: float | None = None
-    gflops: float | None = None
+    giga_per_s: float | None = None
     times_slowest: float | None = None
     best: bool = False
 
@@ -281,6 +282,18 @@ class _Ranked:
     @property
     def samples(self) -> int:
         return len(self.outcome.samples_ns)
+
+    @property
+    def gflops(self) -> float | None:
+        return self.giga_per_s if self._rate == "FLOP/s" else None
+
+    @property
+    def gbytes_per_s(self) -> float | None:
+        return self.giga_per_s if self._rate == "B/s" else None
+
+    @property
+    def _rate(self) -> str:
+        return workloads.of(self.outcome.problem).rate
 
 
 def _spread(outcome: Outcome) -> float | None:
@@ -323,7 +336,7 @@ def _ranked(outcomes: Iterable[Outcome]) -> list[_Ranked]:
             _Ranked(
                 outcome,
                 spread=_spread(outcome),
-                gflops=outcome.problem.operations / time,
+                giga_per_s=workloads.of(outcome.problem).work(outcome.problem) / time,
                 times_slowest=most / time,
                 best=time == least,
             )
@@ -338,16 +351,19 @@ def outcome_report(outcomes: Iterable[Outcome], environments: Iterable[Environme
     """
     every, told = list(outcomes), list(environments)
     shown = results.without_retried([results.finite(outcome) for outcome in every])
-    apart: dict[tuple[bool, bool, str, str], dict[tuple[Any, ...], list[Outcome]]] = {}
+    apart: dict[tuple[bool, bool, int, str, str], dict[tuple[Any, ...], list[Outcome]]] = {}
     for outcome in shown:
         on_cpu = outcome.device_kind == "cpu"
         baseline = on_cpu and outcome.group == "baseline"
-        device = (baseline, on_cpu, "" if baseline else outcome.backend, outcome.device)
         problem = outcome.problem
-        size = (problem.operations, problem.size, problem.inputs != "uniform", problem.inputs)
+        workload = workloads.of(problem)
+        order = list(workloads.WORKLOADS).index(workload.name)
+        device = (baseline, on_cpu, order, "" if baseline else outcome.backend, outcome.device)
+        default = problem.inputs == workload.inputs[0]
+        size = (workload.work(problem), problem.size, not default, problem.inputs)
         apart.setdefault(device, {}).setdefault(size, []).append(outcome)
     sections, ranked = [], []
-    for device in sorted(apart, key=lambda key: key[:2]):
+    for device in sorted(apart, key=lambda key: key[:3]):
         groups = [_ranked(apart[device][size]) for size in sorted(apart[device])]
         sections.append(_outcome_section(groups, told))
         ranked += [row for group in groups for row in group]
@@ -369,17 +385,18 @@ def _counts(outcomes: Sequence[Outcome]) -> str:
 
 def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment]) -> Section:
     every = [row for group in groups for row in group]
-    speeds = [row.gflops for row in every if row.gflops and _is_known(row.gflops)]
+    workload = workloads.of(every[0].outcome.problem)
+    speeds = [row.giga_per_s for row in every if row.giga_per_s and _is_known(row.giga_per_s)]
     tera = bool(speeds) and sorted(speeds)[len(speeds) // 2] >= 1000
     scale = 1000.0 if tera else 1.0
     least = min(speeds, default=scale) / scale
     decimals = min(3, _decimals(least, 3) if least >= 1 else 3)
 
-    def speed(gflops: float | None) -> str:
-        return f"{gflops / scale:.{decimals}f}" if _is_known(gflops) else UNKNOWN
+    def speed(giga_per_s: float | None) -> str:
+        return f"{giga_per_s / scale:.{decimals}f}" if _is_known(giga_per_s) else UNKNOWN
 
     return _section(
-        heading=_heading([row.outcome for row in every], environments),
+        heading=(*_workload(workload), *_heading([row.outcome for row in every], environments)),
         columns=(
             Column("kernel"),
             Column("parameters"),
@@ -388,7 +405,7 @@ def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment
             Column("hot", right=True, drop=2),
             Column("per block", right=True, drop=5),
             Column("imbalance", right=True, drop=8),
-            Column("TFLOP/s" if tera else "GFLOP/s", right=True, drop=2),
+            Column(("T" if tera else "G") + workload.rate, right=True, drop=2),
             Column("× slowest", right=True, drop=4),
             Column("max rel err", right=True, drop=3),
             Column("avg rel err", right=True, drop=6),
@@ -398,6 +415,18 @@ def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment
         groups=tuple(_outcome_group(group, speed) for group in groups),
         legend=_block_legend([row.outcome for row in every]),
     )
+
+
+def _workload(workload: Workload) -> tuple[str, ...]:
+    """What is computed, where that is no matrix product, and how to read its table."""
+    if workload is workloads.MATMUL:
+        return ()
+    what = f"{workload.name}: {workload.title}"
+    if workload.rate == "B/s":
+        what += "; B/s counts each input once and the result"
+    if workload.relative_to != "|R|":
+        what += f"; errors are relative to {workload.relative_to}"
+    return (what,)
 
 
 def _is_perturbed(outcome: Outcome) -> bool:
@@ -420,7 +449,8 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
     hot_time = _unit_format(row.outcome.hot_median_ns for row in ranked)
     block_time = _unit_format(row.outcome.block_median_ns for row in ranked)
     problem = ranked[0].outcome.problem
-    inputs = "" if problem.inputs == "uniform" else f", {problem.inputs} inputs"
+    default = workloads.of(problem).inputs[0]
+    inputs = "" if problem.inputs == default else f", {problem.inputs} inputs"
     rows = []
     for row in ranked:
         outcome = row.outcome
@@ -435,7 +465,7 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
                     hot_time(outcome.hot_median_ns),
                     mark + block_time(outcome.block_median_ns),
                     _percent(outcome.block_imbalance),
-                    speed(row.gflops),
+                    speed(row.giga_per_s),
                     _times(row.times_slowest),
                     _error(outcome.max_rel_err),
                     _error(outcome.avg_rel_err),
@@ -514,14 +544,15 @@ _MODES = {
 
 #: CSV's columns: the last word of each names it; numbers stay as they were recorded.
 _OUTCOME_FIELDS = (
-    "outcome.backend", "outcome.device", "outcome.device_kind", "outcome.problem.size",
+    "outcome.backend", "outcome.device", "outcome.device_kind", "outcome.problem.workload",
+    "outcome.problem.size",
     "outcome.problem.M", "outcome.problem.N", "outcome.problem.K", "outcome.problem.inputs",
     "outcome.problem.seed", "outcome.group", "outcome.kernel", "outcome.params", "outcome.status",
     "outcome.reason", "best", "outcome.median_ns", "interval_low_ns", "interval_high_ns", "spread",
     "samples", "outcome.hot_median_ns", "outcome.timing_mode", "outcome.settled",
     "outcome.block_median_ns", "outcome.block_imbalance", "outcome.block_perturbation",
-    "outcome.sm_mhz", "gflops", "times_slowest", "outcome.max_rel_err", "outcome.avg_rel_err",
-    "outcome.bound_ratio", "outcome.sha256", "outcome.notes",
+    "outcome.sm_mhz", "gflops", "gbytes_per_s", "times_slowest", "outcome.max_rel_err",
+    "outcome.avg_rel_err", "outcome.bound_ratio", "outcome.sha256", "outcome.notes",
 )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ import filelock
 import msgspec
 import platformdirs
 
-from matbench import __version__
+from matbench import __version__, workloads
 from matbench.model import (
     Case,
     DeviceInfo,
@@ -317,6 +317,8 @@ def _checked(outcome: Outcome) -> Outcome:
     for name in ("M", "N", "K"):
         if not 1 <= getattr(problem, name) < _MAX_SIZE:
             raise _InvalidError(f"{name} is no size of a matrix - at `$.problem`")
+    if problem.workload not in workloads.WORKLOADS:
+        raise _InvalidError(f"workload {problem.workload!r:.60} is unknown - at `$.problem`")
     return outcome
 
 

@@ -8,34 +8,55 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from matbench import cuda_c, expressions
+from matbench import cuda_c, expressions, workloads
 from matbench.model import Case, DeviceInfo, Inputs, Kernel, Launch, Problem, UsageError
+from matbench.workloads import Size, Workload
 
 #: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.
 MAX_SIZE = 2**30
 MAX_CASES = 100_000
 
-Size = tuple[int, int, int]
 
-
-def parse_sizes(text: str) -> list[Size]:
+def parse_sizes(text: str, workload: Workload = workloads.MATMUL) -> list[Size]:
     """`256,1000,512x1024x768` as (M, N, K) triples; one number stands for all three."""
-    sizes = [_parse_size(piece.strip()) for piece in text.split(",")]
+    sizes = [_parse_size(piece.strip(), workload) for piece in text.split(",")]
     return list(dict.fromkeys(sizes))
 
 
-def _parse_size(piece: str) -> Size:
-    numbers = piece.lower().split("x")
-    if len(numbers) not in (1, 3) or not all(re.fullmatch(r"-?\d{1,30}", n) for n in numbers):
-        raise UsageError(f"size {piece!r}: write 1000 or MxNxK, as in 512x1024x768")
-    values = [int(number) for number in numbers]
-    for value in values:
+def _parse_size(piece: str, workload: Workload) -> Size:
+    words = piece.lower().split("x")
+    values = tuple(map(_parse_number, words))
+    size = workload.size(tuple(value for value in values if value is not None))
+    if None in values or size is None:
+        raise UsageError(f"size {piece!r}: write {workload.size_help}")
+    for value in size:
         if value < 1:
             raise UsageError(f"size {piece!r}: a matrix has at least one row and column")
         if value > MAX_SIZE:
             raise UsageError(f"size {piece!r}: at most {MAX_SIZE:,} a side")
-    m, n, k = values * 3 if len(values) == 1 else values
-    return m, n, k
+    return size
+
+
+def _parse_number(text: str) -> int | None:
+    """A whole number, or a power of two written as `2^28`."""
+    if power := re.fullmatch(r"2\^(\d{1,2})", text):
+        return 1 << int(power[1])
+    return int(text) if re.fullmatch(r"-?\d{1,30}", text) else None
+
+
+def problems(
+    text: str, workload: Workload, inputs: Inputs | None = None, seed: int = 0
+) -> list[Problem]:
+    """The problems of `--sizes`; inputs are the workload's own kind unless one is given."""
+    if inputs is not None and inputs not in workload.inputs:
+        raise UsageError(
+            f"--inputs {inputs!r}: {workload.name} is drawn from {', '.join(workload.inputs)}"
+        )
+    kind = inputs or workload.inputs[0]
+    return [
+        Problem(m, n, k, inputs=kind, seed=seed, workload=workload.name)
+        for m, n, k in parse_sizes(text, workload)
+    ]
 
 
 def parse_values(option: str, text: str) -> tuple[int, ...]:
@@ -91,36 +112,6 @@ def combinations(space: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, int
         yield dict(zip(space, choice, strict=True))
 
 
-def probes(tile: int) -> dict[Size, str]:
-    """Shapes that find mistakes a square multiple of the tile hides, and what each is for."""
-    t = max(tile, 2)
-    return {
-        (1, 1, 1): "a single element",
-        (t - 1, t - 1, t - 1): "one less than a tile",
-        (t, t, t): "exactly a tile",
-        (t + 1, t + 1, t + 1): "one more than a tile",
-        (2 * t + 1, 3 * t - 1, t): "edges in both directions, K a whole tile",
-        (2 * t, t, 2 * t + 1): "whole tiles, K not",
-        (31, 37, 41): "primes",
-        (127, 61, 89): "larger primes",
-        (5 * t + 3, 2, 7): "tall",
-        (2, 5 * t + 3, 7): "wide",
-        (t + 1, t + 2, 1): "K = 1",
-        (3, 2, 40 * t + 1): "deep",
-        (1, 1, 1000): "a dot product",
-        (257, 1, 33): "a single column",
-        (1, 257, 33): "a single row",
-    }
-
-
-#: Shapes whose C passes 2³¹ elements, 2³² bytes, or 2³¹ bytes: indices overflow there.
-LARGE: dict[Size, str] = {
-    (46342, 46341, 1): "more than 2³¹ elements",
-    (32769, 32769, 1): "more than 2³² bytes",
-    (23171, 23171, 1): "more than 2³¹ bytes",
-}
-
-
 def probed(
     kernel: Kernel,
     overrides: Mapping[str, tuple[int, ...]],
@@ -132,16 +123,16 @@ def probed(
     With `memory_bytes` of the host given, also the largest C that fits it well.
     """
     found: list[tuple[str, Case]] = []
-    inputs: tuple[Inputs, ...] = ("uniform", "signed")
+    workload = workloads.get(kernel.workload)
     for params in parameter_sets(kernel, overrides):
-        for (m, n, k), purpose in probes(params.get("TILE", 16)).items():
-            for kind in inputs:
-                problem = Problem(m, n, k, inputs=kind)
+        for (m, n, k), purpose in workload.probes(params).items():
+            for kind in workload.probed_inputs:
+                problem = Problem(m, n, k, inputs=kind, workload=workload.name)
                 found.append((purpose, case(kernel, problem, params, device)))
     found.sort(key=lambda probe: probe[1].problem)
-    for (m, n, k), purpose in LARGE.items():
-        problem = Problem(m, n, k)
-        if 2 * problem.host_bytes < (memory_bytes or 0):
+    for (m, n, k), purpose in workload.large().items():
+        problem = Problem(m, n, k, inputs=workload.probed_inputs[0], workload=workload.name)
+        if 2 * workload.host_bytes(problem) < (memory_bytes or 0):
             for params in parameter_sets(kernel, overrides):
                 found.append((purpose, case(kernel, problem, params, device)))
             break
@@ -154,23 +145,30 @@ def cases(
     overrides: Mapping[str, tuple[int, ...]],
     device: DeviceInfo,
 ) -> list[Case]:
-    """All cases on one device, problem by problem, so that inputs are uploaded once for each."""
-    kernels, problems = list(kernels), list(problems)
-    spaces = [_space(kernel, overrides).values() for kernel in kernels]
-    count = len(problems) * sum(math.prod(map(len, space)) for space in spaces)
+    """All cases on one device, problem by problem, so that inputs are uploaded once for each.
+
+    A kernel takes the problems of its own workload.
+    """
+    kernels = list(kernels)
+    pairs = [
+        (kernel, problem)
+        for problem in problems
+        for kernel in kernels
+        if kernel.workload == problem.workload
+    ]
+    count = sum(math.prod(map(len, _space(kernel, overrides).values())) for kernel, _ in pairs)
     if count > MAX_CASES:
         raise UsageError(f"{count:,} cases: more than {MAX_CASES:,}; sweep less at a time")
     return [
         case(kernel, problem, params, device)
-        for problem in problems
-        for kernel in kernels
+        for kernel, problem in pairs
         for params in parameter_sets(kernel, overrides)
     ]
 
 
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
     """One case with its launch worked out, or with the reason why the device cannot run it."""
-    values = {**device.limits, **params, "M": problem.M, "N": problem.N, "K": problem.K}
+    values = {**device.limits, **params, **workloads.of(problem).values(problem)}
     try:
         reason = _unmet_requirement(kernel, device) or _unmet_condition(kernel, values)
         if reason:

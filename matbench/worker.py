@@ -179,7 +179,7 @@ def _begin(device: DeviceInfo, options: Options) -> None:
 
 
 def _prepare(device: DeviceInfo, options: Options, problem: Problem, kernel: Kernel) -> None:
-    _open(device, options).prepare(problem, kernel.precision)
+    _open(device, options).prepare(problem, kernel.reading)
 
 
 def _build(device: DeviceInfo, options: Options, case: Case) -> None:

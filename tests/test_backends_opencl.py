@@ -25,6 +25,7 @@ from matbench.model import (
     Problem,
     UsageError,
 )
+from matbench.oracle import matmul
 
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 
@@ -297,9 +298,9 @@ def test_the_device_judges_as_the_host_does(
     shape = data.draw(st.sampled_from(SHAPES))
     problem = Problem(*shape, inputs=data.draw(st.sampled_from(["uniform", "signed"])))
     kind = data.draw(st.sampled_from(["reference", "integers"]))
-    reference = oracle.reference_trial(problem, Cache())
-    trial = reference if kind == "reference" else oracle.integer_trial(problem)
-    C = (trial.A @ trial.B).astype(np.float32)
+    reference = matmul.reference_trial(problem, Cache())
+    trial = reference if kind == "reference" else matmul.integer_trial(problem)
+    C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
     for _ in range(data.draw(st.integers(0, 3))):
         place = data.draw(st.integers(0, C.size - 1))
         C.flat[place] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf, 0.0, 1e30, 0.5, -0.0]))
@@ -310,7 +311,7 @@ def test_the_device_judges_as_the_host_does(
     buffer = opencl.allocate(C.nbytes)
     opencl.write(buffer, C)
     found = bench_judge.compare(buffer, uploaded, factor)
-    assert np.array_equal(bench_judge.download(buffer, uploaded), C, equal_nan=True)
+    assert np.array_equal(bench_judge.download(buffer, trial), C, equal_nan=True)
     for each in (buffer, *uploaded.buffers):
         opencl.release(each)
     assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
@@ -336,7 +337,7 @@ def test_the_device_judges_as_the_host_does(
 def test_a_guard_tells_where_it_was_written(
     offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend
 ) -> None:
-    matrix = bench_judge.guarded("C", 5, 7, judge.OUTSIDE_C)
+    matrix = bench_judge.guarded("C", (5, 7), judge.OUTSIDE_C)
     assert bench_judge.broken_guard(matrix) is None
     bench_judge.fill(matrix.raw, matrix.guard_words + offset, 1, 1)
     broken = bench_judge.broken_guard(matrix)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from matbench import backends, catalogue, sweep
+from matbench import backends, catalogue, sweep, workloads
 from matbench.bench import CHECKS, Options, Session
 from matbench.cache import Cache
 from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem
@@ -170,12 +170,19 @@ def test_no_false_alarm_in_a_thousand_random_problems(bad_session: Session) -> N
     accepted = 0
     while accepted < 1000:
         kernel = random_.choice(kernels)
+        workload = workloads.get(kernel.workload)
+        numbers = {
+            "M": random_.randint(1, 70),
+            "N": random_.randint(1, 70),
+            "K": random_.choice([1, 2, 31, 32, 33, random_.randint(1, 200)]),
+        }
+        if workload.dimensions == ("N",):
+            numbers["N"] = random_.choice([1, 2, 255, 256, 257, random_.randint(1, 20_000)])
         problem = Problem(
-            M=random_.randint(1, 70),
-            N=random_.randint(1, 70),
-            K=random_.choice([1, 2, 31, 32, 33, random_.randint(1, 200)]),
-            inputs=random_.choice(["uniform", "signed", "normal"]),
+            *(numbers[name] if name in workload.dimensions else 1 for name in "MNK"),
+            inputs=random_.choice(workload.inputs),
             seed=random_.randint(0, 10**6),
+            workload=workload.name,
         )
         params = random_.choice(list(sweep.parameter_sets(kernel, {})))
         case = sweep.case(kernel, problem, params, device)

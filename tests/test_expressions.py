@@ -28,7 +28,7 @@ HOSTILE = [
     "(M := 1)", "M = 1", "import os", "1; 2", "1\n2", "yield", "await M", "*M", "~M", "M << 64",
     "M >> 1", "M & 1", "M | 1", "M ^ 1", "M @ 1", "M is 1", "1 in (1,)", "1j", "None", "...",
     "unknown", "m", "M.N", "", " ", "\t", "#", "\0", "M\0", "\ud800", "1 if M else", "1 +",
-    "5 // 0", "5 % 0", "5 / 0", "ceil_div(1, 0)",
+    "5 // 0", "5 % 0", "5 / 0", "ceil_div(1, 0)", "is_power_of_two()", "is_power_of_two(1, 2)",
 ]  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def compound(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 @settings(max_examples=400, deadline=None)
 @given(st.recursive(atoms, compound, max_leaves=8))
 def test_values_are_what_python_computes(text: str) -> None:
-    scope = {"__builtins__": {}, "ceil_div": expressions.ceil_div, "max": max, "min": min}
+    scope = {"__builtins__": {}, **expressions.FUNCTIONS}
     try:
         value = expressions.evaluate(text, VALUES)
     except ExpressionError as error:
@@ -112,6 +112,12 @@ def test_values_are_what_python_computes(text: str) -> None:
             assert any(told in str(error) for told in ("power", "grows", "longer", "deeper"))
         return
     assert value == eval(text, scope, dict(VALUES))
+
+
+def test_powers_of_two() -> None:
+    found = [n for n in range(-2, 1030) if expressions.evaluate("is_power_of_two(n)", {"n": n})]
+    assert found == [2**k for k in range(11)]
+    assert not expressions.evaluate("is_power_of_two(2.5)", {})
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(1, 10**15))

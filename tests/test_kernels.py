@@ -12,12 +12,13 @@ import msgspec
 import pytest
 from nvcc import CompileError, compile_cubin, find_nvcc
 
-from matbench import bench, catalogue, cuda_c, sweep
+from matbench import bench, catalogue, cuda_c, sweep, workloads
 from matbench.cache import Cache
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Outcome, Problem
 
 KERNELS = catalogue.builtin()
 FILES = [kernel for kernel in KERNELS if kernel.source]
+PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
 SIZES = ["1", "17", "33", "65x31x129", "1x1x1000", "100x7x1", "8x300x5"]
 INPUTS = ["uniform", "signed", "normal"]
 
@@ -45,7 +46,7 @@ def allowed_skip(case: Case, device: DeviceInfo) -> bool:
     if case.kernel.name == "single-block":
         return limit < problem.M * problem.N
     if case.kernel.name == "host-loop":
-        return problem.operations > 2**25
+        return workloads.of(problem).operations(problem) > 2**25
     if case.kernel.name == "shared-row":
         return device.limits["max_shared_bytes_per_block"] < 4 * problem.K
     if case.kernel.group == "ladder":
@@ -66,7 +67,7 @@ def measure(session: bench.Session, case: Case) -> Outcome:
 # Problems on the outside: the session keeps the inputs of one problem on the device.
 @pytest.mark.parametrize("inputs", INPUTS)
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("kernel", FILES, ids=name)
+@pytest.mark.parametrize("kernel", PRODUCTS, ids=name)
 def test_right_at_every_awkward_size(
     kernel: Kernel, size: str, inputs: str, session: bench.Session
 ) -> None:
@@ -98,11 +99,11 @@ def test_right_for_every_value_that_it_can_be_tuned_to(
     if "cuda" in kernel.requires and device.backend != "cuda":
         pytest.skip("CUDA alone")
     default = {name: values[:1] for name, values in kernel.sweep.items()}
+    workload = workloads.get(kernel.workload)
+    probe = sweep.problems(workload.smoke_sizes, workload)[-1]
     skipped = 0
     for name, values in kernel.tune.items():
-        for case in sweep.cases(
-            [kernel], [problem("65x31x129")], {**default, name: values}, device
-        ):
+        for case in sweep.cases([kernel], [probe], {**default, name: values}, device):
             if case.skip is None:
                 measure(session, case)
             else:

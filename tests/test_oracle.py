@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from matbench import oracle
 from matbench.cache import Cache
 from matbench.model import U32, Precision, Problem
-from matbench.oracle import Float32, Trial
+from matbench.oracle import Float32, Trial, matmul
 
 SHAPES = [(1, 1, 1), (1, 7, 1), (5, 1, 3), (17, 33, 65), (64, 64, 64), (3, 2, 1000)]
 KINDS = ["uniform", "signed", "normal"]
@@ -46,33 +46,33 @@ def right(C: Float32, trial: Trial, factor: float) -> bool:
 
 
 def test_inputs_are_of_their_kind() -> None:
-    A, B = oracle.inputs(Problem(200, 300, 100))
+    A, B = matmul.inputs(Problem(200, 300, 100))
     assert (A.shape, B.shape, A.dtype, B.dtype) == ((200, 100), (100, 300), np.float32, np.float32)
     assert A.min() >= 0
     assert A.max() < 1
     assert abs(A.mean() - 0.5) < 0.02
-    A, _ = oracle.inputs(Problem(200, 300, 100, inputs="signed"))
+    A, _ = matmul.inputs(Problem(200, 300, 100, inputs="signed"))
     assert A.min() >= -1
     assert A.max() < 1
     assert abs(A.mean()) < 0.02
     assert abs(A.std() - 1 / math.sqrt(3)) < 0.02
-    A, _ = oracle.inputs(Problem(200, 300, 100, inputs="normal"))
+    A, _ = matmul.inputs(Problem(200, 300, 100, inputs="normal"))
     assert abs(A.mean()) < 0.03
     assert abs(A.std() - 1) < 0.03
     assert A.max() > 3
 
 
 def test_a_seed_gives_the_same_inputs_and_another_seed_others() -> None:
-    first, again = oracle.inputs(Problem(9, 9, 9)), oracle.inputs(Problem(9, 9, 9))
+    first, again = matmul.inputs(Problem(9, 9, 9)), matmul.inputs(Problem(9, 9, 9))
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert not np.array_equal(*first)
-    other = oracle.inputs(Problem(9, 9, 9, seed=1))
+    other = matmul.inputs(Problem(9, 9, 9, seed=1))
     assert not np.isin(other[0], first[0]).any()
 
 
 def test_inputs_stay_what_they_are() -> None:
     """Records made with a seed can be compared only as long as it draws the same numbers."""
-    A, B = oracle.inputs(Problem(2, 2, 2, seed=7))
+    A, B = matmul.inputs(Problem(2, 2, 2, seed=7))
     assert A.tolist() == [
         [0.3793841600418091, 0.5950672030448914],
         [0.8960990905761719, 0.9336541891098022],
@@ -114,13 +114,13 @@ def test_rounding_agrees_with_numpys_half_precision() -> None:
 
 @pytest.mark.parametrize("problem", EVERY, ids=label)
 def test_the_reference_is_the_float64_product(problem: Problem, cache: Cache) -> None:
-    trial = oracle.reference_trial(problem, cache)
+    trial = matmul.reference_trial(problem, cache)
     assert trial.R is not None
     assert trial.S is not None
     for row, column in {(0, 0), (problem.M - 1, problem.N - 1), (problem.M // 2, problem.N // 3)}:
         terms = [
             Fraction(float(a)) * Fraction(float(b))
-            for a, b in zip(trial.A[row], trial.B[:, column], strict=True)
+            for a, b in zip(trial.inputs[0][row], trial.inputs[1][:, column], strict=True)
         ]
         size = sum(map(abs, terms))
         slack = size * problem.K * Fraction(2) ** -52
@@ -143,20 +143,20 @@ def test_a_product_is_computed_once(cache: Cache, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Cache, "get_or_make", counted)
     for problem, products in ((Problem(8, 9, 10), 1), (Problem(8, 9, 10, inputs="signed"), 2)):
         made.clear()
-        first = oracle.reference_trial(problem, cache)
-        again = oracle.reference_trial(problem, Cache(cache.folder))
+        first = matmul.reference_trial(problem, cache)
+        again = matmul.reference_trial(problem, Cache(cache.folder))
         assert len(made) == products
         assert np.array_equal(first.R, again.R)
         assert np.array_equal(first.S, again.S)
-    oracle.reference_trial(Problem(8, 9, 10, seed=1), cache)
+    matmul.reference_trial(Problem(8, 9, 10, seed=1), cache)
     assert len(made) == 3
 
 
 def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
-    given = oracle.reference_trial(Problem(9, 9, 50), cache)
-    rounded = oracle.rounded_trial(given, "bfloat16", cache)
-    assert np.array_equal(rounded.A, oracle.round_to(given.A, "bfloat16"))
-    assert np.allclose(rounded.R, exact_product(rounded.A, rounded.B), rtol=1e-14)
+    given = matmul.reference_trial(Problem(9, 9, 50), cache)
+    rounded = matmul.rounded_trial(given, "bfloat16", cache)
+    assert np.array_equal(rounded.inputs[0], oracle.round_to(given.inputs[0], "bfloat16"))
+    assert np.allclose(rounded.R, exact_product(*rounded.inputs), rtol=1e-14)
     assert not np.allclose(rounded.R, given.R, rtol=1e-5)
 
 
@@ -165,11 +165,12 @@ def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
 
 @pytest.mark.parametrize("problem", EVERY, ids=label)
 def test_fresh_inputs_have_the_reference_that_they_say(problem: Problem, cache: Cache) -> None:
-    first = oracle.reference_trial(problem, cache)
-    fresh = oracle.fresh_trial(problem, first)
+    first = matmul.reference_trial(problem, cache)
+    fresh = matmul.fresh_trial(problem, first)
     assert fresh.R is not None
     assert fresh.S is not None
-    R, S = exact_product(fresh.A, fresh.B), exact_product(abs(fresh.A), abs(fresh.B))
+    A, B = fresh.inputs
+    R, S = exact_product(A, B), exact_product(abs(A), abs(B))
     assert (abs(R - fresh.R) <= 1e-12 * S).all()
     assert np.allclose(S, fresh.S, rtol=1e-12)
     # An answer that was kept from the first inputs is wrong everywhere, or nearly so.
@@ -181,43 +182,46 @@ def test_fresh_inputs_have_the_reference_that_they_say(problem: Problem, cache: 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [*SHAPES, (2, 3, 5000)], ids=str)
 def test_integers_are_exact_in_any_order(shape: tuple[int, int, int], precision: Precision) -> None:
-    trial = oracle.integer_trial(Problem(*shape), precision)
-    assert np.array_equal(trial.A, np.rint(trial.A))
-    assert np.array_equal(trial.B, np.rint(trial.B))
-    for matrix in (trial.A, trial.B):
+    trial = matmul.integer_trial(Problem(*shape), precision)
+    assert np.array_equal(trial.inputs[0], np.rint(trial.inputs[0]))
+    assert np.array_equal(trial.inputs[1], np.rint(trial.inputs[1]))
+    for matrix in (trial.inputs[0], trial.inputs[1]):
         assert np.array_equal(matrix, oracle.round_to(matrix, precision))
-    assert exact_product(abs(trial.A), abs(trial.B)).max() <= 2**24
-    assert np.array_equal(trial.exact, exact_product(trial.A, trial.B))
+    assert exact_product(*map(abs, trial.inputs)).max() <= 2**24
+    assert np.array_equal(trial.exact, exact_product(*trial.inputs))
     if shape[0] * shape[2] > 100:
-        assert (trial.A < 0).any()
-        assert (trial.A > 0).any()
-        assert (trial.A == 0).any()
+        assert (trial.inputs[0] < 0).any()
+        assert (trial.inputs[0] > 0).any()
+        assert (trial.inputs[0] == 0).any()
 
 
 def test_integers_stay_exact_where_k_is_huge() -> None:
-    trial = oracle.integer_trial(Problem(1, 2, 2**22 + 99))
-    assert exact_product(abs(trial.A), abs(trial.B)).max() <= 2**24
-    assert np.array_equal(trial.exact, exact_product(trial.A, trial.B))
+    trial = matmul.integer_trial(Problem(1, 2, 2**22 + 99))
+    assert exact_product(*map(abs, trial.inputs)).max() <= 2**24
+    assert np.array_equal(trial.exact, exact_product(*trial.inputs))
 
 
 @pytest.mark.parametrize("problem", EVERY, ids=label)
 def test_a_selection_is_a_gather(problem: Problem) -> None:
-    A, B = oracle.inputs(problem)
-    for trial in oracle.selection_trials(problem, A, B):
-        assert np.array_equal(trial.exact, exact_product(trial.A, trial.B))
-        assert right(trial.A @ trial.B, trial, 1)
-    by_column, by_row = oracle.selection_trials(problem, A, B)
-    assert by_column.A is A
-    assert by_row.B is B
-    assert (by_column.B.sum(axis=0) == 1).all()
-    assert (by_row.A.sum(axis=1) == 1).all()
+    A, B = matmul.inputs(problem)
+    given = Trial("reference", (A, B))
+    for trial in matmul.selection_trials(problem, given):
+        assert np.array_equal(trial.exact, exact_product(*trial.inputs))
+        assert right(trial.inputs[0] @ trial.inputs[1], trial, 1)
+    by_column, by_row = matmul.selection_trials(problem, given)
+    assert by_column.inputs[0] is A
+    assert by_row.inputs[1] is B
+    assert (by_column.inputs[1].sum(axis=0) == 1).all()
+    assert (by_row.inputs[0].sum(axis=1) == 1).all()
 
 
 def test_a_selection_of_a_square_is_a_permutation() -> None:
     problem = Problem(20, 20, 20)
-    chooses_columns, chooses_rows = oracle.selection_trials(problem, *oracle.inputs(problem))
-    assert (chooses_columns.B.sum(axis=1) == 1).all()
-    assert (chooses_rows.A.sum(axis=0) == 1).all()
+    chooses_columns, chooses_rows = matmul.selection_trials(
+        problem, Trial("reference", matmul.inputs(problem))
+    )
+    assert (chooses_columns.inputs[1].sum(axis=1) == 1).all()
+    assert (chooses_rows.inputs[0].sum(axis=0) == 1).all()
 
 
 # -- the bound -----------------------------------------------------------------------------------
@@ -252,11 +256,14 @@ def test_a_float32_product_in_any_order_is_right(
     random: object,
 ) -> None:
     problem = Problem(*shape, inputs=kind, seed=seed)  # type: ignore[arg-type]
-    trial = oracle.reference_trial(problem, Cache())
+    trial = matmul.reference_trial(problem, Cache())
     order = list(range(problem.K))
     random.shuffle(order)  # type: ignore[attr-defined]
     factor = oracle.error_factor(problem.K)
-    for C in (float32_product(trial.A, trial.B, order), trial.A @ trial.B):
+    for C in (
+        float32_product(trial.inputs[0], trial.inputs[1], order),
+        trial.inputs[0] @ trial.inputs[1],
+    ):
         verdict = oracle.judge(C, trial, factor)
         assert verdict.wrong == 0
         assert verdict.accuracy.bound_ratio is not None
@@ -270,25 +277,25 @@ def test_less_precision_than_declared_is_wrong(
     size: int, precision: Precision, kind: str, cache: Cache
 ) -> None:
     problem = Problem(size, size, size, inputs=kind)  # type: ignore[arg-type]
-    trial = oracle.reference_trial(problem, cache)
-    A, B = oracle.round_to(trial.A, precision), oracle.round_to(trial.B, precision)
+    trial = matmul.reference_trial(problem, cache)
+    A, B = oracle.round_to(trial.inputs[0], precision), oracle.round_to(trial.inputs[1], precision)
     assert not right(A @ B, trial, oracle.error_factor(size))
     # On inputs that were rounded first, the same arithmetic is right.
-    rounded = oracle.rounded_trial(trial, precision, cache)
+    rounded = matmul.rounded_trial(trial, precision, cache)
     assert right(A @ B, rounded, oracle.error_factor(size))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e30])
 def test_one_wild_element_is_wrong(value: float, cache: Cache) -> None:
-    trial = oracle.reference_trial(Problem(10, 7, 40), cache)
-    C = trial.A @ trial.B
+    trial = matmul.reference_trial(Problem(10, 7, 40), cache)
+    C = trial.inputs[0] @ trial.inputs[1]
     C[3, 5] = value
     verdict = oracle.judge(C, trial, oracle.error_factor(40))
     assert (verdict.wrong, verdict.first_wrong) == (1, 3 * 7 + 5)
     if not math.isfinite(value):
         assert verdict.accuracy.max_rel_err is None
         assert verdict.accuracy.bound_ratio is None
-    exact = oracle.integer_trial(Problem(10, 7, 40))
+    exact = matmul.integer_trial(Problem(10, 7, 40))
     C = exact.exact.copy()  # type: ignore[union-attr]
     C[3, 5] = value
     assert oracle.judge(C, exact, 1).first_wrong == 3 * 7 + 5
@@ -297,7 +304,7 @@ def test_one_wild_element_is_wrong(value: float, cache: Cache) -> None:
 def test_just_beyond_the_bound_is_wrong() -> None:
     one = np.ones((1, 1))
     trial = Trial(
-        "reference", np.ones((1, 1), np.float32), np.ones((1, 1), np.float32), R=one, S=one
+        "reference", (np.ones((1, 1), np.float32), np.ones((1, 1), np.float32)), R=one, S=one
     )
     for steps, expected in ((0, True), (1, True), (2, True), (3, False)):
         C = np.full((1, 1), 1 + steps * 2 * U32, np.float32)
@@ -306,7 +313,7 @@ def test_just_beyond_the_bound_is_wrong() -> None:
 
 def test_where_everything_is_zero_only_zero_is_right() -> None:
     zero, nothing = np.zeros((1, 2), np.float32), np.zeros((1, 2))
-    trial = Trial("reference", zero[:, :1], zero, R=nothing, S=nothing)
+    trial = Trial("reference", (zero[:, :1], zero), R=nothing, S=nothing)
     assert right(np.array([[0.0, -0.0]], np.float32), trial, 1000)
     assert not right(np.array([[0.0, 1e-45]], np.float32), trial, 1000)
     accuracy = oracle.judge(zero, trial, 1).accuracy
@@ -317,7 +324,10 @@ def test_where_everything_is_zero_only_zero_is_right() -> None:
 def test_errors_are_over_the_elements_whose_reference_is_not_zero() -> None:
     R = np.array([[1.0, 0.0, -2.0]])
     trial = Trial(
-        "reference", np.ones((1, 1), np.float32), np.ones((1, 3), np.float32), R=R, S=abs(R) + 1
+        "reference",
+        (np.ones((1, 1), np.float32), np.ones((1, 3), np.float32)),
+        R=R,
+        S=abs(R) + 1,
     )
     C = np.array([[1.5, 0.25, -2.5]], np.float32)
     accuracy = oracle.judge(C, trial, 1 / U32).accuracy

@@ -32,10 +32,9 @@ from matbench.model import UsageError
 @kernel_file_options
 @click.option(
     "--size",
-    default="1000",
-    show_default=True,
     metavar="N",
-    help="The size: 1000 for a square product, MxNxK for A (M×K) times B (K×N).",
+    help="The size: 1000 (the default) for a square product, MxNxK for A (M×K) times B (K×N); "
+    "2^20 for a row of numbers.",
 )
 @click.option("--tile", metavar="T", help="The value of TILE; the fastest of all when not given.")
 @click.option(
@@ -65,7 +64,7 @@ def profile_blocks(
     kernel: str,
     kernel_files: tuple[str, ...],
     kernels_dir: str | None,
-    size: str,
+    size: str | None,
     tile: str | None,
     settings: tuple[str, ...],
     backend: str,
@@ -96,7 +95,9 @@ def profile_blocks(
     chosen = catalogue.get(kernel) if kernel else added[-1]
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library's product; it has no blocks")
-    problems = problems_of(size, "uniform", 0)
+    problems = problems_of([chosen], size)
+    if size is None:
+        problems = problems[-1:]
     if len(problems) > 1:
         raise UsageError(f"--size {size!r}: one size at a time")
     overrides = sweep.parse_settings(settings, None, [chosen])

@@ -31,7 +31,7 @@ from matbench.model import UsageError
 
 if TYPE_CHECKING:
     from matbench.bench import Duel
-    from matbench.model import Kernel
+    from matbench.model import Inputs, Kernel
     from matbench.report import ComparisonRow
 
 
@@ -71,10 +71,10 @@ def compare(
     matrix: bool,
     kernel_files: tuple[str, ...],
     kernels_dir: str | None,
-    sizes: str,
+    sizes: str | None,
     tiles: str | None,
     settings: tuple[str, ...],
-    inputs: str,
+    inputs: Inputs | None,
     seed: int,
     backend: str,
     device: str | None,
@@ -119,7 +119,10 @@ def compare(
         if kernel.on_host:
             raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")
     overrides = sweep.parse_settings(settings, tiles, chosen)
-    problems = problems_of(sizes, inputs, seed)
+    if len({kernel.workload for kernel in chosen}) > 1:
+        each = ", ".join(f"{kernel.name} is of {kernel.workload}" for kernel in chosen)
+        raise UsageError(f"only kernels of one workload can be compared: {each}")
+    problems = problems_of(chosen, sizes, inputs, seed)
     info = backends.choose(backend, device)
     plan = ComparisonPlan(threshold=threshold)
     options = Options(blocks=False, precision=0.05, max_time_s=0.3, minimum_samples=3)
@@ -146,7 +149,7 @@ def compare(
                     rows.append(comparison.row_of(duels[-1]))
             except KeyboardInterrupt:
                 interrupted = True
-    about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs})
+    about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs or "default"})
     if matrix and fmt == "rich":
         show_rich(*report.matrix(rows, [kernel.name for kernel in chosen]))
     else:

@@ -7,6 +7,7 @@ import click
 from matbench.cli.app import main
 from matbench.cli.options import kernel_file_options, kernel_names
 from matbench.cli.shared import catalogue_of, open_console, show_rich
+from matbench.workloads import WORKLOADS
 
 
 @main.command("list")
@@ -22,10 +23,16 @@ from matbench.cli.shared import catalogue_of, open_console, show_rich
 def list_kernels(kernel_files: tuple[str, ...], kernels_dir: str | None, fmt: str) -> None:
     """List the kernels, what they sweep and what they require."""
     catalogue, _ = catalogue_of(kernel_files, kernels_dir)
-    kernels = [k for group in ("tutorial", "ladder", "baseline") for k in catalogue.group(group)]
+    kernels = [
+        kernel
+        for workload in WORKLOADS
+        for group in ("tutorial", "ladder", "baseline")
+        for kernel in catalogue.group(group, workload)
+    ]
     rows = [
         {
             "kernel": kernel.name,
+            "workload": kernel.workload,
             "group": kernel.group,
             "sweeps": _values(kernel.sweep),
             "requires": ", ".join(kernel.requires),

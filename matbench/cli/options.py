@@ -7,10 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+from matbench.workloads import MATMUL, WORKLOADS
 
-DEFAULT_SIZES = "256,1000"
-SMOKE_SIZES = "1,17,33,65x31x129"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
@@ -81,10 +80,9 @@ device_options = stack(
 problem_options = stack(
     click.option(
         "--sizes",
-        default=DEFAULT_SIZES,
-        show_default=True,
         metavar="LIST",
-        help="Sizes: 1000 for a square product, MxNxK for A (M×K) times B (K×N).",
+        help="Sizes: 1000 for a square product, MxNxK for A (M×K) times B (K×N); 2^20 for a row "
+        f"of numbers. By default {MATMUL.default_sizes}, or what suits the workload.",
     ),
     click.option(
         "--tiles", metavar="LIST", help="Values of TILE, in place of each kernel's own: 8,16,32."
@@ -98,10 +96,9 @@ problem_options = stack(
     ),
     click.option(
         "--inputs",
-        type=click.Choice(["uniform", "signed", "normal"]),
-        default="uniform",
-        show_default=True,
-        help="What A and B are drawn from: [0, 1), [-1, 1), or a normal distribution.",
+        type=click.Choice(list(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs))),
+        help="What inputs are drawn from: [0, 1) (the default of matmul), [-1, 1), a normal "
+        "distribution; 0, 1, 2, …; digits from 0 to 9.",
     ),
     click.option(
         "--seed",

@@ -10,7 +10,6 @@ import click
 
 from matbench.cli.app import INTERRUPTED, main
 from matbench.cli.options import (
-    SMOKE_SIZES,
     deadline_options,
     device_options,
     format_option,
@@ -21,6 +20,7 @@ from matbench.cli.options import (
 )
 from matbench.cli.shared import (
     cases_of,
+    catalogue_of,
     chosen_kernels,
     deadlines_of,
     problems_of,
@@ -28,9 +28,10 @@ from matbench.cli.shared import (
     show_report,
 )
 from matbench.model import UsageError
+from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.model import Case, DeviceInfo, Outcome
+    from matbench.model import Case, DeviceInfo, Inputs, Outcome
     from matbench.results import Mode
 
 
@@ -41,6 +42,11 @@ if TYPE_CHECKING:
     "--group",
     type=click.Choice(["tutorial", "ladder", "baseline", "all"]),
     help="Run a whole group; tutorial when no kernel is named.",
+)
+@click.option(
+    "--workload",
+    type=click.Choice(list(WORKLOADS)),
+    help="What is computed, when no kernel is named: matmul by default.",
 )
 @problem_options
 @device_options
@@ -54,7 +60,7 @@ if TYPE_CHECKING:
 @click.option(
     "--smoke",
     is_flag=True,
-    help=f"Every kernel at small awkward sizes ({SMOKE_SIZES}), for CI.",
+    help=f"Every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
 )
 @sampling_options
 @click.option("--no-blocks", is_flag=True, help="Leave out per-block times.")
@@ -69,10 +75,11 @@ def run(
     kernel_files: tuple[str, ...],
     kernels_dir: str | None,
     group: str | None,
-    sizes: str,
+    workload: str | None,
+    sizes: str | None,
     tiles: str | None,
     settings: tuple[str, ...],
-    inputs: str,
+    inputs: Inputs | None,
     seed: int,
     backend: str,
     device: str | None,
@@ -94,12 +101,14 @@ def run(
 ) -> None:
     """Check and time KERNELS over sizes and parameters.
 
-    With no names given: the kernels that --kernel and --kernels-dir add, else the tutorial's.
+    With no names given: the kernels that --kernel and --kernels-dir add, else the tutorial's, or
+    all of a --workload.
 
     \b
     matbench run --sizes 256,1000
     matbench run tiled kahan --tiles 16,32 --sizes 512x1024x768
     matbench run --kernel mine.cu --output mine.jsonl
+    matbench run --workload dot --sizes 2^20
     """
     from matbench import plots, sweep
     from matbench.bench import Options
@@ -112,11 +121,11 @@ def run(
         raise UsageError("--append, --force and --resume exclude each other; give one of them")
     if resume is not None and output is not None:
         raise UsageError("--resume FILE writes to that file; leave --output away")
-    problems = problems_of(SMOKE_SIZES if smoke else sizes, inputs, seed)
-    everything = smoke and not (kernels or kernel_files or kernels_dir)
-    chosen = chosen_kernels(
-        kernels, kernel_files, kernels_dir, group or ("all" if everything else None)
-    )
+    if smoke and not (kernels or kernel_files or kernels_dir or group or workload):
+        chosen = catalogue_of()[0].group("all", None)
+    else:
+        chosen = chosen_kernels(kernels, kernel_files, kernels_dir, group, workload)
+    problems = problems_of(chosen, sizes, inputs, seed, smoke=smoke)
     overrides = sweep.parse_settings(settings, tiles, chosen)
     cases = cases_of(chosen, problems, overrides, backend, device)
     if graph and not any(info.backend == "cuda" for info, _ in cases):
@@ -139,7 +148,7 @@ def run(
         deadlines=deadlines_of(timeout, build_timeout),
         outputs=[(Path(target), mode)] if (target := resume or output) else [],
         fmt=fmt,
-        settings={"seed": seed, "inputs": inputs},
+        settings={"seed": seed, "inputs": inputs or "default"},
     )
 
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from matbench.model import Problem
+from matbench import workloads
+from matbench.model import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from matbench.catalogue import Catalogue
-    from matbench.model import Case, DeviceInfo, Kernel
+    from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
     from matbench.report import Report
 
 
@@ -30,13 +31,23 @@ def catalogue_of(
     return catalogue.Catalogue([*catalogue.builtin(), *added]), added
 
 
-def problems_of(sizes: str, inputs: str, seed: int) -> list[Problem]:
+def problems_of(
+    kernels: Sequence[Kernel],
+    sizes: str | None = None,
+    inputs: Inputs | None = None,
+    seed: int = 0,
+    *,
+    smoke: bool = False,
+) -> list[Problem]:
+    """The problems of every workload among the kernels; its own sizes unless some are given."""
     from matbench import sweep
 
-    return [
-        Problem(M=m, N=n, K=k, inputs=inputs, seed=seed)  # type: ignore[arg-type]
-        for m, n, k in sweep.parse_sizes(sizes)
-    ]
+    found = []
+    for name in dict.fromkeys(kernel.workload for kernel in kernels):
+        workload = workloads.get(name)
+        own = workload.smoke_sizes if smoke else workload.default_sizes
+        found += sweep.problems(own if smoke or sizes is None else sizes, workload, inputs, seed)
+    return found
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -97,12 +108,22 @@ def chosen_kernels(
     kernel_files: Sequence[str],
     kernels_dir: str | None,
     group: str | None,
+    workload: str | None,
 ) -> list[Kernel]:
+    """The kernels named, added and grouped; with none of them, the default ones of a workload.
+
+    Those are the tutorial's matrix products, and all kernels of any other workload.
+    """
     catalogue, added = catalogue_of(kernel_files, kernels_dir)
     named = [catalogue.get(name) for name in names]
+    for kernel in named + added:
+        if workload not in (None, kernel.workload):
+            raise UsageError(f"--workload {workload}: {kernel.name} is of {kernel.workload}")
+    of = workload or workloads.DEFAULT
     if group is not None:
-        named += catalogue.group(group)
-    chosen = named + added if named or added else catalogue.group("tutorial")
+        named += catalogue.group(group, of)
+    default = "tutorial" if of == workloads.DEFAULT else "all"
+    chosen = named + added if named or added else catalogue.group(default, of)
     return list({kernel.name: kernel for kernel in chosen}.values())
 
 

@@ -4,25 +4,35 @@
 // of gridDim.x * blockDim.x numbers for each quantity; the host adds up the rows. Tests read
 // `!(error <= bound)`, so that a NaN is never right.
 
+// Words are compared bit by bit; those of 16-bit inputs are half as wide.
+#ifndef WORD_BYTES
+#define WORD_BYTES 4
+#endif
+#if WORD_BYTES == 2
+typedef unsigned short word;
+#else
+typedef unsigned word;
+#endif
+
 #define STRIDED(i, count)                                                     \
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);    \
     i += (size_t)gridDim.x * blockDim.x
 
-extern "C" __global__ void fill_words(unsigned *words, size_t start, size_t count, unsigned value)
+extern "C" __global__ void fill_words(word *words, size_t start, size_t count, unsigned value)
 {
     for (STRIDED(i, count))
-        words[start + i] = value;
+        words[start + i] = (word)value;
 }
 
 // Rows of `partial`: how many differ, the first of them (-1: none).
-extern "C" __global__ void compare_fill(const unsigned *words, size_t start, size_t count,
+extern "C" __global__ void compare_fill(const word *words, size_t start, size_t count,
                                         unsigned value, double *partial)
 {
     const size_t threads = (size_t)gridDim.x * blockDim.x;
     const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     double different = 0, first = -1;
     for (STRIDED(i, count))
-        if (words[start + i] != value) {
+        if (words[start + i] != (word)value) {
             if (different == 0) first = (double)i;
             different += 1;
         }
@@ -30,7 +40,7 @@ extern "C" __global__ void compare_fill(const unsigned *words, size_t start, siz
     partial[threads + t] = first;
 }
 
-extern "C" __global__ void compare_words(const unsigned *words, const unsigned *expected,
+extern "C" __global__ void compare_words(const word *words, const word *expected,
                                          size_t count, double *partial)
 {
     const size_t threads = (size_t)gridDim.x * blockDim.x;

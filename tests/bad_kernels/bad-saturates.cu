@@ -1,6 +1,6 @@
 // /// matbench
 // name = "bad-saturates"
-// summary = "Holds A's values to the range from -1 to 1"
+// summary = "Holds B's values to the range from -1 to 1"
 // [sweep]
 // TILE = [16]
 // [launch]
@@ -8,7 +8,7 @@
 // grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
 // ///
 
-// The mistake, in naive-2d: values of A beyond 1 are cut down to 1, as a fixed-point format would.
+// The mistake, in naive-2d: values of B beyond 1 are cut down to 1, as a fixed-point format would.
 
 #ifndef TILE
 #define TILE 16
@@ -26,7 +26,7 @@ extern "C" __global__ void bad_saturates(const float *A, const float *B, float *
     // Multiply.
     float sum = 0.0f;
     for (int k = 0; k < K; ++k)
-        sum += fmaxf(-1.0f, fminf(1.0f, A[(size_t)row * K + k])) * B[(size_t)k * N + column];
+        sum += A[(size_t)row * K + k] * fmaxf(-1.0f, fminf(1.0f, B[(size_t)k * N + column]));
 
     C[(size_t)row * N + column] = sum;
 }

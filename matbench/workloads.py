@@ -1,0 +1,219 @@
+"""What kernels compute: the matrix product, the dot product, the reversal, the sum of cubes.
+
+A workload says which buffers a kernel is given and how large they are, what a size on the command
+line means, how much work there is, and which shapes find mistakes. What is *right* stands in
+`oracle`. No NumPy here, so that kernels can be listed without waiting for it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from matbench.model import Inputs, Problem, UsageError
+
+#: M, N, K as in BLAS; a workload of one dimension calls it N, and its M and K are 1.
+Size = tuple[int, int, int]
+
+
+class Workload:
+    """The matrix product, unless a subclass says otherwise."""
+
+    name: ClassVar[str] = "matmul"
+    title: ClassVar[str] = "matrix product C = A·B"
+    dimensions: ClassVar[tuple[str, ...]] = ("M", "N", "K")
+    #: The buffers that are read; C is written.
+    reads: ClassVar[tuple[str, ...]] = ("A", "B")
+    #: C's type of number.
+    element: ClassVar[Literal["float32", "int32"]] = "float32"
+    #: What inputs can be drawn from; the first by default.
+    inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed", "normal")
+    #: What awkward shapes are filled with.
+    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
+    default_sizes: ClassVar[str] = "256,1000"
+    smoke_sizes: ClassVar[str] = "1,17,33,65x31x129"
+    size_help: ClassVar[str] = "1000 or MxNxK, as in 512x1024x768"
+    #: What speed is counted in.
+    rate: ClassVar[Literal["FLOP/s", "B/s"]] = "FLOP/s"
+    #: What the relative errors are relative to.
+    relative_to: ClassVar[str] = "|R|"
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        return (*self.reads, "C")
+
+    def size(self, numbers: tuple[int, ...]) -> Size | None:
+        """The size that one number means, or one for each dimension; None: there is none such."""
+        if len(numbers) == 1:
+            numbers *= len(self.dimensions)
+        if len(numbers) != len(self.dimensions):
+            return None
+        given = dict(zip(self.dimensions, numbers, strict=True))
+        return given.get("M", 1), given.get("N", 1), given.get("K", 1)
+
+    def values(self, problem: Problem) -> dict[str, int]:
+        """The dimensions by name, as front matter speaks of them."""
+        return {name: getattr(problem, name) for name in self.dimensions}
+
+    def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
+        """Rows and columns of a buffer; C's are those of the finished result."""
+        M, N, K = problem.M, problem.N, problem.K
+        return {"A": (M, K), "B": (K, N), "C": (M, N)}[buffer]
+
+    def words(self, buffer: str, problem: Problem) -> int:
+        rows, columns = self.shape(buffer, problem)
+        return rows * columns
+
+    def operations(self, problem: Problem) -> int:
+        """Arithmetic operations: here one multiplication and one addition per term."""
+        return 2 * problem.M * problem.N * problem.K
+
+    def work(self, problem: Problem) -> int:
+        """What its speed is counted in: operations, or bytes where there are few of those."""
+        return self.operations(problem) if self.rate == "FLOP/s" else self.least_bytes(problem)
+
+    def terms(self, problem: Problem) -> int:
+        """How many products each element of C adds up, which bounds its rounding error."""
+        return problem.K
+
+    def least_bytes(self, problem: Problem) -> int:
+        """The least global traffic: each input read once, the result written once."""
+        return 4 * sum(self.words(buffer, problem) for buffer in self.buffers)
+
+    def host_bytes(self, problem: Problem) -> int:
+        """What inputs and references of all trials take on the host while they are made."""
+        M, N, K = problem.M, problem.N, problem.K
+        return 16 * (M * K + K * N) + 48 * M * N
+
+    def probes(self, params: Mapping[str, int]) -> dict[Size, str]:
+        """Shapes that find mistakes a square multiple of the tile hides, and what each is for."""
+        t = max(params.get("TILE", 16), 2)
+        return {
+            (1, 1, 1): "a single element",
+            (t - 1, t - 1, t - 1): "one less than a tile",
+            (t, t, t): "exactly a tile",
+            (t + 1, t + 1, t + 1): "one more than a tile",
+            (2 * t + 1, 3 * t - 1, t): "edges in both directions, K a whole tile",
+            (2 * t, t, 2 * t + 1): "whole tiles, K not",
+            (31, 37, 41): "primes",
+            (127, 61, 89): "larger primes",
+            (5 * t + 3, 2, 7): "tall",
+            (2, 5 * t + 3, 7): "wide",
+            (t + 1, t + 2, 1): "K = 1",
+            (3, 2, 40 * t + 1): "deep",
+            (1, 1, 1000): "a dot product",
+            (257, 1, 33): "a single column",
+            (1, 257, 33): "a single row",
+        }
+
+    def large(self) -> dict[Size, str]:
+        """Shapes at which indices overflow, the largest first: C passes 2³¹ elements, say."""
+        return {
+            (46342, 46341, 1): "more than 2³¹ elements",
+            (32769, 32769, 1): "more than 2³² bytes",
+            (23171, 23171, 1): "more than 2³¹ bytes",
+        }
+
+
+class _OneDimension(Workload):
+    """N numbers in a row."""
+
+    dimensions: ClassVar[tuple[str, ...]] = ("N",)
+    reads: ClassVar[tuple[str, ...]] = ("A",)
+    smoke_sizes = "1,33,257,4099"
+    size_help = "a number such as 1000 or 2^28"
+    rate = "B/s"
+
+    def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
+        return (1, 1) if buffer == "C" else (1, problem.N)
+
+    def terms(self, problem: Problem) -> int:
+        return problem.N
+
+    def host_bytes(self, problem: Problem) -> int:
+        return 4 * 6 * len(self.reads) * problem.N
+
+    def probes(self, params: Mapping[str, int]) -> dict[Size, str]:
+        t = max(params.get("THREADS", 256), 2)
+        sizes = {
+            1: "a single element",
+            2: "two",
+            31: "less than a warp",
+            t - 1: "one less than a block",
+            t: "exactly a block",
+            t + 1: "one more than a block",
+            4 * t + 3: "some blocks and a rest",
+            1009: "a prime",
+            65537: "many blocks",
+            1_000_003: "more than one round of any grid",
+        }
+        return {(1, size, 1): purpose for size, purpose in sizes.items()}
+
+    def large(self) -> dict[Size, str]:
+        return {
+            (1, 2**30, 1): "2³² bytes",
+            (1, 2**29 + 1, 1): "more than 2³¹ bytes",
+        }
+
+
+class _Dot(_OneDimension):
+    name = "dot"
+    title = "dot product c = Σ aᵢ·bᵢ"
+    reads: ClassVar[tuple[str, ...]] = ("A", "B")
+    inputs: ClassVar[tuple[Inputs, ...]] = ("ramp", "uniform", "signed", "normal")
+    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
+    default_sizes = "33792"
+    relative_to = "Σ|aᵢ·bᵢ|"
+
+    def operations(self, problem: Problem) -> int:
+        return 2 * problem.N
+
+
+class _Reverse(_OneDimension):
+    name = "reverse"
+    title = "reversal of an array of 32-bit words"
+    element = "int32"
+    inputs: ClassVar[tuple[Inputs, ...]] = ("ramp", "uniform")
+    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "ramp")
+    default_sizes = "64,1048576"
+
+    def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
+        return 1, problem.N
+
+    def operations(self, problem: Problem) -> int:
+        return 0
+
+
+class _Cubes(_OneDimension):
+    name = "cubes"
+    title = "sum of the cubes of whole numbers from 0 to 9"
+    element = "int32"
+    inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
+    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
+    default_sizes = "1048576"
+
+    def operations(self, problem: Problem) -> int:
+        return 3 * problem.N  # two multiplications and an addition each
+
+    def large(self) -> dict[Size, str]:
+        return {}  # the sum would not fit its type
+
+
+MATMUL = Workload()
+WORKLOADS: dict[str, Workload] = {w.name: w for w in (MATMUL, _Dot(), _Reverse(), _Cubes())}
+DEFAULT = MATMUL.name
+
+
+def get(name: str) -> Workload:
+    """The workload of that name, or a `UsageError` with the nearest one."""
+    if name not in WORKLOADS:
+        near = difflib.get_close_matches(name, WORKLOADS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(WORKLOADS)}"
+        raise UsageError(f"no workload {name!r}; {hint}")
+    return WORKLOADS[name]
+
+
+def of(problem: Problem) -> Workload:
+    """What a problem is of."""
+    return get(problem.workload)

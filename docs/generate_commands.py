@@ -21,8 +21,9 @@ INTRODUCTION = """\
 
 What `--help` prints for every command; `python docs/generate_commands.py` writes this page.
 
-Exit codes: 0 all measured, or skipped with a reason; 1 a wrong or failed case, or slower than
-allowed; 2 bad input, and nothing was run; 3 record files that cannot be compared; 130 interrupted.
+Exit codes: 0 all measured, or skipped with a reason, or a `--watch` that Ctrl-C ended; 1 a wrong or
+failed case, or slower than allowed; 2 bad input, and nothing was run; 3 record files that cannot be
+compared; 130 interrupted.
 """
 
 

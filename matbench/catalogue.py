@@ -97,6 +97,17 @@ def kernels_folder() -> Path:
     return inside if inside.is_dir() else Path(__file__).parent.parent / "kernels"
 
 
+def check_name(name: str) -> None:
+    """`UsageError` for a name that no kernel can have."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"name {name!r:.60}: use lower-case letters, digits, `-`, `_`, `.`")
+
+
+def default_entry(name: str) -> str:
+    """The function that a kernel of this name calls when it names none."""
+    return re.sub(r"\W", "_", name)
+
+
 def load(path: Path, shown_as: str | None = None) -> Kernel:
     """Read one kernel file; a `UsageError` names the file and the line that is wrong."""
     shown = shown_as or str(path)
@@ -151,13 +162,12 @@ class _Reader:
 
     def kernel(self, sha256: str) -> Kernel:
         front = self.front_matter()
-        if not _NAME.fullmatch(front.name):
-            self.fail(
-                f"name {front.name!r:.60}: use lower-case letters, digits, `-`, `_`, `.`",
-                self.line_of("name"),
-            )
-        entry = re.sub(r"\W", "_", front.name) if front.entry is None else front.entry
         named_by = self.line_of("name" if front.entry is None else "entry")
+        try:
+            check_name(front.name)
+        except UsageError as error:
+            self.fail(str(error), self.line_of("name"))
+        entry = default_entry(front.name) if front.entry is None else front.entry
         if not _IDENTIFIER.fullmatch(entry):
             self.fail(f"entry {entry!r:.60}: not the name of a function", named_by)
         try:
@@ -268,12 +278,13 @@ class _Reader:
                 )
 
     def check_parameter(self, table: str, name: str, numbers: tuple[int, ...]) -> None:
-        line = self.line_of(table, name)
         reserved = {"M", "N", "K", "A", "B", "C", *DEVICE_LIMITS, *expressions.FUNCTIONS}
         if not _IDENTIFIER.fullmatch(name) or name in reserved or keyword.iskeyword(name):
-            self.fail(f"[{table}] {name}: not a name for a swept constant", line)
+            reason = f"[{table}] {name}: not a name for a swept constant"
+            self.fail(reason, self.line_of(table, name))
         if not numbers or any(not 0 < number < 2**31 for number in numbers):
-            self.fail(f"[{table}] {name}: a list of whole numbers above 0", line)
+            reason = f"[{table}] {name}: a list of whole numbers above 0"
+            self.fail(reason, self.line_of(table, name))
 
     def check_expressions(self, kernel: Kernel) -> None:
         workload = workloads.get(kernel.workload)

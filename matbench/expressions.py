@@ -7,6 +7,7 @@ anything but the functions below, loop, or take unbounded time or memory.
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 import warnings
 from collections.abc import Callable, Collection, Mapping
@@ -90,6 +91,16 @@ _NODES = (
 
 def parse(text: str, names: Collection[str]) -> ast.Expr:
     """Parse `text` and refuse all that is not bounded arithmetic over `names`."""
+    tree, used = _parsed(text)
+    for name in used:
+        if name not in names:
+            raise ExpressionError(f"{name!r} is not known here; known: {', '.join(sorted(names))}")
+    return tree
+
+
+@functools.lru_cache(maxsize=1024)  # kernels share most of theirs, and the cases of one all
+def _parsed(text: str) -> tuple[ast.Expr, tuple[str, ...]]:
+    """The tree of `text`, and the names in it in order of appearance."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"longer than {MAX_LENGTH} characters")
     try:
@@ -100,11 +111,13 @@ def parse(text: str, names: Collection[str]) -> ast.Expr:
         raise ExpressionError("not an arithmetic expression") from None
     if len(body) != 1 or not isinstance(body[0], ast.Expr):
         raise ExpressionError("not an arithmetic expression")
-    _check(body[0], names, 0)
-    return body[0]
+    used: list[ast.Name] = []
+    _check(body[0], used, 0)
+    used.sort(key=lambda node: (node.lineno, node.col_offset))
+    return body[0], tuple(dict.fromkeys(node.id for node in used))
 
 
-def _check(node: ast.AST, names: Collection[str], depth: int) -> None:
+def _check(node: ast.AST, used: list[ast.Name], depth: int) -> None:
     if depth > MAX_DEPTH:
         raise ExpressionError(f"nested deeper than {MAX_DEPTH} levels")
     if not isinstance(node, _NODES):
@@ -118,19 +131,18 @@ def _check(node: ast.AST, names: Collection[str], depth: int) -> None:
         if len(node.args) < fewest:
             raise ExpressionError(f"{node.func.id} takes {('a number', 'two numbers')[fewest - 1]}")
         for argument in node.args:
-            _check(argument, names, depth + 1)
+            _check(argument, used, depth + 1)
         return
-    if isinstance(node, ast.Name) and node.id not in names:
-        raise ExpressionError(f"{node.id!r} is not known here; known: {', '.join(sorted(names))}")
+    if isinstance(node, ast.Name):
+        used.append(node)
     for child in ast.iter_child_nodes(node):
-        _check(child, names, depth + 1)
+        _check(child, used, depth + 1)
 
 
 def names_in(text: str, names: Collection[str]) -> list[str]:
     """The names that `text` mentions, in order of appearance."""
-    nodes = [node for node in ast.walk(parse(text, names)) if isinstance(node, ast.Name)]
-    nodes.sort(key=lambda node: node.col_offset)
-    return list(dict.fromkeys(node.id for node in nodes if node.id not in FUNCTIONS))
+    parse(text, names)
+    return list(_parsed(text)[1])
 
 
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:

@@ -189,6 +189,11 @@ def _unit_format(times_ns: Iterable[float | None]) -> Callable[[float | None], s
     return lambda time: f"{time / scale:.{decimals}f} {unit}" if _is_known(time) else UNKNOWN
 
 
+def duration(time_ns: float) -> str:
+    """One time by itself, to four digits."""
+    return _unit_format([time_ns])(time_ns)
+
+
 def _is_known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
@@ -558,7 +563,7 @@ _OUTCOME_FIELDS = (
 
 # Comparisons
 
-_VERDICT_STYLE = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow"}
+VERDICT_STYLE = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow"}
 
 
 def comparison_report(
@@ -641,7 +646,7 @@ def _comparison_row(row: ComparisonRow, time: Callable[[float | None], str]) -> 
         ),
         status=row.verdict or "no verdict",
         reason=_lines(row.reason or ""),
-        style=_VERDICT_STYLE.get(row.verdict or "", "yellow"),
+        style=VERDICT_STYLE.get(row.verdict or "", "yellow"),
     )
 
 

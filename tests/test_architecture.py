@@ -29,6 +29,7 @@ LAYERS = (
     "cache",
     "oracle",
     "catalogue",
+    "scaffold",
     "sweep",
     "statistics",
     "backends",
@@ -43,11 +44,12 @@ LAYERS = (
     "results",
     "report",
     "comparison",
+    "watch",
     "cli",
     "__main__",
 )
 #: Slow to import or not always installed, so imported where they are used.
-HEAVY = {"cuda", "matplotlib", "pycuda", "pynvml", "pyopencl", "scipy"}
+HEAVY = {"cuda", "matplotlib", "pycuda", "pynvml", "pyopencl", "scipy", "watchfiles"}
 CPLUSPLUS = re.compile(
     r"\b(?:alignas|auto|class|const_cast|constexpr|decltype|delete|namespace|new|nullptr|operator"
     r"|reinterpret_cast|static_assert|static_cast|template|this|throw|typename|using|virtual)\b"

@@ -5,6 +5,6 @@ One module a command; only this room prints or exits.
 # ruff: noqa: I001 - the help lists commands in the order of these imports
 
 from matbench.cli.app import main
-from matbench.cli import run, compare, blocks, check, report, kernels, machine
+from matbench.cli import run, new, compare, blocks, check, report, kernels, machine
 
-__all__ = ["blocks", "check", "compare", "kernels", "machine", "main", "report", "run"]
+__all__ = ["blocks", "check", "compare", "kernels", "machine", "main", "new", "report", "run"]

@@ -27,6 +27,7 @@ from matbench.cli.shared import (
     progress,
     show_report,
 )
+from matbench.cli.watch import follow, rungs
 from matbench.model import UsageError
 from matbench.workloads import MATMUL, WORKLOADS
 
@@ -62,6 +63,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help=f"Every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
 )
+@click.option(
+    "--watch",
+    metavar="FILE.cu",
+    help="Check and time this file on every save, in turns with what it was and with KERNELS.",
+)
 @sampling_options
 @click.option("--no-blocks", is_flag=True, help="Leave out per-block times.")
 @click.option(
@@ -89,6 +95,7 @@ def run(
     resume: str | None,
     fmt: str,
     smoke: bool,
+    watch: str | None,
     cold: bool,
     hot: bool,
     graph: bool,
@@ -109,8 +116,16 @@ def run(
     matbench run tiled kahan --tiles 16,32 --sizes 512x1024x768
     matbench run --kernel mine.cu --output mine.jsonl
     matbench run --workload dot --sizes 2^20
+
+    With --watch FILE.cu, each save is checked, timed and compared with the version before, the
+    last that was right, and with the nearest rung: of KERNELS (else the tutorial's and the
+    ladder's) the slowest that it has not beaten yet. Ctrl-C ends it, with exit code 0.
+
+    \b
+    matbench run --watch mine.cu
+    matbench run --watch mine.cu tiled vectorized --sizes 1000
     """
-    from matbench import plots, sweep
+    from matbench import backends, plots, sweep
     from matbench.bench import Options
 
     if error_map is not None:
@@ -121,6 +136,33 @@ def run(
         raise UsageError("--append, --force and --resume exclude each other; give one of them")
     if resume is not None and output is not None:
         raise UsageError("--resume FILE writes to that file; leave --output away")
+    if watch is not None:
+        unfit = {
+            "--output": output, "--append": append, "--force": force, "--resume": resume,
+            "--smoke": smoke, "--workload": workload, "--format": fmt != "rich",
+        }  # fmt: skip
+        if given := [option for option, value in unfit.items() if value]:
+            raise UsageError(f"--watch shows a file from save to save; leave {given[0]} away")
+        follow(
+            Path(watch),
+            rungs=rungs(kernels, kernel_files, kernels_dir, group),
+            problems=lambda kernel: problems_of([kernel], sizes, inputs, seed),
+            settings=settings,
+            tiles=tiles,
+            device=backends.choose(backend, device),
+            options=Options(
+                blocks=False,
+                cold=cold or not hot,
+                hot=hot,
+                graph=graph,
+                precision=precision or 0.05,
+                max_time_s=max_time or 0.3,
+                minimum_samples=3,
+                error_map=error_map,
+            ),
+            deadlines=deadlines_of(timeout, build_timeout),
+        )
+        return
     if smoke and not (kernels or kernel_files or kernels_dir or group or workload):
         chosen = catalogue_of()[0].group("all", None)
     else:

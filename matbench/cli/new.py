@@ -1,0 +1,85 @@
+"""`matbench new`: a kernel file to begin with."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.options import kernel_names
+from matbench.cli.shared import catalogue_of
+from matbench.model import UsageError
+from matbench.workloads import DEFAULT, WORKLOADS
+
+if TYPE_CHECKING:
+    from matbench.catalogue import Catalogue
+    from matbench.model import Kernel
+
+#: What a matrix product begins with.
+_ORIGIN = "naive-2d"
+
+
+@main.command()
+@click.argument("name")
+@click.option(
+    "--from",
+    "origin",
+    metavar="KERNEL",
+    shell_complete=kernel_names,
+    help=f"The kernel whose source it begins with: {_ORIGIN}, or the shortest of its --workload.",
+)
+@click.option(
+    "--workload",
+    type=click.Choice(list(WORKLOADS)),
+    help="What it computes, when --from does not say: matmul by default.",
+)
+@click.option(
+    "--output",
+    default=".",
+    show_default=True,
+    metavar="DIR|FILE.cu",
+    help="Where to write it; nothing is replaced.",
+)
+def new(name: str, origin: str | None, workload: str | None, output: str) -> None:
+    """Write a kernel file NAME.cu to begin with: a copy with comments that say what to change.
+
+    \b
+    matbench new mine --from tiled
+    matbench new mine --workload dot
+    matbench run --watch mine.cu
+    """
+    from matbench import catalogue, scaffold
+
+    known, _ = catalogue_of()
+    catalogue.check_name(name)
+    if name in known.kernels:
+        taken_by = known.kernels[name].path or "a library"
+        raise UsageError(f"the name {name!r} is taken by {taken_by}; choose another")
+    if origin is None:
+        named = workload in (None, DEFAULT)
+        kernel = known.get(_ORIGIN) if named else _shortest(known, workload)
+    else:
+        kernel = known.get(origin)
+    if workload not in (None, kernel.workload):
+        raise UsageError(f"--workload {workload}: {kernel.name} is of {kernel.workload}")
+    path = Path(output) if output.endswith(".cu") else Path(output) / f"{name}.cu"
+    text = scaffold.source(name, kernel, path.name)
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{path} exists; choose another name, or --output") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    click.echo(f"wrote {path}: {kernel.name} under the name {name}")
+    click.echo(f"next: matbench run --watch {shlex.quote(str(path))}")
+
+
+def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:
+    found = [k for k in catalogue.group("all", workload) if k.source and not k.on_host]
+    if not found:
+        raise UsageError(f"--workload {workload}: no kernel of it is at hand; name one with --from")
+    return min(found, key=lambda kernel: len(kernel.source))

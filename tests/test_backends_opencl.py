@@ -349,3 +349,37 @@ def test_a_guard_tells_where_it_was_written(
         assert told in broken
         assert bench_judge.broken_guard(matrix) is None  # it was mended
     opencl.release(matrix.raw)
+
+
+@pytest.mark.parametrize(
+    ("offset", "told"),
+    [(-1, "1 before its start"), (0, None), (34, None), (35, "1 after its end")],
+)
+def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
+    offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend
+) -> None:
+    """35 numbers of 2 bytes end in the middle of a 4-byte word."""
+    matrix = bench_judge.guarded("A", (5, 7), judge.OUTSIDE_NARROW, word_bytes=2)
+    whole = np.empty(matrix.raw.nbytes // 2, np.uint16)
+    opencl.read(matrix.raw, whole)
+    assert (whole == judge.OUTSIDE_NARROW).all()
+    whole[matrix.guard_words + offset] = 7
+    opencl.write(matrix.raw, whole)
+    found = bench_judge.broken_guard(matrix)
+    assert (found is None) if told is None else (found is not None and told in found)
+    assert bench_judge.broken_guard(matrix) is None  # mended
+    opencl.release(matrix.raw)
+
+
+def test_differences_of_narrow_numbers_are_counted_one_by_one(
+    bench_judge: judge.Judge, opencl: Backend
+) -> None:
+    values = np.arange(1001, dtype=np.uint16)
+    first, second = opencl.allocate(values.nbytes), opencl.allocate(values.nbytes)
+    opencl.write(first, values)
+    values[[500, 1000]] += 1
+    opencl.write(second, values)
+    assert bench_judge.differing(first, second, 1001, word_bytes=2) == judge.Difference(2, 500)
+    assert bench_judge.differing(first, first, 1001, word_bytes=2) == judge.Difference(0, None)
+    for buffer in (first, second):
+        opencl.release(buffer)

@@ -178,14 +178,19 @@ class Report:
 
 
 def _unit_format(times_ns: Iterable[float | None]) -> Callable[[float | None], str]:
-    """One unit and one number of decimals for all: 3 or 4 significant digits of the smallest."""
+    """One unit and one number of decimals for all: 3 or 4 significant digits of the smallest.
+
+    Microseconds are the least unit, so that the times of small sizes have the same one.
+    """
     known = [time for time in times_ns if time is not None and 0 < time < math.inf]
     if not known:
         return lambda _: UNKNOWN
     least = min(known)
-    units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+    units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
     scale, unit = next((pair for pair in units if least >= pair[0]), units[-1])
     decimals = _decimals(least / scale, 4 if max(known) < 100 * least else 3)
+    if least < scale:
+        decimals = 2 - math.floor(math.log10(least / scale))
     return lambda time: f"{time / scale:.{decimals}f} {unit}" if _is_known(time) else UNKNOWN
 
 

@@ -22,8 +22,9 @@ import pytest
 from conftest import SPIN_BODY, Matbench, kernel_text
 from rich.cells import cell_len
 
-from matbench import results
+from matbench import catalogue, results
 from matbench.model import DeviceInfo, Outcome, Problem
+from matbench.workloads import WORKLOADS
 
 COMMAND = [sys.executable, "-m", "matbench"]
 CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
@@ -298,6 +299,45 @@ def test_other_commands_keep_to_the_width(command: tuple[str, ...], width: int) 
     session = on_terminal(*command, width=width)
     assert session.code == 0
     assert max(map(cell_len, session.lines)) <= width
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_kernels_are_listed_by_group(width: int) -> None:
+    session = on_terminal("list", width=width)
+    assert max(map(cell_len, session.lines)) <= width
+    lines = [line.rstrip() for line in session.lines]
+    kernels = catalogue.builtin()
+    titles = {f"{kernel.workload} · {kernel.group}" for kernel in kernels}
+    found = [line for line in lines if " · " in line and not line.startswith(" ")]
+    assert set(found) == titles
+    assert len(found) == len(titles)  # each once
+    title = ""
+    shown: dict[str, str] = {}
+    for line in lines:
+        if line in titles:
+            title = line
+        elif name := re.match(r"  (\S+)  ", line):
+            shown[name[1]] = title
+    assert shown == {kernel.name: f"{kernel.workload} · {kernel.group}" for kernel in kernels}
+    together = " ".join(" ".join(lines).split())
+    for kernel in kernels:
+        assert kernel.summary in together
+    assert "TILE 8, 16, 32" in together
+    assert "needs cuda, sm_80" in together
+
+
+def test_a_pipe_gets_a_line_for_each_kernel() -> None:
+    done = subprocess.run([*COMMAND, "list"], capture_output=True, text=True, check=True)
+    _, *lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        kernel.name
+        for workload in WORKLOADS
+        for group in ("tutorial", "ladder", "baseline")
+        for kernel in catalogue.Catalogue(catalogue.builtin()).group(group, workload)
+    ]
+    [line] = [line for line in lines if line.startswith("tiled ")]
+    for word in ("matmul", "tutorial", "TILE 8, 16, 32", "from T×T tiles in shared memory"):
+        assert word in line
 
 
 def test_the_bar_keeps_to_a_narrow_terminal(device: DeviceInfo) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
 import click
 
 from matbench.cli.app import main
 from matbench.cli.options import kernel_file_options, kernel_names
 from matbench.cli.shared import catalogue_of, open_console, show_rich
 from matbench.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    from matbench.model import Kernel
 
 
 @main.command("list")
@@ -21,7 +30,10 @@ from matbench.workloads import WORKLOADS
     help="How to print it.",
 )
 def list_kernels(kernel_files: tuple[str, ...], kernels_dir: str | None, fmt: str) -> None:
-    """List the kernels, what they sweep and what they require."""
+    """List the kernels, what they sweep and what they require.
+
+    A terminal shows the constants that have several values; in a pipe each kernel is one line.
+    """
     catalogue, _ = catalogue_of(kernel_files, kernels_dir)
     kernels = [
         kernel
@@ -34,9 +46,9 @@ def list_kernels(kernel_files: tuple[str, ...], kernels_dir: str | None, fmt: st
             "kernel": kernel.name,
             "workload": kernel.workload,
             "group": kernel.group,
-            "sweeps": _values(kernel.sweep),
-            "requires": ", ".join(kernel.requires),
             "summary": kernel.summary,
+            "requires": ", ".join(kernel.requires),
+            "sweeps": _values(kernel.sweep),
         }
         for kernel in kernels
     ]
@@ -44,22 +56,34 @@ def list_kernels(kernel_files: tuple[str, ...], kernels_dir: str | None, fmt: st
         import json
 
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-    elif fmt == "rich":
-        from rich import box
-        from rich.table import Table
-
-        table = Table(box=box.SIMPLE_HEAD)
-        for name in rows[0]:
-            table.add_column(name, no_wrap=name == "kernel")
-        for before, row in zip([None, *rows], rows, strict=False):
-            if before is not None and before["group"] != row["group"]:
-                table.add_section()
-            table.add_row(*row.values())
-        show_rich(table)
-    else:
+    elif fmt != "rich":
         from tabulate import tabulate
 
         click.echo(tabulate(rows, headers="keys", tablefmt=fmt))
+    elif sys.stdout.isatty():
+        for title, found in groupby(kernels, lambda kernel: f"{kernel.workload} · {kernel.group}"):
+            click.secho(title, bold=True)
+            click.echo(_described(list(found)))
+    else:
+        table = [list(rows[0]), *(list(row.values()) for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        for cells in table:
+            padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+            click.echo("  ".join(padded).rstrip())
+
+
+def _described(kernels: Sequence[Kernel]) -> str:
+    """Names beside summaries, as wide as the terminal; below, what is swept and required."""
+    lines = []
+    for kernel in kernels:
+        swept = {name: values for name, values in kernel.sweep.items() if len(values) > 1}
+        needs = f"needs {', '.join(kernel.requires)}" if kernel.requires else ""
+        details = " · ".join(filter(None, (_values(swept), needs)))
+        lines += [(kernel.name, kernel.summary), *([("", details)] if details else [])]
+    formatter = click.HelpFormatter(width=shutil.get_terminal_size().columns)
+    formatter.indent()
+    formatter.write_dl(lines)
+    return formatter.getvalue()
 
 
 def _values(space: dict[str, tuple[int, ...]]) -> str:

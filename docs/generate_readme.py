@@ -14,18 +14,21 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from tabulate import tabulate
 
-from matbench import catalogue, report, results
+from matbench import catalogue, plots, report, results
 from matbench.model import Environment, Kernel, Outcome
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
 BESIDE_NVBENCH = ROOT / "results" / "h200-nvbench.json"
 PICTURE = ROOT / "docs" / "terminal.svg"
+LADDER = ROOT / "results" / "h200-ladder.jsonl"
+CHART = ROOT / "docs" / "ladder.svg"
 SIZES = ("1000", "4096")
 PICTURED_SIZE = "1000"
 PICTURE_WIDTH = 112
@@ -153,6 +156,14 @@ def picture_text(svg: str) -> str:
     return html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg))).replace("\xa0", "")
 
 
+def chart(outcomes: Sequence[Outcome]) -> str:
+    """What `matbench plot` draws of them, as SVG."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "chart.svg"
+        plots.chart(outcomes, path, " / ".join(dict.fromkeys(o.device for o in outcomes)))
+        return path.read_text(encoding="utf-8")
+
+
 def inserted(page: str, name: str, block: str) -> str:
     """A page with `block` between the markers of `name`."""
     pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
@@ -166,6 +177,8 @@ def pages() -> dict[Path, Callable[[str], str]]:
     records = results.read(RESULTS)
     kernels = catalogue.builtin()
     svg = picture(records)
+    _, ladder = results.read(LADDER)
+    digest = plots.digest(ladder)
 
     def timing(page: str) -> str:
         page = inserted(page, "nvbench", figures(BESIDE_NVBENCH))
@@ -175,6 +188,7 @@ def pages() -> dict[Path, Callable[[str], str]]:
         ROOT / "README.md": lambda page: inserted(page, "results", table(records, kernels)),
         ROOT / "docs" / "timing.md": timing,
         PICTURE: lambda old: old if picture_text(old) == picture_text(svg) else svg,
+        CHART: lambda old: old if digest in old else chart(ladder),
     }
 
 

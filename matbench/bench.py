@@ -20,6 +20,7 @@ from matbench import blocks, diagnosis, expressions, oracle, statistics, workloa
 from matbench.backends import (
     STAMP_BYTES,
     STAMP_WORDS,
+    VARIANTS,
     Argument,
     Backend,
     Buffer,
@@ -110,6 +111,13 @@ class Options(msgspec.Struct, frozen=True):
             precision=self.precision or (0.005 if gpu else 0.02),
             max_time_s=self.max_time_s or (2.0 if gpu else 0.5),
         )
+
+    @property
+    def builds(self) -> tuple[Variant, ...]:
+        """The builds of a kernel that measuring it takes."""
+        clocked = self.timed and self.blocks
+        named = {"plain": True, "clocked": clocked, "staggered": "staggered" in self.checks}
+        return tuple(variant for variant in VARIANTS if named[variant])
 
     @property
     def mode(self) -> TimingMode:
@@ -242,20 +250,19 @@ class Session:
         self.state = None
         self._release_all()
 
-    def build(self, case: Case) -> None:
+    def build(self, case: Case, variants: Sequence[Variant] | None = None) -> None:
         """Compile what measuring the case needs; `BuildError` carries the compiler's message."""
-        self._build(case)
+        self._build(case, variants)
 
-    def _build(self, case: Case) -> _Built:
+    def _build(self, case: Case, variants: Sequence[Variant] | None = None) -> _Built:
         width = case.launch.block[0] if case.launch is not None else 1
-        key = msgspec.msgpack.encode((case.kernel.sha256, case.kernel.name, case.params, width))
+        key = msgspec.msgpack.encode(
+            (case.kernel.sha256, case.kernel.name, case.params, width, variants)
+        )
         if key not in self.built:
             start = time.perf_counter()
-            wanted: set[Variant] = {"plain"}
-            if self.options.timed and self.options.blocks:
-                wanted.add("clocked")
-            if "staggered" in self.options.checks:
-                wanted.add("staggered")
+            # Into a library's machine code nothing can be put.
+            wanted = ("plain",) if case.kernel.library else variants or self.options.builds
             builds: dict[Variant, Program] = {}
             notes = []
             for variant in self.backend.variants:
@@ -307,6 +314,9 @@ class Session:
         The order within each pair is random, seeded: neither profits from coming second.
         """
         cases = (baseline, candidate)
+        first, second = (case.kernel.reading.storage for case in cases)
+        if first != second:
+            raise CaseError(f"{first} and {second} inputs are not the same ones")
         outcomes = [self._run(case, timed=False) for case in cases]
         comparison = None
         if all(outcome.status == "measured" for outcome in outcomes):
@@ -326,6 +336,18 @@ class Session:
                 for outcome, taken in zip(outcomes, samples, strict=True)
             ]
         return Duel(outcomes[0], outcomes[1], comparison)
+
+    def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
+        """A few samples of a plain build, checked before unless it was already.
+
+        They end early when two of them have taken longer than `limit_ns`.
+        """
+        self.prepare(case.problem, case.kernel.reading)
+        run = _Run(self, case, self._build(case, ("plain",)), timed=True)
+        try:
+            return run.look(samples, limit_ns, check=check)
+        finally:
+            run.restore()
 
     def profile(self, case: Case) -> tuple[Outcome, BlockSample | None]:
         """Check a case, then clock its blocks; no sample of a kernel that is not right."""
@@ -411,6 +433,23 @@ class _Run:
             return Outcome(**known, status="wrong", reason=f"{wrong.check}: {wrong.reason}")
         known["notes"] = (*known.get("notes", ()), *self.built.notes)
         return Outcome(**known, status="measured")
+
+    def look(self, count: int, limit_ns: float, *, check: bool) -> Outcome:
+        """The first sample warms up."""
+        known = describe(self.case, self.backend.info)
+        try:
+            if check:
+                known |= msgspec.structs.asdict(self.check_before())
+        except WrongError as wrong:
+            reason = f"{wrong.check}: {wrong.reason}"
+            return Outcome(**known, status="wrong", reason=reason, notes=wrong.notes)
+        self.load(self.state.reference)
+        self.sample()
+        samples: list[float] = []
+        while len(samples) < count and not (len(samples) > 1 and min(samples) > limit_ns):
+            samples.append(self.sample())
+        known |= {"samples_ns": tuple(samples), "median_ns": float(np.median(samples))}
+        return Outcome(**known, timing_mode=self.options.mode, status="measured")
 
     def check_before(self) -> Accuracy:
         """Every trial that needs no second look, before anything is timed."""
@@ -763,7 +802,7 @@ def describe(case: Case, device: DeviceInfo) -> dict[str, Any]:
         "backend": device.backend,
         "device": device.name,
         "device_kind": device.kind,
-        "launch": case.launch,
+        "launch": case.launch if case.kernel.library is None else None,
     }
 
 

@@ -11,6 +11,7 @@ A kernel file opens with TOML in a fenced comment, the way PEP 723 puts metadata
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import hashlib
 import keyword
 import re
@@ -22,7 +23,16 @@ from typing import Any, NoReturn
 import msgspec
 
 from matbench import cuda_c, expressions, workloads
-from matbench.model import STORAGE, Finish, Group, Kernel, LaunchRules, Precision, UsageError
+from matbench.model import (
+    STORAGE,
+    Finish,
+    Group,
+    Kernel,
+    LaunchRules,
+    Parameter,
+    Precision,
+    UsageError,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -60,6 +70,30 @@ NUMPY = Kernel(
     requires=("host",),
     library="numpy",
     sha256=hashlib.sha256(b"numpy.matmul").hexdigest(),
+)
+
+
+def _cublas(name: str, inputs: str, summary: str, precision: Precision = "float32") -> Kernel:
+    buffers = [Parameter(inputs, matrix, pointer=True) for matrix in ("A", "B")]
+    sizes = [Parameter("int", size, pointer=False) for size in ("M", "N", "K")]
+    return Kernel(
+        name=name,
+        summary=summary,
+        group="baseline",
+        launch=LaunchRules(block=(1,), grid=(1,)),  # its own; not told
+        requires=("cuda",),
+        precision=precision,
+        library="cublas",
+        sha256=hashlib.sha256(f"cublasGemmEx {name}".encode()).hexdigest(),
+        parameters=(*buffers, Parameter("float", "C", pointer=True), *sizes),
+    )
+
+
+LIBRARIES = (
+    NUMPY,
+    _cublas("cublas", "float", "cuBLAS's float32 product, its inputs not rounded to TF32"),
+    _cublas("cublas-tf32", "float", "cuBLAS's product of inputs rounded to TF32", "tf32"),
+    _cublas("cublas-bf16", "__nv_bfloat16", "cuBLAS's product of bfloat16 inputs", "bfloat16"),
 )
 
 
@@ -367,6 +401,18 @@ class Catalogue:
         ]
         return sorted(found, key=lambda kernel: kernel.name)
 
+    def baselines(self, asked: Iterable[str], workload: str = workloads.DEFAULT) -> list[Kernel]:
+        """`--baseline`: names or patterns (`cublas*`), with commas between, of that group."""
+        known = {kernel.name: kernel for kernel in self.group("baseline", workload)}
+        found: dict[str, Kernel] = {}
+        for pattern in (piece.strip() for text in asked for piece in text.split(",")):
+            names = fnmatch.filter(known, pattern)
+            if not names:
+                there = ", ".join(known) or f"none for {workload}"
+                raise UsageError(f"--baseline {pattern!r}: not known; there are: {there}")
+            found |= {name: known[name] for name in names}
+        return list(found.values())
+
 
 def load_folder(folder: Path) -> list[Kernel]:
     """Every `*.cu` of a folder."""
@@ -381,4 +427,4 @@ def load_folder(folder: Path) -> list[Kernel]:
 def builtin() -> list[Kernel]:
     """The kernels that come with matbench, shown as `kernels/NAME.cu`."""
     paths = sorted(kernels_folder().glob("*.cu"))
-    return [load(path, f"kernels/{path.name}") for path in paths] + [NUMPY]
+    return [load(path, f"kernels/{path.name}") for path in paths] + [*LIBRARIES]

@@ -131,7 +131,7 @@ class Reading(msgspec.Struct, frozen=True):
 class Kernel(msgspec.Struct, frozen=True):
     """One kernel file: what its front matter says, and its source.
 
-    `library` names a host library call that stands in for a source (the NumPy baseline).
+    `library` names the library whose product stands in for a source: NumPy's, cuBLAS's.
     """
 
     name: str
@@ -203,7 +203,8 @@ class Launch(msgspec.Struct, frozen=True):
 class DeviceInfo(msgspec.Struct, frozen=True):
     """A device as its backend describes it.
 
-    `limits` are the whole numbers that front matter may name; `properties` are for people.
+    `limits` are the whole numbers that front matter may name; `properties` are for people;
+    `missing` tells of libraries that it could use what they lack.
     """
 
     backend: str
@@ -215,6 +216,7 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     limits: dict[str, int]
     properties: dict[str, str | int | None] = {}
     compute_capability: tuple[int, int] | None = None
+    missing: dict[str, str] = {}
 
     @property
     def label(self) -> str:
@@ -222,13 +224,17 @@ class DeviceInfo(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One kernel on one problem with one set of parameters; `skip` says why it will not run."""
+    """One kernel on one problem with one set of parameters; `skip` says why it will not run.
+
+    `notes` are for its row: where its parameters come from.
+    """
 
     kernel: Kernel
     problem: Problem
     params: dict[str, int]
     launch: Launch | None
     skip: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -265,13 +271,14 @@ class Accuracy(msgspec.Struct, frozen=True):
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """What the compiler gave a kernel; None where the backend cannot tell."""
+    """What the compiler gave a kernel, or which library computed; None where it is not told."""
 
     registers: int | None = None
     static_shared_bytes: int | None = None
     local_bytes: int | None = None
     spilled_bytes: int | None = None
     max_threads_per_block: int | None = None
+    library: str | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_only=True):

@@ -1,4 +1,4 @@
-"""Pictures: when each block ran and on which multiprocessor, and where C is wrong.
+"""Pictures: when blocks ran and where, where C is wrong, and speed and error over n.
 
 matplotlib draws them (the extra `plots`). Colours keep apart for colour-blind eyes, and whatever a
 picture leaves out is said in it.
@@ -6,26 +6,29 @@ picture leaves out is said in it.
 
 from __future__ import annotations
 
+import hashlib
 import html
 import importlib.util
 import io
 import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
 
-from matbench import blocks
+from matbench import blocks, workloads
 from matbench.blocks import BlockProfile, BlockSample, Placed
-from matbench.model import UsageError
+from matbench.model import Outcome, Problem, UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TIMELINE_SUFFIXES = (".svg", ".png", ".html")
 ERROR_MAP_SUFFIXES = (".png", ".svg")
+CHART_SUFFIXES = (".svg", ".png")
 
 #: More bars than this, or more of them above each other, are thinned.
 MOST_BARS = 10_000
@@ -362,6 +365,126 @@ def _powers(
     return np.where(bad, above, np.clip(powers, edge + _FLOOR, edge - 1e-6)), edge
 
 
+# Speed and error over n
+
+#: Seen on a light page and on a dark one, by all eyes (M. Okabe and K. Ito, 2008).
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#999999")
+_MARKERS = "os^DvPX<>*p"
+_INK = "#808080"
+
+
+class Line(NamedTuple):
+    """One kernel at its fastest parameters: sizes, and its speed and largest error at each.
+
+    Speed is 10⁹ of what the workload counts it in.
+    """
+
+    label: str
+    is_baseline: bool
+    n: tuple[int, ...]
+    giga_per_s: tuple[float, ...]
+    error: tuple[float | None, ...]
+
+
+def lines(outcomes: Iterable[Outcome]) -> tuple[list[Line], int]:
+    """What a chart shows, the fastest at its largest size first; and how many it has no place for.
+
+    A size without an n, such as 8192x64x8192, has none. Devices and ways of timing keep apart.
+    """
+    timed = [o for o in outcomes if o.status == "measured" and o.median_ns]
+    placed = [o for o in timed if _has_n(o.problem)]
+    several = [len({getattr(o, name) for o in placed}) > 1 for name in ("device", "timing_mode")]
+    best: dict[str, dict[int, Outcome]] = {}
+    for outcome in placed:
+        told = (outcome.device, outcome.timing_mode)
+        apart = [str(word) for word, needed in zip(told, several, strict=True) if needed]
+        label = " · ".join([outcome.kernel, *apart])
+        at = best.setdefault(label, {})
+        known = at.get(outcome.problem.N)
+        if known is None or (outcome.median_ns or 0) < (known.median_ns or 0):
+            at[outcome.problem.N] = outcome
+    found = []
+    for label, at in best.items():
+        ordered = [at[n] for n in sorted(at)]
+        found.append(
+            Line(
+                label=label,
+                is_baseline=ordered[0].group == "baseline",
+                n=tuple(sorted(at)),
+                giga_per_s=tuple(
+                    workloads.of(o.problem).work(o.problem) / (o.median_ns or 1) for o in ordered
+                ),
+                error=tuple(o.max_rel_err for o in ordered),
+            )
+        )
+    found.sort(key=lambda line: (-line.n[-1], -line.giga_per_s[-1], line.label))
+    return found, len(timed) - len(placed)
+
+
+def _has_n(problem: Problem) -> bool:
+    return problem.workload != workloads.DEFAULT or problem.M == problem.N == problem.K
+
+
+def chart(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
+    """Speed over n, and the largest relative error over n, one line a kernel; SVG or PNG."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    require(path, CHART_SUFFIXES)
+    found = list(dict.fromkeys(outcome.problem.workload for outcome in outcomes))
+    if len(found) > 1:
+        raise UsageError(f"{path}: one workload a chart, not {' and '.join(found)}")
+    drawn, left_out = lines(outcomes)
+    if not drawn:
+        raise UsageError(f"{path}: nothing to draw: no case with an n was measured")
+    workload = workloads.get(found[0])
+    figure, speed = _figure(_WIDTH_IN, 8.0)
+    speed.remove()
+    speed, errors = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    for index, line in enumerate(drawn):
+        style = {
+            "color": _COLOURS[index % len(_COLOURS)],
+            "marker": _MARKERS[index % len(_MARKERS)],
+            "linestyle": "--" if line.is_baseline else "-",
+            "linewidth": 1.4,
+            "markersize": 5,
+        }
+        speed.plot(line.n, line.giga_per_s, label=line.label, **style)
+        known = [(n, e) for n, e in zip(line.n, line.error, strict=True) if e]
+        errors.plot(*zip(*known, strict=True), **style) if known else None
+    speed.set_ylabel(f"G{workload.rate}")
+    errors.set_ylabel("largest relative error")
+    errors.set_xlabel(f"n of the {workload.title}")
+    for axes in (speed, errors):
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.xaxis.set_major_locator(LogLocator(base=2, numticks=20))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.grid(color=_INK, alpha=0.3, linewidth=0.6)
+        axes.set_facecolor("none")
+        axes.tick_params(colors=_INK, which="both")
+        for part in (axes.xaxis.label, axes.yaxis.label):
+            part.set_color(_INK)
+        for spine in axes.spines.values():
+            spine.set_color(_INK)
+    figure.align_ylabels()
+    speed.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    figure.legend(loc="outside right upper", frameon=False, labelcolor=_INK, fontsize=9)
+    said = ["each kernel at its fastest parameters; dashed: a baseline"]
+    if left_out:
+        said.append(f"{left_out} cases of other shapes are not shown")
+    _headed(figure, title, [" · ".join(said)])
+    for text in figure.texts:
+        text.set_color(_INK)
+    suffix = path.suffix.lower()[1:]
+    figure.set_facecolor("none" if suffix == "svg" else "white")
+    _write(path, _saved(figure, suffix, digest(outcomes)))
+
+
+def digest(outcomes: Iterable[Outcome]) -> str:
+    """What stands in a chart of these: the same for the same figures, whatever release draws."""
+    return hashlib.sha256(repr(lines(outcomes)).encode()).hexdigest()
+
+
 # Files
 
 
@@ -378,13 +501,14 @@ def _headed(figure: Figure, title: str, lines: list[str]) -> None:
     figure.suptitle(text, x=0.01, ha="left", fontsize=11, parse_math=False)
 
 
-def _saved(figure: Figure, kind: str) -> bytes:
+def _saved(figure: Figure, kind: str, description: str | None = None) -> bytes:
     import matplotlib
 
     out = io.BytesIO()
     # Text stays text, and names within the picture do not change.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matbench"}):
-        figure.savefig(out, format=kind, metadata=_NO_METADATA[kind])
+        metadata = {**_NO_METADATA[kind], **({"Description": description} if description else {})}
+        figure.savefig(out, format=kind, metadata=metadata)
     return out.getvalue()
 
 

@@ -88,6 +88,32 @@ class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.samples[1]
 
 
+class TuningRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One candidate of `matbench tune`; `ratio` is its time over that of the default.
+
+    `round` counts how often it went on, `place` says whether it won, and `searched` of how many.
+    """
+
+    outcome: Outcome
+    ratio: float | None
+    ratio_interval: tuple[float, float] | None
+    round: int
+    place: str
+    searched: str
+
+    @property
+    def ratio_low(self) -> float | None:
+        return self.ratio_interval[0] if self.ratio_interval else None
+
+    @property
+    def ratio_high(self) -> float | None:
+        return self.ratio_interval[1] if self.ratio_interval else None
+
+    @property
+    def samples(self) -> int:
+        return len(self.outcome.samples_ns)
+
+
 # The common model
 
 
@@ -660,6 +686,73 @@ _COMPARISON_FIELDS = (
     "baseline_params", "candidate_params", "baseline_median_ns", "candidate_median_ns", "ratio",
     "ratio_low", "ratio_high", "p_value", "baseline_max_rel_err", "candidate_max_rel_err",
     "baseline_samples", "candidate_samples", "verdict", "reason",
+)  # fmt: skip
+
+
+# Tuning
+
+TOP = 10
+
+
+def tuning_report(rows: Iterable[TuningRow], environments: Iterable[Environment]) -> Report:
+    """The best candidates of each search for people, all of them for programs."""
+    shown = list(rows)
+    sizes: dict[str, list[TuningRow]] = {}
+    for row in shown:
+        sizes.setdefault(row.outcome.problem.size, []).append(row)
+    sections: tuple[Section, ...] = ()
+    if shown:
+        heading = (
+            _line(shown[0].outcome.kernel),
+            *_heading([row.outcome for row in shown], list(environments)),
+            "ratio: time / that of the fastest default, below 1 is faster",
+        )
+        columns = (
+            Column("parameters"),
+            Column("time", right=True),
+            Column("±", right=True, drop=3),
+            Column("ratio", right=True),
+            Column("interval", right=True, drop=2),
+            Column("max rel err", right=True, drop=1),
+            Column("samples", right=True, drop=4),
+        )
+        groups = tuple(_tuning_group(size, found) for size, found in sizes.items())
+        sections = (_section(heading, columns, "place", groups),)
+    return Report(
+        sections=sections,
+        footer=f"{len(shown):,} candidates measured" if shown else "no candidate could be measured",
+        fields=_TUNING_FIELDS,
+        rows=tuple(shown),
+        json=lambda: results.array(shown),
+    )
+
+
+def _tuning_group(size: str, rows: list[TuningRow]) -> Group:
+    best = [row for number, row in enumerate(rows) if number < TOP or row.place]
+    time = _unit_format(row.outcome.median_ns for row in best)
+    cells = [
+        (
+            _line(_params(row.outcome.params)) or UNKNOWN,
+            time(row.outcome.median_ns),
+            _percent(_spread(row.outcome)) if row.outcome.interval_ns else UNKNOWN,
+            _ratio(row.ratio),
+            " to ".join(map(_ratio, row.ratio_interval)) if row.ratio_interval else UNKNOWN,
+            _error(row.outcome.max_rel_err),
+            str(row.samples),
+        )
+        for row in best
+    ]
+    shown = tuple(
+        Row(told, status=row.place, best=not number)
+        for number, (told, row) in enumerate(zip(cells, best, strict=True))
+    )
+    return Group(f"{size}: {rows[0].searched}", shown)
+
+
+_TUNING_FIELDS = (
+    "outcome.backend", "outcome.device", "outcome.problem.size", "outcome.kernel",
+    "outcome.params", "place", "round", "outcome.median_ns", "ratio", "ratio_low", "ratio_high",
+    "samples", "outcome.max_rel_err", "outcome.sha256",
 )  # fmt: skip
 
 

@@ -49,8 +49,9 @@ MAX_FILE_BYTES = 256 * 1024**2
 MAX_LINE_BYTES = 16 * 1024**2
 _MAX_SIZE = 2**63
 _PACKAGES = (
-    "numpy", "scipy", "pycuda", "cuda-bindings", "nvidia-ml-py", "pyopencl", "intel-opencl-rt",
-    "intel-cmplr-lib-rt", "pocl", "pocl-binary-distribution", "msgspec", "pebble",
+    "numpy", "scipy", "pycuda", "cuda-bindings", "nvmath-python", "nvidia-ml-py", "pyopencl",
+    "intel-opencl-rt", "intel-cmplr-lib-rt", "pocl", "pocl-binary-distribution", "msgspec",
+    "pebble",
 )  # fmt: skip
 _FIRST_BYTES = b'{"type":"environment",'
 
@@ -108,10 +109,14 @@ def _git_revision() -> str | None:
     return done.stdout.decode("utf-8", "replace").strip() or None if not done.returncode else None
 
 
+def state_folder() -> Path:
+    """`MATBENCH_STATE_DIR`, or the platform's folder for this user's state."""
+    return Path(os.environ.get("MATBENCH_STATE_DIR") or platformdirs.user_state_dir("matbench"))
+
+
 def last_run_path() -> Path:
-    """The file of the last run, under `MATBENCH_STATE_DIR` or the user's state folder."""
-    folder = os.environ.get("MATBENCH_STATE_DIR") or platformdirs.user_state_dir("matbench")
-    return Path(folder) / "last-run.jsonl"
+    """The file of the last run."""
+    return state_folder() / "last-run.jsonl"
 
 
 # Encoding

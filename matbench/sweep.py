@@ -202,7 +202,7 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
             family = requirement.endswith("f")
             if have < wanted or (exact and have != wanted) or (family and have[0] != wanted[0]):
                 return f"needs {requirement}; this device is sm_{have[0]}{have[1]}"
-    return None
+    return device.missing.get(kernel.library or "")
 
 
 def _unmet_condition(kernel: Kernel, values: Mapping[str, int]) -> str | None:

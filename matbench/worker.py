@@ -27,6 +27,7 @@ from matbench.model import (
 )
 
 if TYPE_CHECKING:
+    from matbench.backends import Variant
     from matbench.bench import Duel, Options, Session
     from matbench.blocks import BlockSample
     from matbench.limits import Limits
@@ -155,11 +156,11 @@ def _start_process() -> None:
     os.dup2(2, 1)
 
 
-def _precompile(device: DeviceInfo, case: Case) -> None:
+def _precompile(device: DeviceInfo, case: Case, variants: tuple[Variant, ...]) -> None:
     from matbench import backends
     from matbench.cache import Cache
 
-    backends.precompile(device, case.kernel, case.params, Cache())
+    backends.precompile(device, case.kernel, case.params, Cache(), variants)
 
 
 def _open(device: DeviceInfo, options: Options) -> Session:
@@ -182,8 +183,10 @@ def _prepare(device: DeviceInfo, options: Options, problem: Problem, kernel: Ker
     _open(device, options).prepare(problem, kernel.reading)
 
 
-def _build(device: DeviceInfo, options: Options, case: Case) -> None:
-    _open(device, options).build(case)
+def _build(
+    device: DeviceInfo, options: Options, case: Case, variants: tuple[Variant, ...] | None
+) -> None:
+    _open(device, options).build(case, variants)
 
 
 def _measure_library(device: DeviceInfo, options: Options, case: Case) -> Outcome:
@@ -195,6 +198,12 @@ def _measure_library(device: DeviceInfo, options: Options, case: Case) -> Outcom
 
 def _measure(device: DeviceInfo, options: Options, case: Case) -> Outcome:
     return _open(device, options).measure(case)
+
+
+def _look(
+    device: DeviceInfo, options: Options, case: Case, samples: int, limit_ns: float, check: bool
+) -> Outcome:
+    return _open(device, options).look(case, samples, limit_ns, check=check)
 
 
 def _profile(
@@ -230,14 +239,22 @@ class Builders:
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
         self.pool: Any = None
-        self.futures: dict[bytes, Any] = {}
+        self.futures: dict[tuple[bytes, tuple[Variant, ...]], Any] = {}
 
-    def start(self, device: DeviceInfo, cases: Iterable[Case]) -> None:
-        """Begin with every different build of these cases, in their order."""
+    def start(
+        self,
+        device: DeviceInfo,
+        cases: Iterable[Case],
+        variants: tuple[Variant, ...],
+    ) -> None:
+        """Begin with every different build of these cases, in their order, where it disturbs no
+        timing."""
         from pebble import ProcessPool
 
-        for case in cases:
-            key = _build_key(case)
+        from matbench.backends import can_precompile
+
+        for case in cases if can_precompile(device) else ():
+            key = _build_key(case), variants
             if case.skip is not None or key in self.futures:
                 continue
             if self.pool is None:
@@ -247,13 +264,13 @@ class Builders:
                     initializer=_start_process,
                 )
             self.futures[key] = self.pool.schedule(
-                _precompile, args=(device, case), timeout=self.deadline_s
+                _precompile, args=(device, case, variants), timeout=self.deadline_s
             )
 
     def wait(self, case: Case) -> None:
         """Until the case's builds are in the cache; raises what building it raised."""
-        future = self.futures.get(_build_key(case))
-        if future is not None:
+        wanted = _build_key(case)
+        for future in [future for (key, _), future in self.futures.items() if key == wanted]:
             _result(future)
 
     def close(self) -> None:
@@ -285,15 +302,29 @@ class Worker:
 
     def run(self, case: Case) -> Outcome:
         """Build, check and time one case; whatever happens becomes an outcome."""
+        outcome = self._run(case)
+        return msgspec.structs.replace(outcome, notes=(*case.notes, *outcome.notes))
+
+    def _run(self, case: Case) -> Outcome:
         from matbench.bench import not_measured
 
         if case.skip is not None:
             return not_measured(case, self.device, "skipped", case.skip)
         try:
-            if case.kernel.library is not None:
+            if case.kernel.library is not None and case.kernel.on_host:
                 return self._task("running", _measure_library, case)
             self._ready(case)
             return self._task("running", _measure, case)
+        except CaseError as error:
+            return not_measured(case, self.device, "failed", error.reason)
+
+    def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
+        """A few samples of one case, fewer when one takes longer than `limit_ns`."""
+        from matbench.bench import not_measured
+
+        try:
+            self._ready(case, ("plain",))
+            return self._task("running", _look, case, samples, limit_ns, check)
         except CaseError as error:
             return not_measured(case, self.device, "failed", error.reason)
 
@@ -348,10 +379,10 @@ class Worker:
         """Start opening the device."""
         self.executor.begin(_begin, self.device, self.options)
 
-    def _ready(self, case: Case) -> None:
+    def _ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
         self._task("preparing its inputs", _prepare, case.problem, case.kernel)
         self._attempt("building", lambda: self.builders.wait(case))
-        self._task("building", _build, case)
+        self._task("building", _build, case, variants)
 
     def _task(self, doing: str, task: Callable[..., T], *args: Any) -> T:
         deadline, _ = self._deadline(doing)
@@ -424,8 +455,5 @@ class Crew:
 
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:
         """Start compiling for devices that are not disturbed by it."""
-        from matbench.backends import can_precompile
-
         for device, case in cases:
-            if can_precompile(device):
-                self.builders.start(device, [case])
+            self.builders.start(device, [case], self.options.builds)

@@ -45,11 +45,14 @@ LAYERS = (
     "report",
     "comparison",
     "watch",
+    "tune",
     "cli",
     "__main__",
 )
 #: Slow to import or not always installed, so imported where they are used.
-HEAVY = {"cuda", "matplotlib", "pycuda", "pynvml", "pyopencl", "scipy", "watchfiles"}
+HEAVY = {
+    "cuda", "matplotlib", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy", "watchfiles",
+}  # fmt: skip
 CPLUSPLUS = re.compile(
     r"\b(?:alignas|auto|class|const_cast|constexpr|decltype|delete|namespace|new|nullptr|operator"
     r"|reinterpret_cast|static_assert|static_cast|template|this|throw|typename|using|virtual)\b"

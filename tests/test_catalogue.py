@@ -523,4 +523,20 @@ def test_names_and_groups() -> None:
         everything.get("xyzzy")
     names = [kernel.name for kernel in everything.group("all")]
     assert names == sorted(everything.kernels)
-    assert [kernel.name for kernel in everything.group("baseline")] == ["host-loop", "numpy"]
+    baselines = [kernel.name for kernel in everything.group("baseline")]
+    assert baselines == ["cublas", "cublas-bf16", "cublas-tf32", "host-loop", "numpy"]
+
+
+def test_baselines_by_name_and_pattern() -> None:
+    everything = Catalogue(catalogue.builtin())
+
+    def names(*asked: str) -> list[str]:
+        return [kernel.name for kernel in everything.baselines(asked)]
+
+    assert names() == []
+    assert names("cublas") == ["cublas"]
+    assert names("numpy, cublas-tf32", "cublas") == ["numpy", "cublas-tf32", "cublas"]
+    assert names("cublas*") == names("cublas*,cublas") == ["cublas", "cublas-bf16", "cublas-tf32"]
+    for unknown in ("cubla", "tiled", "", "cublas,"):
+        with pytest.raises(UsageError, match=r"not known; there are: cublas, .*, numpy$"):
+            names(unknown)

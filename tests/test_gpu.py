@@ -67,7 +67,7 @@ def built(info: DeviceInfo) -> None:
     builders = worker.Builders(300)
     try:
         every = sweep.cases(KERNELS.values(), [problem("33")], {}, info)
-        builders.start(info, every)
+        builders.start(info, every, backends.VARIANTS)
         for case in every:
             with contextlib.suppress(MatbenchError):  # the test of that kernel meets it again
                 builders.wait(case)

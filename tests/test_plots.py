@@ -8,6 +8,7 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import msgspec
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from matbench import bench, blocks, catalogue, plots, sweep
 from matbench.blocks import BlockProfile, BlockSample
-from matbench.model import DeviceInfo, Launch, Problem, UsageError
+from matbench.model import DeviceInfo, Launch, Outcome, Problem, UsageError
 
 needs_matplotlib = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="the extra `plots` is not installed"
@@ -451,3 +452,91 @@ def test_a_name_that_nothing_lies_at(tmp_path: Path) -> None:
     for name in ("e.png", "e_2.png", "e_3.png"):
         assert plots.unused(path) == tmp_path / name
         (tmp_path / name).touch()
+
+
+# Speed and error over n
+
+
+def timed(kernel: str, n: int, milliseconds: float, **more: Any) -> Outcome:
+    made = Outcome(
+        kernel=kernel, sha256="", group="ladder", params={}, problem=Problem(n, n, n),
+        backend="cuda", device="H200", device_kind="gpu", status="measured",
+        median_ns=milliseconds * 1e6, timing_mode="cold", max_rel_err=1e-6,
+    )  # fmt: skip
+    return msgspec.structs.replace(made, **more)
+
+
+LADDER = [
+    timed("slow", 1000, 20), timed("slow", 1000, 10, params={"T": 2}), timed("slow", 2000, 90),
+    timed("fast", 2000, 1, max_rel_err=0.0), timed("fast", 1000, 2, max_rel_err=3e-7),
+    timed("library", 1000, 1, group="baseline"), timed("thin", 0, 1, problem=Problem(64, 8192, 64)),
+    timed("broken", 1000, 0.1, status="wrong", median_ns=None),
+]  # fmt: skip
+
+
+def test_a_line_is_a_kernel_at_its_fastest_and_the_fastest_comes_first() -> None:
+    found, left_out = plots.lines(LADDER)
+    assert left_out == 1
+    assert [line.label for line in found] == ["fast", "slow", "library"]
+    fast, slow, library = found
+    assert fast.n == slow.n == (1000, 2000)
+    assert fast.giga_per_s == (1000, 16000)
+    assert slow.giga_per_s == pytest.approx((200, 16000 / 90))
+    assert fast.error == (3e-7, 0.0)
+    assert library.is_baseline and not fast.is_baseline
+
+
+def test_devices_and_ways_of_timing_are_lines_of_their_own() -> None:
+    found, _ = plots.lines([timed("a", 8, 1), timed("a", 8, 2, device="A100")])
+    assert [line.label for line in found] == ["a · H200", "a · A100"]
+    found, _ = plots.lines([timed("a", 8, 1), timed("a", 8, 2, timing_mode="hot")])
+    assert [line.label for line in found] == ["a · cold", "a · hot"]
+
+
+@needs_matplotlib
+def test_a_chart_says_what_it_shows_and_what_it_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+    plots.chart(LADDER, path, "H200 <&> $x$")
+    svg = path.read_text(encoding="utf-8")
+    said = words(svg)
+    for word in ("fast", "slow", "library", "GFLOP/s", "largest relative error", "H200 <&> $x$"):
+        assert word in said
+    assert "1 cases of other shapes are not shown" in said
+    assert "broken" not in said and "thin" not in said
+    plots.chart(LADDER, path, "H200 <&> $x$")
+    assert path.read_text(encoding="utf-8") == svg
+    # Other figures make another picture, even where its words are the same.
+    assert plots.digest(LADDER) in svg
+    assert plots.digest(LADDER[1:]) == plots.digest(LADDER)
+    assert plots.digest([*LADDER, timed("slow", 1000, 9)]) not in svg
+    plots.chart(LADDER, tmp_path / "chart.png", "")
+    assert picture(tmp_path / "chart.png").shape[1] > 1000
+
+
+@needs_matplotlib
+def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: DeviceInfo) -> None:
+    files = []
+    for number, sizes in enumerate(("8,16", "32,4x8x4")):
+        files.append(tmp_path / f"{number}.jsonl")
+        matbench("run", "single-block", "numpy", "--sizes", sizes, "--output", files[-1])
+    matbench("plot", *files, "--output", tmp_path / "c.svg")
+    said = words((tmp_path / "c.svg").read_text(encoding="utf-8"))
+    assert "single-block" in said and "numpy" in said
+    assert all(size in said for size in ("8", "16", "32"))
+    assert "2 cases of other shapes" in said
+
+
+@needs_matplotlib
+@pytest.mark.parametrize(("outcomes", "name", "told"), [
+    ([], "c.svg", "nothing to draw"),
+    ([LADDER[-1], LADDER[-2]], "c.svg", "nothing to draw"),
+    (LADDER, "c.pdf", "ends in .svg, .png"),
+    (LADDER, "no/c.svg", "no folder"),
+    ([LADDER[0], timed("d", 8, 1, problem=Problem(1, 8, 1, workload="dot"))], "c.svg", "workload"),
+])  # fmt: skip
+def test_charts_that_cannot_be_drawn(
+    outcomes: list[Outcome], name: str, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        plots.chart(outcomes, tmp_path / name, "")
+    assert list(tmp_path.iterdir()) == []

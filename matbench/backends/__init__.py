@@ -41,6 +41,7 @@ class Buffer(Protocol):
 
 Argument = Buffer | int | float
 Variant = Literal["plain", "clocked", "staggered"]
+VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
 
 
 class Program(Protocol):
@@ -181,9 +182,15 @@ def can_precompile(info: DeviceInfo) -> bool:
     return info.kind == "gpu" and hasattr(_room(info.backend), "precompile")
 
 
-def precompile(info: DeviceInfo, kernel: Kernel, params: dict[str, int], cache: Cache) -> None:
-    """Leave all builds of a kernel in the cache, without opening the device."""
-    _room(info.backend).precompile(info, kernel, params, cache)
+def precompile(
+    info: DeviceInfo,
+    kernel: Kernel,
+    params: dict[str, int],
+    cache: Cache,
+    variants: Sequence[Variant],
+) -> None:
+    """Leave these builds of a kernel in the cache, without opening the device."""
+    _room(info.backend).precompile(info, kernel, params, cache, variants)
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import re
 import shutil
 import subprocess
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matbench import cuda_c
-from matbench.backends import Argument, Buffer, UnavailableError, Variant, nvml
+from matbench.backends import (
+    VARIANTS,
+    Argument,
+    Buffer,
+    Program,
+    UnavailableError,
+    Variant,
+    cublas,
+    nvml,
+)
 from matbench.cache import Cache
 from matbench.model import (
     BuildError,
@@ -31,9 +39,6 @@ from matbench.model import (
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-
-_VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
 
 
 @cache
@@ -153,6 +158,7 @@ def _describe(driver: Any, index: int, toolkit: str, speaks: str) -> DeviceInfo:
             "to hold its clock": f"sudo nvidia-smi -i {index} --lock-gpu-clocks="
             f"{get('CLOCK_RATE') // 1000} (undo: --reset-gpu-clocks)",
         },
+        missing={"cublas": reason} if (reason := cublas.missing()) else {},
     )
 
 
@@ -227,8 +233,8 @@ class _Program:
             max_threads_per_block=function.max_threads_per_block,
         )
 
-    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> tuple[Any, ...]:
-        """All that a launch passes, ready so that the launch itself costs the host little."""
+    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
+        """The launch with all that it passes, ready so that it costs the host little."""
         if launch.shared_bytes > self.allowed_shared_bytes:
             attribute = _driver().function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
             with _Errors():
@@ -238,7 +244,11 @@ class _Program:
             number(argument if isinstance(argument, int | float) else argument.handle)
             for number, argument in zip(self.types, arguments, strict=True)
         ]
-        return launch.grid, launch.block, self.stream, *values
+        return partial(
+            self.function.prepared_async_call,
+            *(launch.grid, launch.block, self.stream, *values),
+            shared_size=launch.shared_bytes,
+        )
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         bound = self.bound(launch, arguments)
@@ -247,7 +257,7 @@ class _Program:
             f"with {launch.shared_bytes:,} bytes of dynamic shared memory"
         )
         with _Errors(doing=shape):
-            self.function.prepared_async_call(*bound, shared_size=launch.shared_bytes)
+            bound()
 
 
 class CudaBackend:
@@ -258,7 +268,7 @@ class CudaBackend:
         self.info = info
         self.cache = cache
         self.clock = "clock64"
-        self.variants = _VARIANTS
+        self.variants = VARIANTS
         with _Errors():
             self.context = driver.Device(info.index).retain_primary_context()
             self.context.push()
@@ -268,6 +278,7 @@ class CudaBackend:
         self.watch = nvml.Watch(driver.Device(info.index).pci_bus_id())
         self.modules: dict[str, Any] = {}
         self.flush_area: _Buffer | None = None
+        self.cublas: cublas.Library | None = None
         self.is_open = True
 
     def allocate(self, nbytes: int) -> _Buffer:
@@ -301,7 +312,9 @@ class CudaBackend:
         variant: Variant = "plain",
         *,
         block_width: int = 32,  # its compiler needs no hint of it
-    ) -> _Program:
+    ) -> Program:
+        if kernel.library is not None:
+            return self._product(kernel)
         driver = _driver()
         built = _build(self.info, kernel, params, variant, self.cache)
         if built.key not in self.modules:
@@ -318,10 +331,16 @@ class CudaBackend:
         extra = [] if variant == "plain" else [""]
         return _Program(function, [*scalars, *extra], self.stream, built.spilled_bytes)
 
+    def _product(self, kernel: Kernel) -> Program:
+        if self.cublas is None:
+            self.cublas_area = self.allocate(cublas.WORKSPACE_BYTES)
+            self.cublas = cublas.Library(self.stream.handle, self.cublas_area.handle)
+        return cublas.Product(self.cublas, kernel)
+
     def time_ns(
         self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
     ) -> float:
-        once = self._launches(program, launch, arguments, 1)
+        once = program.bound(launch, arguments)
         return self._between_events_ns(once, before=self._flush if cold else None)
 
     def time_hot_ns(
@@ -333,8 +352,11 @@ class CudaBackend:
         count: int,
         graph: bool,
     ) -> float:
-        once = self._launches(program, launch, arguments, 1)
-        many = self._launches(program, launch, arguments, count)
+        once = program.bound(launch, arguments)
+
+        def many() -> None:
+            for _ in range(count):
+                once()
 
         def hold_and_warm() -> None:
             self._flush()
@@ -345,18 +367,6 @@ class CudaBackend:
                 return self._between_events_ns(many, before=hold_and_warm) / count
             with _Graph(self.stream, many) as captured:
                 return self._between_events_ns(captured.launch, before=hold_and_warm) / count
-
-    def _launches(
-        self, program: Any, launch: Launch, arguments: Sequence[Argument], count: int
-    ) -> Callable[[], None]:
-        bound = program.bound(launch, arguments)
-        call = program.function.prepared_async_call
-
-        def enqueue() -> None:
-            for _ in range(count):
-                call(*bound, shared_size=launch.shared_bytes)
-
-        return enqueue
 
     def _between_events_ns(
         self, enqueue: Callable[[], None], before: Callable[[], None] | None
@@ -409,6 +419,8 @@ class CudaBackend:
     def close(self) -> None:
         if self.is_open:
             self.is_open = False
+            if self.cublas is not None:
+                self.cublas.close()
             _driver().Context.pop()
 
 
@@ -448,12 +460,22 @@ class _Graph:
         self._done(self.bindings.cuGraphExecDestroy(self.instance))
 
 
-def precompile(info: DeviceInfo, kernel: Kernel, params: dict[str, int], cache: Cache) -> None:
-    """Leave all builds of a kernel in the cache; needs no context, so any process can do it."""
-    _build(info, kernel, params, "plain", cache)
-    for variant in _VARIANTS[1:]:
-        with contextlib.suppress(BuildError):  # the worker meets it again, and says so
+def precompile(
+    info: DeviceInfo,
+    kernel: Kernel,
+    params: dict[str, int],
+    cache: Cache,
+    variants: Sequence[Variant],
+) -> None:
+    """Leave these builds of a kernel in the cache; needs no context, so any process can do it."""
+    if kernel.library is not None:
+        return
+    for variant in variants:
+        try:
             _build(info, kernel, params, variant, cache)
+        except BuildError:  # of what wraps the kernel: the worker meets it again, and says so
+            if variant == "plain":
+                raise
 
 
 class _Built(NamedTuple):

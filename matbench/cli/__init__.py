@@ -5,6 +5,9 @@ One module a command; only this room prints or exits.
 # ruff: noqa: I001 - the help lists commands in the order of these imports
 
 from matbench.cli.app import main
-from matbench.cli import run, new, compare, blocks, check, report, kernels, machine
+from matbench.cli import run, new, compare, tune, blocks, check, report, plot, kernels, machine
 
-__all__ = ["blocks", "check", "compare", "kernels", "machine", "main", "new", "report", "run"]
+__all__ = [
+    "blocks", "check", "compare", "kernels", "machine", "main", "new", "plot", "report", "run",
+    "tune",
+]  # fmt: skip

@@ -74,7 +74,7 @@ def check(
         kernel_files, kernel = (*kernel_files, kernel), ""
     catalogue, added = catalogue_of(kernel_files, kernels_dir)
     chosen = catalogue.get(kernel) if kernel else added[-1]
-    if chosen.library is not None:
+    if chosen.library is not None and (chosen.on_host or sanitize):
         raise UsageError(f"{chosen.name} is a library's product; `matbench run` checks it")
     if sanitize:
         sanitizer.executable()

@@ -49,6 +49,17 @@ if TYPE_CHECKING:
     type=click.Choice(list(WORKLOADS)),
     help="What is computed, when no kernel is named: matmul by default.",
 )
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="LIST",
+    help="Add baselines beside the kernels: cublas, cublas-tf32, cublas-bf16, numpy …, or 'cublas*'"
+    " for all three; repeatable.",
+)
+@click.option(
+    "--tuned", is_flag=True, help="Take the parameters that `matbench tune` kept for this device."
+)
 @problem_options
 @device_options
 @click.option("--output", metavar="FILE", help="Keep the records: JSON Lines, case by case.")
@@ -82,6 +93,8 @@ def run(
     kernels_dir: str | None,
     group: str | None,
     workload: str | None,
+    baselines: tuple[str, ...],
+    tuned: bool,
     sizes: str | None,
     tiles: str | None,
     settings: tuple[str, ...],
@@ -116,6 +129,7 @@ def run(
     matbench run tiled kahan --tiles 16,32 --sizes 512x1024x768
     matbench run --kernel mine.cu --output mine.jsonl
     matbench run --workload dot --sizes 2^20
+    matbench run --group ladder --baseline cublas,cublas-tf32
 
     With --watch FILE.cu, each save is checked, timed and compared with the version before, the
     last that was right, and with the nearest rung: of KERNELS (else the tutorial's and the
@@ -140,6 +154,7 @@ def run(
         unfit = {
             "--output": output, "--append": append, "--force": force, "--resume": resume,
             "--smoke": smoke, "--workload": workload, "--format": fmt != "rich",
+            "--baseline": baselines, "--tuned": tuned,
         }  # fmt: skip
         if given := [option for option, value in unfit.items() if value]:
             raise UsageError(f"--watch shows a file from save to save; leave {given[0]} away")
@@ -163,13 +178,15 @@ def run(
             deadlines=deadlines_of(timeout, build_timeout),
         )
         return
+    if tuned and (tiles is not None or settings):
+        raise UsageError("--tuned takes parameters as they were kept; leave --tiles and --set away")
     if smoke and not (kernels or kernel_files or kernels_dir or group or workload):
         chosen = catalogue_of()[0].group("all", None)
     else:
-        chosen = chosen_kernels(kernels, kernel_files, kernels_dir, group, workload)
+        chosen = chosen_kernels(kernels, kernel_files, kernels_dir, group, workload, baselines)
     problems = problems_of(chosen, sizes, inputs, seed, smoke=smoke)
     overrides = sweep.parse_settings(settings, tiles, chosen)
-    cases = cases_of(chosen, problems, overrides, backend, device)
+    cases = cases_of(chosen, problems, overrides, backend, device, tuned=tuned)
     if graph and not any(info.backend == "cuda" for info, _ in cases):
         raise UsageError(f"--graph needs CUDA; this is {cases[0][0].label}")
 

@@ -109,10 +109,12 @@ def chosen_kernels(
     kernels_dir: str | None,
     group: str | None,
     workload: str | None,
+    baselines: Sequence[str] = (),
 ) -> list[Kernel]:
     """The kernels named, added and grouped; with none of them, the default ones of a workload.
 
-    Those are the tutorial's matrix products, and all kernels of any other workload.
+    Those are the tutorial's matrix products, and all kernels of any other workload. `baselines`
+    come on top.
     """
     catalogue, added = catalogue_of(kernel_files, kernels_dir)
     named = [catalogue.get(name) for name in names]
@@ -124,6 +126,7 @@ def chosen_kernels(
         named += catalogue.group(group, of)
     default = "tutorial" if of == workloads.DEFAULT else "all"
     chosen = named + added if named or added else catalogue.group(default, of)
+    chosen = chosen + catalogue.baselines(baselines, chosen[0].workload)
     return list({kernel.name: kernel for kernel in chosen}.values())
 
 
@@ -133,8 +136,13 @@ def cases_of(
     overrides: dict[str, tuple[int, ...]],
     backend: str,
     device: str | None,
+    *,
+    tuned: bool = False,
 ) -> list[tuple[DeviceInfo, Case]]:
-    """Each case with its device: the one chosen, or the CPU for baselines of the host."""
+    """Each case with its device: the one chosen, or the CPU for baselines of the host.
+
+    `tuned` kernels run with what `matbench tune` kept, or else with their own sweep.
+    """
     from matbench import backends, sweep
     from matbench.backends import host
 
@@ -142,7 +150,10 @@ def cases_of(
     found: list[tuple[DeviceInfo, Case]] = []
     if plain:
         info = backends.choose(backend, device)
-        found += [(info, case) for case in sweep.cases(plain, problems, overrides, info)]
+        if tuned:
+            found += [(info, case) for case in _tuned_cases(plain, problems, info)]
+        else:
+            found += [(info, case) for case in sweep.cases(plain, problems, overrides, info)]
     for kernel in kernels:
         if not kernel.on_host:
             continue
@@ -156,6 +167,24 @@ def cases_of(
                 info, missing = host.device(), str(error)
         for case in sweep.cases([kernel], problems, overrides, info):
             found.append((info, case if missing is None else skipped(case, missing)))
+    return found
+
+
+def _tuned_cases(
+    kernels: Sequence[Kernel], problems: Sequence[Problem], info: DeviceInfo
+) -> list[Case]:
+    """What tuning kept; once said of each kernel that it kept nothing for."""
+    from matbench import sweep, tune
+
+    store, found, untuned = tune.Store(), [], set()
+    for problem in problems:
+        for kernel in kernels:
+            cases = tune.tuned_cases(kernel, problem, info, store)
+            if not cases and (kernel.sweep or kernel.tune) and kernel.name not in untuned:
+                untuned.add(kernel.name)
+                said = f"{kernel.name} is not tuned on {info.name}; its own sweep runs instead"
+                click.echo(f"{said} (`matbench tune {kernel.name}`)", err=True)
+            found += cases or sweep.cases([kernel], [problem], {}, info)
     return found
 
 

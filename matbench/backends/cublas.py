@@ -1,0 +1,90 @@
+"""cuBLAS's products as programs beside compiled kernels, through nvmath-python's bindings."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+
+from matbench.backends import Argument
+from matbench.model import CaseError, Kernel, Launch, Precision, Resources
+
+#: For each precision that a product declares: the inputs' type, and what it is computed in. C is
+#: float32 and so is the sum; in float32 cuBLAS rounds no input to TF32 unless it is asked to.
+_KINDS: dict[Precision, tuple[str, str]] = {
+    "float32": ("CUDA_R_32F", "COMPUTE_32F"),
+    "tf32": ("CUDA_R_32F", "COMPUTE_32F_FAST_TF32"),
+    "bfloat16": ("CUDA_R_16BF", "COMPUTE_32F"),
+}
+#: What cuBLAS takes by itself on a Hopper GPU. Handed to it, nothing is allocated while a stream
+#: is captured, and one workspace on one stream keeps its results the same bits from run to run.
+WORKSPACE_BYTES = 32 * 1024**2
+
+
+def missing() -> str | None:
+    """What is not installed, and what mends it; None where the bindings are there."""
+    if find_spec("nvmath") is None:
+        return "nvmath-python is missing; pip install 'matbench-cuda[cuda]'"
+    return None
+
+
+class Library:
+    """One cuBLAS handle on the current context: its stream and its workspace are set once."""
+
+    def __init__(self, stream: int, workspace: int) -> None:
+        try:
+            import nvmath
+            from nvmath.bindings import cublas
+        except ImportError as error:
+            raise CaseError(f"nvmath-python cannot be used ({error})") from None
+        self.cublas = cublas
+        self.types = nvmath.CudaDataType
+        try:
+            self.handle = cublas.create()
+            cublas.set_stream(self.handle, stream)
+            cublas.set_workspace(self.handle, workspace, WORKSPACE_BYTES)
+            parts = [cublas.get_property(part) for part in nvmath.LibraryPropertyType]
+        except (cublas.cuBLASError, RuntimeError) as error:  # the latter: it is not to be found
+            raise CaseError(f"cuBLAS: {error}") from None
+        self.version = "cuBLAS " + ".".join(map(str, parts))
+
+    def close(self) -> None:
+        with contextlib.suppress(self.cublas.cuBLASError):  # the device may be lost
+            self.cublas.destroy(self.handle)
+
+
+class Product:
+    """C = A·B, row-major, by cublasGemmEx."""
+
+    def __init__(self, library: Library, kernel: Kernel) -> None:
+        import numpy as np
+
+        inputs, compute = _KINDS[kernel.precision]
+        self.library = library
+        self.inputs = getattr(library.types, inputs)
+        self.compute = getattr(library.cublas.ComputeType, compute)
+        self.one, self.zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+        self.resources = Resources(library=library.version)
+
+    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
+        """The call with all that it takes. Read by columns, as cuBLAS does, row-major matrices are
+        their own transposes, so it is asked for Cᵀ = Bᵀ·Aᵀ."""
+        A, B, C, M, N, K = (a if isinstance(a, int | float) else a.handle for a in arguments)
+        cublas, inputs = self.library.cublas, self.inputs
+        call, as_it_is = cublas.gemm_ex, cublas.Operation.N
+        values = (
+            *(self.library.handle, as_it_is, as_it_is, N, M, K, self.one.ctypes.data),
+            *(B, inputs, N, A, inputs, K, self.zero.ctypes.data),
+            *(C, self.library.types.CUDA_R_32F, N, self.compute, cublas.GemmAlgo.DFALT),
+        )
+
+        def enqueue() -> None:
+            try:
+                call(*values)
+            except cublas.cuBLASError as error:
+                raise CaseError(f"cuBLAS: {error}", fatal=True) from None
+
+        return enqueue
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        self.bound(launch, arguments)()

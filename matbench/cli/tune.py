@@ -1,0 +1,112 @@
+"""`matbench tune`: the fastest values of a kernel's constants, found and kept."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.options import (
+    deadline_options,
+    device_options,
+    format_option,
+    kernel_file_options,
+    kernel_names,
+    problem_options,
+)
+from matbench.cli.shared import catalogue_of, deadlines_of, problems_of, progress, show_report
+from matbench.model import Inputs, UsageError
+
+
+@main.command()
+@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
+@kernel_file_options
+@problem_options
+@device_options
+@click.option(
+    "--budget",
+    metavar="N|TIME",
+    help="What the first looks may take: 200 candidates, or 90s, 10m, 1h. All, when not given.",
+)
+@click.option("--why", is_flag=True, help="Say which conditions refused how many combinations.")
+@format_option
+@deadline_options
+def tune(
+    kernel: str,
+    kernel_files: tuple[str, ...],
+    kernels_dir: str | None,
+    sizes: str | None,
+    tiles: str | None,
+    settings: tuple[str, ...],
+    inputs: Inputs | None,
+    seed: int,
+    backend: str,
+    device: str | None,
+    budget: str | None,
+    why: bool,
+    fmt: str,
+    timeout: float,
+    build_timeout: float,
+) -> None:
+    """Find the fastest values of KERNEL's constants, and keep them for `run --tuned`.
+
+    Every legal combination of [sweep] and [tune] is checked and looked at, in an order drawn with
+    --seed; losers are left early. The last ones are measured in full and take turns, and the winner
+    must be faster than what a bare run takes beyond doubt.
+
+    \b
+    matbench tune tiled --sizes 1000,4096
+    matbench tune warp-tiled --sizes 4096 --budget 5m --why
+    matbench tune mine.cu --set TILE=4,8,16,32
+    """
+    from matbench import backends, report, results, sweep
+    from matbench import tune as tuning
+    from matbench.bench import Options
+    from matbench.worker import Crew
+
+    bounds = tuning.parse_budget(budget)
+    if kernel.endswith(".cu"):
+        kernel_files, kernel = (*kernel_files, kernel), ""
+    catalogue, added = catalogue_of(kernel_files, kernels_dir)
+    chosen = catalogue.get(kernel) if kernel else added[-1]
+    overrides = sweep.parse_settings(settings, tiles, [chosen])
+    if not (chosen.sweep or chosen.tune):
+        raise UsageError(f"{chosen.name} has no constants to tune")
+    problems = problems_of([chosen], sizes, inputs, seed)
+    info = backends.host_device() if chosen.on_host else backends.choose(backend, device)
+    spaces = [tuning.space(chosen, problem, info, overrides, seed) for problem in problems]
+    if why:
+        for space in spaces[:1]:
+            for refused in sorted(space.refused.values(), reverse=True):
+                click.echo(f"{refused.many:,} refused: {refused.example}", err=fmt != "rich")
+    searches = [tuning.Search(space, bounds) for space in spaces]
+    store, kept, interrupted = tuning.Store(), [], False
+    with Crew(Options(blocks=False), deadlines_of(timeout, build_timeout)) as crew:
+        worker = crew.worker(info)
+        with progress(sum(search.steps for search in searches)) as advance:
+            try:
+                for search in searches:
+                    search.run(worker, crew.builders, advance)
+            except KeyboardInterrupt:
+                interrupted = True
+    for search in searches:
+        winner = tuning.tuned(search, info)
+        if winner is not None and store.keep(winner):
+            kept.append(winner.problem.size)
+    about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs})
+    show_report(report.tuning_report(tuning.rows(searches), [about]), fmt)
+    broken = [standing for search in searches for standing in search.broken()]
+    for standing in broken[:5]:
+        outcome = standing.outcome
+        first = (outcome.reason or "").partition("\n")[0]
+        click.echo(f"{standing.case.label} is {outcome.status}: {first}", err=True)
+    if len(broken) > 5:
+        click.echo(f"and {len(broken) - 5} more that were wrong or failed", err=True)
+    if kept:
+        click.echo(f"kept for `matbench run --tuned`: {', '.join(kept)} ({store.path})", err=True)
+    if interrupted:
+        click.echo(f"interrupted: {sum(s.complete for s in searches)} sizes are done", err=True)
+        sys.exit(INTERRUPTED)
+    if not kept:
+        sys.exit(1)

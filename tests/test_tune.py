@@ -1,0 +1,348 @@
+"""Tuning: what is tried, who wins, what is kept and used, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from conftest import Matbench
+
+from matbench import catalogue, results, sweep, tune, worker
+from matbench.model import DeviceInfo, Kernel, Problem, UsageError
+
+#: The sum is taken TURNS times over. KIND 2 is fast and wrong, for it leaves half of K out; KIND 3
+#: is not allowed, KIND 4 does not compile.
+KERNEL = """// /// matbench
+// name = "tunable"
+// summary = "For a test"
+// [sweep]
+// TURNS = [8]
+// KIND = [1]
+// [tune]
+// TURNS = [1, 8, 64]
+// KIND = [1, 2, 3, 4]
+// [launch]
+// where = ["KIND != 3"]
+// block = [8, 8]
+// grid = ["ceil_div(N, 8)", "ceil_div(M, 8)"]
+// ///
+
+#if KIND == 4
+#error "no such kind"
+#endif
+
+extern "C" __global__ void tunable(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    const int row = blockIdx.y * 8 + threadIdx.y;
+    const int column = blockIdx.x * 8 + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    volatile float sum = 0.0f;
+    for (int turn = 0; turn < TURNS; ++turn) {
+        sum = 0.0f;
+        for (int k = 0; k < (KIND == 2 ? K / 2 : K); ++k)
+            sum = sum + A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    }
+    C[(size_t)row * N + column] = sum;
+}
+"""
+SIZE = Problem(48, 48, 48)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder of this test's own."""
+    folder = tmp_path / "state"
+    monkeypatch.setenv("MATBENCH_STATE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "tunable.cu"
+    path.write_text(KERNEL, encoding="utf-8")
+    return path
+
+
+def last_run() -> list[tuple[dict[str, int], tuple[str, ...]]]:
+    _, outcomes = results.read(results.last_run_path())
+    return [(o.params, o.notes) for o in outcomes]
+
+
+# -- what is tried -------------------------------------------------------------------------------
+
+
+def space(kernel: Kernel, device: DeviceInfo, seed: int = 0, **given: tuple[int, ...]) -> Any:
+    return tune.space(kernel, SIZE, device, given, seed)
+
+
+def test_every_legal_combination_the_default_first(file: Path, device: DeviceInfo) -> None:
+    found = space(catalogue.load(file), device)
+    assert [case.params for case in found.defaults] == [{"TURNS": 8, "KIND": 1}]
+    assert {tuple(case.params.values()) for case in found.others} == {
+        (1, 1), (64, 1), (1, 2), (8, 2), (64, 2), (1, 4), (8, 4), (64, 4)
+    }  # fmt: skip
+    assert all(case.skip is None for case in found.cases)
+    [refused] = found.refused.values()
+    assert refused == (3, "needs KIND != 3 (KIND = 3)")
+    assert (found.combinations, found.drawn) == (12, 12)
+    assert found.described() == "9 candidates; 3 of 12 combinations refused"
+
+
+def test_the_order_is_the_seeds(device: DeviceInfo) -> None:
+    [kernel] = [kernel for kernel in catalogue.builtin() if kernel.name == "thread-tile-2d"]
+    orders = [[c.params for c in space(kernel, device, seed).others] for seed in (1, 1, 2)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(map(str, orders[0])) == sorted(map(str, orders[2]))
+    every = [params for case in space(kernel, device).cases for params in [case.params]]
+    legal = [
+        params
+        for params in sweep.combinations(kernel.sweep | kernel.tune)
+        if sweep.case(kernel, SIZE, params, device).skip is None
+    ]
+    assert sorted(map(str, every)) == sorted(map(str, legal))
+
+
+def test_given_values_take_the_place_of_a_constants_own(file: Path, device: DeviceInfo) -> None:
+    found = space(catalogue.load(file), device, TURNS=(5, 6), KIND=(1,), OTHER=(1,))
+    assert [tuple(case.params.values()) for case in found.defaults] == [(8, 1)]
+    assert {tuple(case.params.values()) for case in found.others} == {(5, 1), (6, 1)}
+
+
+def test_a_huge_space_is_drawn_from(file: Path, device: DeviceInfo) -> None:
+    kernel = msgspec.structs.replace(
+        catalogue.load(file), tune={name: tuple(range(1, 1000)) for name in ("TURNS", "KIND")}
+    )
+    found = tune.space(kernel, SIZE, device, {}, 3)
+    assert (found.combinations, found.drawn) == (999**2, tune.MOST_COMBINATIONS)
+    assert len({str(case.params) for case in found.cases}) == len(found.cases) > 19_000
+    assert "of 20,000 combinations refused, drawn from 998,001" in found.described()
+
+
+def test_budgets() -> None:
+    assert tune.parse_budget(None) == (None, None)
+    assert tune.parse_budget("200") == (200, None)
+    assert [tune.parse_budget(text).seconds for text in ("90s", "10m", "1h")] == [90, 600, 3600]
+    for text in ("", "0", "0s", "-1", "1d", "1.5m", "many", "9999999"):
+        with pytest.raises(UsageError, match="--budget"):
+            tune.parse_budget(text)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 17, 300, 20_000])
+def test_rounds_have_fewer_candidates_and_more_samples(count: int) -> None:
+    found = tune.rounds(count)
+    assert found[0] == (count, 3)
+    assert found[-1][0] <= 4
+    for (more, fewer_samples), (fewer, more_samples) in itertools.pairwise(found):
+        assert fewer == max(4, math.ceil(more / 4))
+        assert more_samples == 3 * fewer_samples
+
+
+# -- who wins ------------------------------------------------------------------------------------
+
+
+def test_the_fastest_that_is_right_wins(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    result = matbench("tune", file, "--sizes", "48", "--why", "--format", "json")
+    rows = {(r["outcome"]["params"]["TURNS"], r["outcome"]["params"]["KIND"]): r
+            for r in json.loads(result.stdout)}  # fmt: skip
+    assert rows.keys() == {(1, 1), (8, 1), (64, 1)}
+    assert rows[1, 1]["place"] == "winner"
+    assert rows[8, 1]["place"] == "default"
+    assert rows[8, 1]["ratio"] == 1
+    low, high = rows[1, 1]["ratio_interval"]
+    assert low <= rows[1, 1]["ratio"] <= high < 1
+    assert "3 refused: needs KIND != 3 (KIND = 3)" in result.stderr
+    wrong = [line for line in result.stderr.splitlines() if "KIND=2 at 48 is wrong: " in line]
+    assert len(wrong) + result.stderr.count("KIND=4 at 48 is failed: ") == 5
+    assert "and 1 more that were wrong or failed" in result.stderr
+    [kept] = tune.Store().winners()
+    assert (kept.kernel, kept.params, kept.problem) == ("tunable", {"TURNS": 1, "KIND": 1}, SIZE)
+    assert (kept.device, kept.driver) == (device.name, device.driver)
+    assert (kept.tried, kept.combinations, kept.complete) == (9, 12, True)
+    assert kept.ratio == rows[1, 1]["ratio"]
+    assert kept.sha256 == catalogue.load(file).sha256
+
+
+def test_a_default_that_nothing_beats_stays(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    result = matbench("tune", file, "--sizes", "48", "--set", "TURNS=8,64", "--set", "KIND=1")
+    assert "winner, default" in result.stdout
+    [kept] = tune.Store().winners()
+    assert (kept.params, kept.ratio) == ({"TURNS": 8, "KIND": 1}, None)
+
+
+def test_nothing_right_is_no_winner(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    file.write_text(KERNEL.replace("KIND = [1]\n", "KIND = [2]\n"), encoding="utf-8")
+    result = matbench("tune", file, "--sizes", "9", "--set", "KIND=2", code=1)
+    assert "no candidate could be measured" in result.stdout
+    assert tune.Store().winners() == []
+
+
+def test_losers_are_left_early(
+    device: DeviceInfo, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matbench.bench import Options
+
+    kernel = catalogue.load(file)
+    with worker.Crew(Options(blocks=False), worker.Deadlines()) as crew:
+        found = crew.worker(device)
+        case = sweep.case(kernel, SIZE, {"TURNS": 64, "KIND": 1}, device)
+        slow = found.look(case, 50, 1.0, check=True)
+        assert (slow.status, len(slow.samples_ns)) == ("measured", 2)
+        patient = found.look(case, 5, math.inf, check=False)
+        assert (patient.status, len(patient.samples_ns)) == ("measured", 5)
+        wrong = sweep.case(kernel, SIZE, {"TURNS": 1, "KIND": 2}, device)
+        outcome = found.look(wrong, 5, math.inf, check=True)
+        assert (outcome.status, outcome.samples_ns, outcome.median_ns) == ("wrong", (), None)
+        broken = sweep.case(kernel, SIZE, {"TURNS": 1, "KIND": 4}, device)
+        assert found.look(broken, 5, math.inf, check=True).status == "failed"
+
+
+def test_a_budget_of_candidates(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    result = matbench("tune", file, "--sizes", "20", "--budget", "2", "--set", "KIND=1")
+    assert "2 looked at of 3 candidates" in result.stdout
+    [kept] = tune.Store().winners()
+    assert kept.tried == 2
+
+
+def test_a_budget_of_time_takes_the_defaults_at_least(
+    device: DeviceInfo, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matbench.bench import Options
+
+    search = tune.Search(space(catalogue.load(file), device, KIND=(1,)), tune.Budget(None, 1e-9))
+    with worker.Crew(Options(blocks=False), worker.Deadlines()) as crew:
+        search.run(crew.worker(device), crew.builders, lambda label: None)
+    assert [standing.case.params["TURNS"] for standing in search.standings] == [8]
+    assert search.winner is not None
+    assert search.comparison is None
+
+
+@pytest.mark.parametrize("arguments", [
+    ["numpy"], ["single-block"], ["tiled", "--budget", "soon"], ["tiled", "--set", "TURNS=1"],
+])  # fmt: skip
+def test_what_is_refused_is_one_line(matbench: Matbench, arguments: list[str]) -> None:
+    result = matbench("tune", *arguments, code=2)
+    assert result.stderr.startswith("matbench")
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_interruption_keeps_what_is_known(
+    matbench: Matbench,
+    device: DeviceInfo,
+    file: Path,
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    look, seen = worker.Worker.look, []
+
+    def stopped(self: worker.Worker, *arguments: Any, **more: Any) -> Any:
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(arguments)
+        return look(self, *arguments, **more)
+
+    monkeypatch.setattr(worker.Worker, "look", stopped)
+    given = ("--sizes", "48,20", "--set", "KIND=1")
+    result = matbench("tune", file, *given, code=130)
+    assert "best so far" in result.stdout
+    assert "interrupted: 0 sizes are done" in result.stderr
+    [kept] = tune.Store().winners()
+    assert (kept.problem, kept.complete, kept.tried) == (SIZE, False, 2)
+
+    monkeypatch.setattr(worker.Worker, "look", look)
+    matbench("tune", file, "--sizes", "48", "--set", "KIND=1")
+    [finished] = tune.Store().winners()
+    assert finished.complete
+    monkeypatch.setattr(worker.Worker, "look", stopped)
+    seen.clear()
+    matbench("tune", file, *given, code=130)
+    assert tune.Store().winners() == [finished]
+
+
+# -- what is kept and used -----------------------------------------------------------------------
+
+
+def winner(kernel: Kernel, device: DeviceInfo, size: int, **changes: Any) -> tune.Tuned:
+    made = tune.Tuned(
+        kernel=kernel.name, sha256=kernel.sha256, backend=device.backend, device=device.name,
+        driver="", toolkit="", problem=Problem(size, size, size), params={"TURNS": 1, "KIND": 1},
+        median_ns=1.0, ratio=None, tried=1, combinations=1, complete=True, time="",
+    )  # fmt: skip
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_a_store_keeps_the_latest_of_each(file: Path, device: DeviceInfo, tmp_path: Path) -> None:
+    kernel, store = catalogue.load(file), tune.Store(tmp_path / "new" / "tuned.jsonl")
+    assert store.winners() == []
+    first, other = winner(kernel, device, 8), winner(kernel, device, 9)
+    again = winner(kernel, device, 8, median_ns=2.0)
+    assert all(map(store.keep, (first, other, again)))
+    assert store.winners() == [again, other]
+    assert not store.keep(winner(kernel, device, 8, complete=False))
+    assert store.winners() == [again, other]
+    store.path.write_bytes(store.path.read_bytes() + b"\xff{not a line\n" + b'{"kernel": 1}\n')
+    assert store.winners() == [again, other]
+    assert store.keep(winner(kernel, device, 10))
+    assert len(store.winners()) == len(store.path.read_bytes().splitlines()) == 3
+
+
+def test_a_store_that_cannot_be_written_is_one_line(
+    file: Path, device: DeviceInfo, tmp_path: Path
+) -> None:
+    (tmp_path / "a-file").write_text("")
+    store = tune.Store(tmp_path / "a-file" / "tuned.jsonl")
+    with pytest.raises(UsageError, match="a-file"):
+        store.keep(winner(catalogue.load(file), device, 8))
+
+
+def test_tuned_takes_the_same_size_or_the_nearest(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    kernel, store = catalogue.load(file), tune.Store()
+    for size, turns in ((8, 2), (32, 3), (33, 4)):
+        store.keep(winner(kernel, device, size, params={"TURNS": turns, "KIND": 1}))
+    # Parameters that are refused by now are passed over.
+    store.keep(winner(kernel, device, 36, params={"TURNS": 5, "KIND": 3}))
+    result = matbench("run", "--kernel", file, "--tuned", "--sizes", "32,36,4x4x32", "--no-blocks")
+    assert result.stderr == ""
+    [same, near, small] = last_run()
+    assert same[0] == {"TURNS": 3, "KIND": 1}
+    assert not [note for note in same[1] if "tuned" in note]
+    assert near[0] == {"TURNS": 4, "KIND": 1}
+    assert near[1][0] == "parameters tuned at 33"
+    assert small[0] == {"TURNS": 2, "KIND": 1}
+    assert small[1][0] == "parameters tuned at 8"
+    assert "parameters tuned at" in result.stdout
+
+
+def test_without_a_winner_the_kernels_own_sweep_runs(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    kernel, store = catalogue.load(file), tune.Store()
+    store.keep(winner(kernel, device, 8, sha256="0" * 64))
+    store.keep(msgspec.structs.replace(winner(kernel, device, 8), device="another"))
+    result = matbench(
+        *("run", "single-block", "--kernel", file, "--tuned", "--sizes", "5,8", "--no-blocks")
+    )
+    assert [params for params, _ in last_run() if params] == [{"TURNS": 8, "KIND": 1}] * 2
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"tunable is not tuned on {device.name}; its own sweep runs instead")
+
+
+def test_tuned_and_given_values_exclude_each_other(matbench: Matbench) -> None:
+    for given in (["--tiles", "8"], ["--set", "THREADS=64"]):
+        result = matbench("run", "thread-1d", "tiled", "--tuned", *given, code=2)
+        assert "--tuned takes parameters as they were kept" in result.stderr

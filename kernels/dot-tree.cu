@@ -5,13 +5,14 @@
 // finish = "sum"
 // [sweep]
 // THREADS = [256]
+// BLOCKS = [32]
 // [tune]
 // THREADS = [32, 64, 128, 256, 512, 1024]
 // BLOCKS = [32, 132, 528, 1056, 2112]
 // [launch]
 // where = ["is_power_of_two(THREADS)", "THREADS <= max_threads_per_block"]
 // block = ["THREADS"]
-// grid = ["min(32, ceil_div(N, THREADS))"]
+// grid = ["min(BLOCKS, ceil_div(N, THREADS))"]
 // [model]
 // global_loads = "2 * N"
 // ///
@@ -20,6 +21,9 @@
 // threads add the sums of the other half to theirs, then half of those, until one is left. That
 // takes a number of threads that is a power of two. Each block leaves one partial sum; the host
 // adds those up.
+//
+// 32 blocks were plenty for the GPUs of 2010. Today's have more multiprocessors than that, and
+// those without a block read nothing.
 
 #ifndef THREADS
 #define THREADS 256

@@ -1,0 +1,39 @@
+// /// matbench
+// name = "cubes-block"
+// summary = "One block: each thread adds up a stretch of its own"
+// workload = "cubes"
+// [sweep]
+// THREADS = [256]
+// [tune]
+// THREADS = [32, 64, 128, 256, 512, 1024]
+// [launch]
+// where = ["729 * N < 2**31", "THREADS <= max_threads_per_block"]
+// block = ["THREADS"]
+// grid = [1]
+// [model]
+// global_loads = "N"
+// ///
+
+// The numbers are dealt out in stretches, as one would among the cores of a CPU. While one warp
+// waits for memory, others run. The threads add what they found to the result one after the other:
+// atomicAdd lets no addition get lost, and the order of whole numbers does not matter.
+
+#ifndef THREADS
+#define THREADS 256
+#endif
+
+extern "C" __global__ void cubes_block(const int *A, int *C, int N)
+{
+    const int t = threadIdx.x;
+    const int stretch = (N + THREADS - 1) / THREADS;
+    const int start = t * stretch;
+    const int end = N - start < stretch ? N : start + stretch;  // may lie before the start
+    int sum = 0;
+    for (int i = start; i < end; ++i)
+        sum += A[i] * A[i] * A[i];
+
+    if (t == 0)
+        C[0] = 0;
+    __syncthreads();
+    atomicAdd(&C[0], sum);
+}

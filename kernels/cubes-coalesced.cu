@@ -1,0 +1,36 @@
+// /// matbench
+// name = "cubes-coalesced"
+// summary = "One block: neighbours read side by side"
+// workload = "cubes"
+// [sweep]
+// THREADS = [256]
+// [tune]
+// THREADS = [32, 64, 128, 256, 512, 1024]
+// [launch]
+// where = ["729 * N < 2**31", "THREADS <= max_threads_per_block"]
+// block = ["THREADS"]
+// grid = [1]
+// [model]
+// global_loads = "N"
+// ///
+
+// As cubes-block, but thread t takes the numbers t, t + THREADS, t + 2·THREADS, … At each step the
+// 32 threads of a warp read 32 numbers that lie side by side: 128 bytes, moved in one piece. In
+// stretches of their own they read from 32 places far apart, and 32 bytes were moved for each.
+
+#ifndef THREADS
+#define THREADS 256
+#endif
+
+extern "C" __global__ void cubes_coalesced(const int *A, int *C, int N)
+{
+    const int t = threadIdx.x;
+    int sum = 0;
+    for (int i = t; i < N; i += THREADS)
+        sum += A[i] * A[i] * A[i];
+
+    if (t == 0)
+        C[0] = 0;
+    __syncthreads();
+    atomicAdd(&C[0], sum);
+}

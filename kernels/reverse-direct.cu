@@ -1,0 +1,30 @@
+// /// matbench
+// name = "reverse-direct"
+// summary = "Any length, without shared memory: each thread moves its number to the mirrored place"
+// workload = "reverse"
+// [sweep]
+// THREADS = [256]
+// [tune]
+// THREADS = [32, 64, 128, 256, 512, 1024]
+// [launch]
+// where = ["THREADS <= max_threads_per_block"]
+// block = ["THREADS"]
+// grid = ["ceil_div(N, THREADS)"]
+// [model]
+// global_loads = "N"
+// ///
+
+// What reverse-blocks is to be held against. The threads of a warp write backwards, one number
+// beside the other. GPUs before compute capability 1.2 made a transfer of each; since then the
+// numbers of a warp go out together, in whatever order they lie within their 128 bytes.
+
+#ifndef THREADS
+#define THREADS 256
+#endif
+
+extern "C" __global__ void reverse_direct(const int *A, int *C, int N)
+{
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i < N)
+        C[N - 1 - i] = A[i];
+}

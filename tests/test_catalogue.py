@@ -521,8 +521,10 @@ def test_names_and_groups() -> None:
         everything.get("tild")
     with pytest.raises(UsageError, match="no kernel 'xyzzy'; see `matbench list`"):
         everything.get("xyzzy")
-    names = [kernel.name for kernel in everything.group("all")]
+    names = [kernel.name for kernel in everything.group("all", None)]
     assert names == sorted(everything.kernels)
+    dots = [kernel.name for kernel in everything.group("tutorial", "dot")]
+    assert dots == ["dot-tree"]
     baselines = [kernel.name for kernel in everything.group("baseline")]
     assert baselines == ["cublas", "cublas-bf16", "cublas-tf32", "host-loop", "numpy"]
 

@@ -366,12 +366,13 @@ class Session:
         runs = [_Run(self, case, self._build(case), timed=True) for case in cases]
         runs[0].load(runs[0].state.reference)
         samples: tuple[list[float], list[float]] = ([], [])
-        for run in runs * 2:
-            run.sample()  # warm-up
+        samplers = [run.sampler() for run in runs]
+        for sample in samplers * 2:
+            sample()  # warm-up
         started = time.perf_counter_ns()
         for order in statistics.interleaved_order(plan.looks[-1], seed):
             for which in order:
-                samples[which].append(runs[which].sample())
+                samples[which].append(samplers[which]())
             comparison = plan.decide(*samples, time.perf_counter_ns() - started)
             if comparison is not None:
                 return samples, comparison
@@ -598,6 +599,10 @@ class _Run:
         return self.backend.time_ns(
             self.built.program, self.launch, self.arguments, cold=self.options.cold
         )
+
+    def sampler(self) -> Callable[[], float]:
+        """Samples of the kind that the row's own time is made of."""
+        return self.sample if self.options.cold or not self.options.hot else self.hot_sampler()
 
     def hot_sampler(self) -> Callable[[], float]:
         """Samples that are means of launches back to back, as many as make a sample long enough."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from matbench import statistics
 from matbench.bench import Duel
 from matbench.model import Environment, Outcome, Problem
@@ -128,6 +130,7 @@ def _row(
         backend=second.backend,
         device=second.device,
         device_kind=second.device_kind,
+        timing_mode=second.timing_mode,
         baseline_median_ns=first.median_ns,
         baseline_max_rel_err=first.max_rel_err,
         candidate_median_ns=second.median_ns,
@@ -141,10 +144,12 @@ def _row(
     )
 
 
-def row_of(duel: Duel) -> ComparisonRow:
+def row_of(duel: Duel, notes: tuple[str, ...] = ()) -> ComparisonRow:
     """A row for two cases that were timed in turns."""
     first, second = duel.baseline, duel.candidate
-    return _row(first, second, (first.kernel, second.kernel), duel.comparison)
+    names = (first.kernel, second.kernel)
+    row = _row(first, second, names, duel.comparison)
+    return msgspec.structs.replace(row, notes=notes)
 
 
 def is_too_slow(row: ComparisonRow, allowed: float | None) -> bool:

@@ -26,7 +26,7 @@ from rich.text import Text
 from tabulate import tabulate, tabulate_formats
 
 from matbench import blocks, results, statistics, workloads
-from matbench.model import DeviceInfo, Environment, Launch, Outcome
+from matbench.model import DeviceInfo, Environment, Launch, Outcome, TimingMode
 from matbench.workloads import Workload
 
 # The markup of these has no known way to hold any text whatever, and a record is not trusted.
@@ -60,6 +60,7 @@ class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
     backend: str
     device: str
     device_kind: Literal["gpu", "cpu"]
+    timing_mode: TimingMode | None = None
     baseline_median_ns: float | None = None
     baseline_max_rel_err: float | None = None
     candidate_median_ns: float | None = None
@@ -70,6 +71,7 @@ class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
     samples: tuple[int, int] = (0, 0)
     verdict: statistics.Verdict | None = None
     reason: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def ratio_low(self) -> float | None:
@@ -551,7 +553,7 @@ def _heading(
     if clocks:
         held = f"{clocks[0]:,}" if len(clocks) == 1 else f"{clocks[0]:,} to {clocks[-1]:,}"
         heading.append(f"SM clock held: {held} MHz")
-    modes = {row.timing_mode for row in rows if isinstance(row, Outcome) and row.timing_mode}
+    modes = {row.timing_mode for row in rows if row.timing_mode}
     heading.append(_MODES.get(frozenset(modes), ""))
     hosts = dict.fromkeys(host for host, _ in used)
     heading.append(f"from several hosts: {_agreed(hosts)}" if len(hosts) > 1 else "")
@@ -677,6 +679,7 @@ def _comparison_row(row: ComparisonRow, time: Callable[[float | None], str]) -> 
         ),
         status=row.verdict or "no verdict",
         reason=_lines(row.reason or ""),
+        notes=tuple(map(_lines, row.notes)),
         style=VERDICT_STYLE.get(row.verdict or "", "yellow"),
     )
 
@@ -685,7 +688,7 @@ _COMPARISON_FIELDS = (
     "backend", "device", "device_kind", "size", "kernel", "baseline", "candidate",
     "baseline_params", "candidate_params", "baseline_median_ns", "candidate_median_ns", "ratio",
     "ratio_low", "ratio_high", "p_value", "baseline_max_rel_err", "candidate_max_rel_err",
-    "baseline_samples", "candidate_samples", "verdict", "reason",
+    "baseline_samples", "candidate_samples", "verdict", "reason", "notes",
 )  # fmt: skip
 
 
@@ -864,6 +867,7 @@ def matrix(rows: Sequence[ComparisonRow], names: Sequence[str]) -> Iterator[Rend
             table.add_row(first, *cells)
         yield table
     yield "time of the column's kernel / time of the row's: below 1 the column's is faster"
+    yield from dict.fromkeys(note for row in rows for note in row.notes)
 
 
 # Probes

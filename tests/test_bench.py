@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from conftest import GOOD_BODY, KernelWriter
 
@@ -71,6 +72,26 @@ def test_both_sides_of_a_comparison_carry_their_samples(
     assert duel.comparison is not None
     assert duel.comparison.samples == (12, 12)
     assert len(duel.baseline.samples_ns) == len(duel.candidate.samples_ns) == 12
+
+
+def test_a_comparison_of_hot_launches_takes_means_of_many(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed.options = msgspec.structs.replace(timed.options, cold=False, hot=True)
+    take, counts = timed.backend.time_hot_ns, []
+
+    def counted(*arguments: Any, count: int, graph: bool) -> float:
+        counts.append(count)
+        return take(*arguments, count=count, graph=graph)
+
+    monkeypatch.setattr(timed.backend, "time_hot_ns", counted)
+    case = case_of(write_kernel(), timed)
+    duel = timed.compare(case, case, PLAN, seed=0)
+    assert duel.comparison is not None
+    assert duel.candidate.timing_mode == "hot"
+    assert counts[:2] == [3, 3]  # how long a launch takes, for each of both
+    assert len(counts) == 2 + 2 * 2 + 2 * 12  # then the warm-up, then the pairs
+    assert min(counts[2:]) > 3  # so short a launch is repeated
 
 
 def test_the_times_of_a_wrong_kernel_are_none(write_kernel: KernelWriter, timed: Session) -> None:

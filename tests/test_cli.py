@@ -331,6 +331,18 @@ BAD_COMMANDS: dict[str, tuple[list[str], str]] = {
         ["compare", "tiled", "kahan", "--threshold", "nan"],
         "'nan': write a share",
     ),
+    "compare both": (
+        ["compare", "tiled", "kahan", "--hot", "--cold", "--backend", "opencl"],
+        "--cold or --hot: one kind of launches",
+    ),
+    "compare graph alone": (
+        ["compare", "tiled", "kahan", "--graph", "--backend", "opencl"],
+        "--graph launches hot samples; add --hot",
+    ),
+    "compare graph": (
+        ["compare", "tiled", "kahan", "--hot", "--graph", "--backend", "opencl"],
+        "--graph needs CUDA; this is opencl",
+    ),
     "compare numpy": (["compare", "tiled", "numpy"], "numpy runs on the host alone"),
     "report nothing": (["report"], "Missing argument 'FILE...'."),
     "report none": (
@@ -868,6 +880,27 @@ def test_a_kernel_that_is_not_right_is_not_compared(
     assert row["verdict"] is None
     assert row["ratio"] is None
     assert "liar" in row["reason"]
+
+
+def test_what_the_fastest_was_chosen_from_is_told(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel("partly")
+    text = path.read_text(encoding="utf-8").replace("TILE = [8]", "TILE = [4, 8, 16]")
+    path.write_text(text.replace("k < K", "k < K - (TILE == 16)"), encoding="utf-8")
+    tiled = "tiled: the fastest of 3 by a quick look at TILE 8, 16, 32"
+    partly = "partly: the fastest of 3 by a quick look at TILE 4, 8, 16; TILE=16 wrong"
+    arguments = ("tiled", "partly", "--kernel", path)
+    row = compare(matbench, *arguments)
+    assert row["notes"] == [tiled, partly]
+    assert row["candidate_params"]["TILE"] in (4, 8)
+    assert row["timing_mode"] in ("hot", "cold")
+    for more in ((), ("--matrix",), ("--format", "plain")):
+        shown = matbench("compare", *arguments, "--sizes", "24", *more).stdout
+        assert tiled in shown
+        assert partly in shown
+    # Where there is no choice nothing is said of one.
+    assert compare(matbench, *arguments, "--tiles", "8")["notes"] == []
 
 
 # -- list, show, info, cache ---------------------------------------------------------------------

@@ -111,7 +111,7 @@ def profile_blocks(
     try:
         with Crew(options, deadlines_of(timeout, build_timeout)) as crew, progress(1) as advance:
             advance(f"{chosen.name} at {problems[0].size}")
-            case = fastest(crew.worker(info), cases)
+            case, _ = fastest(crew.worker(info), cases)
             outcome, sample = crew.worker(info).profile(case)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -10,12 +10,14 @@ import click
 
 from matbench.cli.app import INTERRUPTED, main
 from matbench.cli.options import (
+    Seconds,
     Share,
     deadline_options,
     device_options,
     format_option,
     kernel_file_options,
     kernel_names,
+    launch_options,
     problem_options,
 )
 from matbench.cli.shared import (
@@ -24,6 +26,7 @@ from matbench.cli.shared import (
     fastest,
     problems_of,
     progress,
+    require_one_kind,
     show_report,
     show_rich,
 )
@@ -55,6 +58,15 @@ if TYPE_CHECKING:
     metavar="SHARE",
     help="Within it the two count as the SAME.",
 )
+@launch_options
+@click.option(
+    "--max-time",
+    type=Seconds(),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Take turns no longer than this, for each pair and size.",
+)
 @click.option(
     "--fail-if-slower",
     type=Share(),
@@ -79,6 +91,10 @@ def compare(
     backend: str,
     device: str | None,
     threshold: float,
+    cold: bool,
+    hot: bool,
+    graph: bool,
+    max_time: float,
     fail_if_slower: float | None,
     force: bool,
     fmt: str,
@@ -88,7 +104,8 @@ def compare(
     """Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?
 
     Both run on the same inputs in turns, in random order. Values of a constant that both sweep and
-    that --tiles or --set names are compared one by one; otherwise each kernel runs at its fastest.
+    that --tiles or --set names are compared one by one; otherwise each kernel runs at its fastest,
+    and a note says of what.
 
     Two record files are compared case by case: exit 3 with --fail-if-slower when they come from
     environments that differ.
@@ -124,8 +141,17 @@ def compare(
         raise UsageError(f"only kernels of one workload can be compared: {each}")
     problems = problems_of(chosen, sizes, inputs, seed)
     info = backends.choose(backend, device)
-    plan = ComparisonPlan(threshold=threshold)
-    options = Options(blocks=False, precision=0.05, max_time_s=0.3, minimum_samples=3)
+    require_one_kind(cold, hot, graph, info)
+    plan = ComparisonPlan(threshold=threshold, maximum_time_ns=max_time * 1e9)
+    options = Options(
+        blocks=False,
+        precision=0.05,
+        max_time_s=0.3,
+        minimum_samples=3,
+        cold=not hot,
+        hot=hot,
+        graph=graph,
+    )
     rounds = [
         (pair, problem, overrides | {name: (value,) for name, value in fixed.items()})
         for problem in problems
@@ -141,12 +167,13 @@ def compare(
             try:
                 for pair, problem, given in rounds:
                     advance(f"{pair[0].name} against {pair[1].name} at {problem.size}")
-                    first, second = (
+                    (first, of_first), (second, of_second) = (
                         fastest(worker, sweep.cases([kernel], [problem], given, info))
                         for kernel in pair
                     )
                     duels.append(worker.compare(first, second, plan, seed))
-                    rows.append(comparison.row_of(duels[-1]))
+                    notes = tuple(dict.fromkeys(filter(None, (of_first, of_second))))
+                    rows.append(comparison.row_of(duels[-1], notes))
             except KeyboardInterrupt:
                 interrupted = True
     about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs or "default"})

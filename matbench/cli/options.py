@@ -108,14 +108,17 @@ problem_options = stack(
         help="Seed of the inputs.",
     ),
 )
-sampling_options = stack(
+launch_options = stack(
     click.option(
         "--cold",
         is_flag=True,
         help="Time single launches, the L2 cache overwritten before each (a GPU's default).",
     ),
-    click.option("--hot", is_flag=True, help="Time launches back to back; with --cold, both."),
+    click.option("--hot", is_flag=True, help="Time launches back to back."),
     click.option("--graph", is_flag=True, help="Launch the hot ones as a CUDA graph."),
+)
+sampling_options = stack(
+    launch_options,
     click.option(
         "--precision",
         type=Share(),

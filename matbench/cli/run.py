@@ -25,6 +25,7 @@ from matbench.cli.shared import (
     deadlines_of,
     problems_of,
     progress,
+    require_one_kind,
     show_report,
 )
 from matbench.cli.watch import follow, rungs
@@ -122,7 +123,7 @@ def run(
     """Check and time KERNELS over sizes and parameters.
 
     With no names given: the kernels that --kernel and --kernels-dir add, else the tutorial's, or
-    all of a --workload.
+    all of a --workload. --cold and --hot together time both kinds of launches.
 
     \b
     matbench run --sizes 256,1000
@@ -158,16 +159,18 @@ def run(
         }  # fmt: skip
         if given := [option for option, value in unfit.items() if value]:
             raise UsageError(f"--watch shows a file from save to save; leave {given[0]} away")
+        info = backends.choose(backend, device)
+        require_one_kind(cold, hot, graph, info)
         follow(
             Path(watch),
             rungs=rungs(kernels, kernel_files, kernels_dir, group),
             problems=lambda kernel: problems_of([kernel], sizes, inputs, seed),
             settings=settings,
             tiles=tiles,
-            device=backends.choose(backend, device),
+            device=info,
             options=Options(
                 blocks=False,
-                cold=cold or not hot,
+                cold=not hot,
                 hot=hot,
                 graph=graph,
                 precision=precision or 0.05,

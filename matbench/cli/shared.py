@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matbench.catalogue import Catalogue
     from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
     from matbench.report import Report
+    from matbench.worker import Worker
 
 
 def catalogue_of(
@@ -200,11 +201,40 @@ def deadlines_of(timeout: float, build_timeout: float) -> Any:
     return Deadlines(build_s=build_timeout, run_s=timeout)
 
 
-def fastest(worker: Any, cases: list[Case]) -> Case:
-    """The case to compare: the only one, or the fastest by a quick look at all of them."""
+def require_one_kind(cold: bool, hot: bool, graph: bool, device: DeviceInfo) -> None:
+    """For a command that times one kind of launches: `UsageError` when both are asked for."""
+    if cold and hot:
+        raise UsageError(
+            "--cold or --hot: one kind of launches at a time; `matbench run` takes both"
+        )
+    if graph and not hot:
+        raise UsageError("--graph launches hot samples; add --hot")
+    if graph and device.backend != "cuda":
+        raise UsageError(f"--graph needs CUDA; this is {device.label}")
+
+
+def fastest(worker: Worker, cases: list[Case]) -> tuple[Case, str]:
+    """The case to compare: the only one, or the fastest by a quick look at all of them.
+
+    With it what was considered, in words; nothing where there was no choice.
+    """
     runnable = [case for case in cases if case.skip is None]
     if len(runnable) <= 1:
-        return (runnable or cases)[0]
+        return (runnable or cases)[0], ""
     looks = [(worker.run(case), case) for case in runnable]
     timed = [(outcome.median_ns, case) for outcome, case in looks if outcome.median_ns is not None]
-    return min(timed, key=lambda found: found[0])[1] if timed else runnable[0]
+    best = min(timed, key=lambda found: found[0])[1] if timed else runnable[0]
+    values: dict[str, dict[int, None]] = {}
+    for case in runnable:
+        for name, value in case.params.items():
+            values.setdefault(name, {})[value] = None
+    varied = " and ".join(
+        f"{name} {', '.join(map(str, found))}" for name, found in values.items() if len(found) > 1
+    )
+    note = f"{best.kernel.name}: the fastest of {len(runnable)} by a quick look at {varied}"
+    bad = [f"{_settings(case)} {o.status}" for o, case in looks if o.median_ns is None]
+    return best, f"{note}; {', '.join(bad)}" if bad else note
+
+
+def _settings(case: Case) -> str:
+    return " ".join(f"{name}={value}" for name, value in case.params.items())

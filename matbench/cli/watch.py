@@ -48,10 +48,6 @@ def follow(
     from matbench.watch import Saves, Watch
     from matbench.worker import Crew
 
-    if options.cold and options.hot:
-        raise UsageError("--watch times one kind of launches: --cold or --hot")
-    if options.graph and device.backend != "cuda":
-        raise UsageError(f"--graph needs CUDA; this is {device.label}")
     if not path.is_file():
         raise UsageError(f"{path}: no such file; `matbench new {path.stem}` writes one")
     plan = ComparisonPlan(maximum_time_ns=_TURNS_NS)

@@ -286,6 +286,12 @@ class Session:
             )
         return self.built[key]
 
+    def resident_blocks(self, case: Case) -> int | None:
+        """Blocks that a multiprocessor holds of a case at once, where the driver tells."""
+        if case.launch is None:
+            return None
+        return self._build(case).program.resident_blocks(case.launch)
+
     def close(self) -> None:
         """Give back all memory and the device."""
         self._forget()

@@ -14,7 +14,7 @@ from matbench import architectures
 from matbench.backends import Argument, Backend, Buffer
 from matbench.cache import Cache
 from matbench.judge import device_kernel
-from matbench.model import CaseError, DeviceInfo, Launch
+from matbench.model import CaseError, DeviceInfo, Launch, Precision
 
 _THREADS = 256
 _SAMPLES = 5
@@ -44,15 +44,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     when: str
 
 
-def of_clock(info: DeviceInfo, sm_mhz: float | None) -> float | None:
-    """Float32 operations per second that the SM clock allows: multiprocessors × lanes × 2 × clock.
+def of_clock(
+    info: DeviceInfo, sm_mhz: float | None, precision: Precision = "float32"
+) -> float | None:
+    """Operations per second that the SM clock allows: multiprocessors × lanes × 2 × clock.
 
-    None for a device that is not in the table of architectures, or without a clock.
+    Float32 by the ordinary lanes, other precisions by the tensor cores. None without a clock, and
+    where the table of architectures does not know the device or the rate.
     """
     architecture = architectures.of_capability(info.compute_capability)
     if architecture is None or sm_mhz is None:
         return None
-    return info.limits["multiprocessors"] * architecture.fp32_lanes * 2 * sm_mhz * 1e6
+    float32 = precision == "float32"
+    lanes = architecture.fp32_lanes if float32 else architecture.tensor_fma.get(precision)
+    return None if lanes is None else info.limits["multiprocessors"] * lanes * 2 * sm_mhz * 1e6
 
 
 def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:

@@ -230,6 +230,10 @@ def _limits(device: DeviceInfo, options: Options, anew: bool) -> Limits:
     return limits.measured(session.backend, session.cache, anew=anew)
 
 
+def _resident_blocks(device: DeviceInfo, options: Options, case: Case) -> int | None:
+    return _open(device, options).resident_blocks(case)
+
+
 # -- in the main process -------------------------------------------------------------------------
 
 
@@ -370,6 +374,10 @@ class Worker:
                 not_measured(one, self.device, "failed", reason) for one in (baseline, candidate)
             )
             return Duel(first, second, None)
+
+    def resident_blocks(self, case: Case) -> int | None:
+        """Blocks that a multiprocessor holds of a built case at once, where the driver tells."""
+        return self._task("building", _resident_blocks, case)
 
     def limits(self, *, anew: bool = False) -> Limits:
         """What the device can do at best, measured once and kept; `CaseError` where it fails."""

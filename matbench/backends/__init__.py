@@ -52,6 +52,9 @@ class Program(Protocol):
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         """Start it, without waiting."""
 
+    def resident_blocks(self, launch: Launch) -> int | None:
+        """Blocks of such a launch that a multiprocessor holds at once, as the driver says it."""
+
 
 class Backend(Protocol):
     """A device that is open for work. Errors are `CaseError`s, `fatal` when the device is lost."""
@@ -191,6 +194,21 @@ def precompile(
 ) -> None:
     """Leave these builds of a kernel in the cache, without opening the device."""
     _room(info.backend).precompile(info, kernel, params, cache, variants)
+
+
+def compiled_resources(
+    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
+) -> Resources | None:
+    """What nvcc gives a kernel for a compute capability, with or without such a GPU.
+
+    None where no nvcc is at hand, or none that builds for it. Errors of the source: `BuildError`.
+    """
+    try:
+        return _room("cuda").compiled_resources(  # type: ignore[no-any-return]
+            capability, kernel, params, cache
+        )
+    except UnavailableError:
+        return None
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:

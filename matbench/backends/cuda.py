@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -215,12 +216,11 @@ class _Buffer:
 
 
 class _Program:
-    def __init__(
-        self, function: Any, scalars: list[str], stream: Any, spilled_bytes: int | None
-    ) -> None:
+    def __init__(self, function: Any, scalars: list[str], stream: Any, built: _Built) -> None:
         import numpy as np
 
         self.function = function
+        self.built = built
         self.stream = stream
         self.types = [np.dtype(name).type if name else np.uintp for name in scalars]
         function.prepare(self.types)
@@ -229,7 +229,7 @@ class _Program:
             registers=function.num_regs,
             static_shared_bytes=function.shared_size_bytes,
             local_bytes=function.local_size_bytes,
-            spilled_bytes=spilled_bytes,
+            spilled_bytes=built.spilled_bytes,
             max_threads_per_block=function.max_threads_per_block,
         )
 
@@ -258,6 +258,34 @@ class _Program:
         )
         with _Errors(doing=shape):
             bound()
+
+    def resident_blocks(self, launch: Launch) -> int | None:
+        """By the driver's occupancy call, which PyCUDA lacks, on a copy of the code.
+
+        None without cuda-bindings, and where the driver refuses such a block.
+        """
+        try:
+            from cuda.bindings import driver as bindings
+        except ImportError:
+            return None
+        succeeded = bindings.CUresult.CUDA_SUCCESS
+        status, module = bindings.cuModuleLoadData(bytes(self.built.image))
+        if status != succeeded:
+            return None
+        try:
+            status, function = bindings.cuModuleGetFunction(module, self.built.entry.encode())
+            if status == succeeded and launch.shared_bytes > 48 * 1024:
+                attribute = bindings.CUfunction_attribute
+                largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                (status,) = bindings.cuFuncSetAttribute(function, largest, launch.shared_bytes)
+            if status != succeeded:
+                return None
+            status, blocks = bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                function, launch.threads_per_block, launch.shared_bytes
+            )
+            return int(blocks) if status == succeeded else None
+        finally:
+            bindings.cuModuleUnload(module)
 
 
 class CudaBackend:
@@ -329,7 +357,7 @@ class CudaBackend:
             function = self.modules[built.key].get_function(built.entry)
         scalars = ["" if p.pointer else cuda_c.SCALARS[p.type] for p in kernel.parameters]
         extra = [] if variant == "plain" else [""]
-        return _Program(function, [*scalars, *extra], self.stream, built.spilled_bytes)
+        return _Program(function, [*scalars, *extra], self.stream, built)
 
     def _product(self, kernel: Kernel) -> Program:
         if self.cublas is None:
@@ -512,7 +540,7 @@ def _build(
         (r[3:] for r in kernel.requires if r.startswith("sm_") and r[-1] in "af"), f"{major}{minor}"
     )
     key = repr(("cuda", text, options, info.toolkit, architecture))
-    own_headers = re.search(r'^\s*#\s*include\s*"', kernel.source, re.MULTILINE)
+    own_headers = _includes_own_headers(kernel)
     image = report = None
     if not own_headers:  # what those hold is not in the key
         image, report = cache.get(key), cache.get(key + " report")
@@ -522,17 +550,77 @@ def _build(
         if not own_headers:
             cache.put(key, image)
             cache.put(key + " report", report)
-    of_entry = bytes(report).decode().partition(f"entry function '{entry}'")[2]
-    registers, spilled = (
-        int(found[1]) if (found := re.search(pattern, of_entry)) else None
-        for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores")
-    )
+    given = _given_by_ptxas(bytes(report).decode(), entry)
+    registers, spilled = given.registers, given.spilled_bytes
     if variant != "plain" and most_registers is None and registers is not None:
         # With more registers fewer blocks would fit on a multiprocessor than of the plain build.
         plain = _build(info, kernel, params, "plain", cache).registers
         if plain is not None and registers > plain:
             return _build(info, kernel, params, variant, cache, plain)
     return _Built(key, entry, image, registers, spilled)
+
+
+def _includes_own_headers(kernel: Kernel) -> bool:
+    return re.search(r'^\s*#\s*include\s*"', kernel.source, re.MULTILINE) is not None
+
+
+def _given_by_ptxas(report: str, entry: str) -> Resources:
+    """What ptxas said of one entry; None for what it did not say."""
+    of_entry = report.partition(f"entry function '{entry}'")[2].partition("entry function")[0]
+    registers, spilled, shared = (
+        int(found[1]) if (found := re.search(pattern, of_entry)) else None
+        for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores", r"(\d+) bytes smem")
+    )
+    if shared is None and registers is not None:
+        shared = 0  # ptxas does not mention what is not used
+    return Resources(registers=registers, static_shared_bytes=shared, spilled_bytes=spilled)
+
+
+def compiled_resources(
+    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
+) -> Resources | None:
+    """What nvcc and ptxas give a kernel for a compute capability; needs neither GPU nor PyCUDA."""
+    nvcc, release = _nvcc()
+    number = f"{capability[0]}{capability[1]}"
+    if number not in _architectures():
+        return None
+    text = cuda_c.cuda_unit(kernel.source, kernel.path)
+    architecture = next((r[3:] for r in kernel.requires if r.startswith(f"sm_{number}")), number)
+    options = [
+        f"-arch=sm_{architecture}",
+        "-Xptxas",
+        "-v",
+        *(f"-D{n}={v}" for n, v in params.items()),
+    ]
+    key = repr(("ptxas", text, options, release))
+    own_headers = _includes_own_headers(kernel)
+    report = None if own_headers else cache.get(key)
+    if report is None:
+        with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
+            unit = Path(folder) / "kernel.cu"
+            unit.write_text(text, encoding="utf-8")
+            own = Path(kernel.path).parent.resolve()
+            done = subprocess.run(
+                [
+                    nvcc,
+                    "-cubin",
+                    *options,
+                    f"-I{own}",
+                    "-o",
+                    str(unit.with_suffix(".cubin")),
+                    str(unit),
+                ],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+            )
+        if done.returncode != 0:
+            raise BuildError(_compiler_message(done.stderr or done.stdout))
+        report = memoryview((done.stdout + done.stderr).encode())
+        if not own_headers:
+            cache.put(key, report)
+    return _given_by_ptxas(bytes(report).decode(), kernel.entry)
 
 
 def _compile(kernel: Kernel, text: str, options: list[str], architecture: str) -> tuple[bytes, str]:

@@ -221,6 +221,9 @@ class _Program:
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         self.enqueue(launch, arguments)
 
+    def resident_blocks(self, launch: Launch) -> int | None:
+        return None  # OpenCL does not tell
+
 
 class _Errors:
     """Turns OpenCL's errors into `CaseError`s; a failed launch leaves nothing to trust."""

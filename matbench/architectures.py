@@ -175,13 +175,14 @@ def named(name: str) -> Architecture:
     wanted = name.strip().lower()
     number = re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)", wanted)
     for architecture in ARCHITECTURES:
-        if wanted in (architecture.family.lower(), architecture.chip.lower()):
+        names = (architecture.family, architecture.chip, architecture.name)
+        if wanted in map(str.lower, names):
             return architecture
         if number and architecture.compute_capability == (int(number[1]), int(number[2])):
             return architecture
-    names = list(dict.fromkeys(architecture.family.lower() for architecture in ARCHITECTURES))
-    near = difflib.get_close_matches(wanted, names, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}, or 8.6"
+    families = list(dict.fromkeys(architecture.family.lower() for architecture in ARCHITECTURES))
+    near = difflib.get_close_matches(wanted, families, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(families)}, or 8.6"
     raise UsageError(f"no architecture {name!r}; {hint}")
 
 

@@ -6,87 +6,133 @@ no figure is both. The words at the end say what bounds the kernel, and never mo
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
-from matbench import architectures, expressions, sweep
+from matbench import architectures, expressions, results, sweep, workloads
 from matbench import limits as device_limits
-from matbench.architectures import Architecture, Occupancy
+from matbench.architectures import ARCHITECTURES, Architecture, Occupancy
+from matbench.backends import compiled_resources
+from matbench.cache import Cache
 from matbench.counters import Counters
 from matbench.limits import Limits
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Outcome, Problem, Resources
+from matbench.model import (
+    BuildError,
+    Case,
+    DeviceInfo,
+    Environment,
+    Kernel,
+    Launch,
+    Outcome,
+    Problem,
+    Resources,
+    TimingMode,
+    UsageError,
+)
+from matbench.report import UNKNOWN, Column, Group, Report, Row, Section
 from matbench.roofline import Point, Roofline
 
 #: The values of TILE that are held against each other, with the kernel's own.
 TILES = (4, 8, 12, 16, 20, 24, 32)
 #: From this share of a limit on it counts as what bounds a kernel.
 BOUND = 0.7
+#: Below this occupancy there are few warps to hide latency.
+_FEW = 0.5
 #: A device whose product is not known: front matter may name its number of multiprocessors.
 _MULTIPROCESSORS = 16
 _ELEMENT_BYTES = 4
+#: How a source asks for tensor cores, in PTX or CUDA C++.
+_TENSOR_CORES = re.compile(r"\b(?:wg)?mma(?:\.|_sync|_async)|\bwmma::|\btcgen05\.mma")
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """Global memory as modelled: elements that all threads load and store, caches left aside.
+    """Memory traffic as modelled: elements that all threads load and store, caches left aside.
 
-    `least_bytes` reads each input once and writes the output once. `claimed` is false where front
-    matter has no `global_loads`: then nothing is modelled but the least.
+    `least_bytes` reads each input once and writes the output once. Intensities are operations per
+    byte of global memory; no kernel has a higher one than `least_intensity`. `claims` is front
+    matter's `[model]`; where it has no `global_loads`, nothing but the least is modelled.
     """
 
     operations: int
     least_bytes: int
-    loads: float | None
-    stores: float | None
-
-    @property
-    def bytes(self) -> float | None:
-        if self.loads is None or self.stores is None:
-            return None
-        return _ELEMENT_BYTES * (self.loads + self.stores)
-
-    @property
-    def intensity(self) -> float | None:
-        """Operations per byte of what is modelled."""
-        return self.operations / self.bytes if self.bytes else None
-
-    @property
-    def least_intensity(self) -> float:
-        """Operations per byte of the least traffic: no kernel can have more."""
-        return self.operations / self.least_bytes
+    least_intensity: float
+    loads: float | None = None
+    stores: float | None = None
+    bytes: float | None = None
+    intensity: float | None = None
+    shared_loads: float | None = None
+    claims: dict[str, str] = {}
 
 
 def traffic(
     kernel: Kernel, problem: Problem, params: Mapping[str, int], limits: Mapping[str, int]
 ) -> Traffic:
-    """What `[model]` claims for one case; without `global_stores`, C is written once."""
-    values = {**limits, **params, "M": problem.M, "N": problem.N, "K": problem.K}
-    elements = problem.M * problem.K + problem.K * problem.N + problem.M * problem.N
-    claimed = {
-        name: float(expressions.evaluate(kernel.model[name], values))
-        for name in ("global_loads", "global_stores")
-        if name in kernel.model
-    }
-    loads = claimed.get("global_loads")
-    written = float(problem.M * problem.N)
-    return Traffic(
-        operations=problem.operations,
-        least_bytes=_ELEMENT_BYTES * elements,
-        loads=loads,
-        stores=None if loads is None else claimed.get("global_stores", written),
+    """What `[model]` claims for one case; without `global_stores`, the output is written once."""
+    workload = workloads.of(problem)
+    operations, least_bytes = workload.operations(problem), _least_bytes(kernel, problem)
+    values = _values(problem, params, limits)
+    try:
+        claimed = {
+            name: float(expressions.evaluate(kernel.model[name], values))
+            for name in ("global_loads", "global_stores", "shared_loads")
+            if name in kernel.model
+        }
+    except expressions.ExpressionError as error:
+        raise UsageError(f"{kernel.path}: [model]: {error}") from None
+    least = Traffic(
+        operations,
+        least_bytes,
+        operations / least_bytes,
+        shared_loads=claimed.get("shared_loads"),
+        claims=kernel.model,
     )
+    if "global_loads" not in claimed:
+        return least
+    output = float(workload.words("C", problem))
+    loads, stores = claimed["global_loads"], claimed.get("global_stores", output)
+    moved = _loaded_bytes(kernel) * loads + _ELEMENT_BYTES * stores
+    if not moved > 0:
+        raise UsageError(f"{kernel.path}: [model] claims {moved:g} bytes of traffic for {params}")
+    return msgspec.structs.replace(
+        least, loads=loads, stores=stores, bytes=moved, intensity=operations / moved
+    )
+
+
+def _least_bytes(kernel: Kernel, problem: Problem) -> int:
+    """Each input read once, as wide as its elements lie in memory; the output written once."""
+    workload = workloads.of(problem)
+    narrower = _ELEMENT_BYTES - _loaded_bytes(kernel)
+    read = sum(workload.words(buffer, problem) for buffer in workload.reads)
+    return workload.least_bytes(problem) - narrower * read
+
+
+def _loaded_bytes(kernel: Kernel) -> int:
+    return 2 if kernel.reading.storage in ("float16", "bfloat16") else _ELEMENT_BYTES
+
+
+def _values(
+    problem: Problem, params: Mapping[str, int], limits: Mapping[str, int]
+) -> dict[str, int]:
+    """What expressions of front matter may name."""
+    return {**limits, **params, **workloads.of(problem).values(problem)}
 
 
 class Width(msgspec.Struct, frozen=True, kw_only=True):
     """One set of parameters on one architecture: what fits on a multiprocessor, and what it costs.
 
-    `registers` and `shared_bytes` are None where no build told them; the occupancy then takes them
-    as not limiting. `driver_blocks` is the driver's own count of resident blocks. `measured_ns` is
-    there for the device at hand alone. With `illegal` it cannot run there, and that is why.
+    `architecture` is None for a device that the table does not know, `here` true for the one at
+    hand: only there is something measured, and `driver_blocks` the driver's own count of resident
+    blocks. `registers` and `shared_bytes` are None where no build told them; the occupancy then
+    takes them as not limiting. `reason` says why a width is illegal, wrong or failed.
     """
 
-    architecture: str
+    architecture: str | None
+    here: bool = False
     params: dict[str, int]
     threads_per_block: int | None = None
     registers: int | None = None
@@ -95,17 +141,58 @@ class Width(msgspec.Struct, frozen=True, kw_only=True):
     driver_blocks: int | None = None
     modelled_loads: float | None = None
     measured_ns: float | None = None
-    illegal: str | None = None
+    reason: str | None = None
+
+    @property
+    def resident_blocks(self) -> int | None:
+        return self.occupancy.blocks if self.occupancy is not None else None
+
+    @property
+    def occupancy_share(self) -> float | None:
+        return self.occupancy.share if self.occupancy is not None else None
+
+    @property
+    def limiters(self) -> tuple[str, ...]:
+        return self.occupancy.limiters if self.occupancy is not None else ()
+
+
+class Builds:
+    """What builds give a kernel: by nvcc for any architecture that it knows, without a GPU."""
+
+    def __init__(self, kernel: Kernel, outcomes: Sequence[Outcome], cache: Cache) -> None:
+        self.kernel = kernel
+        self.cache = cache
+        self.shared = {
+            str(outcome.params): outcome.resources.static_shared_bytes
+            for outcome in outcomes
+            if outcome.resources is not None
+        }
+
+    def resources(self, architecture: Architecture, params: dict[str, int]) -> Resources | None:
+        """For one architecture; where nvcc does not know it, static shared memory alone."""
+        found = self._compiled(architecture, params)
+        return found or Resources(static_shared_bytes=self._static_shared_bytes(params))
+
+    def _compiled(self, architecture: Architecture, params: dict[str, int]) -> Resources | None:
+        capability = architecture.compute_capability
+        return compiled_resources(capability, self.kernel, params, self.cache)
+
+    def _static_shared_bytes(self, params: dict[str, int]) -> int | None:
+        """The same in every build: from any that there is."""
+        key = str(params)
+        for architecture in ARCHITECTURES:
+            if self.shared.get(key) is None:
+                with contextlib.suppress(BuildError):
+                    found = self._compiled(architecture, params)
+                    self.shared[key] = found.static_shared_bytes if found is not None else None
+        return self.shared.get(key)
 
 
 def width(
-    kernel: Kernel,
-    problem: Problem,
-    params: dict[str, int],
-    architecture: Architecture,
-    resources: Resources | None,
+    problem: Problem, params: dict[str, int], architecture: Architecture, builds: Builds
 ) -> Width:
     """A set of parameters on an architecture that need not be at hand."""
+    kernel = builds.kernel
     device = DeviceInfo(
         backend="cuda",
         index=0,
@@ -120,22 +207,27 @@ def width(
     known = Width(architecture=architecture.name, params=params, modelled_loads=modelled)
     block = _block(kernel, problem, params, device.limits)
     threads = math.prod(block)
+    case = sweep.case(kernel, problem, params, device)
     if threads > architecture.threads_per_block:
         shape = " × ".join(str(size) for size in block if size > 1)
         reason = f"{shape} = {threads:,} threads a block > {architecture.threads_per_block:,}"
-        return msgspec.structs.replace(known, threads_per_block=threads, illegal=reason)
-    case = sweep.case(kernel, problem, params, device)
-    if case.launch is None or case.skip is not None:
+    elif case.launch is None or case.skip is not None:
         reason = (case.skip or "").replace("this device", architecture.name)
-        return msgspec.structs.replace(known, threads_per_block=threads or None, illegal=reason)
-    return fitted(known, architecture, case.launch, resources)
+    else:
+        try:
+            return fitted(known, architecture, case.launch, builds.resources(architecture, params))
+        except BuildError as error:
+            reason = f"does not build: {error.reason.splitlines()[0]}"
+    return msgspec.structs.replace(
+        known, threads_per_block=threads or None, reason=f"illegal: {reason}"
+    )
 
 
 def _block(
     kernel: Kernel, problem: Problem, params: Mapping[str, int], limits: Mapping[str, int]
 ) -> tuple[int, ...]:
     """The block that front matter asks for, whether it is allowed or not; empty: it has none."""
-    values = {**limits, **params, "M": problem.M, "N": problem.N, "K": problem.K}
+    values = _values(problem, params, limits)
     try:
         return tuple(expressions.whole(axis, values) for axis in kernel.launch.block)
     except expressions.ExpressionError:
@@ -160,7 +252,42 @@ def fitted(
         registers=registers,
         shared_bytes=None if static is None else static + launch.shared_bytes,
         occupancy=None if found.refused else found,
-        illegal=found.refused,
+        reason=f"illegal: {found.refused}" if found.refused else None,
+    )
+
+
+def width_here(
+    case: Case, device: DeviceInfo, outcome: Outcome, driver_blocks: int | None, builds: Builds
+) -> Width:
+    """A set of parameters on the device at hand, as it was measured there."""
+    architecture = architectures.of_capability(device.compute_capability)
+    if architecture is not None and case.launch is None:
+        found = width(case.problem, case.params, architecture, builds)
+    else:
+        modelled = traffic(case.kernel, case.problem, case.params, device.limits).loads
+        found = Width(
+            architecture=architecture.name if architecture else None,
+            params=case.params,
+            modelled_loads=modelled,
+        )
+        if case.launch is not None and architecture is not None:
+            found = fitted(found, architecture, case.launch, outcome.resources)
+        elif case.launch is not None:
+            static = outcome.resources.static_shared_bytes if outcome.resources else None
+            found = msgspec.structs.replace(
+                found,
+                threads_per_block=case.launch.threads_per_block,
+                shared_bytes=None if static is None else static + case.launch.shared_bytes,
+            )
+    if outcome.status != "measured" and found.reason is None:
+        status = "illegal" if outcome.status == "skipped" else outcome.status
+        first = (outcome.reason or "").partition("\n")[0]
+        found = msgspec.structs.replace(found, reason=f"{status}: {first}")
+    return msgspec.structs.replace(
+        found,
+        here=True,
+        driver_blocks=driver_blocks,
+        measured_ns=outcome.median_ns if outcome.status == "measured" else None,
     )
 
 
@@ -168,14 +295,18 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", 
     """All that is known of one case, and `words` that say what it means."""
 
     kernel: str
+    title: str
     params: dict[str, int]
     size: str
     device: str | None
+    tensor_cores: bool
     launch: Launch | None
     resources: Resources | None
     modelled: Traffic
     measured_ns: float | None
+    measured_interval_ns: tuple[float, float] | None
     measured_flop_per_s: float | None
+    timing_mode: TimingMode | None
     limits: Limits | None
     clock_flop_per_s: float | None
     sm_mhz: float | None
@@ -199,6 +330,8 @@ def explained(
     mhz = _clock(outcome, limits)
     found = Explanation(
         kernel=case.kernel.name,
+        title=workloads.of(case.problem).title,
+        tensor_cores=_TENSOR_CORES.search(case.kernel.source) is not None,
         params=case.params,
         size=case.problem.size,
         device=device.label if device is not None else None,
@@ -206,6 +339,8 @@ def explained(
         resources=outcome.resources if outcome is not None else None,
         modelled=modelled,
         measured_ns=measured_ns,
+        measured_interval_ns=outcome.interval_ns if outcome is not None else None,
+        timing_mode=outcome.timing_mode if outcome is not None else None,
         measured_flop_per_s=modelled.operations / measured_ns * 1e9 if measured_ns else None,
         limits=limits,
         clock_flop_per_s=(
@@ -219,8 +354,9 @@ def explained(
 
 
 def _limits_of(widths: Sequence[Width]) -> dict[str, int]:
-    named = architectures.named(widths[0].architecture.split()[-1])
-    return named.limits | {"multiprocessors": _MULTIPROCESSORS}
+    """Where no device is at hand: the limits of the first architecture that was asked for."""
+    named = [width.architecture for width in widths if width.architecture is not None]
+    return architectures.named(named[0]).limits | {"multiprocessors": _MULTIPROCESSORS}
 
 
 def _clock(outcome: Outcome | None, limits: Limits | None) -> float | None:
@@ -233,8 +369,8 @@ def _clock(outcome: Outcome | None, limits: Limits | None) -> float | None:
 
 
 def roofline(found: Explanation) -> Roofline | None:
-    """The device's roofline with this case on it; None where nothing was measured."""
-    if found.limits is None or found.measured_flop_per_s is None:
+    """The device's roofline with this case on it; None where nothing was measured or computed."""
+    if found.limits is None or not found.measured_flop_per_s:
         return None
     roof = Roofline(found.limits.copy_bytes_per_s, found.limits.fma_flop_per_s, ())
     modelled = found.modelled
@@ -273,29 +409,114 @@ def roofline(found: Explanation) -> Roofline | None:
     return roof._replace(points=tuple(points))
 
 
-# -- as rows -------------------------------------------------------------------------------------
+# -- as tables -----------------------------------------------------------------------------------
+
+
+def as_report(
+    found: Explanation, environments: Sequence[Environment], *, chart: bool = True
+) -> Report:
+    """The explanation in every form; `chart` only where letters stand below each other."""
+    roof = roofline(found)
+    title = " ".join([found.kernel, *_settings(found.params), "at", found.size])
+    heading = (
+        f"{title} on {found.device}" if found.device is not None else f"{title}, no device at hand",
+        *(roof.chart() if chart and roof is not None else ()),
+    )
+    groups: dict[tuple[bool, str | None], list[Width]] = {}
+    for each in found.widths:
+        groups.setdefault((each.here, each.architecture), []).append(each)
+    return Report(
+        sections=(
+            Section(
+                heading=heading,
+                columns=(Column("of the case"), Column("figure", right=True)),
+                last_title="remark",
+                groups=(Group("", tuple(Row(fact[:2], fact[2]) for fact in facts(found))),),
+            ),
+            *(_width_section(found, widths) for widths in groups.values()),
+        ),
+        footer="\n".join(found.words),
+        fields=_WIDTH_FIELDS,
+        rows=found.widths,
+        json=lambda: results.array([*environments, found]),
+    )
+
+
+#: CSV has the widths; numbers stay as they are.
+_WIDTH_FIELDS = (
+    "architecture", "here", "params", "threads_per_block", "registers", "shared_bytes",
+    "resident_blocks", "driver_blocks", "occupancy_share", "limiters", "modelled_loads",
+    "measured_ns", "reason",
+)  # fmt: skip
+
+
+def _settings(params: Mapping[str, int]) -> list[str]:
+    return [f"{name}={value}" for name, value in params.items()]
+
+
+def _width_section(found: Explanation, widths: Sequence[Width]) -> Section:
+    first = widths[0]
+    heading = []
+    if first.here:
+        heading.append(f"this: {found.device}")
+    if first.architecture is not None:
+        a = architectures.named(first.architecture)
+        heading.append(
+            f"{a.name}: a multiprocessor holds {a.threads:,} threads, {a.blocks} blocks, "
+            f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
+            f"a block {a.threads_per_block:,} threads"
+        )
+    columns = (
+        Column("parameters"),
+        Column("threads", right=True),
+        Column("registers", right=True, drop=3),
+        Column("shared (B)", right=True),
+        Column("fit by threads", right=True, drop=4),
+        Column("by registers", right=True, drop=5),
+        Column("by shared", right=True, drop=4),
+        Column("resident", right=True),
+        Column("occupancy", right=True, drop=1),
+        Column("modelled loads", right=True, drop=2),
+        Column("measured", right=True),
+    )
+    rows = [_width_row(each, chosen=each.params == found.params) for each in widths]
+    kept = [i for i in range(len(columns)) if any(row.cells[i] != UNKNOWN for row in rows)]
+    return Section(
+        heading=(*heading, *unknowns(widths)),
+        columns=tuple(columns[i] for i in kept),
+        last_title="limited by",
+        groups=(
+            Group("", tuple(replace(row, cells=tuple(row.cells[i] for i in kept)) for row in rows)),
+        ),
+    )
 
 
 def facts(found: Explanation) -> list[tuple[str, str, str]]:
     """Name, figure and remark, in the order in which they explain each other."""
     modelled, limits, given = found.modelled, found.limits, found.resources
     rows: list[tuple[str, str, str]] = [
-        ("operations", f"{modelled.operations:,}", "a multiply and an add for each term"),
+        ("operations", f"{modelled.operations:,}", found.title),
     ]
     if modelled.loads is not None and modelled.stores is not None:
         rows += [
-            ("modelled loads", _count(modelled.loads), "elements, as front matter claims them"),
-            ("modelled stores", _count(modelled.stores), "elements"),
+            ("modelled loads", _count(modelled.loads), _claim(modelled, "global_loads")),
+            ("modelled stores", _count(modelled.stores), _claim(modelled, "global_stores")),
             ("modelled traffic", _bytes(modelled.bytes), "if no cache answered"),
             ("modelled intensity", _intensity(modelled.intensity), "operations per byte"),
         ]
+    if modelled.shared_loads is not None:
+        shared = _count(modelled.shared_loads)
+        rows.append(("modelled shared loads", shared, _claim(modelled, "shared_loads")))
     rows += [
-        ("least traffic", _bytes(modelled.least_bytes), "each input read once, C written once"),
+        ("least traffic", _bytes(modelled.least_bytes), "each input read once, the output written once"),
         ("highest intensity", _intensity(modelled.least_intensity), "at the least traffic"),
     ]
     if found.measured_ns is not None:
-        rows.append(("measured time", _time(found.measured_ns), "a quick look: ± 5%"))
-        rows.append(("measured rate", _rate(found.measured_flop_per_s), ""))
+        rows.append(("measured time", _time(found.measured_ns), _how_measured(found)))
+        if found.measured_flop_per_s:
+            rows.append(("measured rate", _rate(found.measured_flop_per_s), ""))
+        least = modelled.least_bytes / found.measured_ns * 1e9
+        rows.append(("measured bandwidth", _bandwidth(least), "if the traffic was the least"))
     if limits is not None:
         rows += [
             ("measured copy", _bandwidth(limits.copy_bytes_per_s), "this device's; read + written"),
@@ -317,6 +538,19 @@ def facts(found: Explanation) -> list[tuple[str, str, str]]:
     return rows
 
 
+def _how_measured(found: Explanation) -> str:
+    words = f"a quick look, {found.timing_mode}" if found.timing_mode else "a quick look"
+    if found.measured_interval_ns is None or found.measured_ns is None:
+        return words
+    low, high = found.measured_interval_ns
+    return f"{words}: ± {_share((high - low) / 2 / found.measured_ns)}"
+
+
+def _claim(modelled: Traffic, name: str) -> str:
+    claim = modelled.claims.get(name)
+    return f"elements: {claim}" if claim else "elements: the output, once"
+
+
 def _counted(counters: Counters, modelled: Traffic) -> Iterator[tuple[str, str, str]]:
     """What hardware counters measured, each beside what it stands against."""
     read, written = counters.dram_read_bytes, counters.dram_written_bytes
@@ -327,52 +561,46 @@ def _counted(counters: Counters, modelled: Traffic) -> Iterator[tuple[str, str, 
             against += f", {(read + written) / modelled.bytes:.2f} of the modelled"
         yield "measured DRAM traffic", _bytes(read + written), against
     if counters.shared_bytes is not None:
-        yield "measured shared memory", _bytes(counters.shared_bytes), "moved by its instructions"
+        against = "moved by its instructions"
+        if modelled.shared_loads:
+            share = counters.shared_bytes / (_ELEMENT_BYTES * modelled.shared_loads)
+            against += f", {share:.2f} of the modelled loads"
+        yield "measured shared memory", _bytes(counters.shared_bytes), against
     if counters.bank_conflicts is not None:
         yield "measured bank conflicts", f"{counters.bank_conflicts:,.0f}", "in shared memory"
     if counters.achieved_occupancy is not None:
         yield "measured occupancy", f"{counters.achieved_occupancy:.0%}", "warps active, on average"
 
 
-#: Titles of `width_rows`.
-WIDTH_TITLES = (
-    "parameters", "threads a block", "registers", "shared bytes", "fit by threads", "by blocks",
-    "by registers", "by shared memory", "resident blocks", "occupancy", "modelled loads",
-    "measured time", "limited by",
-)  # fmt: skip
-
-
-def width_rows(widths: Sequence[Width]) -> list[tuple[str, ...]]:
-    """The table of widths of one architecture, in the columns of `WIDTH_TITLES`."""
-    return [_width_row(each) for each in widths]
-
-
-def _width_row(each: Width) -> tuple[str, ...]:
+def _width_row(each: Width, *, chosen: bool) -> Row:
     fits = each.occupancy
     by: Mapping[architectures.Limiter, int] = fits.by if fits is not None else {}
 
     def told(value: int | None) -> str:
-        return "–" if value is None else f"{value:,}"
+        return UNKNOWN if value is None else f"{value:,}"
 
-    resident = told(fits.blocks) if fits is not None else "–"
+    resident = told(each.driver_blocks if fits is None else fits.blocks)
     if fits is not None and each.driver_blocks not in (None, fits.blocks):
         resident += f" (driver: {each.driver_blocks})"
-    return (
-        " ".join(f"{name}={value}" for name, value in each.params.items()) or "–",
-        told(each.threads_per_block),
-        told(each.registers),
-        told(each.shared_bytes),
-        *(told(by.get(r)) for r in ("threads", "blocks", "registers", "shared memory")),
-        resident,
-        f"{fits.share:.0%}" if fits is not None else "–",
-        "–" if each.modelled_loads is None else _count(each.modelled_loads),
-        "–" if each.measured_ns is None else _time(each.measured_ns),
-        f"illegal: {each.illegal}" if each.illegal else _limiters(fits),
+    return Row(
+        cells=(
+            " ".join(_settings(each.params)) or UNKNOWN,
+            told(each.threads_per_block),
+            told(each.registers),
+            told(each.shared_bytes),
+            *(told(by.get(resource)) for resource in ("threads", "registers", "shared memory")),
+            resident,
+            UNKNOWN if fits is None else f"{fits.share:.0%}",
+            UNKNOWN if each.modelled_loads is None else _count(each.modelled_loads),
+            UNKNOWN if each.measured_ns is None else _time(each.measured_ns),
+        ),
+        status=each.reason or _limiters(fits),
+        best=chosen,
     )
 
 
 def _limiters(fits: Occupancy | None) -> str:
-    return "–" if fits is None else " and ".join(fits.limiters)
+    return UNKNOWN if fits is None else ", ".join(fits.limiters)
 
 
 def unknowns(widths: Sequence[Width]) -> list[str]:
@@ -380,11 +608,12 @@ def unknowns(widths: Sequence[Width]) -> list[str]:
     told = [each for each in widths if each.occupancy is not None]
     lines = []
     if any(each.registers is None for each in told):
-        lines.append("registers not known here: taken as not limiting")
+        lines.append("registers unknown: taken as not limiting")
     if any(each.shared_bytes is None for each in told):
-        lines.append("static shared memory not known here: taken as none")
-    if told and architectures.named(told[0].architecture.split()[-1]).registers_to == "block":
-        lines.append("the parameters of a launch lie in shared memory too (≤ 256 bytes): left out")
+        lines.append("static shared memory unknown: taken as none")
+    first = told[0].architecture if told else None
+    if first is not None and architectures.named(first).compute_capability < (2, 0):
+        lines.append("left out: a launch's parameters, here in shared memory too (≤ 256 bytes)")
     return lines
 
 
@@ -395,25 +624,24 @@ def _words(found: Explanation, device: DeviceInfo | None) -> Iterator[str]:
     if found.modelled.loads is not None:
         least = found.modelled.least_bytes / _ELEMENT_BYTES
         factor = (found.modelled.loads + (found.modelled.stores or 0)) / least
+        remark = "" if factor >= 1 else ", less than there can be: at this size the claim is off"
         yield (
             f"As modelled it moves {_count(found.modelled.loads)} elements to the threads, "
-            f"{factor:,.1f} times the least traffic."
+            f"{factor:,.1f} times the least traffic{remark}."
         )
     for each in found.widths:
-        if each.params == found.params:
-            yield _width_in_words(each)
+        if each.params == found.params and each.architecture is not None:
+            yield _width_in_words(each, each.architecture)
     yield from _bound(found, device)
 
 
-def _width_in_words(each: Width) -> str:
-    name = each.architecture
-    params = " ".join(f"{key} = {value}" for key, value in each.params.items()) or "its block"
-    if each.illegal:
-        return f"{name}, {params}: illegal, {each.illegal}."
+def _width_in_words(each: Width, name: str) -> str:
+    params = " ".join(f"{key} = {value}" for key, value in each.params.items())
+    title = ", ".join(filter(None, [f"this, {name}" if each.here else name, params]))
     fits = each.occupancy
     if fits is None:
-        return f"{name}, {params}: how many blocks a core holds is not told."
-    architecture = architectures.named(name.split()[-1])
+        return f"{title}: {each.reason or 'not known'}."
+    architecture = architectures.named(name)
     parts = []
     if "shared memory" in fits.by:
         parts.append(
@@ -431,7 +659,7 @@ def _width_in_words(each: Width) -> str:
         )
     parts.append(f"and there can be {architecture.blocks} blocks")
     return (
-        f"{name}, {params}: {', '.join(parts)}. So {_blocks(fits.blocks)} resident, limited by "
+        f"{title}: {', '.join(parts)}. So {_blocks(fits.blocks)} resident, limited by "
         f"{_limiters(fits)}: {fits.warps} of {architecture.warps} warps."
     )
 
@@ -443,29 +671,38 @@ def _blocks(count: int) -> str:
 def _bound(found: Explanation, device: DeviceInfo | None) -> Iterator[str]:
     """What bounds it, with the figures that say so."""
     limits, seconds = found.limits, (found.measured_ns or 0) * 1e-9
-    if device is None or limits is None or not seconds or found.measured_flop_per_s is None:
+    if device is None or limits is None or not seconds:
         yield "Nothing was measured, so nothing is said of what bounds it."
         return
-    computed = found.measured_flop_per_s / limits.fma_flop_per_s
-    rates = f"{_rate(found.measured_flop_per_s)} of {_rate(limits.fma_flop_per_s)}"
     counted = _dram_share(found, seconds)
     least = found.modelled.least_bytes / seconds / limits.copy_bytes_per_s
-    if computed > 1:
+    memory = (
+        f"its measured DRAM traffic is {_share(counted)} of a copy's bandwidth"
+        if counted is not None
+        else f"the least traffic would take {_share(least)} of a copy's bandwidth"
+    )
+    computed = 0.0
+    if found.tensor_cores:
+        yield f"Tensor cores compute it, whose own limit is not measured here; {memory}."
+    elif found.measured_flop_per_s:
+        computed = found.measured_flop_per_s / limits.fma_flop_per_s
         yield (
-            f"It computes faster than this device's multiply-adds were measured ({rates}): that "
-            "limit is not its own. Tensor cores have another; so has a machine less busy."
-        )
-    elif computed >= BOUND:
-        yield f"Bound by arithmetic: {rates} that multiply-adds alone reach ({computed:.0%})."
-    elif counted is not None and counted >= BOUND:
-        yield f"Bound by memory: its measured DRAM traffic takes {counted:.0%} of a copy's bandwidth."
-    elif BOUND <= least <= 1:
-        yield (
-            f"Bound by memory: even the least traffic, {_bytes(found.modelled.least_bytes)}, takes "
-            f"{least:.0%} of a copy's bandwidth."
+            f"It computes at {_rate(found.measured_flop_per_s)} of the "
+            f"{_rate(limits.fma_flop_per_s)} that multiply-adds alone reach here "
+            f"({_share(computed)}); {memory}."
         )
     else:
-        yield from _bound_by_neither(found, device, rates, computed, least, counted)
+        yield f"It computes nothing; {memory}."
+    if computed > 1:
+        yield "So that limit is not its own, or was measured while the machine was busier."
+    elif computed >= BOUND:
+        yield "Arithmetic bounds it."
+    elif (counted or 0) >= BOUND:
+        yield "Memory bounds it."
+    elif counted is None and BOUND <= least <= 1:
+        yield "Memory bounds it: no kernel moves less."
+    else:
+        yield from _bound_by_neither(found, device, counted)
 
 
 def _dram_share(found: Explanation, seconds: float) -> float | None:
@@ -479,58 +716,41 @@ def _dram_share(found: Explanation, seconds: float) -> float | None:
 
 
 def _bound_by_neither(
-    found: Explanation,
-    device: DeviceInfo,
-    rates: str,
-    computed: float,
-    least: float,
-    counted: float | None,
+    found: Explanation, device: DeviceInfo, counted: float | None
 ) -> Iterator[str]:
     assert found.limits is not None and found.measured_ns is not None
-    copied = found.limits.copy_bytes_per_s
-    memory = (
-        f"its measured DRAM traffic takes {counted:.0%}"
-        if counted is not None
-        else f"the least traffic would take {least:.0%}"
-    )
-    yield (
-        f"Arithmetic does not bound it: {rates} that multiply-adds alone reach ({computed:.0%}). "
-        f"Of a copy's bandwidth {memory}."
-    )
     idle = _idle(found, device)
     if idle:
         yield idle
-    asked = (found.modelled.bytes or 0) / (found.measured_ns * 1e-9) / copied
+    asked = (found.modelled.bytes or 0) / (found.measured_ns * 1e-9) / found.limits.copy_bytes_per_s
     if asked > 1:
         yield (
-            f"The modelled traffic would need {asked:.1f} times a copy's bandwidth, so caches answer "
-            f"at least {1 - 1 / asked:.0%} of it. What it waits for (caches, shared memory, "
-            "barriers, latency) is not seen from here"
-            + ("." if counted is not None else "; `--counters` sees more of it on an NVIDIA GPU.")
+            f"The modelled traffic would need {asked:.1f} times a copy's bandwidth, so caches "
+            f"answer at least {1 - 1 / asked:.0%} of it. What it waits for (caches, shared memory, "
+            "barriers, latency) is not seen from here."
         )
     elif asked >= BOUND and counted is None:
         yield (
-            f"The modelled traffic would take {asked:.0%} of a copy's bandwidth: memory bounds it if "
-            "no cache answers, and whether one does is not seen from here."
+            f"The modelled traffic would take {asked:.0%} of a copy's bandwidth: memory bounds it "
+            "if no cache answers, and whether one does is not seen from here."
         )
     elif not idle:
-        yield "Neither limit is near: it waits, and for what is not seen from here."
+        yield "Neither limit is near; what holds it back is not seen from here."
     resident = _this(found)
     if resident is not None and resident.occupancy is not None:
         share = resident.occupancy.share
-        if share < 0.5:
-            yield (
-                f"Only {share:.0%} of the warps that a multiprocessor can hold are resident "
-                f"(limited by {_limiters(resident.occupancy)}): few to wait behind each other."
-            )
+        some = f"{share:.0%} of the warps that a multiprocessor can hold are resident"
+        if share < _FEW:
+            yield f"Only {some}: few to hide each other's waiting."
         else:
-            yield f"{share:.0%} of the warps that a multiprocessor can hold are resident."
+            yield f"{some}."
+    if counted is None and device.backend == "cuda":
+        yield "`--counters` measures DRAM traffic, bank conflicts and occupancy."
 
 
 def _this(found: Explanation) -> Width | None:
     """The case's own row for the device at hand."""
-    own = (w for w in found.widths if w.params == found.params and w.measured_ns is not None)
-    return next(own, None)
+    return next((w for w in found.widths if w.params == found.params and w.here), None)
 
 
 def _idle(found: Explanation, device: DeviceInfo) -> str | None:
@@ -553,7 +773,7 @@ def _scaled(units: Sequence[str]) -> Callable[[float | None], str]:
 
     def shown(value: float | None) -> str:
         if value is None:
-            return "–"
+            return UNKNOWN
         power = min(int(math.log10(value) // 3) if value >= 1 else 0, len(units) - 1)
         scaled = value / 1000**power
         digits = max(0, 2 - int(math.log10(scaled))) if scaled >= 1 else 2
@@ -571,12 +791,16 @@ def _time(nanoseconds: float) -> str:
     return _scaled(("ns", "µs", "ms", "s"))(nanoseconds)
 
 
+def _share(share: float) -> str:
+    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+
+
 def _count(elements: float) -> str:
     return f"{elements:,.0f}"
 
 
 def _intensity(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.2f}"
+    return UNKNOWN if value is None else f"{value:,.2f}"
 
 
 def _spilled(given: Resources) -> str:

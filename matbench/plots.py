@@ -1,4 +1,4 @@
-"""Pictures: when blocks ran and where, where C is wrong, and speed and error over n.
+"""Pictures: when blocks ran and where, where C is wrong, speed and error over n, and rooflines.
 
 matplotlib draws them (the extra `plots`). Colours keep apart for colour-blind eyes, and whatever a
 picture leaves out is said in it.
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from matbench import blocks, workloads
 from matbench.blocks import BlockProfile, BlockSample, Placed
 from matbench.model import Outcome, Problem, UsageError
+from matbench.roofline import Roofline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -499,6 +500,39 @@ def _headed(figure: Figure, title: str, lines: list[str]) -> None:
     """A title and what must be known to read the picture, above it."""
     text = "\n".join([title, *lines] if title else lines)
     figure.suptitle(text, x=0.01, ha="left", fontsize=11, parse_math=False)
+
+
+# Rooflines
+
+
+def roofline(roof: Roofline, path: Path, title: str) -> None:
+    """Measured limits and the points held against them, both axes logarithmic."""
+    require(path, CHART_SUFFIXES)
+    from matplotlib.figure import Figure
+
+    (left, right), (bottom, top) = roof.bounds()
+    figure = Figure(figsize=(_WIDTH_IN * 0.7, _WIDTH_IN * 0.45), dpi=_DPI, layout="constrained")
+    axes = figure.subplots()
+    corners = [left, min(max(roof.ridge, left), right), right]
+    axes.plot(corners, [roof.allowed(x) / 1e9 for x in corners], color="black", linewidth=1.5)
+    for point, shape, colour in zip(roof.points, "Ds^o", _POINT_COLOURS, strict=False):
+        is_measured = point is roof.points[-1]
+        axes.plot(
+            [point.intensity], [point.flop_per_s / 1e9], linestyle="none",
+            marker="o" if is_measured else shape, markersize=9, color=colour,
+            markerfacecolor=colour if is_measured else "none", label=point.label,
+        )  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom / 1e9, top / 1e9))
+    axes.set(xlabel="operations per byte of global memory", ylabel="GFLOP/s")
+    limits = f"{roof.bytes_per_s / 1e9:,.0f} GB/s copied, {roof.flop_per_s / 1e9:,.0f} GFLOP/s"
+    axes.set_title(f"{title}\nlimits as measured: {limits} of multiply-adds", fontsize=10)
+    axes.grid(which="major", linewidth=0.4)
+    axes.legend(loc="lower right", fontsize=9)
+    _write(path, _saved(figure, path.suffix.lower().removeprefix(".")))
+
+
+#: Of Okabe and Ito's palette, told apart by colour-blind eyes too.
+_POINT_COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73")
 
 
 def _saved(figure: Figure, kind: str, description: str | None = None) -> bytes:

@@ -66,7 +66,7 @@ class Roofline(NamedTuple):
             cells[row(point.flop_per_s)][column(point.intensity)] = point.mark
         ticks = {row(point.flop_per_s): point.flop_per_s for point in self.points}
         ticks[row(self.flop_per_s)] = self.flop_per_s
-        lines = [f"{'GFLOP/s':>10}"]
+        lines = ["GFLOP/s over operations per byte of global memory, both logarithmic"]
         for y, drawn in enumerate(cells):
             label = _number(ticks[y] / 1e9) if y in ticks else ""
             lines.append(f"{label:>10} ┤{''.join(drawn)}".rstrip())
@@ -77,7 +77,7 @@ class Roofline(NamedTuple):
                 axis[x] = "┬"
                 numbers[x : x + len(text)] = text
         lines.append(f"{'':>10} └{''.join(axis)}")
-        lines.append(f"{'':>12}{''.join(numbers).rstrip()}  operations per byte")
+        lines.append(f"{'':>12}{''.join(numbers).rstrip()}")
         return lines + [f"{point.mark} {point.label}" for point in self.points]
 
 

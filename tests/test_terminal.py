@@ -293,7 +293,10 @@ def test_no_line_is_wider_than_the_terminal(width: int, records: Path) -> None:
         assert word in together
 
 
-@pytest.mark.parametrize("command", [("list",), ("show", "shared-row"), ("--help",)])
+EXPLAIN = ("explain", "tiled", "--size", "33", "--tiles", "8,32", "--arch", "g80,this")
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "shared-row"), ("--help",), EXPLAIN])
 @pytest.mark.parametrize("width", [60, 100])
 def test_other_commands_keep_to_the_width(command: tuple[str, ...], width: int) -> None:
     session = on_terminal(*command, width=width)

@@ -1,0 +1,248 @@
+"""`matbench explain`: why a kernel is as fast as it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.options import (
+    deadline_options,
+    device_options,
+    format_option,
+    kernel_file_options,
+    kernel_names,
+)
+from matbench.cli.shared import catalogue_of, deadlines_of, problems_of, progress, show_report
+from matbench.model import CaseError, UsageError
+
+if TYPE_CHECKING:
+    from matbench.architectures import Architecture
+    from matbench.bench import Options
+    from matbench.limits import Limits
+    from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem
+    from matbench.worker import Deadlines
+
+    #: A case with its outcome, and the driver's count of its resident blocks.
+    Look = tuple[Case, Outcome, int | None]
+
+DEFAULT_ARCHITECTURES = "g80,gt200,kepler,this"
+
+
+@main.command()
+@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
+@kernel_file_options
+@click.option(
+    "--size",
+    metavar="N",
+    help="The size: 1000 (the default) for a square product, MxNxK for A (M×K) times B (K×N); "
+    "2^20 for a row of numbers.",
+)
+@click.option("--tile", metavar="T", help="Explain this TILE; the fastest of all when not given.")
+@click.option("--tiles", metavar="LIST", help="Values of TILE to hold against each other.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=LIST",
+    help="Values of another swept constant; repeatable.",
+)
+@click.option(
+    "--arch",
+    default=DEFAULT_ARCHITECTURES,
+    show_default=True,
+    metavar="LIST",
+    help="Architectures by family, chip or compute capability; `this` is the device at hand.",
+)
+@device_options
+@click.option("--plot", metavar="FILE", help="Draw the roofline: .svg or .png; replaces the file.")
+@click.option(
+    "--counters", is_flag=True, help="Also count what one launch does, with Nsight Compute (ncu)."
+)
+@format_option
+@deadline_options
+def explain(
+    kernel: str,
+    kernel_files: tuple[str, ...],
+    kernels_dir: str | None,
+    size: str | None,
+    tile: str | None,
+    tiles: str | None,
+    settings: tuple[str, ...],
+    arch: str,
+    backend: str,
+    device: str | None,
+    plot: str | None,
+    counters: bool,
+    fmt: str,
+    timeout: float,
+    build_timeout: float,
+) -> None:
+    """Say why a kernel is as fast as it is: traffic, occupancy, and what bounds it.
+
+    Global traffic as the kernel's front matter models it stands beside the least there can be, the
+    case beside what this device was measured to do at best, and each width of its tiles beside what
+    a multiprocessor holds of it, on any architecture. What is modelled is never called measured.
+
+    \b
+    matbench explain tiled --size 1000
+    matbench explain tiled --tile 16 --arch g80,gt200,kepler,hopper,this
+    matbench explain mine.cu --plot roofline.svg
+    """
+    from matbench import counters as ncu
+    from matbench import explain as explaining
+    from matbench import plots, results, sweep
+    from matbench.bench import Options
+    from matbench.cache import Cache
+
+    if plot is not None:
+        plots.require(Path(plot), plots.CHART_SUFFIXES)
+    if counters:
+        ncu.executable()
+    if kernel.endswith(".cu"):
+        kernel_files, kernel = (*kernel_files, kernel), ""
+    catalogue, added = catalogue_of(kernel_files, kernels_dir)
+    chosen = catalogue.get(kernel) if kernel else added[-1]
+    if chosen.on_host or chosen.library is not None:
+        raise UsageError(f"{chosen.name} runs on the host alone; `matbench run` shows it")
+    problems = problems_of([chosen], size)
+    if size is None:
+        problems = problems[-1:]
+    if len(problems) > 1:
+        raise UsageError(f"--size {size!r}: one size at a time")
+    named, here = _architectures(arch)
+    overrides = sweep.parse_settings(settings, None, [chosen])
+    wanted, overrides = _widths_wanted(chosen, tile, tiles, overrides)
+    info = _device(backend, device, needed=counters or not named)
+    if counters and info is not None and info.backend != "cuda":
+        raise UsageError(f"--counters needs CUDA; this is {info.label}")
+    params = list(sweep.parameter_sets(chosen, overrides))
+    options = Options(blocks=False, precision=0.05, max_time_s=0.3, minimum_samples=3)
+    deadlines = deadlines_of(timeout, build_timeout)
+
+    measured: list[Look] = []
+    limits = None
+    try:
+        if info is not None:
+            cases = [sweep.case(chosen, problems[0], each, info) for each in params]
+            measured, limits = _measured(info, cases, options, deadlines)
+        builds = explaining.Builds(chosen, [outcome for _, outcome, _ in measured], Cache())
+        widths = [
+            explaining.width(problems[0], each, architecture, builds)
+            for architecture in named
+            for each in params
+        ]
+        if info is not None and here:
+            widths += [
+                explaining.width_here(case, info, outcome, resident, builds)
+                for case, outcome, resident in measured
+            ]
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    case, outcome = _explained(chosen, problems[0], params, wanted, measured)
+    counted = ncu.count(info, case, timeout) if counters and info is not None else None
+    found = explaining.explained(case, info, outcome, limits, widths, counted)
+    about = results.environment(sys.argv[1:], [info] if info is not None else [], {})
+    roof = explaining.roofline(found)
+    if plot is not None and roof is not None:
+        plots.roofline(roof, Path(plot), f"{case.label} on {found.device}")
+    elif plot is not None:
+        click.echo(f"{plot}: not drawn, for there is nothing measured that computes", err=True)
+    show_report(explaining.as_report(found, [about], chart=fmt in ("rich", "plain")), fmt)
+    if outcome is not None and outcome.status in ("wrong", "failed"):
+        sys.exit(1)
+
+
+def _architectures(arch: str) -> tuple[list[Architecture], bool]:
+    """Those named, and whether the device at hand is among them."""
+    from matbench import architectures
+
+    names = [name.strip().lower() for name in arch.split(",")]
+    named = [architectures.named(name) for name in names if name != "this"]
+    return list({each.name: each for each in named}.values()), "this" in names
+
+
+def _widths_wanted(
+    kernel: Kernel, tile: str | None, tiles: str | None, overrides: dict[str, tuple[int, ...]]
+) -> tuple[int | None, dict[str, tuple[int, ...]]]:
+    """The TILE to explain, and the values to hold against each other."""
+    from matbench import explain, sweep
+
+    if "TILE" not in (*kernel.sweep, *kernel.tune):
+        for option, value in (("--tile", tile), ("--tiles", tiles)):
+            if value is not None:
+                raise UsageError(f"{option} {value!r}: {kernel.name} has no TILE; leave it away")
+        return None, overrides
+    wanted = sweep.parse_values("--tile", tile) if tile is not None else ()
+    if len(wanted) > 1:
+        raise UsageError(f"--tile {tile!r}: one value; --tiles takes several")
+    if tiles is not None:
+        values = sweep.parse_values("--tiles", tiles)
+    else:
+        values = overrides.get("TILE") or (*explain.TILES, *kernel.sweep.get("TILE", ()))
+    every = tuple(sorted({*values, *wanted}))
+    return (wanted[0] if wanted else None), overrides | {"TILE": every}
+
+
+def _device(backend: str, device: str | None, *, needed: bool) -> DeviceInfo | None:
+    """The device at hand; None where there is none, and none was asked for."""
+    from matbench import backends
+
+    try:
+        return backends.choose(backend, device)
+    except UsageError as error:
+        if needed or backend != "auto" or device is not None:
+            raise
+        click.echo(f"nothing is measured: {error}", err=True)
+        return None
+
+
+def _measured(
+    info: DeviceInfo, cases: Sequence[Case], options: Options, deadlines: Deadlines
+) -> tuple[list[Look], Limits | None]:
+    """Every case with its outcome and the driver's count of resident blocks; the limits."""
+    from matbench.worker import Crew
+
+    found: list[Look] = []
+    limits = None
+    with Crew(options, deadlines) as crew, progress(len(cases) + 1) as advance:
+        crew.build_ahead([(info, case) for case in cases])
+        worker = crew.worker(info)
+        for case in cases:
+            advance(case.label)
+            outcome = worker.run(case)
+            resident = None
+            if outcome.status == "measured":
+                with suppress(CaseError):
+                    resident = worker.resident_blocks(case)
+            found.append((case, outcome, resident))
+        advance("the limits of the device")
+        try:
+            # What else runs on a CPU lowers what it can do: look again each time.
+            limits = worker.limits(anew=info.kind == "cpu")
+        except CaseError as error:
+            click.echo(f"the limits of the device are not known: {error.reason}", err=True)
+    return found, limits
+
+
+def _explained(
+    kernel: Kernel,
+    problem: Problem,
+    params: Sequence[dict[str, int]],
+    tile: int | None,
+    measured: Sequence[Look],
+) -> tuple[Case, Outcome | None]:
+    """The case to explain: of the TILE asked for, else of all, the fastest; else the first."""
+    from matbench.model import Case
+
+    fit = [each for each in params if tile is None or each.get("TILE") == tile]
+    mine = [(case, outcome) for case, outcome, _ in measured if case.params in fit]
+    timed = [pair for pair in mine if pair[1].status == "measured"]
+    if timed:
+        return min(timed, key=lambda pair: pair[1].median_ns or 0.0)
+    return mine[0] if mine else (Case(kernel, problem, fit[0], None), None)

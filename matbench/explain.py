@@ -41,6 +41,8 @@ from matbench.roofline import Point, Roofline
 TILES = (4, 8, 12, 16, 20, 24, 32)
 #: From this share of a limit on it counts as what bounds a kernel.
 BOUND = 0.7
+#: Reading alone is faster than a copy by this factor at most.
+_READS_MORE = 1.2
 #: Below this occupancy there are few warps to hide latency.
 _FEW = 0.5
 #: A device whose product is not known: front matter may name its number of multiprocessors.
@@ -508,7 +510,11 @@ def facts(found: Explanation) -> list[tuple[str, str, str]]:
         shared = _count(modelled.shared_loads)
         rows.append(("modelled shared loads", shared, _claim(modelled, "shared_loads")))
     rows += [
-        ("least traffic", _bytes(modelled.least_bytes), "each input read once, the output written once"),
+        (
+            "least traffic",
+            _bytes(modelled.least_bytes),
+            "each input read once, the output written once",
+        ),
         ("highest intensity", _intensity(modelled.least_intensity), "at the least traffic"),
     ]
     if found.measured_ns is not None:
@@ -516,7 +522,7 @@ def facts(found: Explanation) -> list[tuple[str, str, str]]:
         if found.measured_flop_per_s:
             rows.append(("measured rate", _rate(found.measured_flop_per_s), ""))
         least = modelled.least_bytes / found.measured_ns * 1e9
-        rows.append(("measured bandwidth", _bandwidth(least), "if the traffic was the least"))
+        rows.append(("least bandwidth", _bandwidth(least), "the least traffic in that time"))
     if limits is not None:
         rows += [
             ("measured copy", _bandwidth(limits.copy_bytes_per_s), "this device's; read + written"),
@@ -699,10 +705,19 @@ def _bound(found: Explanation, device: DeviceInfo | None) -> Iterator[str]:
         yield "Arithmetic bounds it."
     elif (counted or 0) >= BOUND:
         yield "Memory bounds it."
-    elif counted is None and BOUND <= least <= 1:
+    elif counted is None and least >= BOUND and _held_by_cache(found, device):
+        yield "But the last-level cache holds all of it, and is faster than a copy of more."
+    elif counted is None and BOUND <= least <= _READS_MORE:
         yield "Memory bounds it: no kernel moves less."
     else:
         yield from _bound_by_neither(found, device, counted)
+
+
+def _held_by_cache(found: Explanation, device: DeviceInfo) -> bool:
+    """Whether samples that left the cache as it was may have found everything in it."""
+    cache_bytes = device.properties.get("last-level cache (bytes)")
+    held = isinstance(cache_bytes, int) and found.modelled.least_bytes < cache_bytes
+    return held and found.timing_mode != "cold"
 
 
 def _dram_share(found: Explanation, seconds: float) -> float | None:
@@ -735,7 +750,7 @@ def _bound_by_neither(
             "if no cache answers, and whether one does is not seen from here."
         )
     elif not idle:
-        yield "Neither limit is near; what holds it back is not seen from here."
+        yield "Neither limit is reached; what holds it back is not seen from here."
     resident = _this(found)
     if resident is not None and resident.occupancy is not None:
         share = resident.occupancy.share

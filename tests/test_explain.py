@@ -42,6 +42,26 @@ H200 = DeviceInfo(
 )
 
 
+MIRROR = """\
+// /// matbench
+// name = "mirror"
+// summary = "Each thread moves one word to the other end"
+// workload = "reverse"
+// args = ["A", "C", "N"]
+// [launch]
+// block = [64]
+// grid = ["ceil_div(N, 64)"]
+// ///
+
+extern "C" __global__ void mirror(const int *A, int *C, int N)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < N)
+        C[N - 1 - i] = A[i];
+}
+"""
+
+
 @pytest.fixture
 def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without any device."""
@@ -323,6 +343,7 @@ def outcome(case: Any, median_ns: float, registers: int = 32) -> Outcome:
         launch=case.launch,
         status="measured",
         median_ns=median_ns,
+        timing_mode="cold",
         resources=Resources(registers=registers, static_shared_bytes=8192, spilled_bytes=0),
     )
 
@@ -357,6 +378,51 @@ def test_when_the_least_traffic_takes_the_bandwidth_memory_bounds_it() -> None:
     assert "Memory bounds it: no kernel moves less." in words
 
 
+def test_a_cache_that_holds_everything_is_no_memory() -> None:
+    case = sweep.case(KERNELS.get("tiled"), Problem(64, 64, 64), {"TILE": 32}, H200)
+    done = msgspec.structs.replace(outcome(case, 13.7), timing_mode="hot")
+    with_cache = msgspec.structs.replace(
+        H200, properties={"last-level cache (bytes)": 50 * 1024 * 1024}
+    )
+    words = "\n".join(explain.explained(case, with_cache, done, LIMITS, []).words)
+    assert "the last-level cache holds all of it" in words
+    assert "bounds it" not in words
+
+
+def test_tensor_cores_are_not_held_against_multiply_adds(write_kernel: KernelWriter) -> None:
+    kernel = catalogue.load(write_kernel("fragments"))
+    source = kernel.source + '\n// asm volatile("mma.sync.aligned.m16n8k8")\n'
+    kernel = msgspec.structs.replace(kernel, source=source)
+    case = sweep.case(kernel, Problem(4096, 4096, 4096), {"TILE": 8}, H200)
+    words = "\n".join(
+        explain.explained(case, H200, outcome(case, 2 * 4096**3 / 50e12 * 1e9), LIMITS, []).words
+    )
+    assert "Tensor cores compute it, whose own limit is not measured here" in words
+    assert "bounds it" not in words
+
+
+@pytest.mark.usefixtures("no_device")
+def test_a_dot_product_is_explained_by_its_own_measure(matbench: Matbench) -> None:
+    result = matbench(
+        "explain", "dot-tree", "--size", "2^20", "--arch", "kepler", "--format", "json"
+    )
+    modelled = json.loads(result.stdout)[1]["modelled"]
+    assert modelled["operations"] == 2 * 2**20
+    assert modelled["loads"] == 2 * 2**20
+    assert modelled["least_bytes"] == 4 * (2 * 2**20 + 1)
+
+
+def test_what_computes_nothing_has_no_roofline(matbench: Matbench, tmp_path: Path) -> None:
+    path = tmp_path / "mirror.cu"
+    path.write_text(MIRROR, encoding="utf-8")
+    picture = tmp_path / "roof.svg"
+    result = matbench("explain", path, "--size", "4099", "--arch", "this", "--plot", picture)
+    assert "It computes nothing; the least traffic would take" in result.stdout
+    assert "┤" not in result.stdout
+    assert "not drawn" in result.stderr
+    assert not picture.exists()
+
+
 def test_in_between_it_says_what_caches_answer_and_no_more() -> None:
     words = words_of(4096, 23e6, name="naive-2d")
     assert "would need 6.0 times a copy's bandwidth, so caches answer at least 83% of it" in words
@@ -366,7 +432,7 @@ def test_in_between_it_says_what_caches_answer_and_no_more() -> None:
 
 def test_far_from_every_limit_it_says_so() -> None:
     words = words_of(4096, 16e6)
-    assert "Neither limit is near; what holds it back is not seen from here." in words
+    assert "Neither limit is reached; what holds it back is not seen from here." in words
     assert "100% of the warps that a multiprocessor can hold are resident." in words
     assert "bounds it" not in words
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import Matbench
 from test_kernels import FILES
 
-from matbench import architectures, backends, counters, limits, sweep
+from matbench import architectures, backends, counters, limits, sweep, workloads
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.model import DeviceInfo, Kernel, Launch, MatbenchError, Problem
@@ -51,8 +51,9 @@ def test_the_table_has_this_devices_limits(
 def test_the_driver_counts_as_many_resident_blocks(
     kernel: Kernel, cuda: Backend, architecture: architectures.Architecture
 ) -> None:
+    (problem,) = sweep.problems("300", workloads.get(kernel.workload))
     for params in sweep.parameter_sets(kernel, {}):
-        case = sweep.case(kernel, Problem(300, 300, 300), params, cuda.info)
+        case = sweep.case(kernel, problem, params, cuda.info)
         if case.skip is not None or case.launch is None:
             continue
         program = cuda.build(kernel, params)

@@ -515,7 +515,7 @@ def roofline(roof: Roofline, path: Path, title: str) -> None:
     axes = figure.subplots()
     corners = [left, min(max(roof.ridge, left), right), right]
     axes.plot(corners, [roof.allowed(x) / 1e9 for x in corners], color="black", linewidth=1.5)
-    for point, shape, colour in zip(roof.points, "Ds^o", _POINT_COLOURS, strict=False):
+    for point, shape, colour in zip(roof.points, "Ds^", _COLOURS, strict=False):
         is_measured = point is roof.points[-1]
         axes.plot(
             [point.intensity], [point.flop_per_s / 1e9], linestyle="none",
@@ -529,10 +529,6 @@ def roofline(roof: Roofline, path: Path, title: str) -> None:
     axes.grid(which="major", linewidth=0.4)
     axes.legend(loc="lower right", fontsize=9)
     _write(path, _saved(figure, path.suffix.lower().removeprefix(".")))
-
-
-#: Of Okabe and Ito's palette, told apart by colour-blind eyes too.
-_POINT_COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73")
 
 
 def _saved(figure: Figure, kind: str, description: str | None = None) -> bytes:

@@ -88,3 +88,6 @@ class Product:
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         self.bound(launch, arguments)()
+
+    def resident_blocks(self, launch: Launch) -> int | None:
+        return None  # it launches what it likes

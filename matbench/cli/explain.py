@@ -108,7 +108,9 @@ def explain(
         kernel_files, kernel = (*kernel_files, kernel), ""
     catalogue, added = catalogue_of(kernel_files, kernels_dir)
     chosen = catalogue.get(kernel) if kernel else added[-1]
-    if chosen.on_host or chosen.library is not None:
+    if chosen.library is not None:
+        raise UsageError(f"{chosen.name} is a library's product; there is no kernel to explain")
+    if chosen.on_host:
         raise UsageError(f"{chosen.name} runs on the host alone; `matbench run` shows it")
     problems = problems_of([chosen], size)
     if size is None:

@@ -87,7 +87,8 @@ def test_right_at_every_awkward_size(
         if inputs == "uniform":  # nothing cancels, so the bound holds for relative errors too
             assert outcome.max_rel_err is not None
             assert outcome.avg_rel_err is not None
-            assert outcome.avg_rel_err <= outcome.max_rel_err <= (case.problem.K + 1) * 2**-24
+            bound = kernel.error_constant * (case.problem.K + 1) * 2**-24
+            assert outcome.avg_rel_err <= outcome.max_rel_err <= bound
 
 
 @pytest.mark.parametrize("kernel", [kernel for kernel in FILES if kernel.tune], ids=name)
@@ -191,7 +192,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Fut
         path = folder / f"{name}-{unit}.cu"
         if unit == "alone":
             path = catalogue.kernels_folder() / f"{name}.cu"
-        flags = STRICT if unit == "plain" else (*STRICT, *QUICK)
+        needs_optimiser = arch.endswith("a")  # wgmma and its registers; without, nvcc 13.0 crashes
+        flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
         return compile_cubin(path, arch, params, *flags)
 
     with ThreadPoolExecutor(2) as pool:

@@ -33,8 +33,8 @@ SIZES = ("1000", "4096")
 PICTURED_SIZE = "1000"
 PICTURE_WIDTH = 112
 COLUMNS = (
-    "kernel", "parameters", "time", "±", "per block", "GFLOP/s", "TFLOP/s", "× slowest",
-    "max rel err",
+    "kernel", "parameters", "time", "±", "per block", "GFLOP/s", "TFLOP/s", "% of cuBLAS",
+    "% of limit", "× slowest", "max rel err",
 )  # fmt: skip
 
 Records = tuple[Sequence[Environment], Sequence[Outcome]]

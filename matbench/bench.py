@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from matbench import blocks, diagnosis, expressions, oracle, statistics, workloads
+from matbench import blocks, diagnosis, expressions, limits, oracle, statistics, workloads
 from matbench.backends import (
     STAMP_BYTES,
     STAMP_WORDS,
@@ -184,6 +184,7 @@ class Session:
         self.state: _State | None = None
         self.held: list[Buffer] = []
         self.built: dict[bytes, _Built] = {}
+        self.limits: limits.Limits | None = None
 
     # -- what cases share ------------------------------------------------------------------
 
@@ -292,6 +293,14 @@ class Session:
             return None
         return self._build(case).program.resident_blocks(case.launch)
 
+    def copy_bytes_per_s(self, problem: Problem) -> float | None:
+        """The device's bandwidth; measured once for a GPU, for a CPU if speed is bytes there."""
+        counted = workloads.of(problem).rate == "B/s"
+        if self.limits is None and (counted or self.backend.info.kind == "gpu"):
+            with contextlib.suppress(CaseError):  # as when memory is short
+                self.limits = limits.measured(self.backend, self.cache)
+        return self.limits.copy_bytes_per_s if self.limits is not None else None
+
     def close(self) -> None:
         """Give back all memory and the device."""
         self._forget()
@@ -390,6 +399,7 @@ class _Run:
 
     def __init__(self, session: Session, case: Case, built: _Built, *, timed: bool) -> None:
         assert session.state is not None and case.launch is not None
+        self.session = session
         self.backend = session.backend
         self.judge = session.judge
         self.options = session.options
@@ -427,6 +437,7 @@ class _Run:
             accuracy = self.check_before()
             known |= msgspec.structs.asdict(accuracy)
             if self.timed:
+                known["copy_bytes_per_s"] = self.session.copy_bytes_per_s(case.problem)
                 known |= self.time()
             self.check_after()
         except WrongError as wrong:
@@ -813,6 +824,7 @@ def describe(case: Case, device: DeviceInfo) -> dict[str, Any]:
         "backend": device.backend,
         "device": device.name,
         "device_kind": device.kind,
+        "precision": case.kernel.precision,
         "launch": case.launch if case.kernel.library is None else None,
     }
 

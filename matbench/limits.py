@@ -57,7 +57,8 @@ def of_clock(
         return None
     float32 = precision == "float32"
     lanes = architecture.fp32_lanes if float32 else architecture.tensor_fma.get(precision)
-    return None if lanes is None else info.limits["multiprocessors"] * lanes * 2 * sm_mhz * 1e6
+    units = info.limits.get("multiprocessors")
+    return units * lanes * 2 * sm_mhz * 1e6 if units and lanes else None
 
 
 def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:

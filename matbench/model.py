@@ -293,6 +293,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     backend: str
     device: str
     device_kind: Literal["gpu", "cpu"]
+    precision: Precision = "float32"
     launch: Launch | None = None
     status: Status
     reason: str | None = None
@@ -317,6 +318,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     conditions: tuple[Conditions, ...] = ()
     sm_mhz: float | None = None
     attempts: int | None = None
+    copy_bytes_per_s: float | None = None
     notes: tuple[str, ...] = ()
 
 

@@ -25,8 +25,8 @@ from rich.table import Table
 from rich.text import Text
 from tabulate import tabulate, tabulate_formats
 
-from matbench import blocks, results, statistics, workloads
-from matbench.model import DeviceInfo, Environment, Launch, Outcome, TimingMode
+from matbench import blocks, limits, results, statistics, workloads
+from matbench.model import DeviceInfo, Environment, Launch, Outcome, Precision, TimingMode
 from matbench.workloads import Workload
 
 # The markup of these has no known way to hold any text whatever, and a record is not trusted.
@@ -246,6 +246,11 @@ def _percent(share: float | None) -> str:
     return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
 
 
+def _share(share: float | None) -> str:
+    """To a tenth of a percent, for it is held against 100%."""
+    return f"{share:.1%}" if _is_known(share) else UNKNOWN
+
+
 def _error(error: float | None) -> str:
     if not _is_known(error):
         return UNKNOWN
@@ -307,6 +312,8 @@ class _Ranked:
     spread: float | None = None
     giga_per_s: float | None = None
     times_slowest: float | None = None
+    of_cublas: float | None = None
+    of_limit: float | None = None
     best: bool = False
 
     @property
@@ -352,7 +359,27 @@ def _time(outcome: Outcome) -> float | None:
     return time if outcome.status == "measured" and time is not None and time > 0 else None
 
 
-def _ranked(outcomes: Iterable[Outcome]) -> list[_Ranked]:
+#: The product of cuBLAS that a kernel is held against, by the precision of its inputs.
+_CUBLAS: dict[Precision, str] = {
+    "float32": "cublas", "tf32": "cublas-tf32", "bfloat16": "cublas-bf16",
+}  # fmt: skip
+
+
+def _of_limit(outcome: Outcome, per_s: float, info: DeviceInfo | None) -> float | None:
+    """Its speed as a share of what the device can do at best, as far as that is known.
+
+    Bytes are held against the copy that was measured on the device; operations against what the
+    unit for the declared precision does at the clock that was held while they were sampled.
+    """
+    if workloads.of(outcome.problem).rate == "B/s":
+        return per_s / outcome.copy_bytes_per_s if outcome.copy_bytes_per_s else None
+    clocks = [moment.sm_mhz for moment in outcome.conditions[1:] if moment.sm_mhz]
+    held = sum(clocks) / len(clocks) if clocks else outcome.sm_mhz
+    most = limits.of_clock(info, held, outcome.precision) if info is not None else None
+    return per_s / most if most else None
+
+
+def _ranked(outcomes: Iterable[Outcome], infos: Sequence[DeviceInfo] = ()) -> list[_Ranked]:
     """The outcomes of one device and size, fastest first; cold and hot samples rank apart."""
     found = sorted(
         outcomes, key=lambda o: (_STATUS_ORDER[o.status], _time(o) is None, _time(o) or 0.0)
@@ -363,6 +390,7 @@ def _ranked(outcomes: Iterable[Outcome]) -> list[_Ranked]:
         if time is not None:
             least, _ = extremes.setdefault(outcome.timing_mode, (time, time))
             extremes[outcome.timing_mode] = least, time
+    cublas = {(o.timing_mode, o.kernel): t for o in reversed(found) if (t := _time(o))}
     ranked = []
     for outcome in found:
         time = _time(outcome)
@@ -370,12 +398,18 @@ def _ranked(outcomes: Iterable[Outcome]) -> list[_Ranked]:
             ranked.append(_Ranked(outcome))
             continue
         least, most = extremes[outcome.timing_mode]
+        product = cublas.get((outcome.timing_mode, _CUBLAS.get(outcome.precision, "")))
+        giga_per_s = workloads.of(outcome.problem).work(outcome.problem) / time
+        device = (outcome.backend, outcome.device)
+        info = next((info for info in infos if (info.backend, info.name) == device), None)
         ranked.append(
             _Ranked(
                 outcome,
                 spread=_spread(outcome),
-                giga_per_s=workloads.of(outcome.problem).work(outcome.problem) / time,
+                giga_per_s=giga_per_s,
                 times_slowest=most / time,
+                of_cublas=product / time if product else None,
+                of_limit=_of_limit(outcome, giga_per_s * 1e9, info),
                 best=time == least,
             )
         )
@@ -402,7 +436,8 @@ def outcome_report(outcomes: Iterable[Outcome], environments: Iterable[Environme
         apart.setdefault(device, {}).setdefault(size, []).append(outcome)
     sections, ranked = [], []
     for device in sorted(apart, key=lambda key: key[:3]):
-        groups = [_ranked(apart[device][size]) for size in sorted(apart[device])]
+        infos = [info for environment in told for info in environment.devices]
+        groups = [_ranked(apart[device][size], infos) for size in sorted(apart[device])]
         sections.append(_outcome_section(groups, told))
         ranked += [row for group in groups for row in group]
     return Report(
@@ -444,6 +479,8 @@ def _outcome_section(groups: list[list[_Ranked]], environments: list[Environment
             Column("per block", right=True, drop=5),
             Column("imbalance", right=True, drop=8),
             Column(("T" if tera else "G") + workload.rate, right=True, drop=2),
+            Column("% of cuBLAS", right=True, drop=9),
+            Column("% of copy" if workload.rate == "B/s" else "% of limit", right=True, drop=10),
             Column("× slowest", right=True, drop=4),
             Column("max rel err", right=True, drop=3),
             Column("avg rel err", right=True, drop=6),
@@ -504,6 +541,8 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
                     mark + block_time(outcome.block_median_ns),
                     _percent(outcome.block_imbalance),
                     speed(row.giga_per_s),
+                    _share(row.of_cublas),
+                    _share(row.of_limit),
                     _times(row.times_slowest),
                     _error(outcome.max_rel_err),
                     _error(outcome.avg_rel_err),
@@ -589,7 +628,8 @@ _OUTCOME_FIELDS = (
     "outcome.reason", "best", "outcome.median_ns", "interval_low_ns", "interval_high_ns", "spread",
     "samples", "outcome.hot_median_ns", "outcome.timing_mode", "outcome.settled",
     "outcome.block_median_ns", "outcome.block_imbalance", "outcome.block_perturbation",
-    "outcome.sm_mhz", "gflops", "gbytes_per_s", "times_slowest", "outcome.max_rel_err",
+    "outcome.sm_mhz", "gflops", "gbytes_per_s", "of_cublas", "of_limit", "times_slowest",
+    "outcome.max_rel_err",
     "outcome.avg_rel_err", "outcome.bound_ratio", "outcome.sha256", "outcome.notes",
 )  # fmt: skip
 

@@ -10,6 +10,7 @@ import math
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from rich.console import Console
 from test_results import ENVIRONMENT, any_numbers, outcomes
 
 from matbench import report, results
-from matbench.model import DeviceInfo, Environment, Outcome, Problem
+from matbench.model import Conditions, DeviceInfo, Environment, Outcome, Problem
 from matbench.report import ComparisonRow, Report
 
 CPU = DeviceInfo(
@@ -113,6 +114,88 @@ MIXED = (
     outcome("naive", 0.4, GPU),
     outcome("numpy", 9, group="baseline", backend="host"),
 )
+
+
+H200 = msgspec.structs.replace(
+    GPU, name="An H200", compute_capability=(9, 0), limits={"multiprocessors": 132}
+)
+
+
+def on_h200(kernel: str, ms: float, mhz: int = 1980, **changes: Any) -> Any:
+    conditions = tuple(Conditions(sm_mhz=clock) for clock in (345, mhz, mhz))
+    return outcome(kernel, ms, H200, **({"conditions": conditions} | changes))
+
+
+def shares(*found: Outcome) -> dict[str, tuple[float | None, float | None]]:
+    """Each kernel's share of cuBLAS's speed and of the limit."""
+    table = report.outcome_report(found, [environment(devices=(H200,))])
+    return {
+        row["kernel"]: (float(row["of_cublas"] or "nan"), float(row["of_limit"] or "nan"))
+        for row in rows(table)
+    }
+
+
+# Against cuBLAS and the device's limits
+
+
+def test_each_kernel_against_the_product_of_cublas_in_its_precision() -> None:
+    found = shares(
+        on_h200("mine", 0.5), on_h200("cublas", 0.4, group="baseline"),
+        on_h200("mine-tf32", 0.3, precision="tf32"),
+        on_h200("cublas-tf32", 0.15, group="baseline", precision="tf32"),
+        on_h200("mine-bf16", 0.1, precision="bfloat16"),
+        on_h200("mine-fp16", 0.1, precision="float16"),
+        on_h200("elsewhere", 0.5, problem=Problem(1000, 1000, 8)),
+        on_h200("hot", 0.5, timing_mode="hot"),
+    )  # fmt: skip
+    assert found["mine"][0] == pytest.approx(0.8)
+    assert found["cublas"][0] == found["cublas-tf32"][0] == 1
+    assert found["mine-tf32"][0] == pytest.approx(0.5)
+    for name in ("mine-bf16", "mine-fp16", "elsewhere", "hot"):
+        assert math.isnan(found[name][0])
+
+
+def test_a_wrong_or_failed_cublas_is_no_measure() -> None:
+    wrong = on_h200("cublas", 0.4, status="wrong", reason="determinism: no")
+    assert math.isnan(shares(wrong, on_h200("mine", 0.5))["mine"][0])
+    assert "% of cuBLAS" not in shown(made(wrong, on_h200("mine", 0.5)))
+
+
+def test_the_limit_is_that_of_the_unit_at_the_clock_that_was_held() -> None:
+    found = shares(
+        on_h200("plain", 1), on_h200("slowed", 1, 990), on_h200("tensor", 1, precision="bfloat16"),
+        on_h200("stamped", 1, conditions=(), sm_mhz=1980.0), on_h200("untold", 1, conditions=()),
+    )  # fmt: skip
+    limit = 132 * 128 * 2 * 1.98e9
+    assert found["plain"][1] == pytest.approx(2e9 / 1e-3 / limit)
+    assert found["slowed"][1] == pytest.approx(2 * found["plain"][1])
+    assert found["tensor"][1] == pytest.approx(found["plain"][1] / 16)
+    assert found["stamped"] == pytest.approx(found["plain"], nan_ok=True)
+    assert math.isnan(found["untold"][1])
+
+
+def test_what_nobody_knows_is_no_column_and_the_first_to_go() -> None:
+    plain = shown(made(*MIXED))
+    assert "% of" not in plain
+    told = report.outcome_report(
+        [on_h200("mine", 0.5), on_h200("cublas", 0.4)], [environment(devices=(H200,))]
+    )
+    wide = shown(told)
+    assert re.search(r"mine .* 80\.0% +6\.0%", wide)
+    assert "% of cuBLAS" in wide and "% of limit" in wide
+    narrow = shown(told, 100)
+    assert "% of limit" not in narrow
+    assert "max rel err" in narrow
+
+
+def test_bytes_are_held_against_the_copy() -> None:
+    dot = Problem(1, 2**28, 1, inputs="ramp", workload="dot")
+    found = on_h200("dot", 1, problem=dot, copy_bytes_per_s=4.3e12)
+    table = report.outcome_report([found], [environment(devices=(H200,))])
+    assert "% of copy" in shown(table)
+    assert float(rows(table)[0]["of_limit"]) == pytest.approx(2**31 / 1e-3 / 4.3e12, rel=1e-6)
+    unknown = report.outcome_report([on_h200("dot", 1, problem=dot)], [environment()])
+    assert "% of" not in shown(unknown)
 
 
 # What ranks

@@ -5,6 +5,7 @@ The figures are NVIDIA's own:
 - what a block and a multiprocessor may hold, and results per clock: *CUDA C++ Programming Guide*,
   tables "Technical Specifications per Compute Capability" and "Throughput of Native Arithmetic
   Instructions" (release 13.0 from 7.5 on, 12.0 for 5.0 to 7.0, 8.0 for 2.x and 3.x, 4.0 for 1.x);
+  from 6.0 on also `cuda::arch_traits` of libcu++;
 - in which units registers and shared memory are given out, and in how many partitions the register
   file lies: `cuda_occupancy.h` of the CUDA toolkit (13.0, and 7.0 for 1.x and 2.x) and the *CUDA
   Occupancy Calculator* (2.x editions for 1.x);
@@ -36,7 +37,8 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     `register_unit` is what registers are given out in: to a block as a whole on 1.x (whose warps
     count in pairs), to each warp since. `reserved_shared_bytes` of each block are the system's own.
     `fp32_lanes` and `fp64_lanes` are multiply-adds per clock and multiprocessor, of whichever
-    product has the most; `tensor_fma` the same for the tensor cores, by the precision of inputs.
+    product has the most (None: not looked up); `tensor_fma` the same for the tensor cores, by the
+    precision of inputs.
     """
 
     family: str
@@ -57,7 +59,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     shared_unit_bytes: int = 128
     reserved_shared_bytes: int = 0
     fp32_lanes: int
-    fp64_lanes: int
+    fp64_lanes: int | None
     tensor_fma: dict[Precision, int] = {}
 
     @property
@@ -165,8 +167,14 @@ ARCHITECTURES: tuple[Architecture, ...] = _table(
                           "tensor_fma": {"float16": 2048, "bfloat16": 2048, "tf32": 1024}},
     _AMPERE | _228_KIB | {"family": "Blackwell", "chip": "GB100", "compute_capability": (10, 0),
                           "threads": 2048, "blocks": 32, "fp32_lanes": 128, "fp64_lanes": 64},
+    _AMPERE | _228_KIB | {"family": "Blackwell", "chip": "GB110", "compute_capability": (10, 3),
+                          "threads": 2048, "blocks": 32, "fp32_lanes": 128, "fp64_lanes": None},
+    _AMPERE | _228_KIB | {"family": "Blackwell", "chip": "GB10B", "compute_capability": (11, 0),
+                          "threads": 1536, "blocks": 24, "fp32_lanes": 128, "fp64_lanes": None},
     _AMPERE | _100_KIB | {"family": "Blackwell", "chip": "GB202", "compute_capability": (12, 0),
                           "threads": 1536, "blocks": 24, "fp32_lanes": 128, "fp64_lanes": 2},
+    _AMPERE | _100_KIB | {"family": "Blackwell", "chip": "GB20B", "compute_capability": (12, 1),
+                          "threads": 1536, "blocks": 24, "fp32_lanes": 128, "fp64_lanes": None},
 )  # fmt: skip
 
 
@@ -263,10 +271,14 @@ def _registers_of_warp(architecture: Architecture, registers: int) -> int:
 
 
 def _registers_of_block(architecture: Architecture, warps: int, registers: int) -> int:
-    """What a launch is checked against: as if the warps filled all partitions evenly."""
+    """What a launch is checked against: as if the warps filled all partitions evenly.
+
+    Pascal's 6.0 has two, but launches only what its siblings with four can.
+    """
     if architecture.registers_to == "block":
         return _rounded(_rounded(warps, 2) * WARP * registers, architecture.register_unit)
-    return _registers_of_warp(architecture, registers) * _rounded(warps, architecture.partitions)
+    partitions = 4 if architecture.family == "Pascal" else architecture.partitions
+    return _registers_of_warp(architecture, registers) * _rounded(warps, partitions)
 
 
 def _blocks_by_registers(architecture: Architecture, warps: int, registers: int) -> int:

@@ -250,5 +250,11 @@ def test_the_walk_through_goes_as_it_is_told(matbench: Matbench, tmp_path: Path)
     for line in shown.splitlines():
         if line.startswith(("ROWS=", "strip is right")):
             assert line.split(" on ")[0] in found
+    [refused] = [block for block in blocks(text, "console") if "Nothing was timed" in block]
+    [told] = re.findall(r"ROWS=16 at 1000 is wrong: (.*?)\nNothing", refused, re.DOTALL)
+    matbench("run", "--kernel", file, "--sizes", "1000", "--set", "ROWS=16", "--format", "json",
+             "--output", tmp_path / "out.jsonl", code=1)  # fmt: skip
+    _, [outcome] = results.read(tmp_path / "out.jsonl")
+    assert outcome.reason == " ".join(told.split())
     file.write_text(patched(source, diff), encoding="utf-8")
     matbench("check", file, "--set", "ROWS=4,16", "--no-large")

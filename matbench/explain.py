@@ -294,7 +294,10 @@ def width_here(
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", tag_field="type"):
-    """All that is known of one case, and `words` that say what it means."""
+    """All that is known of one case, and `words` that say what it means.
+
+    `unmeasured` is why the case has no time here, if it has none.
+    """
 
     kernel: str
     title: str
@@ -305,6 +308,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", 
     launch: Launch | None
     resources: Resources | None
     modelled: Traffic
+    unmeasured: str | None
     measured_ns: float | None
     measured_interval_ns: tuple[float, float] | None
     measured_flop_per_s: float | None
@@ -340,6 +344,7 @@ def explained(
         launch=case.launch,
         resources=outcome.resources if outcome is not None else None,
         modelled=modelled,
+        unmeasured=_unmeasured(outcome),
         measured_ns=measured_ns,
         measured_interval_ns=outcome.interval_ns if outcome is not None else None,
         timing_mode=outcome.timing_mode if outcome is not None else None,
@@ -353,6 +358,16 @@ def explained(
         counters=counters,
     )
     return msgspec.structs.replace(found, words=tuple(_words(found, device)))
+
+
+def _unmeasured(outcome: Outcome | None) -> str | None:
+    """Why there is no time of the case; None: there is one."""
+    if outcome is None:
+        return "no device is at hand"
+    if outcome.status == "measured":
+        return None
+    first = (outcome.reason or "").partition("\n")[0]
+    return f"{outcome.status}, {first}"
 
 
 def _limits_of(widths: Sequence[Width]) -> dict[str, int]:
@@ -678,7 +693,7 @@ def _bound(found: Explanation, device: DeviceInfo | None) -> Iterator[str]:
     """What bounds it, with the figures that say so."""
     limits, seconds = found.limits, (found.measured_ns or 0) * 1e-9
     if device is None or limits is None or not seconds:
-        yield "Nothing was measured, so nothing is said of what bounds it."
+        yield f"What bounds it is not known: {found.unmeasured or 'no limits were measured'}."
         return
     counted = _dram_share(found, seconds)
     least = found.modelled.least_bytes / seconds / limits.copy_bytes_per_s

@@ -236,6 +236,17 @@ def test_records_hold_all_of_it(matbench: Matbench, device: DeviceInfo) -> None:
     assert msgspec.convert(found, explain.Explanation).kernel == "kahan"
 
 
+def test_a_kernel_that_this_device_cannot_run_is_explained_elsewhere(
+    matbench: Matbench, device: DeviceInfo
+) -> None:
+    if device.backend == "cuda":
+        pytest.skip("this device can")
+    result = matbench("explain", "warp-tiled", "--size", "33", "--format", "plain")
+    assert "What bounds it is not known: skipped, needs CUDA" in result.stdout
+    assert "Kepler 3.0" in result.stdout
+    assert "needs sm_80" in result.stdout
+
+
 def test_csv_has_a_line_for_each_width(matbench: Matbench) -> None:
     result = matbench(
         "explain", "tiled", "--size", "33", "--tiles", "8,32", "--arch", "g80", "--format", "csv"
@@ -268,7 +279,7 @@ def test_a_wrong_kernel_has_no_time_and_is_no_success(
     path = write_kernel("faulty", body=body)
     result = matbench("explain", path, "--size", "33", "--tiles", "8", code=1)
     assert "wrong: " in result.stdout
-    assert "Nothing was measured" in result.stdout
+    assert "What bounds it is not known: wrong, " in result.stdout
 
 
 def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) -> None:
@@ -314,7 +325,7 @@ def test_without_a_device_this_alone_explains_nothing(matbench: Matbench) -> Non
 def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) -> None:
     result = matbench("explain", "naive-2d", "--tile", "16", "--format", "plain")
     assert "nothing is measured: no device" in result.stderr
-    assert "Nothing was measured, so nothing is said of what bounds it." in result.stdout
+    assert "What bounds it is not known: no device is at hand." in result.stdout
     assert "measured time" not in result.stdout
     assert "┤" not in result.stdout
 

@@ -410,7 +410,11 @@ class _Run:
         self.launch = case.launch
         self.built = built
         workload = workloads.of(case.problem)
-        self.factor = oracle.error_factor(workload.terms(case.problem), case.kernel.error_factor)
+        self.factor = oracle.error_factor(
+            workload.terms(case.problem),
+            case.kernel.error_constant,
+            truncated=case.kernel.truncates,
+        )
         self.shape = workload.shape("C", case.problem)
         if case.kernel.finish is not None:
             self.shape = 1, self.launch.blocks

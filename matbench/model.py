@@ -162,9 +162,9 @@ class Kernel(msgspec.Struct, frozen=True):
         return "host" in self.requires
 
     @property
-    def error_factor(self) -> float:
-        """What the rounding-error bound is multiplied by: tensor cores truncate, so 2."""
-        return self.error_constant * (1.0 if self.precision == "float32" else 2.0)
+    def truncates(self) -> bool:
+        """Whether its sums may be the tensor cores', which truncate where others round."""
+        return self.precision != "float32"
 
     @property
     def reading(self) -> Reading:

@@ -232,6 +232,27 @@ def test_the_bound_is_the_classical_one_and_from_32_terms_on_the_lesser() -> Non
     assert oracle.error_factor(32) == pytest.approx(4 * math.sqrt(32))
     assert oracle.error_factor(1000) == pytest.approx(4 * math.sqrt(1000))
     assert oracle.error_factor(1000, 2.0) == 2 * oracle.error_factor(1000)
+    # Truncated sums: twice as much, and from K = 1024 on a quarter of K.
+    for k in (1, 31, 32, 1000, 1024):
+        assert oracle.error_factor(k, truncated=True) == 2 * oracle.error_factor(k)
+    assert oracle.error_factor(8192, 3.0, truncated=True) == 3 * 2048
+
+
+def test_the_bias_of_truncated_sums_is_allowed_for_where_they_are_declared() -> None:
+    """Sums of 16384 products from [0, 1), four by four added and then truncated to float32."""
+    rng = np.random.default_rng(0)
+    size = 16384
+    A, B = rng.random((8, size)), rng.random((size, 8))
+    A, B = (oracle.round_to(x.astype(np.float32), "tf32") for x in (A, B))
+    products = A.astype(np.float64)[:, :, None] * B.astype(np.float64)[None]
+    total = np.zeros((8, 8), np.float32)
+    for four in products.reshape(8, size // 4, 4, 8).sum(axis=2).transpose(1, 0, 2):
+        wide = total.astype(np.float64) + four
+        total = wide.astype(np.float32)
+        total = np.where(total > wide, np.nextafter(total, np.float32(0)), total)
+    R = products.sum(axis=1)
+    off = float((np.abs(total - R) / R).max()) / U32
+    assert oracle.error_factor(size, 2.0) < off < 0.6 * oracle.error_factor(size, truncated=True)
 
 
 def float32_product(A: Float32, B: Float32, order: list[int] | None = None) -> Float32:

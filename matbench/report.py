@@ -748,6 +748,7 @@ def tuning_report(rows: Iterable[TuningRow], environments: Iterable[Environment]
         heading = (
             _line(shown[0].outcome.kernel),
             *_heading([row.outcome for row in shown], list(environments)),
+            *(f"size {size}: {found[0].searched}" for size, found in sizes.items()),
             "ratio: time / that of the fastest default, below 1 is faster",
         )
         columns = (
@@ -789,7 +790,7 @@ def _tuning_group(size: str, rows: list[TuningRow]) -> Group:
         Row(told, status=row.place, best=not number)
         for number, (told, row) in enumerate(zip(cells, best, strict=True))
     )
-    return Group(f"{size}: {rows[0].searched}", shown)
+    return Group(size, shown)
 
 
 _TUNING_FIELDS = (

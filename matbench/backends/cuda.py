@@ -215,6 +215,10 @@ class _Buffer:
         return _Buffer(self.handle + offset_bytes, nbytes)
 
 
+#: The shared memory that a block gets without asking for more.
+_SHARED_BYTES = 48 * 1024
+
+
 class _Program:
     def __init__(self, function: Any, scalars: list[str], stream: Any, built: _Built) -> None:
         import numpy as np
@@ -224,7 +228,8 @@ class _Program:
         self.stream = stream
         self.types = [np.dtype(name).type if name else np.uintp for name in scalars]
         function.prepare(self.types)
-        self.allowed_shared_bytes = 48 * 1024
+        # Static and dynamic together; more must be asked for.
+        self.allowed_shared_bytes = _SHARED_BYTES - function.shared_size_bytes
         self.resources = Resources(
             registers=function.num_regs,
             static_shared_bytes=function.shared_size_bytes,
@@ -274,7 +279,8 @@ class _Program:
             return None
         try:
             status, function = bindings.cuModuleGetFunction(module, self.built.entry.encode())
-            if status == succeeded and launch.shared_bytes > 48 * 1024:
+            most = _SHARED_BYTES - (self.resources.static_shared_bytes or 0)
+            if status == succeeded and launch.shared_bytes > most:
                 attribute = bindings.CUfunction_attribute
                 largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 (status,) = bindings.cuFuncSetAttribute(function, largest, launch.shared_bytes)

@@ -177,7 +177,7 @@ def test_commands_are_ones_that_matbench_takes(path: Path) -> None:
             continue
         command: click.Command = main
         words = shlex.split(found[1], comments=True)
-        context = click.Context(main, info_name="matbench")
+        context = click.Context(main, info_name="matbench", **main.context_settings)
         while words and isinstance(command, click.Group):
             assert words[0] in command.commands, f"{name(path)}: {line}"
             command = command.commands[words.pop(0)]

@@ -145,11 +145,14 @@ def cases(
     overrides: Mapping[str, tuple[int, ...]],
     device: DeviceInfo,
 ) -> list[Case]:
-    """All cases on one device, problem by problem, so that inputs are uploaded once for each.
+    """All cases on one device, problem by problem and there by how kernels read their inputs, so
+    that those are made and uploaded once.
 
     A kernel takes the problems of its own workload.
     """
     kernels = list(kernels)
+    readings = list(dict.fromkeys(kernel.reading for kernel in kernels))
+    kernels.sort(key=lambda kernel: readings.index(kernel.reading))
     pairs = [
         (kernel, problem)
         for problem in problems

@@ -189,6 +189,13 @@ def test_cases_come_problem_by_problem() -> None:
     ]  # fmt: skip
 
 
+def test_kernels_that_read_alike_come_together() -> None:
+    """Others need other inputs, which take their time at large sizes."""
+    narrow = msgspec.structs.replace(PLAIN, name="narrow", precision="tf32")
+    found = sweep.cases([TILED, narrow, PLAIN], [problem(8), problem(9)], {"TILE": (8,)}, GPU)
+    assert [c.kernel.name for c in found] == ["tiled", "plain", "narrow"] * 2
+
+
 def test_a_launch_is_worked_out() -> None:
     case = sweep.case(TILED, problem(100, 50, 7), {"TILE": 16}, GPU)
     assert case.launch == Launch(grid=(4, 7, 1), block=(16, 16, 1), shared_bytes=2048)

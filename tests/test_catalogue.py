@@ -270,7 +270,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
     # expressions
     "unknown name": (instead(BLOCK, '// block = ["TIEL"] # here\n'), "'TIEL' is not known here"),
     "not arithmetic": (instead(BLOCK, '// block = ["TILE +"] # here\n'), "not an arithmetic"),
-    "a call": (instead(GRID, '// grid = ["abs(M)"] # here\n'), "only ceil_div, is_power_of_two, max, min can be"),
+    "a call": (
+        instead(GRID, '// grid = ["abs(M)"] # here\n'),
+        "only ceil_div, is_power_of_two, max, min can be",
+    ),
     "an attribute": (instead(GRID, '// grid = ["M.real"] # here\n'), "attribute is not arithmetic"),
     "dunders": (instead(GRID, '// grid = ["M.__class__"] # here\n'), "attribute is not arithmetic"),
     "an import": (instead(GRID, """// grid = ["__import__('os')"] # here\n"""), "can be called"),

@@ -16,7 +16,16 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from matbench import blocks, diagnosis, expressions, limits, oracle, statistics, workloads
+from matbench import (
+    architectures,
+    blocks,
+    diagnosis,
+    expressions,
+    limits,
+    oracle,
+    statistics,
+    workloads,
+)
 from matbench.backends import (
     STAMP_BYTES,
     STAMP_WORDS,
@@ -437,6 +446,7 @@ class _Run:
         known = describe(case, self.backend.info)
         known["build_s"] = self.built.build_s
         known["resources"] = self.built.program.resources
+        known |= self.occupancy()
         try:
             accuracy = self.check_before()
             known |= msgspec.structs.asdict(accuracy)
@@ -455,6 +465,15 @@ class _Run:
             return Outcome(**known, status="wrong", reason=f"{wrong.check}: {wrong.reason}")
         known["notes"] = (*known.get("notes", ()), *self.built.notes)
         return Outcome(**known, status="measured")
+
+    def occupancy(self) -> dict[str, Any]:
+        """The blocks that fit on a multiprocessor at once, and their share of its warps."""
+        resident = self.built.program.resident_blocks(self.launch)
+        found = architectures.of_capability(self.backend.info.compute_capability)
+        if resident is None or found is None:
+            return {"resident_blocks": resident}
+        warps = resident * -(-self.launch.threads_per_block // architectures.WARP)
+        return {"resident_blocks": resident, "occupancy": warps / found.warps}
 
     def look(self, count: int, limit_ns: float, *, check: bool) -> Outcome:
         """The first sample warms up."""

@@ -314,6 +314,8 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     block_perturbation: float | None = None
     block_imbalance: float | None = None
     resources: Resources | None = None
+    resident_blocks: int | None = None
+    occupancy: float | None = None
     build_s: float | None = None
     conditions: tuple[Conditions, ...] = ()
     sm_mhz: float | None = None

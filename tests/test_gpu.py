@@ -330,6 +330,10 @@ def test_a_timed_case_is_whole(timed: bench.Session, info: DeviceInfo) -> None:
     assert outcome.resources.registers is not None
     assert 0 < outcome.resources.registers <= 255
     assert outcome.resources.static_shared_bytes == 2 * 16 * 16 * 4
+    assert outcome.resident_blocks is not None
+    assert outcome.resident_blocks >= 1
+    assert outcome.occupancy is not None
+    assert 0 < outcome.occupancy <= 1
 
 
 @pytest.mark.usefixtures("built")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -186,7 +186,8 @@ class Watch:
             yield f"checking {case.label}"
             outcome = self.worker.run(case)
             if outcome.median_ns is None:
-                version.wrong = f"{case.label} {_STATUS[outcome.status]}: {outcome.reason}"
+                told = f"{case.label} {_STATUS[outcome.status]}: {outcome.reason}"
+                version.wrong = "\n".join([told, *outcome.notes])  # where its error map is, say
                 return
             best = found.get(case.problem)
             if best is None or outcome.median_ns < best.median_ns:
@@ -311,7 +312,8 @@ def _table(version: Version) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("size", "time", "parameters", "against", "ratio", "interval", "verdict"):
         right = title in ("time", "ratio", "interval")
-        table.add_column(title, justify="right" if right else "left", no_wrap=right)
+        justify: Literal["left", "right"] = "right" if right else "left"
+        table.add_column(title, justify=justify, no_wrap=right, overflow="fold")
     for problem, standing in version.standings.items():
         own = [
             problem.size,

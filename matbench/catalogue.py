@@ -150,6 +150,11 @@ def load(path: Path, shown_as: str | None = None) -> Kernel:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}") from None
+    return parse(data, shown)
+
+
+def parse(data: bytes, shown: str) -> Kernel:
+    """The kernel of a file that was read already."""
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{shown}: larger than {MAX_FILE_BYTES:,} bytes; is it a kernel file?")
     try:

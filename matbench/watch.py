@@ -36,23 +36,19 @@ _SHOWN_VERSIONS = 8
 
 
 class Saves:
-    """A file whose content is looked at again and again."""
+    """A file that is looked at again and again; `seen` is what it held when it was judged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.seen: bytes | None = None
 
-    def changed(self) -> bool:
-        """Whether it holds something else than when it was last taken, and no one is writing."""
+    def new(self) -> bytes | None:
+        """What it holds, if that was not `seen` yet and no one is writing just now."""
         content = self._content()
         if content is None or content == self.seen:
-            return False
+            return None
         time.sleep(_STEADY_S)
-        return self._content() == content
-
-    def take(self) -> None:
-        """What it holds now is known."""
-        self.seen = self._content()
+        return content if self._content() == content else None
 
     def wait(self) -> Iterator[None]:
         """Each turn lasts until something may have changed."""
@@ -149,8 +145,8 @@ class Watch:
         problems = sorted(self.problems(kernel), key=lambda p: p.M * p.N * p.K)
         return sweep.cases([kernel], problems, overrides, self.worker.device)
 
-    def look(self) -> Iterator[str]:
-        """Judge the file as it is now: says before each step what it is about to do.
+    def look(self, content: bytes) -> Iterator[str]:
+        """Judge what the file holds now: says before each step what it is about to do.
 
         Whoever does not go on to the next step leaves the version as far as it has come.
         """
@@ -159,7 +155,7 @@ class Watch:
         version = Version(len(self.versions) + 1, time.strftime("%H:%M:%S"))
         self.versions.append(version)
         try:
-            kernel = catalogue.load(self.path)
+            kernel = catalogue.parse(content, str(self.path))
             catalogue.Catalogue([*catalogue.builtin(), kernel])  # the name is its own
             if kernel.on_host:
                 raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")

@@ -71,9 +71,9 @@ def _follow(saves: Saves, watch: Watch) -> None:
     turns = saves.wait()
     with _screen(watch) as show:
         while True:
-            if saves.changed():
-                saves.take()
-                _work(watch.look(), saves, show)
+            if (content := saves.new()) is not None:
+                saves.seen = content
+                _work(watch.look(content), saves, show)
                 if not open_console().is_terminal:
                     click.echo(f"{saves.path.name} {watch.line(watch.versions[-1])}")
             elif watch.can_climb:
@@ -86,7 +86,7 @@ def _follow(saves: Saves, watch: Watch) -> None:
 def _work(steps: Iterator[str], saves: Saves, show: Callable[[str], None]) -> None:
     """Go through the steps; leave them when the file is saved anew."""
     for step in steps:
-        if saves.changed():
+        if saves.new() is not None:
             return
         show(f"{step[:1].upper()}{step[1:]} …")
 

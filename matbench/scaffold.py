@@ -14,6 +14,8 @@ _GUIDE = {
     "args": "What the function is passed, in order: buffers, and expressions for numbers.",
     "requires": "What it cannot do without; where that is missing it is skipped.",
     "precision": "What it rounds its inputs to, and so how it is judged.",
+    "error_constant": "A factor on the bound of its rounding errors.",
+    "deterministic": "Whether the same inputs give the same bits.",
     "exponents": "The binary exponents of inputs that it takes.",
     "finish": 'What the host does with C: "sum" adds up one partial sum per block.',
     "sweep": "The values a run tries; `#ifndef` below gives the default of other compilers.",

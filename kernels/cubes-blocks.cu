@@ -18,8 +18,8 @@
 // ///
 
 // As cubes-coalesced, with BLOCKS blocks for each multiprocessor: a block runs on one of them, so
-// that a single one leaves all others idle. Blocks do not wait for one another; each leaves a sum of
-// its own, and the host adds those up.
+// that a single one leaves all others idle. Blocks do not wait for one another; each leaves a sum
+// of its own, and the host adds those up.
 
 #ifndef THREADS
 #define THREADS 256

@@ -7,7 +7,7 @@
 // [sweep]
 // THREADS = [256]
 // BLOCKS = [8]
-// EACH = [4]
+// EACH = [2]
 // [tune]
 // THREADS = [64, 128, 256, 512, 1024]
 // BLOCKS = [1, 2, 4, 8, 16, 32]
@@ -20,10 +20,10 @@
 // global_loads = "2 * N"
 // ///
 
-// As dot-one-warp, but every load moves four numbers, and a thread asks for 2·EACH of them before
-// it uses the first. What limits a dot product is how many bytes are under way to each
-// multiprocessor: bandwidth times latency, some 25 KB on an H200. Both multiply them, at fewer
-// instructions.
+// As dot-one-warp, but every load moves four numbers, and a thread may ask for 2·EACH of them
+// before it uses the first. To keep memory busy, as many bytes must be under way as it delivers
+// from the asking to the coming; wider loads, and more of them at a time, put more under way, and
+// take fewer instructions.
 //
 // Buffers start at multiples of 16 bytes. The last numbers, where N is no multiple of four, are
 // left to the first block.
@@ -32,34 +32,30 @@
 #define THREADS 256
 #endif
 #ifndef EACH
-#define EACH 4
+#define EACH 2
 #endif
-
-// Four numbers, or zeros behind the last whole four.
-static __device__ __forceinline__ float4 four(const float *values, size_t i, size_t fours)
-{
-    return i < fours ? ((const float4 *)values)[i] : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-}
 
 extern "C" __global__ void dot_vectorized(const float *A, const float *B, float *C, int N)
 {
     __shared__ float sums[THREADS];
 
-    // Each thread adds up its own products: EACH fours at a time, neighbours side by side.
+    // Each thread adds up its own products, EACH fours of A and of B at a time.
     const int t = threadIdx.x;
-    const size_t fours = N / 4, step = (size_t)THREADS * EACH;
+    const size_t fours = N / 4, stride = (size_t)gridDim.x * THREADS;
+    const float4 *A4 = (const float4 *)A, *B4 = (const float4 *)B;
+    size_t i = (size_t)blockIdx.x * THREADS + t;
     float sum = 0.0f;
-    for (size_t start = blockIdx.x * step; start < fours; start += gridDim.x * step) {
+    for (; i + (EACH - 1) * stride < fours; i += EACH * stride) {
         float4 a[EACH], b[EACH];
         #pragma unroll
-        for (int e = 0; e < EACH; ++e) {
-            a[e] = four(A, start + e * THREADS + t, fours);
-            b[e] = four(B, start + e * THREADS + t, fours);
-        }
+        for (int e = 0; e < EACH; ++e)
+            a[e] = A4[i + e * stride], b[e] = B4[i + e * stride];
         #pragma unroll
         for (int e = 0; e < EACH; ++e)
             sum += a[e].x * b[e].x + a[e].y * b[e].y + (a[e].z * b[e].z + a[e].w * b[e].w);
     }
+    for (; i < fours; i += stride)
+        sum += A4[i].x * B4[i].x + A4[i].y * B4[i].y + (A4[i].z * B4[i].z + A4[i].w * B4[i].w);
     if (blockIdx.x == 0 && 4 * fours + t < N)  // the last N % 4
         sum += A[4 * fours + t] * B[4 * fours + t];
     sums[t] = sum;

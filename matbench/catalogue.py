@@ -89,8 +89,24 @@ def _cublas(name: str, inputs: str, summary: str, precision: Precision = "float3
     )
 
 
+CUBLAS_DOT = Kernel(
+    name="cublas-dot",
+    summary="cuBLAS's float32 dot product",
+    workload="dot",
+    group="baseline",
+    args=("A", "B", "C", "N"),
+    launch=LaunchRules(block=(1,), grid=(1,)),  # its own; not told
+    requires=("cuda",),
+    library="cublas",
+    sha256=hashlib.sha256(b"cublasSdot").hexdigest(),
+    parameters=(
+        *(Parameter("float", buffer, pointer=True) for buffer in ("A", "B", "C")),
+        Parameter("int", "N", pointer=False),
+    ),
+)
 LIBRARIES = (
     NUMPY,
+    CUBLAS_DOT,
     _cublas("cublas", "float", "cuBLAS's float32 product, its inputs not rounded to TF32"),
     _cublas("cublas-tf32", "float", "cuBLAS's product of inputs rounded to TF32", "tf32"),
     _cublas("cublas-bf16", "__nv_bfloat16", "cuBLAS's product of bfloat16 inputs", "bfloat16"),

@@ -35,10 +35,11 @@ def load(name: str) -> Kernel:
 
 def cases_of(kernel: Kernel, sizes: list[str], device: DeviceInfo) -> list[Case]:
     found = []
+    workload = workloads.get(kernel.workload)
     for size in sizes:
-        ((m, n, k),) = sweep.parse_sizes(size)
+        [problem] = sweep.problems(size, workload, workload.probed_inputs[0])
         for params in sweep.parameter_sets(kernel, {}):
-            case = sweep.case(kernel, Problem(m, n, k), params, device)
+            case = sweep.case(kernel, problem, params, device)
             if case.skip is not None and "CUDA" in case.skip:
                 pytest.skip(case.skip)
             assert case.skip is None, case.skip

@@ -17,7 +17,11 @@ from matbench.backends import Backend, cublas
 from matbench.cache import Cache
 from matbench.model import Case, DeviceInfo, Kernel, Outcome
 
-PRODUCTS = {kernel.name: kernel for kernel in catalogue.LIBRARIES if kernel.library == "cublas"}
+PRODUCTS = {
+    kernel.name: kernel
+    for kernel in catalogue.LIBRARIES
+    if kernel.library == "cublas" and kernel.workload == "matmul"
+}
 
 
 # -- without a GPU -------------------------------------------------------------------------------
@@ -33,6 +37,16 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
     assert {o.reason for o in outcomes[1:]} == {"needs CUDA; this is opencl"}
     assert all(o.launch is None for o in outcomes[1:])
     assert "needs CUDA; this is opencl" in result.stdout
+
+
+def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> None:
+    found = matbench(
+        *("run", "dot-tree", "--baseline", "cublas*", "--sizes", "5", "--format", "json")
+    )
+    kernels = [row["kernel"] for row in json.loads(found.stdout) if row["type"] == "outcome"]
+    assert kernels == ["dot-tree", "cublas-dot"]
+    result = matbench("run", "cubes-tree", "--baseline", "cublas", code=2)
+    assert result.stderr == "matbench: --baseline 'cublas': not known; there are: none for cubes\n"
 
 
 def test_an_unknown_baseline_is_one_line(matbench: Matbench) -> None:

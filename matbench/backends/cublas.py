@@ -48,6 +48,16 @@ class Library:
             raise CaseError(f"cuBLAS: {error}") from None
         self.version = "cuBLAS " + ".".join(map(str, parts))
 
+    def program(self, kernel: Kernel) -> Product | DotProduct:
+        return DotProduct(self) if kernel.workload == "dot" else Product(self, kernel)
+
+    def call(self, function: Callable[..., object], *values: object) -> None:
+        """A call whose refusal is a `CaseError`."""
+        try:
+            function(*values)
+        except self.cublas.cuBLASError as error:
+            raise CaseError(f"cuBLAS: {error}", fatal=True) from None
+
     def close(self) -> None:
         with contextlib.suppress(self.cublas.cuBLASError):  # the device may be lost
             self.cublas.destroy(self.handle)
@@ -71,18 +81,34 @@ class Product:
         their own transposes, so it is asked for Cᵀ = Bᵀ·Aᵀ."""
         A, B, C, M, N, K = (a if isinstance(a, int | float) else a.handle for a in arguments)
         cublas, inputs = self.library.cublas, self.inputs
-        call, as_it_is = cublas.gemm_ex, cublas.Operation.N
+        as_it_is = cublas.Operation.N
         values = (
             *(self.library.handle, as_it_is, as_it_is, N, M, K, self.one.ctypes.data),
             *(B, inputs, N, A, inputs, K, self.zero.ctypes.data),
             *(C, self.library.types.CUDA_R_32F, N, self.compute, cublas.GemmAlgo.DFALT),
         )
+        return lambda: self.library.call(cublas.gemm_ex, *values)
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        self.bound(launch, arguments)()
+
+
+class DotProduct:
+    """c = Σ aᵢ·bᵢ by cublasSdot, which leaves it on the device."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.resources = Resources(library=library.version)
+
+    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
+        """The call with all that it takes."""
+        A, B, C, N = (a if isinstance(a, int | float) else a.handle for a in arguments)
+        library, cublas = self.library, self.library.cublas
 
         def enqueue() -> None:
-            try:
-                call(*values)
-            except cublas.cuBLASError as error:
-                raise CaseError(f"cuBLAS: {error}", fatal=True) from None
+            library.call(cublas.set_pointer_mode, library.handle, cublas.PointerMode.DEVICE)
+            library.call(cublas.sdot, library.handle, N, A, 1, B, 1, C)
+            library.call(cublas.set_pointer_mode, library.handle, cublas.PointerMode.HOST)
 
         return enqueue
 

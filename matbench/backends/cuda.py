@@ -369,7 +369,7 @@ class CudaBackend:
         if self.cublas is None:
             self.cublas_area = self.allocate(cublas.WORKSPACE_BYTES)
             self.cublas = cublas.Library(self.stream.handle, self.cublas_area.handle)
-        return cublas.Product(self.cublas, kernel)
+        return self.cublas.program(kernel)
 
     def time_ns(
         self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -12,19 +13,25 @@ from matbench.oracle import Float32, Trial, Trials, draw, generator, round_to, s
 
 #: Float64 copies are made of so many elements at a time.
 _CHUNK = 2**20
+#: So many products of at most 4 each add up exactly in float32, in any order.
+_MOST_TERMS = 2**22
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     """All four kinds."""
-    given = reference_trial(problem, *inputs(problem))
-    reference = given
-    if reading.precision != "float32":
-        rounded = (round_to(values, reading.precision) for values in given.inputs)
-        reference = reference_trial(problem, *rounded)
+    with ThreadPoolExecutor() as at_once:  # NumPy leaves the other cores alone
+        integers = at_once.submit(integer_trial, problem)
+        given = reference_trial(problem, *inputs(problem))
+        reference = given
+        if reading.precision != "float32":
+            rounded = (round_to(values, reading.precision) for values in given.inputs)
+            reference = reference_trial(problem, *rounded)
+        selection = at_once.submit(selection_trials, problem, reference)
+        fresh = fresh_trial(problem, reference, shifts(reading))
     others = {
-        "integers": [integer_trial(problem)],
-        "selection": list(selection_trials(problem, reference)),
-        "fresh": [fresh_trial(problem, reference, shifts(reading))],
+        "integers": [integers.result()],
+        "selection": list(selection.result()),
+        "fresh": [fresh],
     }
     return Trials(reference, None if reference is given else given, others)
 
@@ -34,7 +41,9 @@ def inputs(problem: Problem) -> tuple[Float32, Float32]:
     if problem.inputs == "ramp":
         a = np.arange(problem.N, dtype=np.float32).reshape(1, -1)
         return a, 2 * a
-    return draw(problem, "A", 1, problem.N), draw(problem, "B", 1, problem.N)
+    with ThreadPoolExecutor(2) as at_once:
+        a, b = at_once.map(lambda purpose: draw(problem, purpose, 1, problem.N), "AB")
+    return a, b
 
 
 def closed_form(N: int) -> int:
@@ -44,13 +53,16 @@ def closed_form(N: int) -> int:
 
 def product(a: Float32, b: Float32) -> tuple[float, float]:
     """Σ a·b and Σ |a·b| in float64; sums of chunks are added without further error."""
-    sums, sizes = [], []
-    for start in range(0, a.shape[1], _CHUNK):
+
+    def sums(start: int) -> tuple[float, float]:
         terms = a[0, start : start + _CHUNK].astype(np.float64)
         terms *= b[0, start : start + _CHUNK]
-        sums.append(float(terms.sum()))
-        sizes.append(float(np.abs(terms, out=terms).sum()))
-    return math.fsum(sums), math.fsum(sizes)
+        total = float(terms.sum())
+        return total, float(np.abs(terms, out=terms).sum())
+
+    with ThreadPoolExecutor() as at_once:
+        totals, sizes = zip(*at_once.map(sums, range(0, a.shape[1], _CHUNK)), strict=True)
+    return math.fsum(totals), math.fsum(sizes)
 
 
 def _trial(name: str, a: Float32, b: Float32, total: float, size: float) -> Trial:
@@ -72,26 +84,33 @@ def fresh_trial(problem: Problem, trial: Trial, scaled: tuple[int, int] = (0, 0)
     """The same terms elsewhere, with the other sign; a scaled up and b down by powers of two."""
     assert trial.R is not None and trial.S is not None
     shift = int(generator(problem, "fresh").integers(problem.N))
-    a, b = (np.roll(values, shift, axis=1) for values in trial.inputs)
-    a *= np.float32(-(2.0 ** scaled[0]))
-    b *= np.float32(2.0 ** -scaled[1])
-    factor = 2.0 ** (scaled[0] - scaled[1])
-    return _trial("fresh", a, b, -factor * float(trial.R[0, 0]), factor * float(trial.S[0, 0]))
+    factors = -(2.0 ** scaled[0]), 2.0 ** -scaled[1]
+
+    def moved(values: Float32, factor: float) -> Float32:
+        rolled = np.roll(values, shift, axis=1)
+        rolled *= np.float32(factor)
+        return rolled
+
+    with ThreadPoolExecutor(2) as at_once:
+        a, b = at_once.map(moved, trial.inputs, factors)
+    factor = factors[0] * factors[1]
+    return _trial("fresh", a, b, factor * float(trial.R[0, 0]), -factor * float(trial.S[0, 0]))
 
 
 def integer_trial(problem: Problem) -> Trial:
     """Whole numbers, most of them zero where N is large, so that Σ|a·b| ≤ 2²⁴."""
     random = generator(problem, "integers")
     N = problem.N
-    a = random.integers(-2, 2, (1, N), dtype=np.int8, endpoint=True).astype(np.float32)
-    b = random.integers(-2, 2, (1, N), dtype=np.int8, endpoint=True).astype(np.float32)
-    if N > 2**22:
-        chosen = random.integers(N, size=2**22)  # at most so many of them stay, 4 each
-        kept = np.zeros(N, np.bool_)
-        kept[chosen] = True
-        a[0, ~kept] = 0
+
+    def small(count: int) -> Float32:
+        return random.integers(-2, 2, (1, count), np.int8, endpoint=True).astype(np.float32)
+
+    if N <= _MOST_TERMS:
+        a, b = small(N), small(N)
     else:
-        a[0, -1], b[0, -1] = 1, 3  # the last one counts
+        a, b = np.zeros((1, N), np.float32), small(N)
+        a[0, random.integers(N, size=_MOST_TERMS - 1)] = small(_MOST_TERMS - 1)
+    a[0, -1], b[0, -1] = 1, 3  # the last one counts
     total, _ = product(a, b)
     return Trial("integers", (a, b), exact=np.full((1, 1), total, np.float32))
 
@@ -100,7 +119,7 @@ def selection_trials(problem: Problem, trial: Trial) -> tuple[Trial, Trial]:
     """One input is 1 in a single place, the last or any, and picks what stands there."""
     a, b = trial.inputs
     place = int(generator(problem, "selection").integers(problem.N))
-    last, one = np.zeros_like(a), np.zeros_like(a)
+    last, one = np.zeros(a.shape, np.float32), np.zeros(a.shape, np.float32)
     last[0, -1], one[0, place] = 1, 1
     return (
         Trial("selection", (a, last), exact=a[:, -1:].copy()),

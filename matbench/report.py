@@ -359,10 +359,13 @@ def _time(outcome: Outcome) -> float | None:
     return time if outcome.status == "measured" and time is not None and time > 0 else None
 
 
-#: The product of cuBLAS that a kernel is held against, by the precision of its inputs.
-_CUBLAS: dict[Precision, str] = {
-    "float32": "cublas", "tf32": "cublas-tf32", "bfloat16": "cublas-bf16",
-}  # fmt: skip
+#: What of cuBLAS a kernel is held against, by its workload and the precision of its inputs.
+_CUBLAS: dict[tuple[str, Precision], str] = {
+    ("matmul", "float32"): "cublas",
+    ("matmul", "tf32"): "cublas-tf32",
+    ("matmul", "bfloat16"): "cublas-bf16",
+    ("dot", "float32"): "cublas-dot",
+}
 
 
 def _of_limit(outcome: Outcome, per_s: float, info: DeviceInfo | None) -> float | None:
@@ -398,7 +401,8 @@ def _ranked(outcomes: Iterable[Outcome], infos: Sequence[DeviceInfo] = ()) -> li
             ranked.append(_Ranked(outcome))
             continue
         least, most = extremes[outcome.timing_mode]
-        product = cublas.get((outcome.timing_mode, _CUBLAS.get(outcome.precision, "")))
+        rival = _CUBLAS.get((outcome.problem.workload, outcome.precision), "")
+        product = cublas.get((outcome.timing_mode, rival))
         giga_per_s = workloads.of(outcome.problem).work(outcome.problem) / time
         device = (outcome.backend, outcome.device)
         info = next((info for info in infos if (info.backend, info.name) == device), None)

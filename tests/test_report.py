@@ -155,6 +155,16 @@ def test_each_kernel_against_the_product_of_cublas_in_its_precision() -> None:
         assert math.isnan(found[name][0])
 
 
+def test_a_dot_product_against_that_of_cublas() -> None:
+    dot = Problem(1, 2**20, 1, inputs="ramp", workload="dot")
+    found = shares(
+        on_h200("mine", 0.5, problem=dot, copy_bytes_per_s=2 * 8 * 2**20 / 0.5e-3),
+        on_h200("cublas-dot", 0.4, problem=dot, group="baseline"),
+        on_h200("cublas", 0.1, group="baseline"),
+    )
+    assert found["mine"] == pytest.approx((0.8, 0.5), rel=1e-5)
+
+
 def test_a_wrong_or_failed_cublas_is_no_measure() -> None:
     wrong = on_h200("cublas", 0.4, status="wrong", reason="determinism: no")
     assert math.isnan(shares(wrong, on_h200("mine", 0.5))["mine"][0])

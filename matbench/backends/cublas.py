@@ -48,7 +48,7 @@ class Library:
             raise CaseError(f"cuBLAS: {error}") from None
         self.version = "cuBLAS " + ".".join(map(str, parts))
 
-    def program(self, kernel: Kernel) -> Product | DotProduct:
+    def program(self, kernel: Kernel) -> Call:
         return DotProduct(self) if kernel.workload == "dot" else Product(self, kernel)
 
     def call(self, function: Callable[..., object], *values: object) -> None:
@@ -63,22 +63,39 @@ class Library:
             self.cublas.destroy(self.handle)
 
 
-class Product:
+class Call:
+    """A program that is a call of the library, on its handle."""
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.resources = Resources(library=library.version)
+
+    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
+        """The call with all that it takes."""
+        raise NotImplementedError
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        self.bound(launch, arguments)()
+
+    def resident_blocks(self, launch: Launch) -> int | None:
+        return None  # it launches what it likes
+
+
+class Product(Call):
     """C = A·B, row-major, by cublasGemmEx."""
 
     def __init__(self, library: Library, kernel: Kernel) -> None:
         import numpy as np
 
+        super().__init__(library)
         inputs, compute = _KINDS[kernel.precision]
-        self.library = library
         self.inputs = getattr(library.types, inputs)
         self.compute = getattr(library.cublas.ComputeType, compute)
         self.one, self.zero = np.ones(1, np.float32), np.zeros(1, np.float32)
-        self.resources = Resources(library=library.version)
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        """The call with all that it takes. Read by columns, as cuBLAS does, row-major matrices are
-        their own transposes, so it is asked for Cᵀ = Bᵀ·Aᵀ."""
+        """Read by columns, as cuBLAS does, row-major matrices are their own transposes, so it is
+        asked for Cᵀ = Bᵀ·Aᵀ."""
         A, B, C, M, N, K = (a if isinstance(a, int | float) else a.handle for a in arguments)
         cublas, inputs = self.library.cublas, self.inputs
         as_it_is = cublas.Operation.N
@@ -89,19 +106,11 @@ class Product:
         )
         return lambda: self.library.call(cublas.gemm_ex, *values)
 
-    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        self.bound(launch, arguments)()
 
-
-class DotProduct:
+class DotProduct(Call):
     """c = Σ aᵢ·bᵢ by cublasSdot, which leaves it on the device."""
 
-    def __init__(self, library: Library) -> None:
-        self.library = library
-        self.resources = Resources(library=library.version)
-
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        """The call with all that it takes."""
         A, B, C, N = (a if isinstance(a, int | float) else a.handle for a in arguments)
         library, cublas = self.library, self.library.cublas
 
@@ -111,9 +120,3 @@ class DotProduct:
             library.call(cublas.set_pointer_mode, library.handle, cublas.PointerMode.HOST)
 
         return enqueue
-
-    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        self.bound(launch, arguments)()
-
-    def resident_blocks(self, launch: Launch) -> int | None:
-        return None  # it launches what it likes

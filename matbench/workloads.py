@@ -132,7 +132,7 @@ class _OneDimension(Workload):
         return problem.N
 
     def host_bytes(self, problem: Problem) -> int:
-        return 4 * 6 * len(self.reads) * problem.N
+        return 4 * 7 * len(self.reads) * problem.N
 
     def probes(self, params: Mapping[str, int]) -> dict[Size, str]:
         t = max(params.get("THREADS", 256), 2)

@@ -347,12 +347,9 @@ def test_cold_hot_and_graph_are_of_one_size(
     assert case.launch is not None
     program = cuda.build(case.kernel, case.params)
     arguments: list[backends.Argument] = [
-        state.A.data,
-        state.B.data,
-        state.C.data,
-        1000,
-        1000,
-        1000,
+        *(matrix.data for matrix in state.inputs),
+        timed.output((1000, 1000)).C.data,
+        *(1000, 1000, 1000),
     ]
     cold = statistics.median(
         cuda.time_ns(program, case.launch, arguments, cold=True) for _ in range(9)

@@ -2,7 +2,6 @@
 // name = "bad-dot-counter-kept"
 // summary = "The counter of blocks that are done is not set back"
 // workload = "dot"
-// requires = ["cuda"]
 // [sweep]
 // THREADS = [256]
 // [launch]
@@ -41,11 +40,11 @@ extern "C" __global__ void bad_dot_counter_kept(const float *A, const float *B, 
 
     partial[blockIdx.x] = sums[0];
     __threadfence();
-    if (atomicAdd(&done, 1) + 1 < gridDim.x)
+    if (atomicAdd(&done, 1) != gridDim.x - 1)
         return;
     __threadfence();
     sum = 0.0f;
     for (unsigned block = 0; block < gridDim.x; ++block)
-        sum += __ldcg(&partial[block]);
+        sum += partial[block];
     C[0] = sum;
 }

@@ -36,6 +36,18 @@ COLUMNS = (
     "kernel", "parameters", "time", "±", "per block", "GFLOP/s", "TFLOP/s", "% of cuBLAS",
     "% of limit", "× slowest", "max rel err",
 )  # fmt: skip
+WORKLOAD_COLUMNS = (
+    "kernel", "parameters", "time", "±", "GB/s", "TB/s", "% of cuBLAS", "% of copy", "× slowest",
+    "max rel err",
+)  # fmt: skip
+#: The tables of other workloads: the records of each, and which of them are shown.
+WORKLOADS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
+    "dot": ("h200-dot.jsonl", lambda o: _rung(o) and o.problem.inputs != "signed"),
+    "signed": ("h200-dot.jsonl", lambda o: o.problem.inputs == "signed"),
+    "blocks": ("h200-dot.jsonl", lambda o: o.kernel == "dot-tree" and _long(o)),
+    "cubes": ("h200-cubes.jsonl", lambda o: True),
+    "reverse": ("h200-reverse.jsonl", lambda o: o.status == "measured"),
+}
 
 Records = tuple[Sequence[Environment], Sequence[Outcome]]
 
@@ -60,27 +72,57 @@ def table(records: Records, kernels: Iterable[Kernel]) -> str:
     """The README's table, its notes, and which of its rows are stale."""
     environments, outcomes = records
     shown = [o for o in outcomes if o.problem.size in SIZES and o.status != "skipped"]
-    full = report.outcome_report(fastest(shown), environments)
-    sections = tuple(_narrowed(section) for section in full.sections)
-    lines = [report.text(replace(full, sections=sections, footer=""), "pipe")]
     file = RESULTS.relative_to(ROOT).as_posix()
-    lines.append(
+    lines = [
+        _printed(environments, fastest(shown), COLUMNS),
         f"Each kernel at its fastest parameters; all {len(outcomes)} cases: "
-        f"`matbench report {file}`."
-    )
-    changed = stale(outcomes, kernels)
-    if changed:
-        names = ", ".join(f"`{name}`" for name in changed)
-        lines.append(f"**Stale:** changed since this was measured: {names}.")
+        f"`matbench report {file}`.",
+        *_stale(outcomes, kernels),
+    ]
     return "\n\n".join(lines)
 
 
-def _narrowed(section: report.Section) -> report.Section:
-    """A section with the columns that the README has room for."""
-    kept = [i for i, column in enumerate(section.columns) if column.title in COLUMNS]
+def workload_table(name: str, kernels: Iterable[Kernel]) -> str:
+    """A table of another workload, its notes, and which of its rows are stale."""
+    file, is_shown = WORKLOADS[name]
+    environments, outcomes = results.read(RESULTS.parent / file)
+    shown = [outcome for outcome in outcomes if is_shown(outcome)]
+    printed = _printed(environments, shown, WORKLOAD_COLUMNS)
+    return "\n\n".join([printed, *_stale(shown, kernels)])
+
+
+def _rung(outcome: Outcome) -> bool:
+    """Whether a row is the one of its kernel: the tutorial's tree has 32 blocks."""
+    return outcome.kernel != "dot-tree" or outcome.params["BLOCKS"] == 32
+
+
+def _long(outcome: Outcome) -> bool:
+    return outcome.problem.inputs == "uniform" and outcome.problem.N == 2**28
+
+
+def _stale(outcomes: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
+    changed = stale(outcomes, kernels)
+    if not changed:
+        return []
+    names = ", ".join(f"`{name}`" for name in changed)
+    return [f"**Stale:** changed since this was measured: {names}."]
+
+
+def _printed(
+    environments: Sequence[Environment], shown: Sequence[Outcome], columns: Sequence[str]
+) -> str:
+    full = report.outcome_report(shown, environments)
+    sections = tuple(_narrowed(section, columns) for section in full.sections)
+    return report.text(replace(full, sections=sections, footer=""), "pipe")
+
+
+def _narrowed(section: report.Section, columns: Sequence[str]) -> report.Section:
+    """A section with the columns that there is room for."""
+    kept = [i for i, column in enumerate(section.columns) if column.title in columns]
     return replace(
         section,
         columns=tuple(section.columns[i] for i in kept),
+        legend=section.legend if "per block" in columns else (),
         groups=tuple(
             replace(
                 group,
@@ -184,9 +226,19 @@ def pages() -> dict[Path, Callable[[str], str]]:
         page = inserted(page, "nvbench", figures(BESIDE_NVBENCH))
         return inserted(page, "costs", clock_costs(records))
 
+    def readme(page: str) -> str:
+        page = inserted(page, "results", table(records, kernels))
+        return inserted(page, "cubes", workload_table("cubes", kernels))
+
+    def others(page: str) -> str:
+        for name in WORKLOADS:
+            page = inserted(page, name, workload_table(name, kernels))
+        return page
+
     return {
-        ROOT / "README.md": lambda page: inserted(page, "results", table(records, kernels)),
+        ROOT / "README.md": readme,
         ROOT / "docs" / "timing.md": timing,
+        ROOT / "docs" / "workloads.md": others,
         PICTURE: lambda old: old if picture_text(old) == picture_text(svg) else svg,
         CHART: lambda old: old if digest in old else chart(ladder),
     }

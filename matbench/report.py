@@ -218,7 +218,8 @@ def _unit_format(times_ns: Iterable[float | None]) -> Callable[[float | None], s
     scale, unit = next((pair for pair in units if least >= pair[0]), units[-1])
     decimals = _decimals(least / scale, 4 if max(known) < 100 * least else 3)
     if least < scale:
-        decimals = 2 - math.floor(math.log10(least / scale))
+        # To a picosecond at most: a record may say anything.
+        decimals = 2 - math.floor(math.log10(max(least, 0.001) / scale))
     return lambda time: f"{time / scale:.{decimals}f} {unit}" if _is_known(time) else UNKNOWN
 
 

@@ -17,6 +17,7 @@ _QUALIFIERS = {"const", "volatile", "restrict", "__restrict__", "__restrict", "s
 _GLOBAL_FUNCTION = re.compile(
     r"\b__global__\b[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)[^;{}()]*?)?\b(\w+)\s*\("
 )
+_CLUSTER = re.compile(r"\b__cluster_dims__\s*\(([^()]*)\)")
 _EXTERN_SHARED = re.compile(
     r"\bextern\s+__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?"
     r"(?P<type>[\w\s]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
@@ -146,20 +147,24 @@ def _wrapped_unit(
 ) -> str:
     """The kernel as a device function, and a new entry `matbench_entry` whose `body` calls it.
 
-    So an early `return` of the kernel still meets what comes after it.
+    So an early `return` of the kernel still meets what comes after it. Clusters are the entry's.
     """
     declared = "".join(_declaration(p) + ", " for p in args)
+    cluster = _CLUSTER.search(without_comments(source))
+    shape = f"__attribute__((cluster_dims({cluster[1]}))) " if cluster else ""
     call = f"{entry}({', '.join(p.name for p in args)});"
     return f"""{prelude}
 #undef __global__
 #define __global__ static __device__ __forceinline__
 #undef __launch_bounds__
 #define __launch_bounds__(...)
+#undef __cluster_dims__
+#define __cluster_dims__(...)
 {_line_directive(path)}
 {source}
 #undef __global__
 #define __global__ __attribute__((global))
-extern "C" __global__ void matbench_entry({declared}matbench_stamp *matbench_stamps)
+extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbench_stamps)
 {{
 {body.replace("KERNEL;", call)}}}
 """

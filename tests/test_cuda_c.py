@@ -166,3 +166,17 @@ def test_a_path_cannot_break_out_of_its_line(path: str) -> None:
         cuda_c.opencl_clocked_unit(SEVERAL, path, "entry", parameters, "0")[0],
     ):
         assert f'\n#line 1 "{quoted}"\n' in f"\n{unit}"
+
+
+def test_a_wrapped_kernel_keeps_its_cluster() -> None:
+    source = (
+        'extern "C" __global__ void __cluster_dims__(1, 1, SPLITS) mine(float *C, int N)\n{ }\n'
+    )
+    parameters = cuda_c.parameters(source, "mine")
+    for wrap in (cuda_c.cuda_clocked_unit, cuda_c.cuda_staggered_unit):
+        unit = wrap(source, "mine.cu", "mine", parameters)
+        entry = "__attribute__((cluster_dims(1, 1, SPLITS))) void matbench_entry("
+        assert f'extern "C" __global__ {entry}' in unit
+        assert unit.index("#define __cluster_dims__(...)") < unit.index(source)
+        plain = wrap(source.replace("__cluster_dims__(1, 1, SPLITS) ", ""), "", "mine", parameters)
+        assert "cluster_dims(" not in plain

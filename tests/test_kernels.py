@@ -171,8 +171,7 @@ def jobs(kernel: Kernel) -> Iterator[tuple[str, str, str, dict[str, int]]]:
     for params in others:
         archs = (*older, last) if kernel.group == "tutorial" else (last,)
         yield from ((kernel.name, "plain", arch, params) for arch in archs)
-    if "__cluster_dims__" not in kernel.source:  # nvcc wants it on an entry
-        yield from ((kernel.name, unit, last, first) for unit in ("clocked", "staggered"))
+    yield from ((kernel.name, unit, last, first) for unit in ("clocked", "staggered"))
     if first:  # with nothing defined: a reader can paste the file into any CUDA program
         yield kernel.name, "alone", last, {}
 

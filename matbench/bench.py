@@ -19,6 +19,7 @@ import numpy as np
 from matbench import (
     architectures,
     blocks,
+    cuda_c,
     diagnosis,
     expressions,
     limits,
@@ -34,6 +35,7 @@ from matbench.backends import (
     Backend,
     Buffer,
     Program,
+    TensorMap,
     Variant,
     host_conditions,
 )
@@ -436,10 +438,19 @@ class _Run:
         guarded = dict(zip(workload.buffers, (*self.state.inputs, self.C), strict=True))
         buffers = {name: matrix.data for name, matrix in guarded.items()}
         values = {**self.backend.info.limits, **self.case.params, **workload.values(problem)}
-        return [
-            buffers[text] if text in buffers else expressions.evaluate(text, values)
-            for text in kernel.args
-        ]
+
+        def argument(text: str) -> Argument:
+            if text in buffers:
+                return buffers[text]
+            described = cuda_c.tensor_map(text)
+            if described is None:
+                return expressions.evaluate(text, values)
+            name, *box = described
+            rows, columns = (expressions.whole(side, values) for side in box)
+            storage = "float32" if name == "C" else kernel.reading.storage
+            return TensorMap(buffers[name], storage, workload.shape(name, problem), (rows, columns))
+
+        return [argument(text) for text in kernel.args]
 
     def outcome(self) -> Outcome:
         case = self.case

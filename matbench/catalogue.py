@@ -367,6 +367,9 @@ class _Reader:
                 self.line_of("args"),
             )
         for text, parameter in zip(kernel.args, kernel.parameters, strict=True):
+            if parameter.type == cuda_c.TENSOR_MAP and not parameter.pointer:
+                self.check_tensor_map(text, parameter.name, workload.buffers, values)
+                continue
             if parameter.pointer != (text in workload.buffers):
                 known = f"{', '.join(workload.reads)} or C"
                 kind = f"a buffer ({known})" if parameter.pointer else "a number"
@@ -378,6 +381,16 @@ class _Reader:
         for buffer in workload.buffers:
             if buffer not in kernel.args:
                 self.fail(f"args: {buffer} is not among them", self.line_of("args"))
+
+    def check_tensor_map(
+        self, text: str, name: str, known: tuple[str, ...], values: Mapping[str, int | float]
+    ) -> None:
+        described = cuda_c.tensor_map(text)
+        if described is None or described[0] not in known:
+            example = f"`tensor_map({known[0]}, rows, columns)`"
+            self.fail(f"args: {name} takes {example}, not {text!r}", self.line_of("args"))
+        for side in described[1:]:
+            self.attempt(side, values, "args")
 
     def attempt(
         self, text: int | str, values: Mapping[str, int | float], *keys: str, whole: bool = True

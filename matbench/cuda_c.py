@@ -13,7 +13,9 @@ from matbench.model import MatbenchError, Parameter
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_QUALIFIERS = {"const", "volatile", "restrict", "__restrict__", "__restrict", "struct"}
+_QUALIFIERS = {
+    "const", "volatile", "restrict", "__restrict__", "__restrict", "struct", "__grid_constant__"
+}  # fmt: skip
 _GLOBAL_FUNCTION = re.compile(
     r"\b__global__\b[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)[^;{}()]*?)?\b(\w+)\s*\("
 )
@@ -30,6 +32,17 @@ SCALARS = {
     "double": "float64", "size_t": "uint64", "long": "int64", "unsigned long": "uint64",
     "long long": "int64", "unsigned long long": "uint64", "short": "int16", "char": "int8",
 }  # fmt: skip
+
+
+#: What describes a matrix to the copy engine (TMA), passed by value as `__grid_constant__`.
+TENSOR_MAP = "CUtensorMap"
+_TENSOR_MAP_ARGUMENT = re.compile(r"\s*tensor_map\s*\(\s*(\w+)\s*,([^,]+),([^,]+)\)\s*")
+
+
+def tensor_map(text: str) -> tuple[str, str, str] | None:
+    """The matrix of an argument `tensor_map(A, 128, 64)`, and its box's rows and columns."""
+    found = _TENSOR_MAP_ARGUMENT.fullmatch(text)
+    return (found[1], found[2].strip(), found[3].strip()) if found else None
 
 
 def holds(kind: str, value: int | float) -> bool:
@@ -103,8 +116,9 @@ def _parameter(text: str, line: int) -> Parameter:
         raise SourceError(f"parameter `{text.strip()}` has no name", line)
     kind = " ".join(word for word in words[:-1] if word not in _QUALIFIERS)
     pointer = "*" in text or "[" in text
-    if not pointer and kind not in SCALARS:
-        raise SourceError(f"{words[-1]} is a `{kind}`; known are {', '.join(SCALARS)}", line)
+    if not pointer and kind not in SCALARS and kind != TENSOR_MAP:
+        known = ", ".join((*SCALARS, TENSOR_MAP))
+        raise SourceError(f"{words[-1]} is a `{kind}`; known are {known}", line)
     return Parameter(type=kind, name=words[-1], pointer=pointer)
 
 
@@ -147,7 +161,8 @@ def _wrapped_unit(
 ) -> str:
     """The kernel as a device function, and a new entry `matbench_entry` whose `body` calls it.
 
-    So an early `return` of the kernel still meets what comes after it. Clusters are the entry's.
+    So an early `return` of the kernel still meets what comes after it. Clusters are the entry's,
+    and tensor maps stay where the launch put them: the kernel is given references.
     """
     declared = "".join(_declaration(p) + ", " for p in args)
     cluster = _CLUSTER.search(without_comments(source))
@@ -160,6 +175,8 @@ def _wrapped_unit(
 #define __launch_bounds__(...)
 #undef __cluster_dims__
 #define __cluster_dims__(...)
+#undef __grid_constant__
+#define __grid_constant__ &
 {_line_directive(path)}
 {source}
 #undef __global__
@@ -223,6 +240,8 @@ def cuda_staggered_unit(source: str, path: str, entry: str, args: tuple[Paramete
 
 
 def _declaration(parameter: Parameter) -> str:
+    if parameter.type == TENSOR_MAP and not parameter.pointer:
+        return f"const {TENSOR_MAP} __attribute__((grid_constant)) {parameter.name}"
     return f"{parameter.type} {'*' if parameter.pointer else ''}{parameter.name}"
 
 

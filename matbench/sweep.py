@@ -219,7 +219,12 @@ def _unmet_condition(kernel: Kernel, values: Mapping[str, int]) -> str | None:
 
 def _check_arguments(kernel: Kernel, values: Mapping[str, int]) -> None:
     for text, parameter in zip(kernel.args, kernel.parameters, strict=False):
-        if not parameter.pointer:
+        described = cuda_c.tensor_map(text)
+        if described is not None:
+            box = [expressions.whole(side, values) for side in described[1:]]
+            if not all(1 <= side <= 256 for side in box):
+                raise expressions.ExpressionError(f"{text}: a box has 1 to 256 rows and columns")
+        elif not parameter.pointer:
             value = expressions.evaluate(text, values)
             if not cuda_c.holds(parameter.type, value):
                 what = f"{text} = {value}" if text != str(value) else text

@@ -198,6 +198,13 @@ GRID = '// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
 SIGNATURE = "(const float *A, const float *B, float *C, int M, int N, int K)"
 
 
+def mapped(argument: str) -> str:
+    """An entry that takes a tensor map, which is given as `argument`."""
+    args = f'// args = [{argument}, "A", "B", "C", "M", "N", "K"] # here\n'
+    text = GOOD.replace(SIGNATURE, "(const CUtensorMap __grid_constant__ map, " + SIGNATURE[1:])
+    return text.replace(SUMMARY, SUMMARY + args)
+
+
 def instead(old: str, new: str) -> str:
     assert GOOD.count(old) == 1
     return GOOD.replace(old, new)
@@ -310,6 +317,17 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "M takes",
     ),
     "unknown arg": (after(SUMMARY, '// args = ["A","B","C","m","N","K"] # here\n'), "'m' is not"),
+    "a number for a map": (
+        mapped('"N"'),
+        "map takes `tensor_map(A, rows, columns)`, not 'N'",
+    ),
+    "a map of D": (mapped('"tensor_map(D, 8, 8)"'), "not 'tensor_map(D, 8, 8)'"),
+    "a map by half a box": (mapped('"tensor_map(A, 8)"'), "not 'tensor_map(A, 8)'"),
+    "a map by unknowns": (mapped('"tensor_map(A, 8, BK)"'), "'BK' is not known here"),
+    "a map for a number": (
+        after(SUMMARY, '// args = ["A","B","C","tensor_map(A, 8, 8)","N","K"] # here\n'),
+        "only ceil_div, is_power_of_two, max, min can be called",
+    ),
     "no args in the file": (
         instead(SIGNATURE, "()").replace(NAME, NAME.replace("\n", " # here\n")),
         "args has 6 entries, mine has 0 parameters",

@@ -168,6 +168,35 @@ def test_a_path_cannot_break_out_of_its_line(path: str) -> None:
         assert f'\n#line 1 "{quoted}"\n' in f"\n{unit}"
 
 
+def test_tensor_maps_are_passed_by_value_and_on_by_reference() -> None:
+    source = (
+        'extern "C" __global__ void mine(const CUtensorMap __grid_constant__ map, float *C) { }\n'
+    )
+    parameters = cuda_c.parameters(source, "mine")
+    assert parameters == (
+        Parameter("CUtensorMap", "map", pointer=False),
+        Parameter("float", "C", pointer=True),
+    )
+    for wrap in (cuda_c.cuda_clocked_unit, cuda_c.cuda_staggered_unit):
+        unit = wrap(source, "mine.cu", "mine", parameters)
+        assert unit.index("#define __grid_constant__ &\n") < unit.index(source)
+        assert "(const CUtensorMap __attribute__((grid_constant)) map, float *C, " in unit
+
+
+@pytest.mark.parametrize(
+    ("text", "described"),
+    [
+        ("tensor_map(A, 128, 64)", ("A", "128", "64")),
+        (" tensor_map( B ,BK, 2 * BN)", ("B", "BK", "2 * BN")),
+        ("tensor_map(A, 128)", None),
+        ("A", None),
+        ("N", None),
+    ],
+)
+def test_what_a_tensor_map_is_of(text: str, described: tuple[str, str, str] | None) -> None:
+    assert cuda_c.tensor_map(text) == described
+
+
 def test_a_wrapped_kernel_keeps_its_cluster() -> None:
     source = (
         'extern "C" __global__ void __cluster_dims__(1, 1, SPLITS) mine(float *C, int N)\n{ }\n'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from matbench.model import (
     Conditions,
@@ -13,6 +13,7 @@ from matbench.model import (
     Launch,
     MatbenchError,
     Resources,
+    Storage,
     UsageError,
 )
 
@@ -39,7 +40,16 @@ class Buffer(Protocol):
         """A part of it that shares its memory; the offset is a multiple of 4,096."""
 
 
-Argument = Buffer | int | float
+class TensorMap(NamedTuple):
+    """A row-major matrix, and the box of it that the copy engine fetches at a time."""
+
+    matrix: Buffer
+    storage: Storage
+    shape: tuple[int, int]
+    box: tuple[int, int]
+
+
+Argument = Buffer | TensorMap | int | float
 Variant = Literal["plain", "clocked", "staggered"]
 VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
 

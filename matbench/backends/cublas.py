@@ -96,7 +96,7 @@ class Product(Call):
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
         """Read by columns, as cuBLAS does, row-major matrices are their own transposes, so it is
         asked for Cᵀ = Bᵀ·Aᵀ."""
-        A, B, C, M, N, K = (a if isinstance(a, int | float) else a.handle for a in arguments)
+        A, B, C, M, N, K = (getattr(a, "handle", a) for a in arguments)
         cublas, inputs = self.library.cublas, self.inputs
         as_it_is = cublas.Operation.N
         values = (
@@ -111,7 +111,7 @@ class DotProduct(Call):
     """c = Σ aᵢ·bᵢ by cublasSdot, which leaves it on the device."""
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        A, B, C, N = (a if isinstance(a, int | float) else a.handle for a in arguments)
+        A, B, C, N = (getattr(a, "handle", a) for a in arguments)
         library, cublas = self.library, self.library.cublas
 
         def enqueue() -> None:

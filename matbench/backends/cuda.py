@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import ctypes
 import os
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +23,7 @@ from matbench.backends import (
     Argument,
     Buffer,
     Program,
+    TensorMap,
     UnavailableError,
     Variant,
     cublas,
@@ -219,17 +223,96 @@ class _Buffer:
 _SHARED_BYTES = 48 * 1024
 
 
+class _Bindings:
+    """cuda-bindings, for what PyCUDA lacks; it works on PyCUDA's context."""
+
+    def __init__(self, purpose: str, *, fatal: bool = False) -> None:
+        try:
+            from cuda.bindings import driver
+        except ImportError:
+            raise CaseError(
+                f"{purpose} needs cuda-bindings; pip install 'matbench-cuda[cuda]'"
+            ) from None
+        self.driver: Any = driver
+        self.purpose = purpose
+        self.fatal = fatal
+
+    def done(self, answer: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What a call answered beside its status, which must be success."""
+        status, *results = answer
+        if status != self.driver.CUresult.CUDA_SUCCESS:
+            raise CaseError(f"{self.purpose}: {status.name}", fatal=self.fatal)
+        return tuple(results)
+
+    @contextlib.contextmanager
+    def copy_of(self, built: _Built) -> Iterator[Any]:
+        """A kernel's handle, of a second copy of its code: PyCUDA keeps its own to itself."""
+        (module,) = self.done(self.driver.cuModuleLoadData(bytes(built.image)))
+        try:
+            (function,) = self.done(self.driver.cuModuleGetFunction(module, built.entry.encode()))
+            yield function
+        finally:
+            self.driver.cuModuleUnload(module)
+
+
+def _encoded(tensor: TensorMap) -> bytes:
+    """A `CUtensorMap`: zeros where the matrix's rows do not start at multiples of 16 bytes.
+
+    A box whose rows are 32, 64 or 128 bytes long is swizzled by that length.
+    """
+    (rows, columns), (box_rows, box_columns) = tensor.shape, tensor.box
+    item_bytes = 2 if tensor.storage in ("float16", "bfloat16") else 4
+    pitch_bytes, box_bytes = columns * item_bytes, box_columns * item_bytes
+    if pitch_bytes % 16:
+        return bytes(128)
+    bindings = _Bindings(f"a tensor map of {rows}×{columns} by {box_rows}×{box_columns}")
+    driver = bindings.driver
+    wide, short = driver.cuuint64_t, driver.cuuint32_t
+    swizzle = f"{box_bytes}B" if box_bytes in (32, 64, 128) else "NONE"
+    (encoded,) = bindings.done(
+        driver.cuTensorMapEncodeTiled(
+            driver.CUtensorMapDataType[f"CU_TENSOR_MAP_DATA_TYPE_{tensor.storage.upper()}"],
+            2,
+            tensor.matrix.handle,
+            [wide(columns), wide(rows)],  # from the dimension that runs fastest
+            [wide(pitch_bytes)],
+            [short(box_columns), short(box_rows)],
+            [short(1), short(1)],
+            driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            driver.CUtensorMapSwizzle[f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"],
+            driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+            driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+    )
+    return ctypes.string_at(encoded.getPtr(), 128)
+
+
 class _Program:
-    def __init__(self, function: Any, scalars: list[str], stream: Any, built: _Built) -> None:
+    def __init__(self, function: Any, kinds: list[str], stream: Any, built: _Built) -> None:
         import numpy as np
 
         self.function = function
         self.built = built
         self.stream = stream
-        self.types = [np.dtype(name).type if name else np.uintp for name in scalars]
-        function.prepare(self.types)
         # Static and dynamic together; more must be asked for.
         self.allowed_shared_bytes = _SHARED_BYTES - function.shared_size_bytes
+        self.types: list[Any] = [
+            _encoded if kind == cuda_c.TENSOR_MAP else np.dtype(kind or np.uintp).type
+            for kind in kinds
+        ]
+        if _encoded in self.types:
+            # They are aligned in constant memory, where parameters begin somewhere: only the
+            # driver knows how far behind the first byte each one lies.
+            bindings = _Bindings("a kernel with tensor maps")
+            layout = ""
+            with bindings.copy_of(built) as copy:
+                for index, make in enumerate(self.types):
+                    place, _ = bindings.done(bindings.driver.cuFuncGetParamInfo(copy, index))
+                    letter = "128s" if make is _encoded else np.dtype(make).char
+                    layout += f"{place - struct.calcsize(layout)}x{letter}"
+            function.prepare([layout])
+        else:
+            function.prepare(self.types)
         self.resources = Resources(
             registers=function.num_regs,
             static_shared_bytes=function.shared_size_bytes,
@@ -246,8 +329,8 @@ class _Program:
                 self.function.set_attribute(attribute, launch.shared_bytes)
             self.allowed_shared_bytes = launch.shared_bytes
         values = [
-            number(argument if isinstance(argument, int | float) else argument.handle)
-            for number, argument in zip(self.types, arguments, strict=True)
+            make(argument if isinstance(argument, int | float | TensorMap) else argument.handle)
+            for make, argument in zip(self.types, arguments, strict=True)
         ]
         return partial(
             self.function.prepared_async_call,
@@ -269,29 +352,23 @@ class _Program:
 
         None without cuda-bindings, and where the driver refuses such a block.
         """
+        most = _SHARED_BYTES - (self.resources.static_shared_bytes or 0)
         try:
-            from cuda.bindings import driver as bindings
-        except ImportError:
+            bindings = _Bindings("occupancy")
+            driver = bindings.driver
+            with bindings.copy_of(self.built) as copy:
+                if launch.shared_bytes > most:
+                    attribute = driver.CUfunction_attribute
+                    largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                    bindings.done(driver.cuFuncSetAttribute(copy, largest, launch.shared_bytes))
+                (blocks,) = bindings.done(
+                    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                        copy, launch.threads_per_block, launch.shared_bytes
+                    )
+                )
+                return int(blocks)
+        except CaseError:
             return None
-        succeeded = bindings.CUresult.CUDA_SUCCESS
-        status, module = bindings.cuModuleLoadData(bytes(self.built.image))
-        if status != succeeded:
-            return None
-        try:
-            status, function = bindings.cuModuleGetFunction(module, self.built.entry.encode())
-            most = _SHARED_BYTES - (self.resources.static_shared_bytes or 0)
-            if status == succeeded and launch.shared_bytes > most:
-                attribute = bindings.CUfunction_attribute
-                largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                (status,) = bindings.cuFuncSetAttribute(function, largest, launch.shared_bytes)
-            if status != succeeded:
-                return None
-            status, blocks = bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                function, launch.threads_per_block, launch.shared_bytes
-            )
-            return int(blocks) if status == succeeded else None
-        finally:
-            bindings.cuModuleUnload(module)
 
 
 class CudaBackend:
@@ -361,9 +438,9 @@ class CudaBackend:
                 ) from None
         with _Errors():
             function = self.modules[built.key].get_function(built.entry)
-        scalars = ["" if p.pointer else cuda_c.SCALARS[p.type] for p in kernel.parameters]
+        kinds = ["" if p.pointer else cuda_c.SCALARS.get(p.type, p.type) for p in kernel.parameters]
         extra = [] if variant == "plain" else [""]
-        return _Program(function, [*scalars, *extra], self.stream, built)
+        return _Program(function, [*kinds, *extra], self.stream, built)
 
     def _product(self, kernel: Kernel) -> Program:
         if self.cublas is None:
@@ -462,36 +539,25 @@ class _Graph:
     """Launches captured once and started as one, through cuda-bindings on PyCUDA's stream."""
 
     def __init__(self, stream: Any, enqueue: Callable[[], None]) -> None:
-        try:
-            from cuda.bindings import driver as bindings
-        except ImportError:
-            raise CaseError(
-                "--graph needs cuda-bindings; pip install 'matbench-cuda[cuda]'"
-            ) from None
-        self.bindings = bindings
-        self.stream = bindings.CUstream(stream.handle)
-        mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        self._done(bindings.cuStreamBeginCapture(self.stream, mode))
+        self.bindings = _Bindings("--graph", fatal=True)
+        self.driver = driver = self.bindings.driver
+        self.stream = driver.CUstream(stream.handle)
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        self.bindings.done(driver.cuStreamBeginCapture(self.stream, mode))
         enqueue()
-        (graph,) = self._done(bindings.cuStreamEndCapture(self.stream))
-        (self.instance,) = self._done(bindings.cuGraphInstantiate(graph, 0))
-        self._done(bindings.cuGraphDestroy(graph))
+        (graph,) = self.bindings.done(driver.cuStreamEndCapture(self.stream))
+        (self.instance,) = self.bindings.done(driver.cuGraphInstantiate(graph, 0))
+        self.bindings.done(driver.cuGraphDestroy(graph))
         self.launch()  # the first launch uploads it
 
-    def _done(self, answer: tuple[Any, ...]) -> tuple[Any, ...]:
-        status, *results = answer
-        if status != self.bindings.CUresult.CUDA_SUCCESS:
-            raise CaseError(f"CUDA graph: {status.name}", fatal=True)
-        return tuple(results)
-
     def launch(self) -> None:
-        self._done(self.bindings.cuGraphLaunch(self.instance, self.stream))
+        self.bindings.done(self.driver.cuGraphLaunch(self.instance, self.stream))
 
     def __enter__(self) -> _Graph:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._done(self.bindings.cuGraphExecDestroy(self.instance))
+        self.bindings.done(self.driver.cuGraphExecDestroy(self.instance))
 
 
 def precompile(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench import cuda_c
-from matbench.backends import Argument, Buffer, UnavailableError, Variant, host
+from matbench.backends import Argument, Buffer, TensorMap, UnavailableError, Variant, host
 from matbench.cache import Cache, default_folder
 from matbench.model import (
     BuildError,
@@ -205,6 +205,7 @@ class _Program:
         cl = _opencl()
         values: list[Any] = []
         for argument, scalar in zip(arguments, self.scalars, strict=True):
+            assert not isinstance(argument, TensorMap)  # such kernels require CUDA
             if isinstance(argument, int | float):
                 values.append(np.dtype(scalar).type(argument))
             else:

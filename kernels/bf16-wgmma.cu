@@ -1,0 +1,403 @@
+// /// matbench
+// name = "bf16-wgmma"
+// summary = "bfloat16 in, float32 out at the tensor cores' full rate: TMA, clusters, a persistent grid"
+// group = "ladder"
+// requires = ["cuda", "sm_90a"]
+// precision = "bfloat16"
+// args = ["tensor_map(A, 128, 64)", "tensor_map(B, 64, 64)", "tensor_map(C, 16, 32)",
+//         "A", "B", "C", "M", "N", "K"]
+// [sweep]
+// BAND = [8]
+// [tune]
+// BAND = [1, 2, 4, 8, 16]
+// [launch]
+// where = ["max_shared_bytes_per_block >= 230464"]
+// block = [384]
+// grid = ["2 * min(multiprocessors // 2, ceil_div(M, 256) * ceil_div(N, 256))"]
+// shared_bytes = "230464"
+// [model]
+// global_loads = "M * N * K / 256 + M * N * K / 256"
+// ///
+
+// What a matrix product looks like when everything but the products has been handed to hardware
+// that does nothing else.
+//
+// - wgmma: a warpgroup of four warps starts products of 64×16 by 16×256 whose factors lie in shared
+//   memory and whose sums lie in its registers, and goes on; they are waited for later.
+// - TMA (tensor maps): one thread asks for a box of a matrix and forgets it. The copy engine works
+//   out the addresses, fills in zeros beyond the edge, lays the box down so that eight rows lie in
+//   different banks, and tells a barrier how many bytes have come.
+// - Clusters: two blocks, one below the other, need the same columns of B. Each fetches half of them
+//   and the engine delivers to both: a block receives 48 KiB a step but takes 32 from the L2 cache.
+// - Warp specialisation: one warpgroup keeps the ring of stages full and needs few registers; the
+//   other two take them over (setmaxnreg) for 64×256 sums each, a 128×256 tile a block.
+// - Persistent grid: as many blocks as multiprocessors, each of which goes from tile to tile. The
+//   ring does not run dry between them: the next tile's first steps arrive while this one's sums
+//   are written. Tiles are taken in bands of BAND pairs down, so that blocks that run at the same
+//   time share rows and columns in the L2 cache.
+//
+// TMA wants rows that start at multiples of 16 bytes. Where they do not (K or N no multiple of 8)
+// the producer's threads copy value by value, into the same places: right, but slow.
+
+#include <cuda.h>
+#include <cuda_bf16.h>
+#include <cstdint>
+
+#ifndef BAND
+#define BAND 8
+#endif
+#define BM 128
+#define BN 256
+#define BK 64
+#define STAGES 4
+#define A_BYTES (BM * BK * 2)
+#define B_BOX (BK * 64 * 2)  // 64 columns of B
+#define STAGE (A_BYTES + BN / 64 * B_BOX)
+#define DRAFT (16 * 32 * 4)  // 16 rows and 32 columns of C
+
+// -- Barriers in shared memory -------------------------------------------------------------------
+
+static __device__ __forceinline__ void expect_arrivals(unsigned barrier, int count)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(barrier), "r"(count) : "memory");
+}
+
+static __device__ __forceinline__ void arrive(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(barrier) : "memory");
+}
+
+// Arrives, and announces bytes that must come too.
+static __device__ __forceinline__ void arrive_and_expect(unsigned barrier, unsigned bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;"
+                 :: "r"(barrier), "r"(bytes) : "memory");
+}
+
+// Arrives at the same barrier of a block of the cluster.
+static __device__ __forceinline__ void arrive_in(unsigned block, unsigned barrier)
+{
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+                 "}" :: "r"(barrier), "r"(block) : "memory");
+}
+
+// Waits for the end of the barrier's even (0) or odd (1) phase.
+static __device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
+{
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
+                 "@!done bra again;\n"
+                 "}" :: "r"(barrier), "r"(phase) : "memory");
+}
+
+static __device__ __forceinline__ void synchronize_cluster()
+{
+    asm volatile("barrier.cluster.arrive.aligned;\n"
+                 "barrier.cluster.wait.aligned;" ::: "memory");
+}
+
+// -- Tiles ---------------------------------------------------------------------------------------
+
+// A pair of tiles, one below the other, is a cluster's; this block's is the upper or the lower one.
+struct Tile { int row, column; };
+
+static __device__ __forceinline__ int pairs_of_tiles(int M, int N)
+{
+    return (M + 2 * BM - 1) / (2 * BM) * ((N + BN - 1) / BN);
+}
+
+static __device__ __forceinline__ Tile tile_of(int pair, int M, int N)
+{
+    const int down = (M + 2 * BM - 1) / (2 * BM), across = (N + BN - 1) / BN;
+    const int band = pair / (BAND * across), place = pair % (BAND * across);
+    const int height = min(BAND, down - band * BAND);
+    return {((band * BAND + place % height) * 2 + (int)blockIdx.x % 2) * BM, place / height * BN};
+}
+
+// -- Producer ------------------------------------------------------------------------------------
+
+// A box of the matrix to this block's shared memory.
+static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap &map, int column,
+                                             int row, unsigned barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];"
+                 :: "r"(to), "l"(&map), "r"(column), "r"(row), "r"(barrier) : "memory");
+}
+
+// The same to the same place in both blocks of the cluster; each block's barrier counts its bytes.
+static __device__ __forceinline__ void fetch_for_both(unsigned to, const CUtensorMap &map,
+                                                      int column, int row, unsigned barrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;"
+                 :: "r"(to), "l"(&map), "r"(column), "r"(row), "r"(barrier), "h"((short)3)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const CUtensorMap &B_map,
+                                               int M, int N, int K, unsigned ring, unsigned full,
+                                               unsigned empty)
+{
+    const int upper = blockIdx.x % 2, clusters = gridDim.x / 2;
+    int slot = 0;
+    unsigned phase = 0;
+    for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += clusters) {
+        const Tile tile = tile_of(pair, M, N);
+        #pragma unroll 1
+        for (int k = 0; k < K; k += BK) {
+            const unsigned stage = ring + slot * STAGE;
+            wait(empty + 8 * slot, phase ^ 1);
+            arrive_and_expect(full + 8 * slot, STAGE);
+            fetch(stage, A_map, k, tile.row, full + 8 * slot);
+            #pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                const int box = upper * 2 + i;
+                fetch_for_both(stage + A_BYTES + box * B_BOX, B_map, tile.column + box * 64, k,
+                               full + 8 * slot);
+            }
+            if (++slot == STAGES)
+                slot = 0, phase ^= 1;
+        }
+    }
+}
+
+// Without TMA, by the whole warpgroup. The number of each 16 bytes of a row of 128 is XORed with
+// the row's, modulo 8.
+static __device__ __forceinline__ void produce_by_hand(const __nv_bfloat16 *A,
+                                                       const __nv_bfloat16 *B, int M, int N, int K,
+                                                       char *tiles, unsigned full, unsigned empty)
+{
+    const int place = threadIdx.x % 64, first = threadIdx.x / 64, clusters = gridDim.x / 2;
+    const __nv_bfloat16 zero = __float2bfloat16(0.0f);
+    int slot = 0;
+    unsigned phase = 0;
+    for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += clusters) {
+        const Tile tile = tile_of(pair, M, N);
+        #pragma unroll 1
+        for (int k = 0; k < K; k += BK) {
+            char *const stage = tiles + slot * STAGE;
+            wait(empty + 8 * slot, phase ^ 1);
+            #pragma unroll 1
+            for (int i = first; i < BM; i += 2) {
+                const bool inside = tile.row + i < M && k + place < K;
+                *(__nv_bfloat16 *)(stage + i * 128 + ((place / 8) ^ (i % 8)) * 16 + place % 8 * 2)
+                    = inside ? A[(size_t)(tile.row + i) * K + k + place] : zero;
+            }
+            #pragma unroll 1
+            for (int i = first; i < BN / 64 * BK; i += 2) {
+                const int term = k + i % BK, column = tile.column + i / BK * 64 + place;
+                *(__nv_bfloat16 *)(stage + A_BYTES + i * 128 + ((place / 8) ^ (i % 8)) * 16
+                                   + place % 8 * 2)
+                    = term < K && column < N ? B[(size_t)term * N + column] : zero;
+            }
+            // What ordinary stores wrote, the tensor cores read by another way.
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            arrive(full + 8 * slot);
+            if (++slot == STAGES)
+                slot = 0, phase ^= 1;
+        }
+    }
+}
+
+// -- Consumers -----------------------------------------------------------------------------------
+
+#define SUMS_4(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
+#define SUMS_16(i) SUMS_4(i), SUMS_4(i + 4), SUMS_4(i + 8), SUMS_4(i + 12)
+#define SUMS \
+    SUMS_16(0), SUMS_16(16), SUMS_16(32), SUMS_16(48), SUMS_16(64), SUMS_16(80), SUMS_16(96), \
+    SUMS_16(112)
+
+// sum = (fresh ? 0 : sum) + a·b: 64×16 by 16×256, both in shared memory; K runs fastest in a, and
+// the columns do in b.
+static __device__ __forceinline__ void multiply(float (&sum)[128], uint64_t a, uint64_t b,
+                                                bool fresh)
+{
+    asm volatile(
+        "{\n"
+        ".reg .pred add;\n"
+        "setp.eq.u32 add, %130, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
+        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, "
+        "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, "
+        "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, "
+        "%87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, "
+        "%103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, "
+        "%117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+        "%128, %129, add, 1, 1, 0, 1;\n"
+        "}"
+        : SUMS : "l"(a), "l"(b), "r"((unsigned)fresh));
+}
+
+// Waits until no more than LATER groups of products are under way.
+template <int LATER>
+static __device__ __forceinline__ void wait_for_products(float (&sum)[128])
+{
+    asm volatile("wgmma.wait_group.sync.aligned %128;" : SUMS : "n"(LATER) : "memory");
+}
+
+// Rows of 128 bytes, swizzled as said above; eight of them are 1,024 bytes. What lies beyond 64
+// columns of B is another box. In a cluster an address says in its upper bits which block is meant;
+// here they are not wanted.
+static __device__ __forceinline__ uint64_t described(unsigned address)
+{
+    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(B_BOX >> 4) << 16 | (uint64_t)(1024 >> 4) << 32
+        | (uint64_t)1 << 62;
+}
+
+// Two columns of a row of sums, of the 32 that one box has: `eight` counts eights of them, `pair` the
+// pairs within.
+static __device__ __forceinline__ void draw(unsigned draft, int row, int eight, int pair, float x,
+                                            float y)
+{
+    const unsigned to = draft + row * 128 + ((eight * 2 + pair / 2) ^ (row % 8)) * 16 + pair % 2 * 8;
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" :: "r"(to), "f"(x), "f"(y) : "memory");
+}
+
+// Starts to write a box; what lies outside the matrix is not written.
+static __device__ __forceinline__ void deliver(const CUtensorMap &map, unsigned from, int column,
+                                               int row)
+{
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];\n"
+                 "cp.async.bulk.commit_group;"
+                 :: "l"(&map), "r"(column), "r"(row), "r"(from) : "memory");
+}
+
+// Until no more than one box that this thread delivers is still to be read from shared memory.
+static __device__ __forceinline__ void wait_until_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+}
+
+static __device__ __forceinline__ void consume(const CUtensorMap &C_map, bool has_maps,
+                                               float *C, int M, int N, int K, unsigned ring,
+                                               unsigned full, unsigned empty)
+{
+    // The same for all lanes, which the compiler cannot know: so descriptors are worked out once.
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
+    const int lane = threadIdx.x % 32, group = warp / 4, clusters = gridDim.x / 2;
+    const unsigned drafts = ring + STAGES * STAGE + warp * 2 * DRAFT;
+    const bool odd = lane / 4 % 2;
+    int slot = 0;
+    unsigned phase = 0;
+    for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += clusters) {
+        float sum[128];
+        unsigned before = 0;  // the slot whose products are under way, and one block to tell of it
+        #pragma unroll 1
+        for (int k = 0; k < K; k += BK) {
+            const uint64_t a = described(ring + slot * STAGE + group * 64 * 128);
+            const uint64_t b = described(ring + slot * STAGE + A_BYTES);
+            wait(full + 8 * slot, phase);
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+            #pragma unroll
+            for (int i = 0; i < BK / 16; ++i)
+                multiply(sum, a + i * (32 >> 4), b + i * (2048 >> 4), k == 0 && i == 0);
+            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+
+            // The step before is done: both blocks may fill its stage again.
+            wait_for_products<1>(sum);
+            if (k > 0 && threadIdx.x % 128 < 2)
+                arrive_in(threadIdx.x % 128, before);
+            before = empty + 8 * slot;
+            if (++slot == STAGES)
+                slot = 0, phase ^= 1;
+        }
+        wait_for_products<0>(sum);
+        if (threadIdx.x % 128 < 2)
+            arrive_in(threadIdx.x % 128, before);
+
+        const Tile tile = tile_of(pair, M, N);
+        if (has_maps) {
+            // 32 columns at a time: to shared memory, swizzled as ever, and on by the copy engine.
+            #pragma unroll
+            for (int part = 0; part < BN / 32; ++part) {
+                const unsigned draft = drafts + part % 2 * DRAFT;
+                if (lane == 0)
+                    wait_until_read();
+                __syncwarp();
+                #pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    // Rows side by side begin with eights of columns whose banks are different.
+                    const float *const near = &sum[(part * 4 + i) * 4], *const far = near + 8;
+                    #pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        const float *const one = near + half * 2, *const two = far + half * 2;
+                        const int row = half * 8 + lane / 4;
+                        draw(draft, row, odd ? i + 2 : i, lane % 4, odd ? two[0] : one[0],
+                             odd ? two[1] : one[1]);
+                        draw(draft, row, odd ? i : i + 2, lane % 4, odd ? one[0] : two[0],
+                             odd ? one[1] : two[1]);
+                    }
+                }
+                asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+                __syncwarp();
+                if (lane == 0)
+                    deliver(C_map, draft, tile.column + part * 32, tile.row + warp * 16);
+            }
+            continue;
+        }
+        #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int row = tile.row + warp * 16 + half * 8 + lane / 4;
+            #pragma unroll
+            for (int i = 0; i < 32; ++i) {
+                const int column = tile.column + i * 8 + lane % 4 * 2;
+                float *const to = C + (size_t)row * N + column;
+                const float left = sum[i * 4 + half * 2], right = sum[i * 4 + half * 2 + 1];
+                if (row < M && N % 2 == 0 && column < N)
+                    __stcs((float2 *)to, make_float2(left, right));
+                if (row < M && N % 2 == 1 && column < N)
+                    to[0] = left;
+                if (row < M && N % 2 == 1 && column + 1 < N)
+                    to[1] = right;
+            }
+        }
+    }
+    // The copy engine reads shared memory, which is gone when the block is.
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
+bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
+           const CUtensorMap __grid_constant__ C_map,
+           const __nv_bfloat16 *A, const __nv_bfloat16 *B, float *C, int M, int N, int K)
+{
+    // The ring of stages, at a multiple of 1,024 bytes, and behind it two barriers a stage.
+    extern __shared__ char shared[];
+    const unsigned start = (unsigned)__cvta_generic_to_shared(shared);
+    const unsigned ring = (start + 1023) / 1024 * 1024;
+    const unsigned full = ring + STAGES * STAGE + 16 * DRAFT, empty = full + 8 * STAGES;
+    const bool has_maps = K % 8 == 0 && N % 8 == 0;
+
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; ++stage) {
+            expect_arrivals(full + 8 * stage, has_maps ? 1 : 128);
+            expect_arrivals(empty + 8 * stage, 4);  // of two warpgroups in each of two blocks
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    synchronize_cluster();
+
+    // Registers go from those who move data to those who multiply.
+    if (threadIdx.x < 128) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (has_maps && threadIdx.x == 0)
+            produce(A_map, B_map, M, N, K, ring, full, empty);
+        if (!has_maps)
+            produce_by_hand(A, B, M, N, K, shared + (ring - start), full, empty);
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        consume(C_map, has_maps, C, M, N, K, ring, full, empty);
+    }
+
+    // No block leaves while the other may still send to it or tell it of empty stages.
+    __syncwarp();
+    synchronize_cluster();
+}

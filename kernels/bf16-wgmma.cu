@@ -33,8 +33,9 @@
 //   other two take them over (setmaxnreg) for 64×256 sums each, a 128×256 tile a block.
 // - Persistent grid: as many blocks as multiprocessors, each of which goes from tile to tile. The
 //   ring does not run dry between them: the next tile's first steps arrive while this one's sums
-//   are written. Tiles are taken in bands of BAND pairs down, so that blocks that run at the same
-//   time share rows and columns in the L2 cache.
+//   are written (by the copy engine too, 16×32 at a time from shared memory: whole lines at once,
+//   and no warp waits for the last of them). Tiles are taken in bands of BAND pairs down, so that
+//   blocks that run at the same time share rows and columns in the L2 cache.
 //
 // TMA wants rows that start at multiples of 16 bytes. Where they do not (K or N no multiple of 8)
 // the producer's threads copy value by value, into the same places: right, but slow.
@@ -167,14 +168,32 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const C
     }
 }
 
-// Without TMA, by the whole warpgroup. The number of each 16 bytes of a row of 128 is XORed with
-// the row's, modulo 8.
+// Without TMA: rows of 64 values, of which `left` are in the matrix. The number of each 16 bytes of
+// a row is XORed with the row's, modulo 8.
+static __device__ __forceinline__ void copy_rows(char *to, const __nv_bfloat16 *from, size_t pitch,
+                                                 int rows, int left)
+{
+    const int place = threadIdx.x % 64, first = threadIdx.x / 64;
+    from += first * pitch;
+    #pragma unroll 1
+    for (int row = first; row < rows; row += 16) {
+        __nv_bfloat16 values[8];
+        #pragma unroll
+        for (int i = 0; i < 8; ++i)
+            values[i] = row + i * 2 < left ? from[i * 2 * pitch] : __float2bfloat16(0.0f);
+        #pragma unroll
+        for (int i = 0; i < 8; ++i)
+            *(__nv_bfloat16 *)(to + (row + i * 2) * 128 + ((place / 8) ^ ((first + i * 2) % 8)) * 16
+                               + place % 8 * 2) = values[i];
+        from += 16 * pitch;
+    }
+}
+
 static __device__ __forceinline__ void produce_by_hand(const __nv_bfloat16 *A,
                                                        const __nv_bfloat16 *B, int M, int N, int K,
                                                        char *tiles, unsigned full, unsigned empty)
 {
-    const int place = threadIdx.x % 64, first = threadIdx.x / 64, clusters = gridDim.x / 2;
-    const __nv_bfloat16 zero = __float2bfloat16(0.0f);
+    const int place = threadIdx.x % 64, clusters = gridDim.x / 2;
     int slot = 0;
     unsigned phase = 0;
     for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += clusters) {
@@ -183,18 +202,13 @@ static __device__ __forceinline__ void produce_by_hand(const __nv_bfloat16 *A,
         for (int k = 0; k < K; k += BK) {
             char *const stage = tiles + slot * STAGE;
             wait(empty + 8 * slot, phase ^ 1);
+            copy_rows(stage, A + (size_t)tile.row * K + k + place, K, BM,
+                      k + place < K ? M - tile.row : 0);
             #pragma unroll 1
-            for (int i = first; i < BM; i += 2) {
-                const bool inside = tile.row + i < M && k + place < K;
-                *(__nv_bfloat16 *)(stage + i * 128 + ((place / 8) ^ (i % 8)) * 16 + place % 8 * 2)
-                    = inside ? A[(size_t)(tile.row + i) * K + k + place] : zero;
-            }
-            #pragma unroll 1
-            for (int i = first; i < BN / 64 * BK; i += 2) {
-                const int term = k + i % BK, column = tile.column + i / BK * 64 + place;
-                *(__nv_bfloat16 *)(stage + A_BYTES + i * 128 + ((place / 8) ^ (i % 8)) * 16
-                                   + place % 8 * 2)
-                    = term < K && column < N ? B[(size_t)term * N + column] : zero;
+            for (int box = 0; box < BN / 64; ++box) {
+                const int column = tile.column + box * 64 + place;
+                copy_rows(stage + A_BYTES + box * B_BOX, B + (size_t)k * N + column, N, BK,
+                          column < N ? K - k : 0);
             }
             // What ordinary stores wrote, the tensor cores read by another way.
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -270,6 +284,23 @@ static __device__ __forceinline__ void deliver(const CUtensorMap &map, unsigned 
                  :: "l"(&map), "r"(column), "r"(row), "r"(from) : "memory");
 }
 
+static __device__ __forceinline__ void deliver_by_hand(float *C, int M, int N, unsigned from,
+                                                       int column, int row)
+{
+    const int lane = threadIdx.x % 32;
+    float *to = C + (size_t)row * N + column + lane;
+    #pragma unroll 1
+    for (int i = 0; i < 16 && row + i < M; ++i) {
+        float value;
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value)
+                     : "r"(from + i * 128 + ((lane / 4) ^ (i % 8)) * 16 + lane % 4 * 4));
+        if (column + lane < N)
+            *to = value;
+        to += N;
+    }
+    __syncwarp();
+}
+
 // Until no more than one box that this thread delivers is still to be read from shared memory.
 static __device__ __forceinline__ void wait_until_read()
 {
@@ -314,49 +345,35 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, bool ha
             arrive_in(threadIdx.x % 128, before);
 
         const Tile tile = tile_of(pair, M, N);
-        if (has_maps) {
-            // 32 columns at a time: to shared memory, swizzled as ever, and on by the copy engine.
+        // 32 columns at a time: to shared memory, swizzled as ever, and on by the copy engine.
+        #pragma unroll
+        for (int part = 0; part < BN / 32; ++part) {
+            const unsigned draft = drafts + part % 2 * DRAFT;
+            if (lane == 0)
+                wait_until_read();
+            __syncwarp();
             #pragma unroll
-            for (int part = 0; part < BN / 32; ++part) {
-                const unsigned draft = drafts + part % 2 * DRAFT;
-                if (lane == 0)
-                    wait_until_read();
-                __syncwarp();
+            for (int i = 0; i < 2; ++i) {
+                // Rows side by side begin with eights of columns whose banks are different.
+                const float *const near = &sum[(part * 4 + i) * 4], *const far = near + 8;
                 #pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                    // Rows side by side begin with eights of columns whose banks are different.
-                    const float *const near = &sum[(part * 4 + i) * 4], *const far = near + 8;
-                    #pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        const float *const one = near + half * 2, *const two = far + half * 2;
-                        const int row = half * 8 + lane / 4;
-                        draw(draft, row, odd ? i + 2 : i, lane % 4, odd ? two[0] : one[0],
-                             odd ? two[1] : one[1]);
-                        draw(draft, row, odd ? i : i + 2, lane % 4, odd ? one[0] : two[0],
-                             odd ? one[1] : two[1]);
-                    }
+                for (int half = 0; half < 2; ++half) {
+                    const float *const one = near + half * 2, *const two = far + half * 2;
+                    const int row = half * 8 + lane / 4;
+                    draw(draft, row, odd ? i + 2 : i, lane % 4, odd ? two[0] : one[0],
+                         odd ? two[1] : one[1]);
+                    draw(draft, row, odd ? i : i + 2, lane % 4, odd ? one[0] : two[0],
+                         odd ? one[1] : two[1]);
                 }
+            }
+            if (has_maps) {
                 asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
                 __syncwarp();
                 if (lane == 0)
                     deliver(C_map, draft, tile.column + part * 32, tile.row + warp * 16);
-            }
-            continue;
-        }
-        #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int row = tile.row + warp * 16 + half * 8 + lane / 4;
-            #pragma unroll
-            for (int i = 0; i < 32; ++i) {
-                const int column = tile.column + i * 8 + lane % 4 * 2;
-                float *const to = C + (size_t)row * N + column;
-                const float left = sum[i * 4 + half * 2], right = sum[i * 4 + half * 2 + 1];
-                if (row < M && N % 2 == 0 && column < N)
-                    __stcs((float2 *)to, make_float2(left, right));
-                if (row < M && N % 2 == 1 && column < N)
-                    to[0] = left;
-                if (row < M && N % 2 == 1 && column + 1 < N)
-                    to[1] = right;
+            } else {
+                __syncwarp();
+                deliver_by_hand(C, M, N, draft, tile.column + part * 32, tile.row + warp * 16);
             }
         }
     }
@@ -387,13 +404,13 @@ bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
 
     // Registers go from those who move data to those who multiply.
     if (threadIdx.x < 128) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
         if (has_maps && threadIdx.x == 0)
             produce(A_map, B_map, M, N, K, ring, full, empty);
         if (!has_maps)
             produce_by_hand(A, B, M, N, K, shared + (ring - start), full, empty);
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
         consume(C_map, has_maps, C, M, N, K, ring, full, empty);
     }
 

@@ -268,10 +268,11 @@ def _encoded(tensor: TensorMap) -> bytes:
     bindings = _Bindings(f"a tensor map of {rows}×{columns} by {box_rows}×{box_columns}")
     driver = bindings.driver
     wide, short = driver.cuuint64_t, driver.cuuint32_t
-    swizzle = f"{box_bytes}B" if box_bytes in (32, 64, 128) else "NONE"
+    kind = f"CU_TENSOR_MAP_DATA_TYPE_{tensor.storage.upper()}"
+    swizzle = f"CU_TENSOR_MAP_SWIZZLE_{f'{box_bytes}B' if box_bytes in (32, 64, 128) else 'NONE'}"
     (encoded,) = bindings.done(
         driver.cuTensorMapEncodeTiled(
-            driver.CUtensorMapDataType[f"CU_TENSOR_MAP_DATA_TYPE_{tensor.storage.upper()}"],
+            getattr(driver.CUtensorMapDataType, kind),
             2,
             tensor.matrix.handle,
             [wide(columns), wide(rows)],  # from the dimension that runs fastest
@@ -279,7 +280,7 @@ def _encoded(tensor: TensorMap) -> bytes:
             [short(box_columns), short(box_rows)],
             [short(1), short(1)],
             driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            driver.CUtensorMapSwizzle[f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"],
+            getattr(driver.CUtensorMapSwizzle, swizzle),
             driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
             driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         )

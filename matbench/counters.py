@@ -7,16 +7,11 @@ It leaves the clocks alone; its default of empty caches before a launch stays.
 from __future__ import annotations
 
 import csv
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
 import msgspec
 
-from matbench.model import Case, DeviceInfo, MatbenchError, UsageError
+from matbench import observer
+from matbench.model import Case, DeviceInfo, MatbenchError
 
 #: Nsight Compute's names (*Kernel Profiling Guide*, metrics reference) for the fields below.
 METRICS = {
@@ -26,7 +21,6 @@ METRICS = {
     "bank_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
     "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
 }
-_SUBPROCESS_MODULE = "matbench.counters"
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,20 +36,9 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     achieved_occupancy: float | None = None
 
 
-class _Job(msgspec.Struct, frozen=True):
-    device: DeviceInfo
-    case: Case
-
-
 def executable() -> str:
     """ncu's path; `UsageError` says how to get it."""
-    found = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
-    if found is None:
-        raise UsageError(
-            "--counters needs ncu (Nsight Compute); it comes with the CUDA toolkit: "
-            "put the toolkit's bin folder on PATH"
-        )
-    return found
+    return observer.executable("ncu", "--counters", "Nsight Compute")
 
 
 def count(device: DeviceInfo, case: Case, timeout_s: float) -> Counters:
@@ -65,24 +48,7 @@ def count(device: DeviceInfo, case: Case, timeout_s: float) -> Counters:
         "--kernel-name-base", "function", "--kernel-name", case.kernel.entry,
         "--launch-count", "1", "--metrics", ",".join(METRICS.values()),
     ]  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
-        job = Path(folder) / "case"
-        job.write_bytes(msgspec.msgpack.encode(_Job(device, case)))
-        command += [sys.executable, "-m", _SUBPROCESS_MODULE, str(job)]
-        try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=timeout_s,
-                check=False,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-        except subprocess.TimeoutExpired:
-            raise MatbenchError(
-                f"ncu took longer than {timeout_s:g} s on {case.label} (see --timeout)"
-            ) from None
+    done = observer.observe(command, device, case, guarded=True, timeout_s=timeout_s, tool="ncu")
     found = counted(done.stdout)
     if found is None:
         lines = (done.stdout + done.stderr).splitlines()
@@ -105,23 +71,3 @@ def counted(output: str) -> Counters | None:
         if name is not None:
             values[name] = value / 100 if name == "achieved_occupancy" else value
     return Counters(**values) if values else None
-
-
-def _child(path: str) -> None:
-    """What ncu watches."""
-    from matbench import backends, bench
-    from matbench.cache import Cache
-
-    job = msgspec.msgpack.decode(Path(path).read_bytes(), type=_Job)
-    cache = Cache()
-    session = bench.Session(
-        backends.open_backend(job.device, cache), cache, bench.Options(timed=False)
-    )
-    try:
-        session.measure(job.case)
-    finally:
-        session.close()
-
-
-if __name__ == "__main__":
-    _child(sys.argv[1])

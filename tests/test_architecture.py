@@ -41,6 +41,7 @@ LAYERS = (
     "plots",
     "bench",
     "worker",
+    "observer",
     "sanitize",
     "counters",
     "results",

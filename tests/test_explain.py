@@ -16,7 +16,7 @@ from click.testing import Result
 from conftest import KernelWriter, Matbench, kernel_text
 from nvcc import find_nvcc
 
-from matbench import backends, catalogue, counters, explain, sweep
+from matbench import backends, catalogue, explain, observer, sweep
 from matbench.counters import Counters
 from matbench.limits import Limits
 from matbench.model import DeviceInfo, Outcome, Problem, Resources, UsageError
@@ -333,7 +333,7 @@ def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) 
 def test_counters_without_ncu_are_one_line(
     matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counters.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(observer.shutil, "which", lambda *_, **__: None)
     result = matbench("explain", "tiled", "--counters", code=2)
     assert "--counters needs ncu" in result.stderr
     assert len(result.stderr.splitlines()) == 1

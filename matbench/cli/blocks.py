@@ -12,8 +12,8 @@ from matbench.cli.options import (
     Format,
     deadline_options,
     device_options,
-    kernel_file_options,
-    kernel_names,
+    one_kernel,
+    size_option,
 )
 from matbench.cli.shared import (
     catalogue_of,
@@ -28,14 +28,8 @@ from matbench.model import UsageError
 
 
 @main.command("blocks")
-@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
-@kernel_file_options
-@click.option(
-    "--size",
-    metavar="N",
-    help="The size: 1000 (the default) for a square product, MxNxK for A (M×K) times B (K×N); "
-    "2^20 for a row of numbers.",
-)
+@one_kernel
+@size_option
 @click.option("--tile", metavar="T", help="The value of TILE; the fastest of all when not given.")
 @click.option(
     "--set",

@@ -12,8 +12,7 @@ from matbench.cli.options import (
     deadline_options,
     device_options,
     format_option,
-    kernel_file_options,
-    kernel_names,
+    one_kernel,
 )
 from matbench.cli.shared import catalogue_of, deadlines_of, progress, show_report, show_rich
 from matbench.model import UsageError
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 
 
 @main.command()
-@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
-@kernel_file_options
+@one_kernel
 @click.option("--tiles", metavar="LIST", help="Values of TILE, in place of the kernel's own.")
 @click.option(
     "--set",

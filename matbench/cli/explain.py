@@ -15,8 +15,8 @@ from matbench.cli.options import (
     deadline_options,
     device_options,
     format_option,
-    kernel_file_options,
-    kernel_names,
+    one_kernel,
+    size_option,
 )
 from matbench.cli.shared import catalogue_of, deadlines_of, problems_of, progress, show_report
 from matbench.model import CaseError, UsageError
@@ -35,14 +35,8 @@ DEFAULT_ARCHITECTURES = "g80,gt200,kepler,this"
 
 
 @main.command()
-@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
-@kernel_file_options
-@click.option(
-    "--size",
-    metavar="N",
-    help="The size: 1000 (the default) for a square product, MxNxK for A (M×K) times B (K×N); "
-    "2^20 for a row of numbers.",
-)
+@one_kernel
+@size_option
 @click.option("--tile", metavar="T", help="Explain this TILE; the fastest of all when not given.")
 @click.option("--tiles", metavar="LIST", help="Values of TILE to hold against each other.")
 @click.option(

@@ -67,6 +67,16 @@ kernel_file_options = stack(
     ),
     click.option("--kernels-dir", metavar="DIR", help="Add every *.cu file of a folder."),
 )
+one_kernel = stack(
+    click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names),
+    kernel_file_options,
+)
+size_option = click.option(
+    "--size",
+    metavar="N",
+    help="The size: 1000 (the default) for a square product, MxNxK for A (M×K) times B (K×N); "
+    "2^20 for a row of numbers.",
+)
 device_options = stack(
     click.option(
         "--backend",

@@ -11,8 +11,7 @@ from matbench.cli.options import (
     deadline_options,
     device_options,
     format_option,
-    kernel_file_options,
-    kernel_names,
+    one_kernel,
     problem_options,
 )
 from matbench.cli.shared import catalogue_of, deadlines_of, problems_of, progress, show_report
@@ -20,8 +19,7 @@ from matbench.model import Inputs, UsageError
 
 
 @main.command()
-@click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
-@kernel_file_options
+@one_kernel
 @problem_options
 @device_options
 @click.option(

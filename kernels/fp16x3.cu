@@ -3,7 +3,7 @@
 // summary = "float32 accuracy from float16 tensor cores: a scaled rest, three products"
 // group = "ladder"
 // requires = ["cuda", "sm_90a"]
-// error_constant = 5.0
+// error_constant = 8.0
 // exponents = [-12, 15]
 // [sweep]
 // BM = [64, 256]

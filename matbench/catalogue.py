@@ -125,7 +125,7 @@ class _FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tune: dict[str, tuple[int, ...]] = {}
     requires: tuple[str, ...] = ()
     precision: Precision = "float32"
-    error_constant: float = 1.0
+    error_constant: float = 0.0
     exponents: tuple[int, int] | None = None
     finish: Finish | None = None
     deterministic: bool = True
@@ -296,8 +296,8 @@ class _Reader:
         """What types cannot say: names, values, and every expression tried once."""
         if not kernel.summary.isprintable() or not kernel.summary.strip():
             self.fail("summary: one line of text", self.line_of("summary"))
-        if not 0 < kernel.error_constant < 1e6:
-            self.fail("error_constant: a number above 0", self.line_of("error_constant"))
+        if not 0 <= kernel.error_constant < 1e6:
+            self.fail("error_constant: a number from 0 on", self.line_of("error_constant"))
         for requirement in kernel.requires:
             if not _REQUIREMENT.fullmatch(requirement):
                 self.fail(

@@ -145,7 +145,7 @@ class Kernel(msgspec.Struct, frozen=True):
     tune: dict[str, tuple[int, ...]] = {}
     requires: tuple[str, ...] = ()
     precision: Precision = "float32"
-    error_constant: float = 1.0
+    error_constant: float = 0.0
     exponents: tuple[int, int] | None = None
     finish: Finish | None = None
     deterministic: bool = True
@@ -178,7 +178,7 @@ class Kernel(msgspec.Struct, frozen=True):
         storage: Storage = known[0] if known else "float32"
         narrow = (-14, 15) if self.precision == "float16" else (-126, 127)
         return Reading(
-            self.precision, storage, self.exponents or narrow, exact=self.error_constant == 1
+            self.precision, storage, self.exponents or narrow, exact=self.error_constant == 0
         )
 
 

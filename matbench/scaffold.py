@@ -14,7 +14,7 @@ _GUIDE = {
     "args": "What the function is passed, in order: buffers, and expressions for numbers.",
     "requires": "What it cannot do without; where that is missing it is skipped.",
     "precision": "What it rounds its inputs to, and so how it is judged.",
-    "error_constant": "A factor on the bound of its rounding errors.",
+    "error_constant": "What each product may lose before it is added, in units of 2⁻²⁴.",
     "deterministic": "Whether the same inputs give the same bits.",
     "exponents": "The binary exponents of inputs that it takes.",
     "finish": 'What the host does with C: "sum" adds up one partial sum per block.',

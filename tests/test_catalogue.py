@@ -134,7 +134,7 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     assert (kernel.group, kernel.entry, kernel.precision) == ("tutorial", "my_own", "float32")
     assert kernel.args == ("A", "B", "C", "M", "N", "K")
     assert (kernel.requires, kernel.tune, kernel.model) == ((), {}, {})
-    assert (kernel.error_constant, kernel.deterministic) == (1.0, True)
+    assert (kernel.error_constant, kernel.deterministic) == (0.0, True)
     assert kernel.launch.shared_bytes == 0
     assert kernel.launch.where == ()
 
@@ -257,7 +257,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "empty summary": (instead('"For a test"', '" " # here'), "summary: one line of text"),
     "summary of two lines": (instead('"For a test"', r'"a\nb" # here'), "summary: one line"),
     "terminal codes": (instead('"For a test"', r'"a\u001b[2J" # here'), "summary: one line"),
-    "constant is nothing": (after(SUMMARY, "// error_constant = 0.0 # here\n"), "error_constant"),
+    "constant is less": (after(SUMMARY, "// error_constant = -0.5 # here\n"), "error_constant"),
     "constant is no number": (after(SUMMARY, "// error_constant = nan # here\n"), "error_constant"),
     "unknown requirement": (after(SUMMARY, '// requires = ["avx"] # here\n'), "requires 'avx'"),
     "no architecture": (after(SUMMARY, '// requires = ["sm_"] # here\n'), "requires 'sm_'"),

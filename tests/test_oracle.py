@@ -231,11 +231,11 @@ def test_the_bound_is_the_classical_one_and_from_32_terms_on_the_lesser() -> Non
     assert [oracle.error_factor(k) for k in (1, 2, 31)] == [2, 3, 32]
     assert oracle.error_factor(32) == pytest.approx(4 * math.sqrt(32))
     assert oracle.error_factor(1000) == pytest.approx(4 * math.sqrt(1000))
-    assert oracle.error_factor(1000, 2.0) == 2 * oracle.error_factor(1000)
+    assert oracle.error_factor(1000, 8.0) == 8 + oracle.error_factor(1000)
     # Truncated sums: twice as much, and from K = 1024 on a quarter of K.
     for k in (1, 31, 32, 1000, 1024):
         assert oracle.error_factor(k, truncated=True) == 2 * oracle.error_factor(k)
-    assert oracle.error_factor(8192, 3.0, truncated=True) == 3 * 2048
+    assert oracle.error_factor(8192, 8.0, truncated=True) == 8 + 2048
 
 
 def test_the_bias_of_truncated_sums_is_allowed_for_where_they_are_declared() -> None:
@@ -252,7 +252,7 @@ def test_the_bias_of_truncated_sums_is_allowed_for_where_they_are_declared() -> 
         total = np.where(total > wide, np.nextafter(total, np.float32(0)), total)
     R = products.sum(axis=1)
     off = float((np.abs(total - R) / R).max()) / U32
-    assert oracle.error_factor(size, 2.0) < off < 0.6 * oracle.error_factor(size, truncated=True)
+    assert 2 * oracle.error_factor(size) < off < 0.6 * oracle.error_factor(size, truncated=True)
 
 
 def float32_product(A: Float32, B: Float32, order: list[int] | None = None) -> Float32:
@@ -355,3 +355,12 @@ def test_errors_are_over_the_elements_whose_reference_is_not_zero() -> None:
     assert accuracy.max_rel_err == 0.5
     assert accuracy.avg_rel_err == (0.5 + 0.25) / 2
     assert accuracy.bound_ratio == 0.25
+
+
+@pytest.mark.parametrize("size", [32, 100, 1000])
+def test_a_split_schemes_constant_leaves_no_room_for_tf32(size: int, cache: Cache) -> None:
+    """What the split loses does not grow with K, and nor does what is allowed for it."""
+    problem = Problem(64, 64, size, inputs="signed")
+    trial = matmul.reference_trial(problem, cache)
+    A, B = (oracle.round_to(matrix, "tf32").astype(np.float64) for matrix in trial.inputs)
+    assert not right((A @ B).astype(np.float32), trial, oracle.error_factor(size, 8.0))

@@ -124,19 +124,20 @@ def shifts(reading: Reading) -> tuple[int, int]:
     return min(18, max(0, high - 4)), min(18, max(0, -low - 4))
 
 
-def error_factor(K: int, constant: float = 1.0, *, truncated: bool = False) -> float:
+def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> float:
     """How many times u·S an element may be off, with u = 2⁻²⁴.
 
     K + 1 is the classical bound for K products and their sum in any order. From K = 32 on the
     errors of a float32 sum behave like a random walk: 4·√K, Higham and Mary, "A new approach to
     probabilistic rounding error analysis", SIAM J. Sci. Comput. 41 (2019). A kernel beyond it
-    computes with less precision than it declares. `constant` is what a kernel declares for itself.
+    computes with less precision than it declares. `constant` is what a kernel declares that each
+    product loses before it is added: its share of the sum does not grow with K.
 
     Sums that are `truncated` have a bias besides, which grows with K itself when all products have
     one sign. On an H200 cuBLAS's TF32 product is K/8 off: twice that is allowed for.
     """
     factor = min(K + 1, 4 * math.sqrt(K)) if K >= 32 else K + 1
-    return constant * (max(2 * factor, K / 4) if truncated else factor)
+    return constant + (max(2 * factor, K / 4) if truncated else factor)
 
 
 class Verdict(NamedTuple):

@@ -171,6 +171,58 @@ def figures(path: Path) -> str:
     )
 
 
+#: The cuBLAS product that a kernel of that precision is held against.
+OPPONENTS = {"float32": "cublas", "tf32": "cublas-tf32", "bfloat16": "cublas-bf16"}
+BUILD_SIZE = "4096"
+
+
+def ladder_table(outcomes: Iterable[Outcome], kernels: Iterable[Kernel]) -> str:
+    """TFLOP/s of each rung at its fastest parameters for each size, and the share of cuBLAS's."""
+    found = list(outcomes)
+    sizes = list(dict.fromkeys(o.problem.size for o in found))
+    sizes.sort(key=lambda size: ("x" in size, int(size.split("x")[0]), size))
+    speeds: dict[str, dict[str, float]] = {}
+    builds: dict[str, Outcome] = {}
+    for outcome in fastest(found):
+        if outcome.median_ns:
+            problem = outcome.problem
+            speed = 2e-3 * problem.M * problem.N * problem.K / outcome.median_ns
+            speeds.setdefault(outcome.kernel, {})[problem.size] = speed
+            if problem.size == BUILD_SIZE:
+                builds[outcome.kernel] = outcome
+
+    def told(name: str, size: str) -> str:
+        speed = speeds[name].get(size)
+        other = speeds.get(OPPONENTS[builds[name].precision], {}).get(size)
+        if speed is None or not other:
+            return ""
+        shown = f"{speed:.1f}" if speed < 100 else f"{speed:.0f}"
+        return shown if name in OPPONENTS.values() else f"{shown} ({speed / other:.0%})"
+
+    def built(name: str) -> tuple[str, ...]:
+        resources, launch = builds[name].resources, builds[name].launch
+        if resources is None or resources.registers is None or launch is None:
+            return "", "", ""
+        shared = (resources.static_shared_bytes or 0) + launch.shared_bytes
+        occupancy = builds[name].occupancy
+        return str(resources.registers), f"{shared:,}", f"{occupancy:.0%}" if occupancy else ""
+
+    names = sorted(builds, key=lambda name: speeds[name][BUILD_SIZE])
+    rows = [[f"`{name}`", *built(name), *(told(name, size) for size in sizes)] for name in names]
+    shown = tabulate(
+        rows,
+        headers=["kernel", "registers", "shared (bytes)", "occupancy", *sizes],
+        tablefmt="pipe",
+        colalign=["left", *("right" for _ in range(3 + len(sizes)))],
+        disable_numparse=True,
+    )
+    spilled = [n for n, o in builds.items() if o.resources and o.resources.spilled_bytes]
+    spills = (
+        f"Spilled registers: {', '.join(spilled)}." if spilled else "No rung spills a register."
+    )
+    return "\n\n".join([shown, spills, *_stale(found, kernels)])
+
+
 def picture(records: Records) -> str:
     """What a terminal shows of the tutorial's kernels at one size, as SVG."""
     environments, outcomes = records
@@ -235,8 +287,12 @@ def pages() -> dict[Path, Callable[[str], str]]:
             page = inserted(page, name, workload_table(name, kernels))
         return page
 
+    def rungs(page: str) -> str:
+        return inserted(page, "ladder", ladder_table(ladder, kernels))
+
     return {
         ROOT / "README.md": readme,
+        ROOT / "docs" / "ladder.md": rungs,
         ROOT / "docs" / "timing.md": timing,
         ROOT / "docs" / "workloads.md": others,
         PICTURE: lambda old: old if picture_text(old) == picture_text(svg) else svg,

@@ -128,7 +128,7 @@ def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo, built: None)
         assert outcome["status"] in ("measured", "skipped")
         if outcome["status"] == "measured":
             assert outcome["median_ns"] > 0
-            assert outcome["resources"]["registers"] > 0
+            assert outcome["resources"]["library"] or outcome["resources"]["registers"] > 0
 
 
 # -- the device ----------------------------------------------------------------------------------

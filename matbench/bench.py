@@ -866,3 +866,9 @@ def describe(case: Case, device: DeviceInfo) -> dict[str, Any]:
 def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) -> Outcome:
     """An outcome for a case that was skipped or failed."""
     return Outcome(**describe(case, device), status=status, reason=reason)
+
+
+def not_run(case: Case, device: DeviceInfo) -> Outcome:
+    """An outcome for a case that says itself why it cannot run; its own mistake is a failure."""
+    assert case.skip is not None
+    return not_measured(case, device, "failed" if case.is_mistaken else "skipped", case.skip)

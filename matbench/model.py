@@ -224,7 +224,8 @@ class DeviceInfo(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One kernel on one problem with one set of parameters; `skip` says why it will not run.
+    """One kernel on one problem with one set of parameters; `skip` says why it will not run, and
+    `is_mistaken` that its own file is to blame.
 
     `notes` are for its row: where its parameters come from.
     """
@@ -234,6 +235,7 @@ class Case(msgspec.Struct, frozen=True):
     params: dict[str, int]
     launch: Launch | None
     skip: str | None = None
+    is_mistaken: bool = False
     notes: tuple[str, ...] = ()
 
     @property

@@ -170,21 +170,20 @@ def cases(
 
 
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
-    """One case with its launch worked out, or with the reason why the device cannot run it."""
+    """One case with its launch worked out, or with the reason why the device cannot run it.
+
+    Geometry that no device could launch is a mistake of the kernel's file.
+    """
     values = {**device.limits, **params, **workloads.of(problem).values(problem)}
     try:
         reason = _unmet_requirement(kernel, device) or _unmet_condition(kernel, values)
         if reason:
             return Case(kernel, problem, params, None, reason)
-        rules = kernel.launch
-        shared_bytes = expressions.whole(rules.shared_bytes, values)
-        if shared_bytes < 0:
-            raise expressions.ExpressionError(f"{shared_bytes} bytes of shared memory")
-        launch = Launch(
-            grid=_triple(rules.grid, values),
-            block=_triple(rules.block, values),
-            shared_bytes=shared_bytes,
-        )
+        launch = _launch(kernel, values)
+    except expressions.ExpressionError as error:
+        reason = f"front matter: {error}"
+        return Case(kernel, problem, params, None, reason, is_mistaken=True)
+    try:
         _check_arguments(kernel, values)
     except expressions.ExpressionError as error:
         return Case(kernel, problem, params, None, f"front matter: {error}")
@@ -233,12 +232,30 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int]) -> None:
                 )
 
 
-def _triple(axes: tuple[int | str, ...], values: Mapping[str, int]) -> tuple[int, int, int]:
-    numbers = [expressions.whole(axis, values) for axis in axes]
-    if min(numbers) < 1:
-        raise expressions.ExpressionError(f"a launch of {numbers} is empty")
-    x, y, z = [*numbers, 1, 1][:3]
-    return x, y, z
+def _launch(kernel: Kernel, values: Mapping[str, int]) -> Launch:
+    """The geometry that front matter gives; an error names the key and its expression."""
+
+    def number(key: str, text: int | str, least: int) -> int:
+        try:
+            found = expressions.whole(text, values)
+        except expressions.ExpressionError as error:
+            raise expressions.ExpressionError(f"launch.{key} {str(text)!r:.60}: {error}") from None
+        if found < least:
+            raise expressions.ExpressionError(
+                f"launch.{key} {str(text)!r:.60} is {found}; at least {least} is needed"
+            )
+        return found
+
+    def three(key: str, axes: tuple[int | str, ...]) -> tuple[int, int, int]:
+        x, y, z = [*(number(key, axis, 1) for axis in axes), 1, 1][:3]
+        return x, y, z
+
+    rules = kernel.launch
+    return Launch(
+        grid=three("grid", rules.grid),
+        block=three("block", rules.block),
+        shared_bytes=number("shared_bytes", rules.shared_bytes, 0),
+    )
 
 
 def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:

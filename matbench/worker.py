@@ -310,10 +310,10 @@ class Worker:
         return msgspec.structs.replace(outcome, notes=(*case.notes, *outcome.notes))
 
     def _run(self, case: Case) -> Outcome:
-        from matbench.bench import not_measured
+        from matbench.bench import not_measured, not_run
 
         if case.skip is not None:
-            return not_measured(case, self.device, "skipped", case.skip)
+            return not_run(case, self.device)
         try:
             if case.kernel.library is not None and case.kernel.on_host:
                 return self._task("running", _measure_library, case)
@@ -334,10 +334,10 @@ class Worker:
 
     def profile(self, case: Case) -> tuple[Outcome, BlockSample | None]:
         """Check one case and clock its blocks; whatever goes wrong is in the outcome."""
-        from matbench.bench import not_measured
+        from matbench.bench import not_measured, not_run
 
         if case.skip is not None:
-            return not_measured(case, self.device, "skipped", case.skip), None
+            return not_run(case, self.device), None
         try:
             self._ready(case)
             return self._task("running", _profile, case)
@@ -354,7 +354,8 @@ class Worker:
                     raise CaseError(case.skip)
                 self._ready(case)
             except CaseError as error:
-                status: Status = "failed" if case.skip is None else "skipped"
+                skipped = case.skip is not None and not case.is_mistaken
+                status: Status = "skipped" if skipped else "failed"
                 untold = "not compared: the other one could not run"
                 outcomes = [
                     not_measured(

@@ -240,18 +240,34 @@ def test_requirements(requires: tuple[str, ...], device: DeviceInfo, reason: str
         (LaunchRules((1,), (2**31,)), "needs 2,147,483,648 blocks in x"),
         (LaunchRules((1,), (10**40,)), "blocks in x; this device allows"),
         (LaunchRules((1,), (1,), 49153), "needs 49,153 bytes of shared memory a block"),
-        (LaunchRules(("M - 8",), (1,)), "front matter: a launch of [0] is empty"),
-        (LaunchRules((1,), ("M - 9",)), "front matter: a launch of [-1] is empty"),
-        (LaunchRules((1,), ("M // (M - 8)",)), "front matter: division by zero"),
-        (LaunchRules((1,), ("M / 3",)), "front matter: not a whole number"),
-        (LaunchRules((1,), ("2**64 * M**64 * 2",)), "front matter: the value grows without bound"),
-        (LaunchRules((1,), (1,), "0 - M"), "front matter: -8 bytes of shared memory"),
     ],
-)  # fmt: skip
+)
 def test_a_launch_beyond_the_device_is_skipped(rules: LaunchRules, reason: str) -> None:
     case = one(changed(launch=rules))
     assert case.skip is not None
     assert reason in case.skip
+    assert not case.is_mistaken
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (LaunchRules(("M - 8",), (1,)), "launch.block 'M - 8' is 0; at least 1 is needed"),
+        (LaunchRules((1,), ("M - 9",)), "launch.grid 'M - 9' is -1; at least 1 is needed"),
+        (LaunchRules((1,), ("M // (M - 8)",)), "launch.grid 'M // (M - 8)': division by zero"),
+        (LaunchRules((1,), ("M / 3",)), "launch.grid 'M / 3': not a whole number"),
+        (LaunchRules((1,), ("2**64 * M**64 * 2",)), "the value grows without bound"),
+        (LaunchRules((1,), (1,), "0 - M"), "launch.shared_bytes '0 - M' is -8; at least 0"),
+    ],
+)
+def test_a_launch_that_no_device_could_make_is_the_files_mistake(
+    rules: LaunchRules, reason: str
+) -> None:
+    case = one(changed(launch=rules))
+    assert case.skip is not None
+    assert case.skip.startswith("front matter: ")
+    assert reason in case.skip
+    assert case.is_mistaken
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ click.UsageError.show = _show_usage_error  # type: ignore[method-assign,assignme
 def main() -> None:
     """Measure CUDA matrix-product kernels: how fast, how exact, and why.
 
-    Every kernel is checked against a float64 product before it is timed, and again after. Without
+    Every kernel is checked against a float64 reference before it is timed, and again after. Without
     an NVIDIA GPU the same kernel files run through OpenCL, on the CPU if need be.
     """
     for stream in (sys.stdout, sys.stderr):  # one that has no × or ★ shows a question mark

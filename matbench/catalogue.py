@@ -16,9 +16,9 @@ import hashlib
 import keyword
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import msgspec
 
@@ -130,6 +130,14 @@ class _FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     finish: Finish | None = None
     deterministic: bool = True
     model: dict[str, str] = {}
+
+
+#: What keys with few values can be.
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "group": get_args(Group),
+    "precision": get_args(Precision),
+    "finish": get_args(Finish),
+}
 
 
 def _fits(table: str, value: object) -> bool:
@@ -290,6 +298,8 @@ class _Reader:
         if missing:
             return f"`{'.'.join([*path, missing[1]])}` is missing", self.line_of(*path or [""])
         name = ".".join(path)
+        if reason.startswith("Invalid enum") and name in _CHOICES:
+            reason = f"{reason.split()[-1]} is none of {', '.join(_CHOICES[name])}"
         return f"`{name}`: {reason}" if name else reason, self.line_of(*path or [""])
 
     def check(self, kernel: Kernel) -> None:
@@ -435,15 +445,23 @@ class Catalogue:
         ]
         return sorted(found, key=lambda kernel: kernel.name)
 
-    def baselines(self, asked: Iterable[str], workload: str = workloads.DEFAULT) -> list[Kernel]:
-        """`--baseline`: names or patterns (`cublas*`), with commas between, of that group."""
-        known = {kernel.name: kernel for kernel in self.group("baseline", workload)}
+    def baselines(
+        self, asked: Iterable[str], computed: Collection[str] = (workloads.DEFAULT,)
+    ) -> list[Kernel]:
+        """`--baseline`: names or patterns (`cublas*`), with commas between, of that group.
+
+        Those of the workloads that are `computed`; another's is refused.
+        """
+        every = {kernel.name: kernel for kernel in self.group("baseline", None)}
+        known = {name: kernel for name, kernel in every.items() if kernel.workload in computed}
         found: dict[str, Kernel] = {}
         for pattern in (piece.strip() for text in asked for piece in text.split(",")):
             names = fnmatch.filter(known, pattern)
             if not names:
-                there = ", ".join(known) or f"none for {workload}"
-                raise UsageError(f"--baseline {pattern!r}: not known; there are: {there}")
+                there = ", ".join(known) or f"none for {', '.join(computed)}"
+                other = every.get(pattern)
+                wrong = f"it computes {other.workload}" if other else "not known"
+                raise UsageError(f"--baseline {pattern!r}: {wrong}; there are: {there}")
             found |= {name: known[name] for name in names}
         return list(found.values())
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from matbench import statistics
+from matbench import statistics, workloads
 from matbench.bench import Duel
 from matbench.model import Environment, Outcome, Problem
 from matbench.report import ComparisonRow
@@ -73,7 +73,10 @@ def _by_case(outcomes: Iterable[Outcome]) -> dict[_Key, Outcome]:
 
 def _label(outcome: Outcome) -> str:
     values = "".join(f" {name}={value}" for name, value in outcome.params.items())
-    return f"{outcome.kernel}{values} at {outcome.problem.size}"
+    problem = outcome.problem
+    usual = problem.inputs == workloads.of(problem).inputs[0]
+    inputs = "" if usual else f", {problem.inputs} inputs"
+    return f"{outcome.kernel}{values} at {problem.size}{inputs}"
 
 
 def _environment_differences(old: Sequence[Environment], new: Sequence[Environment]) -> list[str]:
@@ -119,7 +122,11 @@ def _row(
     found: statistics.Comparison | None,
     kernel: str = "",
 ) -> ComparisonRow:
-    untimed = [f"{o.kernel}: {o.status}: {o.reason}" for o in (first, second) if not o.samples_ns]
+    untimed = [
+        f"{o.kernel}: {o.status}: {o.reason or 'not timed'}"
+        for o in (first, second)
+        if not o.samples_ns
+    ]
     return ComparisonRow(
         size=second.problem.size,
         kernel=kernel,

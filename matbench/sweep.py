@@ -30,10 +30,12 @@ def _parse_size(piece: str, workload: Workload) -> Size:
     if None in values or size is None:
         raise UsageError(f"size {piece!r}: write {workload.size_help}")
     for value in size:
+        flat = len(workload.dimensions) == 1
         if value < 1:
-            raise UsageError(f"size {piece!r}: a matrix has at least one row and column")
+            what = "there is at least one number" if flat else "a matrix has at least one row"
+            raise UsageError(f"size {piece!r}: {what}{'' if flat else ' and column'}")
         if value > MAX_SIZE:
-            raise UsageError(f"size {piece!r}: at most {MAX_SIZE:,} a side")
+            raise UsageError(f"size {piece!r}: at most {MAX_SIZE:,}{'' if flat else ' a side'}")
     return size
 
 
@@ -87,6 +89,9 @@ def parse_settings(
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
             hint = hint if known else "they sweep nothing"
             raise UsageError(f"--set {name!r}: no chosen kernel sweeps it; {hint}")
+        if name in overrides:
+            twice = "--tiles and --set both name" if name == "TILE" and tiles else "given twice:"
+            raise UsageError(f"--set {setting!r}: {twice} {name}; list its values once")
         overrides[name] = parse_values(f"--set {name}", values)
     return overrides
 

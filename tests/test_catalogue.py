@@ -244,7 +244,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "block of a fraction": (instead(BLOCK, "// block = [1.5] # here\n"), "`launch.block`"),
     "block of a truth": (instead(BLOCK, "// block = [true] # here\n"), "`launch.block`"),
     "where is text": (after(BLOCK, '// where = "M > 1" # here\n'), "`launch.where`: Expected"),
-    "no such group": (after(SUMMARY, '// group = "toturial" # here\n'), "`group`: Invalid enum"),
+    "no such group": (
+        after(SUMMARY, '// group = "toturial" # here\n'),
+        "'toturial' is none of tutorial, ",
+    ),
     "no such precision": (after(SUMMARY, '// precision = "fp8" # here\n'), "`precision`: Invalid"),
     "deterministic is text": (after(SUMMARY, '// deterministic = "no" # here\n'), "`bool`"),
     "model is a number": (after(GRID, "// [model]\n// loads = 7 # here\n"), "`model.loads`"),

@@ -985,3 +985,58 @@ def test_ctrl_c_where_there_is_no_table(
     for command in (["run"], ["list"], ["compare", "tiled", "kahan"], ["show", "tiled"]):
         result = matbench(*command, code=130)
         assert (result.stdout, result.stderr) == ("", "interrupted\n")
+
+
+# -- what an outside reader stumbled over --------------------------------------------------------
+
+
+def test_a_kernel_file_is_taken_wherever_a_kernel_is(
+    matbench: Matbench, planned: Any, tmp_path: Path, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel(name="mine")
+    assert {o.kernel for o in planned(path, "--sizes", "8")} == {"mine"}
+    assert "mine" in matbench("show", path).stdout
+    missing = matbench("run", tmp_path / "gone.cu", code=2).stderr
+    assert "gone.cu: cannot be read" in missing
+
+
+def test_an_empty_group_is_no_other_one(matbench: Matbench) -> None:
+    told = matbench("run", "--group", "ladder", "--workload", "reverse", code=2).stderr
+    assert "--group ladder: it has no kernel of reverse" in told
+
+
+def test_baselines_are_of_what_is_computed(matbench: Matbench, planned: Any) -> None:
+    told = matbench("run", "--workload", "dot", "--baseline", "numpy", code=2).stderr
+    assert "it computes matmul; there are: cublas-dot" in told
+    found = {o.kernel for o in planned("dot-tree", "tiled", "--baseline", "cublas*")}
+    assert found >= {"dot-tree", "tiled", "cublas", "cublas-dot"}
+
+
+def test_a_folder_of_all_kinds_is_sifted_by_workload(planned: Any) -> None:
+    folder = catalogue.kernels_folder()
+    found = planned("--workload", "reverse", "--kernels-dir", folder)
+    assert {o.problem.workload for o in found} == {"reverse"}
+
+
+def test_a_launch_of_nothing_fails(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    path = write_kernel(launch='block = ["TILE", "TILE"]\n// grid = ["N - 8", "1"]')
+    result = matbench("run", path, "--sizes", "8", "--tiles", "8", "--format", "plain", code=1)
+    assert "launch.grid 'N - 8' is 0; at least 1 is needed" in result.stdout
+
+
+def test_nothing_to_judge_is_no_pass(matbench: Matbench, tmp_path: Path) -> None:
+    told = matbench("compare", "tiled", "warp-tiled", "--sizes", "8", "--tiles", "8",
+                    "--fail-if-slower", "5%", code=1).stderr  # fmt: skip
+    assert "--fail-if-slower had nothing to judge" in told
+    for name, kernel in (("a", "tiled"), ("b", "naive-2d")):
+        matbench(
+            "run", kernel, "--tiles", "8", "--sizes", "8", "--output", tmp_path / f"{name}.jsonl"
+        )
+    told = matbench("compare", tmp_path / "a.jsonl", tmp_path / "b.jsonl", "--fail-if-slower",
+                    "5%", code=1).stderr  # fmt: skip
+    assert "had nothing to judge" in told
+
+
+def test_a_setting_given_twice_is_refused(matbench: Matbench) -> None:
+    told = matbench("run", "block-1d", "--set", "THREADS=128", "--set", "THREADS=64", code=2).stderr
+    assert "given twice: THREADS; list its values once" in told

@@ -16,9 +16,9 @@ from matbench.cli.options import (
     size_option,
 )
 from matbench.cli.shared import (
-    catalogue_of,
     deadlines_of,
     fastest,
+    one_kernel_of,
     problems_of,
     progress,
     show_report,
@@ -83,10 +83,7 @@ def profile_blocks(
 
     if timeline is not None:
         plots.require(Path(timeline), plots.TIMELINE_SUFFIXES)
-    if kernel.endswith(".cu"):
-        kernel_files, kernel = (*kernel_files, kernel), ""
-    catalogue, added = catalogue_of(kernel_files, kernels_dir)
-    chosen = catalogue.get(kernel) if kernel else added[-1]
+    chosen = one_kernel_of(kernel, kernel_files, kernels_dir)
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library's product; it has no blocks")
     problems = problems_of([chosen], size)

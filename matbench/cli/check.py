@@ -14,7 +14,7 @@ from matbench.cli.options import (
     format_option,
     one_kernel,
 )
-from matbench.cli.shared import catalogue_of, deadlines_of, progress, show_report, show_rich
+from matbench.cli.shared import deadlines_of, one_kernel_of, progress, show_report, show_rich
 from matbench.model import UsageError
 
 if TYPE_CHECKING:
@@ -68,10 +68,7 @@ def check(
     from matbench import sanitize as sanitizer
     from matbench.worker import Crew
 
-    if kernel.endswith(".cu"):
-        kernel_files, kernel = (*kernel_files, kernel), ""
-    catalogue, added = catalogue_of(kernel_files, kernels_dir)
-    chosen = catalogue.get(kernel) if kernel else added[-1]
+    chosen = one_kernel_of(kernel, kernel_files, kernels_dir)
     if chosen.library is not None and (chosen.on_host or sanitize):
         raise UsageError(f"{chosen.name} is a library's product; `matbench run` checks it")
     if sanitize:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from matbench.cli.shared import (
     catalogue_of,
     deadlines_of,
     fastest,
+    named_kernels,
     problems_of,
     progress,
     require_one_kind,
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
     from matbench.bench import Duel
     from matbench.model import Inputs, Kernel
     from matbench.report import ComparisonRow
+
+
+#: So many cases that one of two record files lacks are named.
+_SHOWN_LABELS = 8
 
 
 @main.command()
@@ -128,8 +134,11 @@ def compare(
         return
     if len(contenders) < 2 or (len(contenders) > 2 and not matrix):
         raise UsageError("compare takes two kernels, or two .jsonl files; --matrix takes more")
+    records = [name for name in contenders if name.endswith(".jsonl")]
+    if records:
+        raise UsageError(f"{records[0]}: record files are compared with one another, two at a time")
     catalogue, _ = catalogue_of(kernel_files, kernels_dir)
-    chosen = [catalogue.get(name) for name in dict.fromkeys(contenders)]
+    chosen = named_kernels(list(dict.fromkeys(contenders)), catalogue)
     if len(chosen) < 2:
         chosen *= 2  # a kernel against itself: what noise looks like
     for kernel in chosen:
@@ -184,7 +193,19 @@ def compare(
     if interrupted:
         sys.exit(INTERRUPTED)
     bad = any(o.status in ("wrong", "failed") for d in duels for o in (d.baseline, d.candidate))
+    _exit_if_slower(rows, fail_if_slower, bad=bad)
+
+
+def _exit_if_slower(
+    rows: Sequence[ComparisonRow], fail_if_slower: float | None, *, bad: bool
+) -> None:
+    """Exit 1 for what is wrong or too slow, and where --fail-if-slower had nothing to judge."""
+    from matbench import comparison
+
     if bad or any(comparison.is_too_slow(row, fail_if_slower) for row in rows):
+        sys.exit(1)
+    if fail_if_slower is not None and not any(row.verdict for row in rows):
+        click.echo("no verdict: --fail-if-slower had nothing to judge", err=True)
         sys.exit(1)
 
 
@@ -213,7 +234,10 @@ def _compare_files(
     show_report(report.comparison_report(joined.rows, second[0]), fmt)
     for file, labels in ((old, joined.only_old), (new, joined.only_new)):
         if labels:
-            click.echo(f"only in {file}: {', '.join(labels)}", err=True)
+            shown = ", ".join(labels[:_SHOWN_LABELS])
+            more = len(labels) - _SHOWN_LABELS
+            rest = f" and {more:,} more" if more > 0 else ""
+            click.echo(f"only in {file}: {shown}{rest}", err=True)
     for line in joined.broken:
         click.echo(line, err=True)
     if fail_if_slower is None:
@@ -221,5 +245,4 @@ def _compare_files(
     if not comparison.comparable(joined) and not force:
         click.echo("not comparable: the environments differ; --force judges them anyway", err=True)
         sys.exit(3)
-    if joined.broken or any(comparison.is_too_slow(row, fail_if_slower) for row in joined.rows):
-        sys.exit(1)
+    _exit_if_slower(joined.rows, fail_if_slower, bad=bool(joined.broken))

@@ -18,7 +18,7 @@ from matbench.cli.options import (
     one_kernel,
     size_option,
 )
-from matbench.cli.shared import catalogue_of, deadlines_of, problems_of, progress, show_report
+from matbench.cli.shared import deadlines_of, one_kernel_of, problems_of, progress, show_report
 from matbench.model import CaseError, UsageError
 
 if TYPE_CHECKING:
@@ -98,10 +98,7 @@ def explain(
         plots.require(Path(plot), plots.CHART_SUFFIXES)
     if counters:
         ncu.executable()
-    if kernel.endswith(".cu"):
-        kernel_files, kernel = (*kernel_files, kernel), ""
-    catalogue, added = catalogue_of(kernel_files, kernels_dir)
-    chosen = catalogue.get(kernel) if kernel else added[-1]
+    chosen = one_kernel_of(kernel, kernel_files, kernels_dir)
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library's product; there is no kernel to explain")
     if chosen.on_host:

@@ -12,7 +12,7 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.options import kernel_file_options, kernel_names
-from matbench.cli.shared import catalogue_of, open_console, show_rich
+from matbench.cli.shared import catalogue_of, named_kernels, open_console, show_rich
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def show(name: str, kernel_files: tuple[str, ...], kernels_dir: str | None) -> N
     from rich.table import Table
 
     catalogue, _ = catalogue_of(kernel_files, kernels_dir)
-    kernel = catalogue.get(name)
+    (kernel,) = named_kernels([name], catalogue)
     table = Table.grid(padding=(0, 2))
     rules = kernel.launch
     needs = [*kernel.requires, *rules.where]

@@ -183,7 +183,8 @@ def run(
         return
     if tuned and (tiles is not None or settings):
         raise UsageError("--tuned takes parameters as they were kept; leave --tiles and --set away")
-    if smoke and not (kernels or kernel_files or kernels_dir or group or workload):
+    named = kernels or kernel_files or kernels_dir or workload
+    if smoke and group in (None, "all") and not named and not baselines:
         chosen = catalogue_of()[0].group("all", None)
     else:
         chosen = chosen_kernels(kernels, kernel_files, kernels_dir, group, workload, baselines)

@@ -32,6 +32,23 @@ def catalogue_of(
     return catalogue.Catalogue([*catalogue.builtin(), *added]), added
 
 
+def one_kernel_of(
+    kernel: str, kernel_files: Sequence[str] = (), kernels_dir: str | None = None
+) -> Kernel:
+    """The kernel that `KERNEL|FILE.cu` means."""
+    (found,) = named_kernels([kernel], catalogue_of(kernel_files, kernels_dir)[0])
+    return found
+
+
+def named_kernels(names: Sequence[str], known: Catalogue) -> list[Kernel]:
+    """Kernels by their names, or by the names of their files: `FILE.cu` is read from there."""
+    from matbench import catalogue
+
+    loaded = {name: catalogue.load(Path(name)) for name in names if name.endswith(".cu")}
+    everything = catalogue.Catalogue([*known.kernels.values(), *loaded.values()])
+    return [loaded.get(name) or everything.get(name) for name in names]
+
+
 def problems_of(
     kernels: Sequence[Kernel],
     sizes: str | None = None,
@@ -118,16 +135,21 @@ def chosen_kernels(
     come on top.
     """
     catalogue, added = catalogue_of(kernel_files, kernels_dir)
-    named = [catalogue.get(name) for name in names]
+    if kernels_dir is not None and workload is not None:  # a folder may hold all kinds
+        added = [kernel for kernel in added if kernel.workload == workload]
+    named = named_kernels(names, catalogue)
     for kernel in named + added:
         if workload not in (None, kernel.workload):
             raise UsageError(f"--workload {workload}: {kernel.name} is of {kernel.workload}")
     of = workload or workloads.DEFAULT
     if group is not None:
-        named += catalogue.group(group, of)
+        found = catalogue.group(group, of)
+        if not found:
+            raise UsageError(f"--group {group}: it has no kernel of {of}; see `matbench list`")
+        named += found
     default = "tutorial" if of == workloads.DEFAULT else "all"
     chosen = named + added if named or added else catalogue.group(default, of)
-    chosen = chosen + catalogue.baselines(baselines, chosen[0].workload)
+    chosen = chosen + catalogue.baselines(baselines, {kernel.workload for kernel in chosen})
     return list({kernel.name: kernel for kernel in chosen}.values())
 
 

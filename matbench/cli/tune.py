@@ -14,7 +14,7 @@ from matbench.cli.options import (
     one_kernel,
     problem_options,
 )
-from matbench.cli.shared import catalogue_of, deadlines_of, problems_of, progress, show_report
+from matbench.cli.shared import deadlines_of, one_kernel_of, problems_of, progress, show_report
 from matbench.model import Inputs, UsageError
 
 
@@ -64,10 +64,7 @@ def tune(
     from matbench.worker import Crew
 
     bounds = tuning.parse_budget(budget)
-    if kernel.endswith(".cu"):
-        kernel_files, kernel = (*kernel_files, kernel), ""
-    catalogue, added = catalogue_of(kernel_files, kernels_dir)
-    chosen = catalogue.get(kernel) if kernel else added[-1]
+    chosen = one_kernel_of(kernel, kernel_files, kernels_dir)
     overrides = sweep.parse_settings(settings, tiles, [chosen])
     if not (chosen.sweep or chosen.tune):
         raise UsageError(f"{chosen.name} has no constants to tune")

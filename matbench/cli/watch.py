@@ -49,6 +49,8 @@ def follow(
     from matbench.worker import Crew
 
     if not path.is_file():
+        if path.suffix != ".cu" or path.exists():
+            raise UsageError(f"{path}: no kernel file; --watch takes one, as in mine.cu")
         raise UsageError(f"{path}: no such file; `matbench new {path.stem}` writes one")
     plan = ComparisonPlan(maximum_time_ns=_TURNS_NS)
     with Crew(options, deadlines) as crew:

@@ -248,7 +248,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         after(SUMMARY, '// group = "toturial" # here\n'),
         "'toturial' is none of tutorial, ",
     ),
-    "no such precision": (after(SUMMARY, '// precision = "fp8" # here\n'), "`precision`: Invalid"),
+    "no such precision": (after(SUMMARY, '// precision = "fp8" # here\n'), "'fp8' is none of"),
     "deterministic is text": (after(SUMMARY, '// deterministic = "no" # here\n'), "`bool`"),
     "model is a number": (after(GRID, "// [model]\n// loads = 7 # here\n"), "`model.loads`"),
     "a date": (after(SUMMARY, "// group = 2024-01-01 # here\n"), "`group`"),

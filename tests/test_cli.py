@@ -1012,14 +1012,19 @@ def test_baselines_are_of_what_is_computed(matbench: Matbench, planned: Any) -> 
     assert found >= {"dot-tree", "tiled", "cublas", "cublas-dot"}
 
 
-def test_a_folder_of_all_kinds_is_sifted_by_workload(planned: Any) -> None:
-    folder = catalogue.kernels_folder()
-    found = planned("--workload", "reverse", "--kernels-dir", folder)
-    assert {o.problem.workload for o in found} == {"reverse"}
+def test_a_folder_of_all_kinds_is_sifted_by_workload(
+    planned: Any, tmp_path: Path, write_kernel: KernelWriter
+) -> None:
+    write_kernel("mine")
+    source = next(k for k in catalogue.builtin() if k.name == "reverse-direct").source
+    renamed = source.replace("reverse-direct", "turned").replace("reverse_direct", "turned")
+    (tmp_path / "turned.cu").write_text(renamed, encoding="utf-8")
+    found = planned("--workload", "reverse", "--kernels-dir", tmp_path)
+    assert {o.kernel for o in found} == {"turned"}
 
 
 def test_a_launch_of_nothing_fails(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    path = write_kernel(launch='block = ["TILE", "TILE"]\n// grid = ["N - 8", "1"]')
+    path = write_kernel(launch='block = ["TILE", "TILE"]\ngrid = ["N - 8", "1"]')
     result = matbench("run", path, "--sizes", "8", "--tiles", "8", "--format", "plain", code=1)
     assert "launch.grid 'N - 8' is 0; at least 1 is needed" in result.stdout
 

@@ -46,7 +46,10 @@ def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> Non
     kernels = [row["kernel"] for row in json.loads(found.stdout) if row["type"] == "outcome"]
     assert kernels == ["dot-tree", "cublas-dot"]
     result = matbench("run", "cubes-tree", "--baseline", "cublas", code=2)
-    assert result.stderr == "matbench: --baseline 'cublas': not known; there are: none for cubes\n"
+    assert (
+        result.stderr
+        == "matbench: --baseline 'cublas': it computes matmul; there are: none for cubes\n"
+    )
 
 
 def test_an_unknown_baseline_is_one_line(matbench: Matbench) -> None:

@@ -20,7 +20,6 @@ from matbench.cli.options import (
 )
 from matbench.cli.shared import (
     cases_of,
-    catalogue_of,
     chosen_kernels,
     deadlines_of,
     problems_of,
@@ -183,11 +182,17 @@ def run(
         return
     if tuned and (tiles is not None or settings):
         raise UsageError("--tuned takes parameters as they were kept; leave --tiles and --set away")
-    named = kernels or kernel_files or kernels_dir or workload
-    if smoke and group in (None, "all") and not named and not baselines:
-        chosen = catalogue_of()[0].group("all", None)
-    else:
-        chosen = chosen_kernels(kernels, kernel_files, kernels_dir, group, workload, baselines)
+    if smoke and not (kernels or kernel_files or kernels_dir or group or workload):
+        group = "all"
+    chosen = chosen_kernels(
+        kernels,
+        kernel_files,
+        kernels_dir,
+        group,
+        workload,
+        baselines,
+        of_every_workload=smoke and workload is None,
+    )
     problems = problems_of(chosen, sizes, inputs, seed, smoke=smoke)
     overrides = sweep.parse_settings(settings, tiles, chosen)
     cases = cases_of(chosen, problems, overrides, backend, device, tuned=tuned)

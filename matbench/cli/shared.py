@@ -128,11 +128,13 @@ def chosen_kernels(
     group: str | None,
     workload: str | None,
     baselines: Sequence[str] = (),
+    *,
+    of_every_workload: bool = False,
 ) -> list[Kernel]:
     """The kernels named, added and grouped; with none of them, the default ones of a workload.
 
     Those are the tutorial's matrix products, and all kernels of any other workload. `baselines`
-    come on top.
+    come on top. A group has the kernels of one workload, or those `of_every_workload`.
     """
     catalogue, added = catalogue_of(kernel_files, kernels_dir)
     if kernels_dir is not None and workload is not None:  # a folder may hold all kinds
@@ -143,7 +145,7 @@ def chosen_kernels(
             raise UsageError(f"--workload {workload}: {kernel.name} is of {kernel.workload}")
     of = workload or workloads.DEFAULT
     if group is not None:
-        found = catalogue.group(group, of)
+        found = catalogue.group(group, None if of_every_workload else of)
         if not found:
             raise UsageError(f"--group {group}: it has no kernel of {of}; see `matbench list`")
         named += found

@@ -133,7 +133,7 @@ def chosen_kernels(
 ) -> list[Kernel]:
     """The kernels named, added and grouped; with none of them, the default ones of a workload.
 
-    Those are the tutorial's matrix products, and all kernels of any other workload. `baselines`
+    Those are the tutorial's matrix products, and of another workload the ladder's kernels too. `baselines`
     come on top. A group has the kernels of one workload, or those `of_every_workload`.
     """
     catalogue, added = catalogue_of(kernel_files, kernels_dir)
@@ -149,8 +149,10 @@ def chosen_kernels(
         if not found:
             raise UsageError(f"--group {group}: it has no kernel of {of}; see `matbench list`")
         named += found
-    default = "tutorial" if of == workloads.DEFAULT else "all"
-    chosen = named + added if named or added else catalogue.group(default, of)
+    chosen = named + added
+    if not chosen:
+        default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "ladder")
+        chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
     chosen = chosen + catalogue.baselines(baselines, {kernel.workload for kernel in chosen})
     return list({kernel.name: kernel for kernel in chosen}.values())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from matbench.cli.shared import catalogue_of, open_console
+from matbench.cli.shared import catalogue_of, named_kernels, open_console
 from matbench.model import DeviceInfo, Kernel, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ def rungs(
 ) -> list[Kernel]:
     """The kernels that were named, or the tutorial's and the ladder's."""
     catalogue, added = catalogue_of(kernel_files, kernels_dir)
-    named = [catalogue.get(name) for name in names] + added
+    named = named_kernels(names, catalogue) + added
+    for kernel in named:
+        if kernel.on_host:
+            raise UsageError(f"--watch: {kernel.name} runs on the host alone, and is no rung")
     groups = [group] if group else [] if named else ["tutorial", "ladder"]
     return named + [kernel for name in groups for kernel in catalogue.group(name, None)]
 

@@ -133,8 +133,8 @@ def chosen_kernels(
 ) -> list[Kernel]:
     """The kernels named, added and grouped; with none of them, the default ones of a workload.
 
-    Those are the tutorial's matrix products, and of another workload the ladder's kernels too. `baselines`
-    come on top. A group has the kernels of one workload, or those `of_every_workload`.
+    Those are the tutorial's matrix products, and of another workload the ladder's kernels too.
+    `baselines` come on top. A group has the kernels of one workload, or those `of_every_workload`.
     """
     catalogue, added = catalogue_of(kernel_files, kernels_dir)
     if kernels_dir is not None and workload is not None:  # a folder may hold all kinds

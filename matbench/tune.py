@@ -12,7 +12,8 @@ import math
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +35,7 @@ _FIRST_SAMPLES = 3
 _FINALISTS = 4
 #: A first look ends when samples take so many times as long as the best median so far.
 _HOPELESS = 2.0
+_MOST_BUDGET = 999_999
 
 
 class Budget(NamedTuple):
@@ -47,10 +49,12 @@ def parse_budget(text: str | None) -> Budget:
     """`200` candidates, or `90s`, `10m`, `1h` of time."""
     if text is None:
         return Budget()
-    found = re.fullmatch(r"(\d{1,6})([smh]?)", text.strip())
+    found = re.fullmatch(r"0*(\d{1,30})([smh]?)", text.strip())
     if found is None or int(found[1]) == 0:
-        raise UsageError(f"--budget {text!r}: write 200 (candidates), or 90s, 10m, 1h")
+        raise UsageError(f"--budget {text!r:.60}: write 200 (candidates), or 90s, 10m, 1h")
     number = int(found[1])
+    if number > _MOST_BUDGET:
+        raise UsageError(f"--budget {text!r}: {_MOST_BUDGET:,}{found[2]} at most")
     if not found[2]:
         return Budget(candidates=number)
     return Budget(seconds=number * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]])
@@ -310,32 +314,45 @@ def rows(searches: Iterable[Search]) -> list[TuningRow]:
 # -- what is kept --------------------------------------------------------------------------------
 
 
+#: Raised when a field of `Tuned` is renamed or changes its meaning.
+SCHEMA = 1
+
+
 class Tuned(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters that won for one kernel source on one device and problem.
 
     `ratio` is its time over that of the default, by turns; None when it is the default. `tried`
     counts the candidates that were looked at, of `combinations` in all. A search that was
-    interrupted is not `complete`.
+    interrupted is not `complete`. An empty string is not known.
     """
 
+    schema: int = SCHEMA
     kernel: str
     sha256: str
     backend: str
     device: str
-    driver: str
-    toolkit: str
+    driver: str = ""
+    toolkit: str = ""
     problem: Problem
     params: dict[str, int]
-    median_ns: float
-    ratio: float | None
-    tried: int
-    combinations: int
-    complete: bool
-    time: str
+    median_ns: float | None = None
+    ratio: float | None = None
+    tried: int = 0
+    combinations: int = 0
+    complete: bool = True
+    time: str = ""
 
     @property
     def key(self) -> tuple[object, ...]:
         return (self.sha256, self.kernel, self.backend, self.device, _plain(self.problem))
+
+
+def _decoded(line: bytes) -> Tuned | None:
+    try:
+        found = msgspec.json.decode(line, type=Tuned)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return found if found.schema == SCHEMA and _volume(found.problem) > 0 else None
 
 
 def _plain(problem: Problem) -> Problem:
@@ -379,40 +396,62 @@ class Store:
         self.path = path or results.state_folder() / "tuned.jsonl"
 
     def winners(self) -> list[Tuned]:
-        """All that is kept; a line that is none is left out."""
+        """All that can be read, the latest of each last."""
+        found = {known.key: known for _, known in self._lines() if known is not None}
+        return list(found.values())
+
+    def require(self) -> None:
+        """`UsageError` when nothing could be kept here, before anything is measured for it."""
+        with self._locked():
+            self._replace(self.path.read_bytes() if self.path.exists() else b"")
+
+    def keep(self, winner: Tuned) -> bool:
+        """Put it in the place of an older one; not where it is unfinished and that one is not.
+
+        Lines that this version cannot read stay as they are: another one wrote them.
+        """
+        with self._locked():
+            lines = self._lines()
+            if not winner.complete and any(
+                known is not None and known.key == winner.key and known.complete
+                for _, known in lines
+            ):
+                return False
+            kept = [line for line, known in lines if known is None or known.key != winner.key]
+            self._replace(b"".join(line + b"\n" for line in (*kept, msgspec.json.encode(winner))))
+        return True
+
+    def _lines(self) -> list[tuple[bytes, Tuned | None]]:
+        """Each line as it is, with what it says; None where this version cannot read it."""
         try:
-            lines = self.path.read_bytes().splitlines()
+            data = self.path.read_bytes()
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise UsageError(f"{self.path}: {error.strerror}") from None
-        found: dict[tuple[object, ...], Tuned] = {}
-        for line in lines:
-            try:
-                winner = msgspec.json.decode(line, type=Tuned)
-            except msgspec.MsgspecError:
-                continue
-            found[winner.key] = winner
-        return list(found.values())
+            raise UsageError(f"{self.path}: cannot be read: {error.strerror}") from None
+        return [(line, _decoded(line)) for line in data.split(b"\n") if line.strip()]
 
-    def keep(self, winner: Tuned) -> bool:
-        """Put it in the place of an older one; not where it is unfinished and that one is not."""
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with filelock.FileLock(f"{self.path}.lock", timeout=10):
-                others = {known.key: known for known in self.winners()}
-                older = others.get(winner.key)
-                if older is not None and older.complete and not winner.complete:
-                    return False
-                others[winner.key] = winner
-                part = self.path.with_suffix(".part")
-                part.write_bytes(
-                    b"".join(msgspec.json.encode(kept) + b"\n" for kept in others.values())
-                )
-                part.replace(self.path)
-        except (OSError, filelock.Timeout) as error:
-            raise UsageError(f"{self.path}: the winner cannot be kept: {error}") from None
-        return True
+                yield
+        except filelock.Timeout:
+            raise UsageError(f"{self.path}: another matbench holds it; try again") from None
+        except OSError as error:
+            said = f"{self.path}: a winner cannot be kept: {error.strerror or error}"
+            raise UsageError(f"{said}; set MATBENCH_STATE_DIR to another folder") from None
+
+    def _replace(self, data: bytes) -> None:
+        part = self.path.with_suffix(".part")
+        try:
+            part.write_bytes(data)
+            part.replace(self.path)
+        except OSError:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
 
     def nearest(self, kernel: Kernel, device: DeviceInfo, problem: Problem) -> list[Tuned]:
         """Winners for this source on this device: of the same size, else of the nearest volumes."""
@@ -431,12 +470,20 @@ class Store:
 
 
 def tuned_cases(kernel: Kernel, problem: Problem, device: DeviceInfo, store: Store) -> list[Case]:
-    """The kernel with what tuning found, where that is legal; an empty list when nothing fits."""
+    """The kernel with what tuning found, where that is legal; an empty list when nothing fits.
+
+    A note says where that was found otherwise than for this size, to the end, with this driver.
+    """
     for winner in store.nearest(kernel, device, problem):
         case = sweep.case(kernel, problem, winner.params, device)
-        if case.skip is None:
-            if winner.problem == _plain(problem):
-                return [case]
-            note = f"parameters tuned at {winner.problem.size}"
-            return [msgspec.structs.replace(case, notes=(note,))]
+        if case.skip is not None:
+            continue
+        said = []
+        if winner.problem != _plain(problem):
+            said.append(f"parameters tuned at {winner.problem.size}")
+        if not winner.complete:
+            said.append("parameters from a tuning that was interrupted")
+        if winner.driver not in ("", device.driver):
+            said.append(f"parameters tuned with driver {winner.driver}, this is {device.driver}")
+        return [msgspec.structs.replace(case, notes=tuple(said))]
     return []

@@ -128,9 +128,13 @@ def test_budgets() -> None:
     assert tune.parse_budget(None) == (None, None)
     assert tune.parse_budget("200") == (200, None)
     assert [tune.parse_budget(text).seconds for text in ("90s", "10m", "1h")] == [90, 600, 3600]
-    for text in ("", "0", "0s", "-1", "1d", "1.5m", "many", "9999999"):
-        with pytest.raises(UsageError, match="--budget"):
+    for text in ("", "0", "0s", "-1", "1d", "1.5m", "many", "9" * 40):
+        with pytest.raises(UsageError, match="write 200"):
             tune.parse_budget(text)
+    with pytest.raises(UsageError, match="'9999999999999999h': 999,999h at most"):
+        tune.parse_budget("9999999999999999h")
+    with pytest.raises(UsageError, match="999,999 at most"):
+        tune.parse_budget("1000000")
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 5, 17, 300, 20_000])
@@ -290,22 +294,65 @@ def test_a_store_keeps_the_latest_of_each(file: Path, device: DeviceInfo, tmp_pa
     first, other = winner(kernel, device, 8), winner(kernel, device, 9)
     again = winner(kernel, device, 8, median_ns=2.0)
     assert all(map(store.keep, (first, other, again)))
-    assert store.winners() == [again, other]
+    assert store.winners() == [other, again]
     assert not store.keep(winner(kernel, device, 8, complete=False))
-    assert store.winners() == [again, other]
-    store.path.write_bytes(store.path.read_bytes() + b"\xff{not a line\n" + b'{"kernel": 1}\n')
-    assert store.winners() == [again, other]
-    assert store.keep(winner(kernel, device, 10))
-    assert len(store.winners()) == len(store.path.read_bytes().splitlines()) == 3
+    assert store.winners() == [other, again]
+    assert len(store.path.read_bytes().splitlines()) == 2
 
 
-def test_a_store_that_cannot_be_written_is_one_line(
-    file: Path, device: DeviceInfo, tmp_path: Path
+def test_what_another_version_wrote_stays(file: Path, device: DeviceInfo, tmp_path: Path) -> None:
+    kernel, store = catalogue.load(file), tune.Store(tmp_path / "tuned.jsonl")
+    known = json.loads(msgspec.json.encode(winner(kernel, device, 8)))
+    bare = {name: known[name] for name in
+            ("kernel", "sha256", "backend", "device", "problem", "params")}  # fmt: skip
+    strange = [
+        json.dumps(known | {"schema": tune.SCHEMA + 1}).encode(),
+        json.dumps(known | {"problem": {"M": 0, "N": 8, "K": 8}}).encode(),
+        b'{"kernel": 1}', b"\xff{not a line", b"[" * 5000,
+    ]  # fmt: skip
+    newer = json.dumps(known | {"problem": {"M": 9, "N": 9, "K": 9}, "more": [1, 2]}).encode()
+    old = json.dumps(bare).encode()
+    store.path.write_bytes(b"\n".join([strange[0], old, *strange[1:], newer]))
+    assert [(found.problem.N, found.complete) for found in store.winners()] == [
+        (8, True),
+        (9, True),
+    ]
+    added = winner(kernel, device, 8)
+    assert store.keep(added)
+    assert store.winners()[1] == added
+    assert store.path.read_bytes().splitlines() == [*strange, newer, msgspec.json.encode(added)]
+
+
+def test_an_unwritable_state_folder_is_told_before_anything_is_measured(
+    matbench: Matbench, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a-file").write_text("")
-    store = tune.Store(tmp_path / "a-file" / "tuned.jsonl")
-    with pytest.raises(UsageError, match="a-file"):
-        store.keep(winner(catalogue.load(file), device, 8))
+    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "a-file" / "state"))
+    monkeypatch.setattr(worker.Worker, "look", None)
+    done = matbench("tune", file, "--sizes", "16", code=2)
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert "a-file/state/tuned.jsonl: a winner cannot be kept: Not a directory" in line
+    assert "Errno" not in line
+
+
+def test_a_state_folder_that_fails_late_costs_the_winner_alone(
+    matbench: Matbench,
+    device: DeviceInfo,
+    file: Path,
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    look = worker.Worker.look
+
+    def spoilt(self: worker.Worker, *arguments: Any, **more: Any) -> Any:
+        (state / "tuned.part").mkdir(exist_ok=True)
+        return look(self, *arguments, **more)
+
+    monkeypatch.setattr(worker.Worker, "look", spoilt)
+    done = matbench("tune", file, "--sizes", "16", "--set", "KIND=1", code=2)
+    assert "3 candidates measured" in done.stdout and "winner" in done.stdout
+    assert "a winner cannot be kept: Is a directory" in done.stderr
 
 
 def test_tuned_takes_the_same_size_or_the_nearest(
@@ -326,6 +373,21 @@ def test_tuned_takes_the_same_size_or_the_nearest(
     assert small[0] == {"TURNS": 2, "KIND": 1}
     assert small[1][0] == "parameters tuned at 8"
     assert "parameters tuned at" in result.stdout
+
+
+def test_tuned_says_what_to_doubt(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    kernel, store = catalogue.load(file), tune.Store()
+    store.keep(winner(kernel, device, 8, complete=False, driver="1.0"))
+    store.keep(winner(kernel, device, 9, driver=device.driver))
+    matbench("run", "--kernel", file, "--tuned", "--sizes", "8,9", "--no-blocks")
+    [doubtful, sure] = [[note for note in notes if "tun" in note] for _, notes in last_run()]
+    assert doubtful == [
+        "parameters from a tuning that was interrupted",
+        f"parameters tuned with driver 1.0, this is {device.driver}",
+    ]
+    assert sure == []
 
 
 def test_without_a_winner_the_kernels_own_sweep_runs(

@@ -77,6 +77,7 @@ def tune(
                 click.echo(f"{refused.many:,} refused: {refused.example}", err=fmt != "rich")
     searches = [tuning.Search(space, bounds) for space in spaces]
     store, kept, interrupted = tuning.Store(), [], False
+    store.require()
     with Crew(Options(blocks=False), deadlines_of(timeout, build_timeout)) as crew:
         worker = crew.worker(info)
         with progress(sum(search.steps for search in searches)) as advance:
@@ -85,10 +86,6 @@ def tune(
                     search.run(worker, crew.builders, advance)
             except KeyboardInterrupt:
                 interrupted = True
-    for search in searches:
-        winner = tuning.tuned(search, info)
-        if winner is not None and store.keep(winner):
-            kept.append(winner.problem.size)
     about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs})
     show_report(report.tuning_report(tuning.rows(searches), [about]), fmt)
     broken = [standing for search in searches for standing in search.broken()]
@@ -98,6 +95,10 @@ def tune(
         click.echo(f"{standing.case.label} is {outcome.status}: {first}", err=True)
     if len(broken) > 5:
         click.echo(f"and {len(broken) - 5} more that were wrong or failed", err=True)
+    for search in searches:  # at last, so that a full disk takes nothing but this
+        winner = tuning.tuned(search, info)
+        if winner is not None and store.keep(winner):
+            kept.append(winner.problem.size)
     if kept:
         click.echo(f"kept for `matbench run --tuned`: {', '.join(kept)} ({store.path})", err=True)
     if interrupted:

@@ -91,14 +91,16 @@ class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TuningRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One candidate of `matbench tune`; `ratio` is its time over that of the default.
+    """One candidate of `matbench tune`; `ratio` is its time over that of the default, by turns.
 
-    `round` counts how often it went on, `place` says whether it won, and `searched` of how many.
+    `median_ratio` is that of their medians, which were not taken at the same time. `round` counts
+    how often it went on, `place` says whether it won, and `searched` of how many.
     """
 
     outcome: Outcome
     ratio: float | None
     ratio_interval: tuple[float, float] | None
+    median_ratio: float | None
     round: int
     place: str
     searched: str
@@ -114,6 +116,18 @@ class TuningRow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def samples(self) -> int:
         return len(self.outcome.samples_ns)
+
+    def record(self) -> Outcome:
+        """The outcome as any record, with what tuning made of it; a look's notes say so."""
+        known = {name: getattr(self.outcome, name) for name in Outcome.__struct_fields__}
+        if self.outcome.interval_ns is None:
+            known["notes"] += (f"looked at by tuning with {self.samples} samples, no more",)
+        more = {name: getattr(self, name) for name in self.__struct_fields__ if name != "outcome"}
+        return _TunedOutcome(**known, tuning=more)
+
+
+class _TunedOutcome(Outcome, frozen=True, tag="outcome", tag_field="type", kw_only=True):
+    tuning: dict[str, Any]
 
 
 # The common model
@@ -744,7 +758,7 @@ TOP = 10
 
 def tuning_report(rows: Iterable[TuningRow], environments: Iterable[Environment]) -> Report:
     """The best candidates of each search for people, all of them for programs."""
-    shown = list(rows)
+    shown, told = list(rows), list(environments)
     sizes: dict[str, list[TuningRow]] = {}
     for row in shown:
         sizes.setdefault(row.outcome.problem.size, []).append(row)
@@ -752,18 +766,20 @@ def tuning_report(rows: Iterable[TuningRow], environments: Iterable[Environment]
     if shown:
         heading = (
             _line(shown[0].outcome.kernel),
-            *_heading([row.outcome for row in shown], list(environments)),
+            *_heading([row.outcome for row in shown], told),
             *(f"size {size}: {found[0].searched}" for size, found in sizes.items()),
-            "ratio: time / that of the fastest default, below 1 is faster",
+            "ratio: time / that of the fastest default, taken in turns; of medians: of the samples "
+            "shown; below 1 is faster",
         )
         columns = (
             Column("parameters"),
             Column("time", right=True),
-            Column("±", right=True, drop=3),
+            Column("±", right=True, drop=4),
             Column("ratio", right=True),
-            Column("interval", right=True, drop=2),
-            Column("max rel err", right=True, drop=1),
-            Column("samples", right=True, drop=4),
+            Column("interval", right=True, drop=3),
+            Column("of medians", right=True, drop=1),
+            Column("max rel err", right=True, drop=2),
+            Column("samples", right=True, drop=5),
         )
         groups = tuple(_tuning_group(size, found) for size, found in sizes.items())
         sections = (_section(heading, columns, "place", groups),)
@@ -772,7 +788,7 @@ def tuning_report(rows: Iterable[TuningRow], environments: Iterable[Environment]
         footer=f"{len(shown):,} candidates measured" if shown else "no candidate could be measured",
         fields=_TUNING_FIELDS,
         rows=tuple(shown),
-        json=lambda: results.array(shown),
+        json=lambda: results.array([*told, *(row.record() for row in shown)]),
     )
 
 
@@ -786,6 +802,7 @@ def _tuning_group(size: str, rows: list[TuningRow]) -> Group:
             _percent(_spread(row.outcome)) if row.outcome.interval_ns else UNKNOWN,
             _ratio(row.ratio),
             " to ".join(map(_ratio, row.ratio_interval)) if row.ratio_interval else UNKNOWN,
+            _ratio(row.median_ratio),
             _error(row.outcome.max_rel_err),
             str(row.samples),
         )
@@ -801,7 +818,7 @@ def _tuning_group(size: str, rows: list[TuningRow]) -> Group:
 _TUNING_FIELDS = (
     "outcome.backend", "outcome.device", "outcome.problem.size", "outcome.kernel",
     "outcome.params", "place", "round", "outcome.median_ns", "ratio", "ratio_low", "ratio_high",
-    "samples", "outcome.max_rel_err", "outcome.sha256",
+    "median_ratio", "samples", "outcome.max_rel_err", "outcome.sha256",
 )  # fmt: skip
 
 

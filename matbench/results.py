@@ -2,7 +2,8 @@
 
 A file is a line of environment followed by one line per outcome, and again for every run that was
 added to it. Outcomes are appended and flushed as they are made, so that whatever ends a run leaves
-a file that can be read and resumed. What is not known is null, never NaN.
+a file that can be read and resumed. What is not known is null, never NaN. An array of the same
+objects, as `--format json` prints it, can be read, but not added to.
 """
 
 from __future__ import annotations
@@ -196,6 +197,7 @@ class _Contents(NamedTuple):
     whole_bytes: int
     ends_line: bool
     note: str | None
+    is_array: bool
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -236,13 +238,13 @@ def _scan(path: Path) -> _Contents:
                     if line.endswith(b"\n") or not reader.may_be_torn(line):
                         raise reader.refuse(f"{error}; mend or remove the line") from None
                     note = f"{path}:{reader.number}: not written to its end, so left out"
-                    return _Contents(reader.environments, reader.outcomes, end, True, note)
+                    return reader.contents(end, True, note)
                 end += len(line)
                 last = line
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     ends_line = not end or last.endswith(b"\n")
-    return _Contents(reader.environments, reader.outcomes, end, ends_line, None)
+    return reader.contents(end, ends_line, None)
 
 
 class _TornError(Exception):
@@ -255,9 +257,14 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.number = 0
+        self.is_array = False
         self.schema: int | None = None
         self.environments: list[Environment] = []
         self.outcomes: list[Outcome] = []
+
+    def contents(self, whole_bytes: int, ends_line: bool, note: str | None) -> _Contents:
+        found = self.environments, self.outcomes
+        return _Contents(*found, whole_bytes, ends_line, note, self.is_array)
 
     def refuse(self, reason: str) -> UsageError:
         return UsageError(f"{self.path}:{self.number}: {reason}")
@@ -268,8 +275,13 @@ class _Reader:
         return self.schema is not None or start == _FIRST_BYTES[: len(start)]
 
     def take(self, line: bytes) -> None:
-        if not line.strip():
+        if self.number == 1 and line.strip() == b"[":
+            self.is_array = True
             return
+        if not line.strip() or (self.is_array and line.strip() == b"]"):
+            return
+        if self.is_array:
+            line = line.rstrip().removesuffix(b",")
         try:
             self._take(line)
         except (msgspec.ValidationError, _InvalidError) as error:
@@ -508,6 +520,8 @@ class RecordWriter:
     def _take_up(self) -> None:
         """Read what the file holds, and mend its end."""
         contents = _scan(self.path)
+        if contents.is_array:
+            raise UsageError(f"{self.path}: a JSON array cannot be added to; name another file")
         self.environments, self.outcomes = contents.environments, contents.outcomes
         assert self._file is not None
         try:

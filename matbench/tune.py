@@ -21,7 +21,7 @@ from typing import NamedTuple
 import filelock
 import msgspec
 
-from matbench import results, statistics, sweep
+from matbench import cuda_c, results, statistics, sweep
 from matbench.model import Accuracy, Case, DeviceInfo, Kernel, Outcome, Problem, UsageError
 from matbench.report import TuningRow
 from matbench.worker import Builders, Worker
@@ -74,7 +74,8 @@ class Space(NamedTuple):
     """The candidates of a kernel on one problem: what a bare run takes first, the others drawn.
 
     `combinations` counts all there are, `drawn` those that were looked through for legal ones;
-    `refused` has a condition for each that was not.
+    `refused` has a condition for each that was not, and `merged` counts those that are the same
+    launch as one of the candidates.
     """
 
     defaults: list[Case]
@@ -82,6 +83,7 @@ class Space(NamedTuple):
     refused: dict[str, Refused]
     combinations: int
     drawn: int
+    merged: int = 0
 
     @property
     def cases(self) -> list[Case]:
@@ -91,6 +93,8 @@ class Space(NamedTuple):
         """How many candidates there are, of how many combinations, in words."""
         others = sum(refused.many for refused in self.refused.values())
         told = f"{len(self.cases):,} candidates; {others:,} of {self.drawn:,} combinations refused"
+        if self.merged:
+            told += f", {self.merged:,} the same launch as another"
         if self.drawn < self.combinations:
             told += f", drawn from {self.combinations:,}"
         return told
@@ -105,32 +109,64 @@ def space(
 ) -> Space:
     """Every combination of `[sweep]` and `[tune]` that the device and `where` allow.
 
-    Overrides take the place of a constant's own values. The order is drawn with `seed`, so that a
-    budget that ends early leaves a fair sample.
+    Overrides take the place of a constant's own values, for the defaults too. The order is drawn
+    with `seed`, so that a budget that ends early leaves a fair sample.
     """
     own = kernel.sweep | kernel.tune
     values = own | {name: given for name, given in overrides.items() if name in own}
     count = math.prod(map(len, values.values()))
     order = random.Random(seed).sample(range(count), min(count, MOST_COMBINATIONS))  # noqa: S311
-    defaults = [
-        case
-        for params in sweep.parameter_sets(kernel, {})
-        if (case := sweep.case(kernel, problem, params, device)).skip is None
-    ]
-    known = [case.params for case in defaults]
-    others: list[Case] = []
+    defaults: dict[object, Case] = {}
+    others: dict[object, Case] = {}
     refused: dict[str, Refused] = {}
+    merged = 0
+    told = _words(kernel)
+    for params in sweep.parameter_sets(kernel, _default_values(kernel, values, overrides)):
+        case = sweep.case(kernel, problem, params, device)
+        if case.skip is None:
+            defaults.setdefault(_told_apart(case, told), case)
+    known = [case.params for case in defaults.values()]
     for index in order:
         params = _combination(values, index)
         if params in known:
             continue
         case = sweep.case(kernel, problem, params, device)
-        if case.skip is None:
-            others.append(case)
-        else:
+        key = _told_apart(case, told)
+        if case.skip is not None:
             kind = case.skip.rpartition(" (")[0] or re.sub(r"\d[\d,]*", "#", case.skip)
             refused[kind] = Refused(refused.get(kind, Refused(0, ""))[0] + 1, case.skip)
-    return Space(defaults, others, refused, count, len(order))
+        elif key in defaults or key in others:
+            merged += 1
+        else:
+            others[key] = case
+    return Space([*defaults.values()], [*others.values()], refused, count, len(order), merged)
+
+
+def _default_values(
+    kernel: Kernel,
+    values: Mapping[str, tuple[int, ...]],
+    overrides: Mapping[str, tuple[int, ...]],
+) -> dict[str, tuple[int, ...]]:
+    """What a bare run takes of the values given: its own, or the first where none of them is."""
+    found = {}
+    for name in overrides.keys() & values.keys():
+        own = tuple(value for value in values[name] if value in kernel.sweep.get(name, ()))
+        found[name] = own or values[name][:1]
+    return found
+
+
+def _words(kernel: Kernel) -> frozenset[str]:
+    """Every word of the source and of what is passed to it."""
+    code = "\n".join((cuda_c.without_comments(kernel.source), *kernel.args))
+    return frozenset(re.findall(r"\w+", code))
+
+
+def _told_apart(case: Case, words: frozenset[str]) -> object:
+    """Equal for cases that run the same code in the same launch.
+
+    A constant that the source does not name changes nothing but the launch.
+    """
+    return case.launch, frozenset(pair for pair in case.params.items() if pair[0] in words)
 
 
 def _combination(values: dict[str, tuple[int, ...]], index: int) -> dict[str, int]:
@@ -278,6 +314,10 @@ class Search:
         """The winner; before there is one, the best so far."""
         return self.winner or next(iter(self.ranking()), None)
 
+    def is_fruitless(self) -> bool:
+        """Whether there was something to try, and none of it was right."""
+        return bool(self.space.cases) and self.leader() is None
+
     def broken(self) -> list[Standing]:
         """Candidates that were wrong, or failed."""
         return [s for s in self.standings if s.outcome.status in ("wrong", "failed")]
@@ -289,11 +329,11 @@ def rows(searches: Iterable[Search]) -> list[TuningRow]:
     for search in searches:
         leader, default = search.leader(), search.default()
         for standing in sorted(search.ranking(), key=lambda standing: standing != leader):
-            outcome, ratio, interval = standing.outcome, None, None
-            if standing == search.compared and search.comparison is not None:
-                ratio, interval = search.comparison.ratio, search.comparison.interval
-            elif default and outcome.median_ns and default.outcome.median_ns:
-                ratio = outcome.median_ns / default.outcome.median_ns
+            outcome, turns, of_medians = standing.outcome, None, None
+            if standing == search.compared:
+                turns = search.comparison
+            if default and outcome.median_ns and default.outcome.median_ns:
+                of_medians = outcome.median_ns / default.outcome.median_ns
             places = [
                 *(["winner" if search.complete else "best so far"] if standing == leader else []),
                 *(["default"] if standing.case in search.space.defaults else []),
@@ -301,8 +341,9 @@ def rows(searches: Iterable[Search]) -> list[TuningRow]:
             found.append(
                 TuningRow(
                     outcome=outcome,
-                    ratio=ratio,
-                    ratio_interval=interval,
+                    ratio=turns.ratio if turns else None,
+                    ratio_interval=turns.interval if turns else None,
+                    median_ratio=of_medians,
                     round=standing.round,
                     place=", ".join(places),
                     searched=f"{len(search.standings):,} looked at of {search.space.described()}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 import json
 import math
@@ -110,8 +112,36 @@ def test_the_order_is_the_seeds(device: DeviceInfo) -> None:
 
 def test_given_values_take_the_place_of_a_constants_own(file: Path, device: DeviceInfo) -> None:
     found = space(catalogue.load(file), device, TURNS=(5, 6), KIND=(1,), OTHER=(1,))
-    assert [tuple(case.params.values()) for case in found.defaults] == [(8, 1)]
-    assert {tuple(case.params.values()) for case in found.others} == {(5, 1), (6, 1)}
+    assert [tuple(case.params.values()) for case in found.defaults] == [(5, 1)]
+    assert [tuple(case.params.values()) for case in found.others] == [(6, 1)]
+
+
+def test_given_tiles_are_all_that_is_tried(matbench: Matbench, state: Path) -> None:
+    result = matbench("tune", "tiled", "--tiles", "8", "--sizes", "20", "--format", "csv")
+    [row] = csv.DictReader(io.StringIO(result.stdout))
+    assert (row["params"], row["place"]) == ("TILE=8", "winner, default")
+    assert (row["ratio"], row["median_ratio"]) == ("", "1.0")
+    both = matbench("tune", "tiled", "--tiles", "16,4", "--sizes", "20", "--format", "csv")
+    places = {row["params"]: row["place"] for row in csv.DictReader(io.StringIO(both.stdout))}
+    assert places.keys() == {"TILE=16", "TILE=4"}
+    assert "default" in places["TILE=16"] and "default" not in places["TILE=4"]
+
+
+def test_one_launch_is_one_candidate(device: DeviceInfo, file: Path) -> None:
+    kernel = next(kernel for kernel in catalogue.builtin() if kernel.name == "dot-tree")
+    few = tune.space(kernel, Problem(1, 1000, 1, workload="dot"), device, {}, 0)
+    # At most 32 blocks are of use, so that BLOCKS makes no difference, and it is in no line.
+    assert [case.params for case in few.defaults] == [{"THREADS": 256, "BLOCKS": 32}]
+    threads = [case.params["THREADS"] for case in few.cases]
+    assert len(threads) == len(set(threads))
+    assert few.merged == 4 * len(threads)
+    assert f"{few.merged} the same launch as another" in few.described()
+    many = tune.space(kernel, Problem(1, 10**7, 1, workload="dot"), device, {}, 0)
+    assert (len(many.cases), many.merged) == (5 * len(threads), 0)
+    named = msgspec.structs.replace(kernel, source=f"{kernel.source}\n// BLOCKS\n")
+    assert tune.space(named, few.cases[0].problem, device, {}, 0).merged == few.merged
+    used = msgspec.structs.replace(kernel, source=f"{kernel.source}\nconstant int b = BLOCKS;\n")
+    assert tune.space(used, few.cases[0].problem, device, {}, 0).merged == 0
 
 
 def test_a_huge_space_is_drawn_from(file: Path, device: DeviceInfo) -> None:
@@ -154,12 +184,15 @@ def test_the_fastest_that_is_right_wins(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:
     result = matbench("tune", file, "--sizes", "48", "--why", "--format", "json")
-    rows = {(r["outcome"]["params"]["TURNS"], r["outcome"]["params"]["KIND"]): r
-            for r in json.loads(result.stdout)}  # fmt: skip
+    environment, *outcomes = json.loads(result.stdout)
+    assert environment["type"] == "environment"
+    rows = {tuple(o["params"].values()): o["tuning"] for o in outcomes}
     assert rows.keys() == {(1, 1), (8, 1), (64, 1)}
     assert rows[1, 1]["place"] == "winner"
     assert rows[8, 1]["place"] == "default"
-    assert rows[8, 1]["ratio"] == 1
+    assert (rows[8, 1]["ratio"], rows[8, 1]["median_ratio"]) == (None, 1)
+    assert rows[64, 1]["ratio"] is None and rows[64, 1]["median_ratio"] > 1
+    assert rows[1, 1]["median_ratio"] < 1
     low, high = rows[1, 1]["ratio_interval"]
     assert low <= rows[1, 1]["ratio"] <= high < 1
     assert "3 refused: needs KIND != 3 (KIND = 3)" in result.stderr
@@ -181,6 +214,33 @@ def test_a_default_that_nothing_beats_stays(
     assert "winner, default" in result.stdout
     [kept] = tune.Store().winners()
     assert (kept.params, kept.ratio) == ({"TURNS": 8, "KIND": 1}, None)
+
+
+def test_what_tuning_prints_can_be_reported(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    arguments = ("tune", file, "--sizes", "20", "--tiles", "8", "--set", "TURNS=1,2,3,4,5,6,7,8")
+    result = matbench(*arguments, "--set", "KIND=1", "--format", "json")
+    printed = file.with_name("tuning.json")
+    printed.write_text(result.stdout, encoding="utf-8")
+    table = matbench("report", printed).stdout
+    assert "8 measured, 0 wrong" in table
+    assert "looked at by tuning with" in table
+    refused = matbench(
+        "run", "single-block", "--sizes", "8", "--output", printed, "--append", code=2
+    )
+    assert "a JSON array cannot be added to" in refused.stderr
+    assert printed.read_text(encoding="utf-8") == result.stdout
+
+
+def test_what_no_device_here_can_run_is_skipped_with_the_reason(
+    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+) -> None:
+    file.write_text(KERNEL.replace("// [sweep]", '// requires = ["sm_999"]\n// [sweep]'))
+    result = matbench("tune", file, "--sizes", "9,12")
+    assert result.stdout.count("12 refused: needs sm_999; this ") == 1
+    assert "no candidate could be measured" in result.stdout
+    assert tune.Store().winners() == []
 
 
 def test_nothing_right_is_no_winner(

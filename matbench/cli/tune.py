@@ -71,21 +71,26 @@ def tune(
     problems = problems_of([chosen], sizes, inputs, seed)
     info = backends.host_device() if chosen.on_host else backends.choose(backend, device)
     spaces = [tuning.space(chosen, problem, info, overrides, seed) for problem in problems]
-    if why:
-        for space in spaces[:1]:
-            for refused in sorted(space.refused.values(), reverse=True):
-                click.echo(f"{refused.many:,} refused: {refused.example}", err=fmt != "rich")
+    said = [
+        f"{refused.many:,} refused: {refused.example}"
+        for space in spaces
+        if why or not space.cases
+        for refused in sorted(space.refused.values(), reverse=True)
+    ]
+    for line in dict.fromkeys(said):
+        click.echo(line, err=fmt != "rich")
     searches = [tuning.Search(space, bounds) for space in spaces]
     store, kept, interrupted = tuning.Store(), [], False
     store.require()
-    with Crew(Options(blocks=False), deadlines_of(timeout, build_timeout)) as crew:
-        worker = crew.worker(info)
-        with progress(sum(search.steps for search in searches)) as advance:
-            try:
-                for search in searches:
-                    search.run(worker, crew.builders, advance)
-            except KeyboardInterrupt:
-                interrupted = True
+    total = sum(search.steps for search in searches)
+    deadlines = deadlines_of(timeout, build_timeout)
+    with Crew(Options(blocks=False), deadlines) as crew, progress(total) as advance:
+        try:
+            for search in searches:
+                if search.space.cases:
+                    search.run(crew.worker(info), crew.builders, advance)
+        except KeyboardInterrupt:
+            interrupted = True
     about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs})
     show_report(report.tuning_report(tuning.rows(searches), [about]), fmt)
     broken = [standing for search in searches for standing in search.broken()]
@@ -104,5 +109,5 @@ def tune(
     if interrupted:
         click.echo(f"interrupted: {sum(s.complete for s in searches)} sizes are done", err=True)
         sys.exit(INTERRUPTED)
-    if not kept:
+    if any(search.is_fruitless() for search in searches):
         sys.exit(1)

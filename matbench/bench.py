@@ -549,7 +549,7 @@ class _Run:
             words = self.C.words
             changed = self.judge.differing(self.C.data, self.first, words)
             if changed.first is not None:
-                place = diagnosis.place(changed.first, self.shape[1])
+                place = diagnosis.place(changed.first, self.shape, self.case.problem)
                 raise WrongError(
                     "determinism",
                     f"not deterministic: {changed.words:,} of {words:,} elements differ between "
@@ -600,7 +600,7 @@ class _Run:
         verdict = self.verdict(trial)
         if check in checks and verdict.wrong:
             C = self.result(trial)
-            reason = diagnosis.explain(C, trial.host, self.factor, self.case.params)
+            reason = diagnosis.explain(C, trial.host, self.factor, self.case)
             if self.case.kernel.finish is not None:
                 reason += diagnosis.unwritten_parts(self.parts(trial))
             if check == "staggered":
@@ -812,7 +812,7 @@ def measure_library(case: Case, device: DeviceInfo, cache: Cache, options: Optio
         C = np.matmul(A, B)
         verdict = oracle.judge(C, trial, factor)
         if verdict.wrong:
-            reason = diagnosis.explain(C, trial, factor, case.params)
+            reason = diagnosis.explain(C, trial, factor, case)
             return Outcome(**known, status="wrong", reason=f"{trial.name}: {reason}")
         accuracies.append(verdict.accuracy)
     A, B = reference.inputs

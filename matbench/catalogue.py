@@ -31,6 +31,7 @@ from matbench.model import (
     LaunchRules,
     Parameter,
     Precision,
+    Storage,
     UsageError,
 )
 
@@ -61,6 +62,13 @@ _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REQUIREMENT = re.compile(r"cuda|host|sm_\d{2,3}[af]?")
+#: How each is spelled in a source.
+_WRITTEN: dict[Storage, str] = {
+    "float32": "float",
+    "int32": "int or unsigned",
+    "float16": "__half",
+    "bfloat16": "__nv_bfloat16",
+}
 
 NUMPY = Kernel(
     name="numpy",
@@ -328,15 +336,22 @@ class _Reader:
         self.check_storage(kernel)
 
     def check_storage(self, kernel: Kernel) -> None:
-        """Inputs of 16 bits are what the kernel must declare that it reads."""
-        for text, parameter in zip(kernel.args, kernel.parameters, strict=True):
-            storage = STORAGE.get(parameter.type) if parameter.pointer else None
-            narrow = storage in ("float16", "bfloat16")
-            if text == "C" and narrow:
+        """Pointers are to what the workload's buffers hold; a kernel declares inputs of 16 bits."""
+        workload = workloads.get(kernel.workload)
+        for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=True)):
+            if not parameter.pointer:
+                continue
+            storage = STORAGE.get(parameter.type)
+            allowed = workload.storages(text)
+            if storage not in allowed:
+                *others, last = (_WRITTEN[each] for each in allowed)
+                known = f"{', '.join(others)} or {last}" if others else last
                 self.fail(
-                    f"args: C is {parameter.type}; results are float or int", self.line_of("args")
+                    f"{parameter.name} points to `{parameter.type}`: "
+                    f"{text} of {workload.name} is {known}",
+                    cuda_c.line_of(self.source, kernel.entry, index),
                 )
-            if text != "C" and narrow and storage != kernel.precision:
+            if storage in ("float16", "bfloat16") and storage != kernel.precision:
                 self.fail(
                     f"{parameter.name} is {parameter.type}: say precision = {storage!r}",
                     self.line_of("precision"),

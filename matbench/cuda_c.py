@@ -110,10 +110,20 @@ def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
     return tuple(_parameter(piece, _line(code, start)) for piece in text.split(","))
 
 
+def line_of(source: str, entry: str, index: int) -> int:
+    """The line on which a parameter of the entry is named."""
+    code = without_comments(source)
+    start, end = _entry_span(code, entry)
+    pieces = code[start:end].split(",")[: index + 1]
+    return _line(code, start + len(",".join(pieces).rstrip()))
+
+
 def _parameter(text: str, line: int) -> Parameter:
     words = _NAME.findall(text)
     if len(words) < 2:
         raise SourceError(f"parameter `{text.strip()}` has no name", line)
+    if text.count("*") > 1:
+        raise SourceError(f"{words[-1]} is a pointer to a pointer; buffers are flat", line)
     kind = " ".join(word for word in words[:-1] if word not in _QUALIFIERS)
     pointer = "*" in text or "[" in text
     if not pointer and kind not in SCALARS and kind != TENSOR_MAP:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from matbench import workloads
 from matbench.judge import OUTSIDE_C, OUTSIDE_INPUTS, UNSHARED, UNWRITTEN
-from matbench.model import U32
+from matbench.model import U32, Case, Problem
 from matbench.oracle import Array, Trial
 
 Mask = npt.NDArray[np.bool_]
@@ -26,7 +27,7 @@ def wrong_elements(C: Array, trial: Trial, factor: float) -> Mask:
     return ~right
 
 
-def explain(C: Array, trial: Trial, factor: float, params: Mapping[str, int]) -> str:
+def explain(C: Array, trial: Trial, factor: float, case: Case) -> str:
     """One line: the count, the first wrong element, what it should be, and what it looks like."""
     wrong = wrong_elements(C, trial, factor)
     count = int(wrong.sum())
@@ -34,18 +35,21 @@ def explain(C: Array, trial: Trial, factor: float, params: Mapping[str, int]) ->
         return "right when looked at again: not deterministic"
     expected = trial.expected
     first = int(wrong.argmax())
-    parts = [
-        f"{count:,} of {wrong.size:,} elements wrong",
-        f"first {place(first, wrong.shape[1])}: expected {_number(expected.flat[first])}, "
-        f"found {_number(C.flat[first])}",
-    ]
-    return "; ".join(parts + patterns(C, expected, wrong, params))
+    values = f"expected {_number(expected.flat[first])}, found {_number(C.flat[first])}"
+    where = place(first, wrong.shape, case.problem)
+    if wrong.size == 1:
+        parts = [f"{where} is wrong: {values}"]
+    else:
+        parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
+    return "; ".join(parts + patterns(C, expected, wrong, case.params))
 
 
-def place(index: int, columns: int) -> str:
-    """An element of C by row and column."""
-    row, column = divmod(index, columns)
-    return f"C[{row}, {column}]"
+def place(index: int, shape: tuple[int, ...], problem: Problem) -> str:
+    """An element of a C of that shape: by row and column, or by its index in a vector."""
+    if len(workloads.of(problem).dimensions) > 1:
+        row, column = divmod(index, shape[1])
+        return f"C[{row}, {column}]"
+    return "C" if shape == (1, 1) else f"C[{index}]"
 
 
 def _number(value: np.generic) -> str:
@@ -102,17 +106,28 @@ def _nan(C: Array, wrong: Mask) -> str | None:
 def _rearranged(C: Array, expected: Array, wrong: Mask) -> str | None:
     """Right values in wrong places."""
 
-    def near(candidate: Array) -> bool:
+    def near(found: Array, meant: Array, looked_at: Mask) -> bool:
+        if not looked_at.any():
+            return False
+        if np.issubdtype(meant.dtype, np.integer):
+            return bool((found == meant)[looked_at].mean() > 0.9)
         with np.errstate(invalid="ignore", over="ignore"):
-            error = np.abs(C - candidate)[wrong]
-            return bool((error <= 1e-4 * np.abs(candidate)[wrong] + 1e-30).mean() > 0.9)
+            error = np.abs(found - meant)[looked_at]
+            return bool((error <= 1e-4 * np.abs(meant)[looked_at] + 1e-30).mean() > 0.9)
 
     if wrong.sum() < 3:
         return None
     rows, columns = expected.shape
-    if rows == columns and near(expected.T):
+    if rows == 1 or columns == 1:  # its transposed is itself
+        found, meant, off = C.ravel(), expected.ravel(), wrong.ravel()
+        if near(found[1:], meant[:-1], off[1:]):
+            return "shifted by one, towards the end"
+        if near(found[:-1], meant[1:], off[:-1]):
+            return "shifted by one, towards the start"
+        return "back to front" if near(found, meant[::-1], off) else None
+    if rows == columns and near(C, expected.T, wrong):
         return "transposed"
-    if near(np.ascontiguousarray(expected.T).reshape(rows, columns)):
+    if near(C, np.ascontiguousarray(expected.T).reshape(rows, columns), wrong):
         return "transposed (stored column by column)"
     return None
 
@@ -141,7 +156,8 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
     """The region: all, the last row or column, the edge beyond whole tiles, every so-many-th."""
     rows, columns = wrong.shape
     if wrong.all():
-        return "every element"
+        return "every element" if wrong.size > 1 else None
+    across = "column" if rows > 1 else "element"
     in_rows: Mask = np.logical_or.reduce(wrong, axis=1)
     in_columns: Mask = np.logical_or.reduce(wrong, axis=0)
     if rows > 1 and columns > 1:
@@ -166,7 +182,7 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
             return f"all rows from {beyond_rows} on"
         if beyond_columns and wrong[:, beyond_columns:].all():
             return f"all columns from {beyond_columns} on"
-    for axis, used in (("row", in_rows), ("column", in_columns)):
+    for axis, used in (("row", in_rows), (across, in_columns)):
         places = np.flatnonzero(used)
         if places.size > 2:
             steps = np.diff(places)
@@ -180,6 +196,8 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
         columns - 1,
     ):
         return None
+    if rows == 1:
+        return f"within elements {first_column}–{last_column_at}"
     return f"within rows {first_row}–{last_row_at}, columns {first_column}–{last_column_at}"
 
 

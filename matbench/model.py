@@ -92,9 +92,12 @@ Finish = Literal["sum"]
 
 #: The types that an entry's pointers may have, and how the numbers behind them lie in memory.
 STORAGE: dict[str, Storage] = {
-    "float": "float32", "int": "int32", "unsigned": "int32", "unsigned int": "int32",
-    "half": "float16", "__half": "float16",
-    "nv_bfloat16": "bfloat16", "__nv_bfloat16": "bfloat16",
+    "float": "float32", "float2": "float32", "float4": "float32",
+    "int": "int32", "int2": "int32", "int4": "int32",
+    "unsigned": "int32", "unsigned int": "int32", "uint2": "int32", "uint4": "int32",
+    "__half": "float16", "half": "float16", "__half2": "float16", "half2": "float16",
+    "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16",
+    "__nv_bfloat162": "bfloat16", "nv_bfloat162": "bfloat16",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from matbench.model import Inputs, Problem, UsageError
+from matbench.model import Inputs, Problem, Storage, UsageError
 
 #: M, N, K as in BLAS; a workload of one dimension calls it N, and its M and K are 1.
 Size = tuple[int, int, int]
@@ -42,6 +42,12 @@ class Workload:
     @property
     def buffers(self) -> tuple[str, ...]:
         return (*self.reads, "C")
+
+    def storages(self, buffer: str) -> tuple[Storage, ...]:
+        """How a kernel may take a buffer's numbers; floats are also given as 16 bits."""
+        if buffer == "C" or self.element == "int32":
+            return (self.element,)
+        return (self.element, "float16", "bfloat16")
 
     def size(self, numbers: tuple[int, ...]) -> Size | None:
         """The size that one number means, or one for each dimension; None: there is none such."""

@@ -351,6 +351,17 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "not closed": (instead(SIGNATURE + " {}", "(int M /* here */"), "mine is not closed"),
     "unnamed": (instead("int K) {}", "int) {} // here"), "parameter `int` has no name"),
     "unnamed pointer": (instead("float *C", "float * /* here */"), "has no name"),
+    "a double": (
+        instead("(const float *A, ", "(\n    const double *A, // here\n    "),
+        "A points to `double`: A of matmul is float, __half or __nv_bfloat16",
+    ),
+    "a C of doubles": (
+        instead("float *C", "\n    double *C // here\n    "),
+        "C points to `double`: C of matmul is float",
+    ),
+    "a C of 16 bits": (instead("float *C", "__half *C /* here */"), "C of matmul is float"),
+    "a C of whole numbers": (instead("float *C", "int *C /* here */"), "C of matmul is float"),
+    "rows of pointers": (instead("float *C", "float **C /* here */"), "a pointer to a pointer"),
     "a type unknown": (instead("int K) {}", "struct x K) {} // here"), "K is a `x`; known are int"),
 }
 

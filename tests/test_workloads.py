@@ -276,8 +276,8 @@ extern "C" __global__ void mine(const {a} *A, const {a} *B, {c} *C, int N) {{ }}
         ("__nv_bfloat16", "float", "", "A is __nv_bfloat16: say precision = 'bfloat16'"),
         ("__half", "float", "bfloat16", "A is __half: say precision = 'float16'"),
         ("__nv_bfloat16", "float", "tf32", "A is __nv_bfloat16: say precision = 'bfloat16'"),
-        ("__half", "__half", "float16", "args: C is __half; results are float or int"),
-        ("float", "__nv_bfloat16", "", "args: C is __nv_bfloat16; results are float or int"),
+        ("__half", "__half", "float16", "C points to `__half`: C of dot is float"),
+        ("float", "__nv_bfloat16", "", "C points to `__nv_bfloat16`: C of dot is float"),
         ("__half", "float", "float16", None),
         ("__nv_bfloat16", "float", "bfloat16", None),
         ("float", "float", "bfloat16", None),
@@ -298,6 +298,38 @@ def test_what_lies_in_16_bits_is_declared(
         catalogue.load(path)
     assert str(refused.value).endswith(complaint)
     assert str(refused.value).startswith(f"{path}:")
+
+
+@pytest.mark.parametrize(
+    ("workload", "buffer", "kind", "known"),
+    [
+        ("dot", "A", "int", "float, __half or __nv_bfloat16"),
+        ("dot", "C", "int", "float"),
+        ("cubes", "A", "float", "int or unsigned"),
+        ("cubes", "C", "float", "int or unsigned"),
+        ("reverse", "A", "__half", "int or unsigned"),
+        ("reverse", "C", "long", "int or unsigned"),
+    ],
+)
+def test_pointers_are_to_what_the_buffers_hold(
+    workload: str, buffer: str, kind: str, known: str, matbench: Matbench, tmp_path: Path
+) -> None:
+    own = {"dot": "float"}.get(workload, "int")
+    buffers = workloads.get(workload).buffers
+    types = {name: kind if name == buffer else own for name in buffers}
+    entry = ", ".join(f"{types[name]} *{name}" for name in buffers)
+    source = NARROW[: NARROW.index('extern "C"')].format(precision="").replace("dot", workload)
+    path = tmp_path / "mine.cu"
+    path.write_text(f'{source}extern "C" __global__ void mine({entry}, int N) {{ }}\n')
+    told = matbench("check", path, code=2).stderr
+    line = source.count("\n") + 1
+    assert f"mine.cu:{line}: {buffer} points to `{kind}`: {buffer} of {workload} is {known}" in told
+    assert told.count("\n") == 1
+    allowed = {"float": ["float4"], "int": ["unsigned", "unsigned int", "int4"]}[own]
+    for other in allowed:
+        path.write_text(path.read_text().replace(f"{kind} *{buffer}", f"{other} *{buffer}"))
+        assert catalogue.load(path).name == "mine"
+        path.write_text(path.read_text().replace(f"{other} *{buffer}", f"{kind} *{buffer}"))
 
 
 def test_numbers_lie_in_16_bits_as_their_types_say() -> None:

@@ -37,10 +37,9 @@ def explain(C: Array, trial: Trial, factor: float, case: Case) -> str:
     first = int(wrong.argmax())
     values = f"expected {_number(expected.flat[first])}, found {_number(C.flat[first])}"
     where = place(first, wrong.shape, case.problem)
-    if wrong.size == 1:
-        parts = [f"{where} is wrong: {values}"]
-    else:
-        parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
+    if where == "C":
+        return "; ".join(filter(None, [f"C is wrong: {values}", _nan(C, wrong)]))
+    parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
     return "; ".join(parts + patterns(C, expected, wrong, case.params))
 
 
@@ -156,7 +155,7 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
     """The region: all, the last row or column, the edge beyond whole tiles, every so-many-th."""
     rows, columns = wrong.shape
     if wrong.all():
-        return "every element" if wrong.size > 1 else None
+        return "every element"
     across = "column" if rows > 1 else "element"
     in_rows: Mask = np.logical_or.reduce(wrong, axis=1)
     in_columns: Mask = np.logical_or.reduce(wrong, axis=0)

@@ -16,7 +16,16 @@ import numpy.typing as npt
 
 from matbench import cuda_c, oracle
 from matbench.backends import Argument, Backend, Buffer, Program
-from matbench.model import U32, Accuracy, BuildError, Kernel, Launch, LaunchRules, Storage
+from matbench.model import (
+    U32,
+    Accuracy,
+    BuildError,
+    CaseError,
+    Kernel,
+    Launch,
+    LaunchRules,
+    Storage,
+)
 
 # Quiet NaNs with payloads that no arithmetic makes. They differ by place: some devices carry a
 # payload through arithmetic, so that a stray value written to a guard must not look like the guard,
@@ -252,7 +261,15 @@ def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
     """Numbers as they lie in a kernel's memory; they are rounded to that type already."""
     if storage == "bfloat16":  # the upper half of a float32
         return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16)
-    return array.astype(np.float16) if storage == "float16" else array
+    if storage == "float16":
+        most, largest = float(np.abs(array).max(initial=0)), float(np.finfo(np.float16).max)
+        if most > largest:
+            raise CaseError(
+                f"inputs up to {most:,.0f} do not fit into float16, which ends at {largest:,.0f}; "
+                "take other --inputs or smaller --sizes"
+            )
+        return array.astype(np.float16)
+    return array
 
 
 def _difference(rows: npt.NDArray[np.float64]) -> Difference:

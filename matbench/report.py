@@ -945,16 +945,18 @@ def check(
     # Reasons that differ in their numbers alone are told once, with how many more there are.
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for purpose, outcome in zip(purposes, outcomes, strict=False):
-        label = " ".join(f"{k}={v}" for k, v in outcome.params.items()) or "right?"
+        label = _params(outcome.params) or name
         key = outcome.problem.size, outcome.problem.inputs, purpose
         shapes.setdefault(key, {})[label] = marks[outcome.status]
-        if outcome.reason:
+        if outcome.reason and outcome.status != "skipped":
             place = f"{label} at {outcome.problem.size}, {outcome.problem.inputs}"
             alike = outcome.status, label, re.sub(r"\d[\d,.e+-]*", "#", outcome.reason)
             reasons.setdefault(alike, []).append(f"{place}: {outcome.reason}")
     labels = list(dict.fromkeys(label for row in shapes.values() for label in row))
     table = Table(box=box.SIMPLE_HEAD)
-    for title in ("M×N×K", "inputs", "probes", *labels):
+    problems = [outcome.problem for outcome in outcomes]
+    dimensions = workloads.of(problems[0]).dimensions if problems else ("size",)
+    for title in ("×".join(dimensions), "inputs", "probes", *labels):
         table.add_column(title, no_wrap=title in labels)
     for (size, inputs, purpose), row in shapes.items():
         cells = [
@@ -962,13 +964,27 @@ def check(
             for label in labels
         ]
         table.add_row(size, inputs, purpose, *cells)
-    right = sum(outcome.status == "measured" for outcome in outcomes)
     listed = [
         Text(lines[0] + (f" … and {len(lines) - 1} more like it" if len(lines) > 1 else ""))
         for alike, lines in sorted(reasons.items(), key=lambda found: _STATUS_ORDER[found[0][0]])
     ]
-    summary = f"{name} is right at {right} of {len(outcomes)} probes on {device.label}"
-    return [table, *listed, Text(summary, style="bold")]
+    return [table, *listed, Text(_probed(name, device, outcomes), style="bold")]
+
+
+def _probed(name: str, device: DeviceInfo, outcomes: Sequence[Outcome]) -> str:
+    """How many probes were right of those that could run, and why others could not."""
+    skipped = [outcome.reason or "" for outcome in outcomes if outcome.status == "skipped"]
+    # What was asked of the device differs from probe to probe; what it lacks does not.
+    reasons: dict[str, list[str]] = {}
+    for reason in skipped:
+        reasons.setdefault(_NUMBER.sub("\0", reason), []).append(reason)
+    why = "; ".join(map(_merged, reasons.values()))
+    probed = len(outcomes) - len(skipped)
+    if not probed:
+        return f"{name}: nothing could be probed on {device.label}" + (f": {why}" if why else "")
+    right = sum(outcome.status == "measured" for outcome in outcomes)
+    told = f"{name} is right at {right} of {probed} probes on {device.label}"
+    return f"{told}, {len(skipped)} skipped: {why}" if skipped else told
 
 
 class _Footnotes:

@@ -422,8 +422,15 @@ class OpenCLBackend:
         self.programs.clear()
 
 
+#: What a source asks for that only CUDA has: a header, or a type that only its headers declare.
+_ONLY_CUDA = re.compile(r"file not found|unknown type name '(?:matbench_half|_*(?:half|nv_b)\w*)'")
+
+
 def _compiler_message(text: str, path: str) -> str:
     """The compiler's lines that name the kernel file, or all it said when none does."""
     lines = [line.strip() for line in text.splitlines()]
     named = [line for line in lines if path in line and ("error" in line or "fatal" in line)]
-    return "\n".join(named or [line for line in lines if line][:20])
+    said = named or [line for line in lines if line][:20]
+    if said and _ONLY_CUDA.search(text):
+        said[0] += """; if it needs CUDA's headers, say requires = ["cuda"]"""
+    return "\n".join(said).replace("matbench_half", "half")

@@ -1,0 +1,86 @@
+"""`matbench check` as a user reads it: what was probed, what was not, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import KernelWriter, Matbench
+
+from matbench.model import DeviceInfo
+
+
+def last(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) -> None:
+    text = matbench("check", "reverse-static", "--no-large").stdout
+    assert last(text) == (
+        f"reverse-static is right at 6 of 6 probes on {device.label}, 14 skipped: "
+        "needs N <= 64 (N = 255…1000003)"
+    )
+    assert text.count("needs") == 1
+
+
+def test_where_nothing_could_be_probed(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel(launch='block = [1]\ngrid = [1]\nwhere = ["M > 2**20"]')
+    told = last(matbench("check", path, "--no-large").stdout)
+    start = f"mine: nothing could be probed on {device.label}: needs M > 2**20 (M = 1…"
+    assert told.startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size", "titles"),
+    [
+        ("reverse-direct", "N", ["THREADS=256"]),
+        ("reverse-static", "N", ["reverse-static"]),
+        ("tiled", "M×N×K", ["TILE=8"]),
+    ],
+)
+def test_columns_are_titled_by_what_they_show(
+    kernel: str, size: str, titles: list[str], matbench: Matbench
+) -> None:
+    options = ("--tiles", "8") if kernel == "tiled" else ()
+    text = matbench("check", kernel, "--no-large", *options).stdout
+    title = next(line for line in text.splitlines() if line.strip())
+    assert title.split() == [size, "inputs", "probes", *titles]
+
+
+def test_a_kernel_that_needs_cuda_without_saying_so(
+    matbench: Matbench, device: DeviceInfo, tmp_path: Path
+) -> None:
+    if device.backend != "opencl":
+        pytest.skip("CUDA has its headers")
+    head = (
+        '// /// matbench\n// name = "mine"\n// summary = "x"\n// workload = "dot"\n'
+        '// precision = "float16"\n// [launch]\n// block = [1]\n// grid = [1]\n// ///\n'
+    )
+    body = 'extern "C" __global__ void mine(const KIND *A, const KIND *B, float *C, int N) { }\n'
+    hint = 'if it needs CUDA\'s headers, say requires = ["cuda"]'
+    path = tmp_path / "mine.cu"
+    for kind, include in (("__half", "#include <cuda_fp16.h>\n"), ("__half", ""), ("half", "")):
+        path.write_text(head + include + body.replace("KIND", kind))
+        text = matbench("check", path, "--no-large", code=1).stdout
+        assert text.count(hint) == 1
+        assert "matbench_half" not in text
+    path.write_text(head + body.replace("KIND", "half").replace("{ }", "{ C[0] = oops; }"))
+    path.write_text(path.read_text().replace("half", "float"))
+    assert hint not in matbench("check", path, "--no-large", code=1).stdout
+
+
+def test_inputs_that_16_bits_cannot_hold_are_refused_in_words(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text(
+        '// /// matbench\n// name = "mine"\n// summary = "x"\n// workload = "dot"\n'
+        '// precision = "float16"\n// [launch]\n// block = [1]\n// grid = [1]\n// ///\n'
+        "#ifndef __CUDACC__\n#define __half ushort\n#else\n#include <cuda_fp16.h>\n#endif\n"
+        'extern "C" __global__ void mine(const __half *A, const __half *B, float *C, int N) { }\n'
+    )
+    result = matbench("run", "--kernel", path, "--inputs", "ramp", "--format", "plain", code=1)
+    assert "inputs up to 67,584 do not fit into float16, which ends at 65,504" in result.stdout
+    assert "Warning" not in result.output

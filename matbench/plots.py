@@ -11,7 +11,8 @@ import html
 import importlib.util
 import io
 import itertools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
@@ -51,8 +52,14 @@ _SVG = "http://www.w3.org/2000/svg"
 _BARS = "blocks"
 
 
-def require(path: Path, suffixes: tuple[str, ...]) -> None:
-    """`UsageError` when no picture could be written there, before anything is measured for it."""
+def require(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str] = ()) -> None:
+    """`UsageError` when no picture could be written there, before anything is measured for it.
+
+    Nor is one written over the files that it is made from.
+    """
+    for file in inputs:
+        if path.exists() and Path(file).exists() and path.samefile(file):
+            raise UsageError(f"{path}: is read for this picture; name another file to draw")
     if path.suffix.lower() not in suffixes:
         raise UsageError(f"{path}: a picture's name ends in {', '.join(suffixes)}")
     if path.is_dir():
@@ -372,6 +379,13 @@ def _powers(
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#999999")
 _MARKERS = "os^DvPX<>*p"
 _INK = "#808080"
+#: Raised when the same lines are drawn otherwise.
+_CHART_VERSION = 2
+#: More sizes than this along the axis are not named.
+_MOST_SIZES = 14
+#: From here on powers of two are written as such.
+_LARGE_SIZE = 2**17
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Line(NamedTuple):
@@ -390,16 +404,16 @@ class Line(NamedTuple):
 def lines(outcomes: Iterable[Outcome]) -> tuple[list[Line], int]:
     """What a chart shows, the fastest at its largest size first; and how many it has no place for.
 
-    A size without an n, such as 8192x64x8192, has none. Devices and ways of timing keep apart.
+    A size without an n, such as 8192x64x8192, has none. Devices, ways of timing and kinds of inputs
+    keep apart.
     """
     timed = [o for o in outcomes if o.status == "measured" and o.median_ns]
-    placed = [o for o in timed if _has_n(o.problem)]
-    several = [len({getattr(o, name) for o in placed}) > 1 for name in ("device", "timing_mode")]
+    placed = _placed(timed)
+    several = [len(set(found)) > 1 for found in zip(*map(_circumstances, placed), strict=True)]
     best: dict[str, dict[int, Outcome]] = {}
     for outcome in placed:
-        told = (outcome.device, outcome.timing_mode)
-        apart = [str(word) for word, needed in zip(told, several, strict=True) if needed]
-        label = " · ".join([outcome.kernel, *apart])
+        told = zip(_circumstances(outcome), several, strict=True)
+        label = " · ".join([outcome.kernel, *(word for word, needed in told if needed)])
         at = best.setdefault(label, {})
         known = at.get(outcome.problem.N)
         if known is None or (outcome.median_ns or 0) < (known.median_ns or 0):
@@ -422,14 +436,46 @@ def lines(outcomes: Iterable[Outcome]) -> tuple[list[Line], int]:
     return found, len(timed) - len(placed)
 
 
-def _has_n(problem: Problem) -> bool:
-    return problem.workload != workloads.DEFAULT or problem.M == problem.N == problem.K
+def _placed(timed: Iterable[Outcome]) -> list[Outcome]:
+    """Those whose size is one n."""
+    return [o for o in timed if o.problem.workload != workloads.DEFAULT or _is_square(o.problem)]
+
+
+def _is_square(problem: Problem) -> bool:
+    return problem.M == problem.N == problem.K
+
+
+def _circumstances(outcome: Outcome) -> tuple[str, str, str]:
+    """The device, how it was timed, and on what."""
+    return outcome.device, f"{outcome.timing_mode} samples", f"{outcome.problem.inputs} inputs"
+
+
+def _said(outcomes: Iterable[Outcome], drawn: Sequence[Line], left_out: int) -> list[str]:
+    """What must be known to read a chart: what all lines share, and what it does not show."""
+    placed = _placed(o for o in outcomes if o.status == "measured" and o.median_ns)
+    _, *shared = zip(*map(_circumstances, placed), strict=True)
+    errors = [error for line in drawn for error in line.error]
+    rows = [
+        [*(found[0] for found in shared if len(set(found)) == 1)],
+        ["each kernel at its fastest parameters"],
+    ]
+    if any(line.is_baseline for line in drawn):
+        rows[1].append("dashed: a baseline")
+    if not any(errors):
+        is_exact = 0.0 in errors or workloads.of(placed[0].problem).element == "int32"
+        rows[1].append("every result is exact" if is_exact else "errors are not known")
+    elif 0.0 in errors:
+        rows[1].append("an error of 0 is drawn at the bottom edge")
+    if left_out:
+        rows.append([f"{left_out} cases of other shapes are not shown"])
+    return [" · ".join(row) for row in rows if row]
 
 
 def chart(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
-    """Speed over n, and the largest relative error over n, one line a kernel; SVG or PNG."""
-    from matplotlib.ticker import FuncFormatter, LogLocator
+    """Speed over n, and the largest relative error over n, one line a kernel; SVG or PNG.
 
+    There is no picture of errors where none is above 0.
+    """
     require(path, CHART_SUFFIXES)
     found = list(dict.fromkeys(outcome.problem.workload for outcome in outcomes))
     if len(found) > 1:
@@ -437,10 +483,18 @@ def chart(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
     drawn, left_out = lines(outcomes)
     if not drawn:
         raise UsageError(f"{path}: nothing to draw: no case with an n was measured")
+    sizes = sorted({n for line in drawn for n in line.n})
+    if len(sizes) == 1:
+        raise UsageError(
+            f"{path}: a chart over n needs two sizes or more, these records have {sizes[0]:,} alone"
+        )
     workload = workloads.get(found[0])
-    figure, speed = _figure(_WIDTH_IN, 8.0)
-    speed.remove()
-    speed, errors = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    with_errors = any(error for line in drawn for error in line.error)
+    figure, speed = _figure(_WIDTH_IN, 8.0 if with_errors else 5.5)
+    panels = [speed]
+    if with_errors:
+        speed.remove()
+        panels = [*figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))]
     for index, line in enumerate(drawn):
         style = {
             "color": _COLOURS[index % len(_COLOURS)],
@@ -449,17 +503,19 @@ def chart(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
             "linewidth": 1.4,
             "markersize": 5,
         }
-        speed.plot(line.n, line.giga_per_s, label=line.label, **style)
-        known = [(n, e) for n, e in zip(line.n, line.error, strict=True) if e]
-        errors.plot(*zip(*known, strict=True), **style) if known else None
-    speed.set_ylabel(f"G{workload.rate}")
-    errors.set_ylabel("largest relative error")
-    errors.set_xlabel(f"n of the {workload.title}")
-    for axes in (speed, errors):
+        panels[0].plot(line.n, line.giga_per_s, label=line.label, **style)
+        if with_errors:
+            _draw_errors(panels[1], line, style)
+    panels[0].set_ylabel(f"G{workload.rate}")
+    _mark_values(panels[0], [rate for line in drawn for rate in line.giga_per_s], _plain_number)
+    if with_errors:
+        panels[1].set_ylabel("largest relative error")
+        _mark_values(panels[1], [e for line in drawn for e in line.error if e], _scientific)
+    large = sizes[-1] >= _LARGE_SIZE
+    panels[-1].set_xlabel(f"n of the {workload.title}")
+    for axes in panels:
         axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.xaxis.set_major_locator(LogLocator(base=2, numticks=20))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        _mark(axes.xaxis, _size_marks(sizes), _power_of_two if large else str)
         axes.grid(color=_INK, alpha=0.3, linewidth=0.6)
         axes.set_facecolor("none")
         axes.tick_params(colors=_INK, which="both")
@@ -468,12 +524,8 @@ def chart(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
         for spine in axes.spines.values():
             spine.set_color(_INK)
     figure.align_ylabels()
-    speed.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     figure.legend(loc="outside right upper", frameon=False, labelcolor=_INK, fontsize=9)
-    said = ["each kernel at its fastest parameters; dashed: a baseline"]
-    if left_out:
-        said.append(f"{left_out} cases of other shapes are not shown")
-    _headed(figure, title, [" · ".join(said)])
+    _headed(figure, title, _said(outcomes, drawn, left_out))
     for text in figure.texts:
         text.set_color(_INK)
     suffix = path.suffix.lower()[1:]
@@ -481,9 +533,78 @@ def chart(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
     _write(path, _saved(figure, suffix, digest(outcomes)))
 
 
-def digest(outcomes: Iterable[Outcome]) -> str:
+def _draw_errors(axes: Any, line: Line, style: dict[str, Any]) -> None:
+    """Errors over n; those of 0, which a logarithm has no place for, at the bottom edge."""
+    known = [(n, e or np.nan) for n, e in zip(line.n, line.error, strict=True) if e is not None]
+    zeros = [n for n, e in zip(line.n, line.error, strict=True) if e == 0]
+    if known:
+        axes.plot(*zip(*known, strict=True), **style)
+    if zeros:
+        at_the_edge = {"transform": axes.get_xaxis_transform(), "clip_on": False, "zorder": 3}
+        axes.plot(zeros, [0.0] * len(zeros), **{**style, "linestyle": "none"}, **at_the_edge)
+
+
+def _mark_values(axes: Any, values: Sequence[float], word: Callable[[float], str]) -> None:
+    axes.set_yscale("log")
+    low, high = min(values), max(values)
+    margin = max((high / low) ** 0.05, 1.1)
+    axes.set_ylim(low / margin, high * margin)
+    _mark(axes.yaxis, _value_marks(low / margin, high * margin), word)
+
+
+def _mark(axis: Any, marks: Sequence[Any], word: Callable[[Any], str]) -> None:
+    axis.set_ticks(marks, [word(mark) for mark in marks])
+    axis.set_ticks([], minor=True)
+
+
+def _size_marks(sizes: Sequence[int]) -> list[int]:
+    """The sizes where they are few and apart; else powers of two, as many as can be read."""
+    apart = math.log2(sizes[-1] / sizes[0]) / _MOST_SIZES
+    if all(math.log2(after / before) >= apart for before, after in itertools.pairwise(sizes)):
+        return list(sizes)
+    first, last = (sizes[0] - 1).bit_length(), sizes[-1].bit_length() - 1
+    every = max(1, -(-(last - first + 1) // _MOST_SIZES))
+    powers = [2**power for power in range(first, last + 1) if not power % every]
+    return powers if len(powers) > 1 else [sizes[0], sizes[-1]]
+
+
+def _power_of_two(size: int) -> str:
+    power = size.bit_length() - 1
+    return f"2{str(power).translate(_SUPERSCRIPTS)}" if size == 2**power else f"{size:,}"
+
+
+def _value_marks(low: float, high: float) -> list[float]:
+    """Round values from `low` to `high`: three at least, however near those are to each other."""
+    from matplotlib.ticker import MaxNLocator
+
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    every = max(1, len(powers) // 8)
+    for digits in ((1,), (1, 3), (1, 2, 5)):
+        marks = [digit * 10.0**power for power in powers[::every] for digit in digits]
+        marks = [mark for mark in marks if low <= mark <= high]
+        if len(marks) > 2:
+            return marks
+    return [float(mark) for mark in MaxNLocator(6).tick_values(low, high) if low <= mark <= high]
+
+
+def _plain_number(value: float) -> str:
+    return f"{value:,.10g}"
+
+
+def _scientific(value: float) -> str:
+    if 0.01 <= value < 1e4:
+        return f"{value:,.4g}"
+    digits, _, power = f"{value:.2e}".partition("e")
+    told = f"10{str(int(power)).translate(_SUPERSCRIPTS)}"
+    digits = digits.rstrip("0").rstrip(".")
+    return told if digits == "1" else f"{digits}·{told}"
+
+
+def digest(outcomes: Sequence[Outcome]) -> str:
     """What stands in a chart of these: the same for the same figures, whatever release draws."""
-    return hashlib.sha256(repr(lines(outcomes)).encode()).hexdigest()
+    drawn = lines(outcomes)
+    told = (_CHART_VERSION, drawn, _said(outcomes, *drawn))
+    return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
 # Files

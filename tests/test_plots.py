@@ -66,6 +66,11 @@ def tooltip(bar: ElementTree.Element) -> str:
     return title.text
 
 
+def texts(svg: str) -> set[str]:
+    nodes = ElementTree.fromstring(svg).iter(f"{SVG}text")
+    return {"".join(node.itertext()).strip() for node in nodes}
+
+
 def words(svg: str) -> str:
     return " ".join(
         "".join(node.itertext()) for node in ElementTree.fromstring(svg).iter(f"{SVG}text")
@@ -490,7 +495,10 @@ def test_devices_and_ways_of_timing_are_lines_of_their_own() -> None:
     found, _ = plots.lines([timed("a", 8, 1), timed("a", 8, 2, device="A100")])
     assert [line.label for line in found] == ["a · H200", "a · A100"]
     found, _ = plots.lines([timed("a", 8, 1), timed("a", 8, 2, timing_mode="hot")])
-    assert [line.label for line in found] == ["a · cold", "a · hot"]
+    assert [line.label for line in found] == ["a · cold samples", "a · hot samples"]
+    signed = Problem(8, 8, 8, inputs="signed")
+    found, _ = plots.lines([timed("a", 8, 1), timed("a", 8, 2, problem=signed)])
+    assert [line.label for line in found] == ["a · uniform inputs", "a · signed inputs"]
 
 
 @needs_matplotlib
@@ -511,6 +519,97 @@ def test_a_chart_says_what_it_shows_and_what_it_does_not(tmp_path: Path) -> None
     assert plots.digest([*LADDER, timed("slow", 1000, 9)]) not in svg
     plots.chart(LADDER, tmp_path / "chart.png", "")
     assert picture(tmp_path / "chart.png").shape[1] > 1000
+
+
+def drawn(outcomes: list[Outcome], path: Path) -> str:
+    plots.chart(outcomes, path, "")
+    return path.read_text(encoding="utf-8")
+
+
+def of(workload: str, n: int, milliseconds: float, **more: Any) -> Outcome:
+    inputs = more.pop("inputs", "ramp")
+    problem = Problem(1, n, 1, inputs=inputs, workload=workload)
+    return timed("k", n, milliseconds, problem=problem, **more)
+
+
+@needs_matplotlib
+def test_a_chart_names_inputs_and_how_they_were_timed(tmp_path: Path) -> None:
+    path = tmp_path / "c.svg"
+    assert "cold samples · uniform inputs" in words(drawn(LADDER, path))
+    mixed = [*LADDER, timed("slow", 2000, 9, problem=Problem(2000, 2000, 2000, inputs="signed"))]
+    said = words(drawn(mixed, path))
+    assert "slow · signed inputs" in said and "slow · uniform inputs" in said
+    assert "cold samples · " not in said
+
+
+@needs_matplotlib
+def test_large_sizes_are_powers_of_two_and_few(tmp_path: Path) -> None:
+    path = tmp_path / "c.svg"
+    svg = drawn([of("dot", n, 1) for n in (33792, 2**20, 2**28)], path)
+    named = texts(svg)
+    assert {"33,792", "2²⁰", "2²⁸"} <= named
+    assert not [text for text in named if "e+" in text]
+    svg = drawn([of("dot", n, 1) for p in range(28) for n in (2**p, 2**p + 1)], path)
+    assert 5 <= len([text for text in texts(svg) if re.fullmatch("2[⁰¹²³⁴⁵⁶⁷⁸⁹]+", text)]) <= 14
+    svg = drawn([timed("a", 1000, 1), timed("a", 1024, 1), timed("a", 1025, 1)], path)
+    assert {"1000", "1025"} <= texts(svg)
+
+
+@needs_matplotlib
+@pytest.mark.parametrize("ratio", [1.0, 1.001, 1.5, 7.0, 1e3, 1e9])
+def test_speeds_can_be_read_however_near_they_are(tmp_path: Path, ratio: float) -> None:
+    svg = drawn([timed("a", 1000, 10), timed("a", 1001, 10 / ratio)], tmp_path / "c.svg")
+    numbers = {text for text in texts(svg) if re.fullmatch(r"[\d,.]+", text)} - {"1000", "1001"}
+    assert len(numbers) >= 3
+
+
+@needs_matplotlib
+def test_exact_results_get_no_picture_of_errors(tmp_path: Path) -> None:
+    path = tmp_path / "c.svg"
+    for outcomes in (
+        [of("reverse", n, 1, max_rel_err=None) for n in (2**10, 2**20)],
+        [of("dot", n, 1, max_rel_err=0.0) for n in (2**10, 2**20)],
+    ):
+        said = words(drawn(outcomes, path))
+        assert "every result is exact" in said
+        assert "relative error" not in said
+
+
+@needs_matplotlib
+def test_an_error_of_nothing_is_drawn_at_the_edge(tmp_path: Path) -> None:
+    path = tmp_path / "c.svg"
+    svg = drawn(LADDER, path)
+    assert "an error of 0 is drawn at the bottom edge" in words(svg)
+    untold = [msgspec.structs.replace(o, max_rel_err=o.max_rel_err or None) for o in LADDER]
+    without = drawn(untold, path)
+    assert "bottom edge" not in words(without)
+    assert svg.count("<use") == without.count("<use") + 1
+
+
+@needs_matplotlib
+def test_one_size_is_no_chart(matbench: Matbench, tmp_path: Path) -> None:
+    records = tmp_path / "one.jsonl"
+    matbench("run", "single-block", "--sizes", "8", "--output", records, "--no-blocks")
+    refused = matbench("plot", records, "--output", tmp_path / "c.svg", code=2)
+    [line] = refused.stderr.splitlines()
+    assert "a chart over n needs two sizes or more, these records have 8 alone" in line
+    assert not (tmp_path / "c.svg").exists()
+
+
+@needs_matplotlib
+def test_a_picture_never_replaces_what_it_is_made_from(matbench: Matbench, tmp_path: Path) -> None:
+    data, link = tmp_path / "data.svg", tmp_path / "link.svg"
+    matbench("run", "single-block", "--sizes", "8,16", "--output", data, "--no-blocks")
+    link.symlink_to(data)
+    before = data.read_bytes()
+    for path in (data, link):
+        refused = matbench("plot", data, "--output", path, code=2)
+        assert "is read for this picture; name another file" in refused.stderr
+    kernel = tmp_path / "kernel.svg"
+    kernel.write_text("not read", encoding="utf-8")
+    refused = matbench("explain", "tiled", "--kernel", kernel, "--plot", kernel, code=2)
+    assert "is read for this picture" in refused.stderr
+    assert (data.read_bytes(), kernel.read_text(encoding="utf-8")) == (before, "not read")
 
 
 @needs_matplotlib

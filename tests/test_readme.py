@@ -17,6 +17,7 @@ from test_architecture import LAYERS
 from matbench import catalogue, results
 from matbench.cli import main
 from matbench.model import Conditions, DeviceInfo, Environment, LaunchRules, Outcome, Problem
+from matbench.tune import Tuned
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -211,7 +212,7 @@ def test_every_limit_that_front_matter_may_name_is_told() -> None:
 
 def test_records_are_described_field_by_field() -> None:
     found = tables(page("docs/records.md"))
-    kinds: list[type[msgspec.Struct]] = [Environment, DeviceInfo, Outcome, Conditions]
+    kinds: list[type[msgspec.Struct]] = [Environment, DeviceInfo, Outcome, Conditions, Tuned]
     for number, kind in enumerate(kinds, 1):
         assert named([[row[0]] for row in found[f"field {number}"]]) == list(
             kind.__struct_fields__

@@ -82,7 +82,7 @@ def profile_blocks(
     from matbench.worker import Crew
 
     if timeline is not None:
-        plots.require(Path(timeline), plots.TIMELINE_SUFFIXES)
+        plots.require(Path(timeline), plots.TIMELINE_SUFFIXES, (kernel, *kernel_files))
     chosen = one_kernel_of(kernel, kernel_files, kernels_dir)
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library's product; it has no blocks")

@@ -95,7 +95,7 @@ def explain(
     from matbench.cache import Cache
 
     if plot is not None:
-        plots.require(Path(plot), plots.CHART_SUFFIXES)
+        plots.require(Path(plot), plots.CHART_SUFFIXES, (kernel, *kernel_files))
     if counters:
         ncu.executable()
     chosen = one_kernel_of(kernel, kernel_files, kernels_dir)

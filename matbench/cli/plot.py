@@ -20,7 +20,8 @@ from matbench.cli.app import main
 def plot(files: tuple[str, ...], output: str) -> None:
     """Draw speed and the largest error over n, from one or more record files.
 
-    One line a kernel, at its fastest parameters for each n; both axes are logarithmic.
+    One line a kernel, at its fastest parameters for each n; devices, ways of timing and kinds of
+    inputs keep apart. Both axes are logarithmic.
 
     \b
     matbench run --group ladder --sizes 256,512,1024,2048 --output mine.jsonl
@@ -28,7 +29,7 @@ def plot(files: tuple[str, ...], output: str) -> None:
     """
     from matbench import plots, results
 
-    plots.require(Path(output), plots.CHART_SUFFIXES)
+    plots.require(Path(output), plots.CHART_SUFFIXES, files)
     outcomes = []
     for file in files:
         notes: list[str] = []

@@ -380,7 +380,7 @@ _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#
 _MARKERS = "os^DvPX<>*p"
 _INK = "#808080"
 #: Raised when the same lines are drawn otherwise.
-_CHART_VERSION = 2
+_CHART_VERSION = 3
 #: More sizes than this along the axis are not named.
 _MOST_SIZES = 14
 #: From here on powers of two are written as such.
@@ -467,7 +467,12 @@ def _said(outcomes: Iterable[Outcome], drawn: Sequence[Line], left_out: int) -> 
     elif 0.0 in errors:
         rows[1].append("an error of 0 is drawn at the bottom edge")
     if left_out:
-        rows.append([f"{left_out} cases of other shapes are not shown"])
+        cases = (
+            "1 case of another shape is"
+            if left_out == 1
+            else f"{left_out} cases of other shapes are"
+        )
+        rows.append([f"{cases} not shown"])
     return [" · ".join(row) for row in rows if row]
 
 
@@ -592,7 +597,7 @@ def _plain_number(value: float) -> str:
 
 
 def _scientific(value: float) -> str:
-    if 0.01 <= value < 1e4:
+    if 0.1 <= value < 1e4:
         return f"{value:,.4g}"
     digits, _, power = f"{value:.2e}".partition("e")
     told = f"10{str(int(power)).translate(_SUPERSCRIPTS)}"

@@ -509,7 +509,7 @@ def test_a_chart_says_what_it_shows_and_what_it_does_not(tmp_path: Path) -> None
     said = words(svg)
     for word in ("fast", "slow", "library", "GFLOP/s", "largest relative error", "H200 <&> $x$"):
         assert word in said
-    assert "1 cases of other shapes are not shown" in said
+    assert "1 case of another shape is not shown" in said
     assert "broken" not in said and "thin" not in said
     plots.chart(LADDER, path, "H200 <&> $x$")
     assert path.read_text(encoding="utf-8") == svg

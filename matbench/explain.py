@@ -57,7 +57,8 @@ class Traffic(msgspec.Struct, frozen=True):
 
     `least_bytes` reads each input once and writes the output once. Intensities are operations per
     byte of global memory; no kernel has a higher one than `least_intensity`. `claims` is front
-    matter's `[model]`; where it has no `global_loads`, nothing but the least is modelled.
+    matter's `[model]`; where it has no `global_loads`, nothing but the least is modelled, nor where
+    what it claims is less than that: `doubt` says so.
     """
 
     operations: int
@@ -69,12 +70,16 @@ class Traffic(msgspec.Struct, frozen=True):
     intensity: float | None = None
     shared_loads: float | None = None
     claims: dict[str, str] = {}
+    doubt: str | None = None
 
 
 def traffic(
     kernel: Kernel, problem: Problem, params: Mapping[str, int], limits: Mapping[str, int]
 ) -> Traffic:
-    """What `[model]` claims for one case; without `global_stores`, the output is written once."""
+    """What `[model]` claims for one case; without `global_stores`, the output is written once.
+
+    Where the host finishes, that output is one partial result per block.
+    """
     workload = workloads.of(problem)
     operations, least_bytes = workload.operations(problem), _least_bytes(kernel, problem)
     values = _values(problem, params, limits)
@@ -95,14 +100,28 @@ def traffic(
     )
     if "global_loads" not in claimed:
         return least
-    output = float(workload.words("C", problem))
-    loads, stores = claimed["global_loads"], claimed.get("global_stores", output)
+    loads = claimed["global_loads"]
+    stores = claimed.get("global_stores", float(_stored(kernel, problem, values)))
     moved = _loaded_bytes(kernel) * loads + _ELEMENT_BYTES * stores
     if not moved > 0:
         raise UsageError(f"{kernel.path}: [model] claims {moved:g} bytes of traffic for {params}")
+    if moved < least_bytes:
+        doubt = (
+            f"its model claims {_bytes(moved)} of traffic, but there are {_bytes(least_bytes)} at "
+            "least: at this size it does not hold"
+        )
+        return msgspec.structs.replace(least, doubt=doubt)
     return msgspec.structs.replace(
         least, loads=loads, stores=stores, bytes=moved, intensity=operations / moved
     )
+
+
+def _stored(kernel: Kernel, problem: Problem, values: Mapping[str, int]) -> int:
+    """Elements of C that a launch writes if it writes each once."""
+    if kernel.finish is not None:
+        with contextlib.suppress(expressions.ExpressionError):
+            return math.prod(expressions.whole(axis, values) for axis in kernel.launch.grid)
+    return workloads.of(problem).words("C", problem)
 
 
 def _least_bytes(kernel: Kernel, problem: Problem) -> int:
@@ -190,12 +209,9 @@ class Builds:
         return self.shared.get(key)
 
 
-def width(
-    problem: Problem, params: dict[str, int], architecture: Architecture, builds: Builds
-) -> Width:
-    """A set of parameters on an architecture that need not be at hand."""
-    kernel = builds.kernel
-    device = DeviceInfo(
+def device_of(architecture: Architecture) -> DeviceInfo:
+    """A device of that architecture, of no product in particular."""
+    return DeviceInfo(
         backend="cuda",
         index=0,
         name=architecture.name,
@@ -205,14 +221,36 @@ def width(
         limits=architecture.limits | {"multiprocessors": _MULTIPROCESSORS},
         compute_capability=architecture.compute_capability,
     )
+
+
+def largest_legal(
+    kernel: Kernel,
+    problems: Sequence[Problem],
+    params: Sequence[dict[str, int]],
+    devices: Sequence[DeviceInfo],
+) -> Problem:
+    """The last problem that the first of the devices can run, or the next; else the last of all."""
+    for device in devices:
+        for problem in reversed(problems):
+            if any(sweep.case(kernel, problem, each, device).skip is None for each in params):
+                return problem
+    return problems[-1]
+
+
+def width(
+    problem: Problem, params: dict[str, int], architecture: Architecture, builds: Builds
+) -> Width:
+    """A set of parameters on an architecture that need not be at hand."""
+    kernel, device = builds.kernel, device_of(architecture)
     modelled = traffic(kernel, problem, params, device.limits).loads
     known = Width(architecture=architecture.name, params=params, modelled_loads=modelled)
     block = _block(kernel, problem, params, device.limits)
     threads = math.prod(block)
     case = sweep.case(kernel, problem, params, device)
-    if threads > architecture.threads_per_block:
-        shape = " × ".join(str(size) for size in block if size > 1)
-        reason = f"{shape} = {threads:,} threads a block > {architecture.threads_per_block:,}"
+    if threads > architecture.threads_per_block and "threads" in (case.skip or "threads"):
+        sides = [str(size) for size in block if size > 1]
+        shape = f"{' × '.join(sides)} = " if len(sides) > 1 else ""
+        reason = f"{shape}{threads:,} threads a block > {architecture.threads_per_block:,}"
     elif case.launch is None or case.skip is not None:
         reason = (case.skip or "").replace("this device", architecture.name)
     else:
@@ -302,16 +340,17 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", 
     kernel: str
     title: str
     params: dict[str, int]
-    size: str
+    problem: Problem
     device: str | None
     tensor_cores: bool
+    whole_numbers: bool
     launch: Launch | None
     resources: Resources | None
     modelled: Traffic
     unmeasured: str | None
     measured_ns: float | None
     measured_interval_ns: tuple[float, float] | None
-    measured_flop_per_s: float | None
+    measured_operations_per_s: float | None
     timing_mode: TimingMode | None
     limits: Limits | None
     clock_flop_per_s: float | None
@@ -334,12 +373,14 @@ def explained(
     modelled = traffic(case.kernel, case.problem, case.params, device_values)
     measured_ns = outcome.median_ns if outcome is not None else None
     mhz = _clock(outcome, limits)
+    whole_numbers = workloads.of(case.problem).element == "int32"
     found = Explanation(
         kernel=case.kernel.name,
         title=workloads.of(case.problem).title,
         tensor_cores=_TENSOR_CORES.search(case.kernel.source) is not None,
         params=case.params,
-        size=case.problem.size,
+        problem=case.problem,
+        whole_numbers=whole_numbers,
         device=device.label if device is not None else None,
         launch=case.launch,
         resources=outcome.resources if outcome is not None else None,
@@ -348,10 +389,14 @@ def explained(
         measured_ns=measured_ns,
         measured_interval_ns=outcome.interval_ns if outcome is not None else None,
         timing_mode=outcome.timing_mode if outcome is not None else None,
-        measured_flop_per_s=modelled.operations / measured_ns * 1e9 if measured_ns else None,
+        measured_operations_per_s=(
+            modelled.operations / measured_ns * 1e9 if measured_ns else None
+        ),
         limits=limits,
         clock_flop_per_s=(
-            device_limits.of_clock(device, mhz, case.kernel.precision) if device else None
+            device_limits.of_clock(device, mhz, case.kernel.precision)
+            if device is not None and not whole_numbers
+            else None
         ),
         sm_mhz=mhz,
         widths=tuple(widths),
@@ -386,8 +431,11 @@ def _clock(outcome: Outcome | None, limits: Limits | None) -> float | None:
 
 
 def roofline(found: Explanation) -> Roofline | None:
-    """The device's roofline with this case on it; None where nothing was measured or computed."""
-    if found.limits is None or not found.measured_flop_per_s:
+    """The device's roofline with this case on it; None where nothing was measured or computed.
+
+    Its roof is the rate of floating-point arithmetic, which is none for whole numbers.
+    """
+    if found.limits is None or not found.measured_operations_per_s or found.whole_numbers:
         return None
     roof = Roofline(found.limits.copy_bytes_per_s, found.limits.fma_flop_per_s, ())
     modelled = found.modelled
@@ -411,7 +459,7 @@ def roofline(found: Explanation) -> Roofline | None:
                 "●",
                 "measured rate, at the modelled intensity",
                 modelled.intensity,
-                found.measured_flop_per_s,
+                found.measured_operations_per_s,
             ),
         ]
     else:
@@ -420,7 +468,7 @@ def roofline(found: Explanation) -> Roofline | None:
                 "●",
                 "measured rate, at the least traffic's intensity",
                 modelled.least_intensity,
-                found.measured_flop_per_s,
+                found.measured_operations_per_s,
             )
         )
     return roof._replace(points=tuple(points))
@@ -430,14 +478,14 @@ def roofline(found: Explanation) -> Roofline | None:
 
 
 def as_report(
-    found: Explanation, environments: Sequence[Environment], *, chart: bool = True
+    found: Explanation, environments: Sequence[Environment], *, chart: int | None = 76
 ) -> Report:
-    """The explanation in every form; `chart` only where letters stand below each other."""
+    """The explanation in every form; `chart` is the width of the roofline, None: there is none."""
     roof = roofline(found)
-    title = " ".join([found.kernel, *_settings(found.params), "at", found.size])
+    title = " ".join([found.kernel, *_settings(found.params), "at", found.problem.size])
     heading = (
         f"{title} on {found.device}" if found.device is not None else f"{title}, no device at hand",
-        *(roof.chart() if chart and roof is not None else ()),
+        *(roof.chart(chart) if chart is not None and roof is not None else ()),
     )
     groups: dict[tuple[bool, str | None], list[Width]] = {}
     for each in found.widths:
@@ -448,7 +496,7 @@ def as_report(
                 heading=heading,
                 columns=(Column("of the case"), Column("figure", right=True)),
                 last_title="remark",
-                groups=(Group("", tuple(Row(fact[:2], fact[2]) for fact in facts(found))),),
+                groups=(Group("", tuple(Row(fact[:2], "", fact[2]) for fact in facts(found))),),
             ),
             *(_width_section(found, widths) for widths in groups.values()),
         ),
@@ -511,13 +559,14 @@ def _width_section(found: Explanation, widths: Sequence[Width]) -> Section:
 def facts(found: Explanation) -> list[tuple[str, str, str]]:
     """Name, figure and remark, in the order in which they explain each other."""
     modelled, limits, given = found.modelled, found.limits, found.resources
+    rate = _rates(found)
     rows: list[tuple[str, str, str]] = [
         ("operations", f"{modelled.operations:,}", found.title),
     ]
     if modelled.loads is not None and modelled.stores is not None:
         rows += [
             ("modelled loads", _count(modelled.loads), _claim(modelled, "global_loads")),
-            ("modelled stores", _count(modelled.stores), _claim(modelled, "global_stores")),
+            ("modelled stores", _count(modelled.stores), _stores_claimed(found)),
             ("modelled traffic", _bytes(modelled.bytes), "if no cache answered"),
             ("modelled intensity", _intensity(modelled.intensity), "operations per byte"),
         ]
@@ -534,17 +583,19 @@ def facts(found: Explanation) -> list[tuple[str, str, str]]:
     ]
     if found.measured_ns is not None:
         rows.append(("measured time", _time(found.measured_ns), _how_measured(found)))
-        if found.measured_flop_per_s:
-            rows.append(("measured rate", _rate(found.measured_flop_per_s), ""))
+        if found.measured_operations_per_s:
+            what = "operations on whole numbers" if found.whole_numbers else ""
+            rows.append(("measured rate", rate(found.measured_operations_per_s), what))
         least = modelled.least_bytes / found.measured_ns * 1e9
         rows.append(("least bandwidth", _bandwidth(least), "the least traffic in that time"))
     if limits is not None:
-        rows += [
-            ("measured copy", _bandwidth(limits.copy_bytes_per_s), "this device's; read + written"),
-            ("measured multiply-adds", _rate(limits.fma_flop_per_s), "this device's; float32"),
-        ]
+        copied = _bandwidth(limits.copy_bytes_per_s)
+        rows.append(("measured copy", copied, "this device's; read + written"))
+        if not found.whole_numbers:
+            fastest = rate(limits.fma_flop_per_s)
+            rows.append(("measured multiply-adds", fastest, "this device's; float32"))
     if found.clock_flop_per_s is not None:
-        rows.append(("the clock allows", _rate(found.clock_flop_per_s), f"at {found.sm_mhz:,} MHz"))
+        rows.append(("the clock allows", rate(found.clock_flop_per_s), f"at {found.sm_mhz:,} MHz"))
     if given is not None and given.registers is not None:
         rows.append(("registers a thread", f"{given.registers}", _spilled(given)))
     if found.launch is not None:
@@ -568,8 +619,16 @@ def _how_measured(found: Explanation) -> str:
 
 
 def _claim(modelled: Traffic, name: str) -> str:
-    claim = modelled.claims.get(name)
-    return f"elements: {claim}" if claim else "elements: the output, once"
+    return f"elements: {modelled.claims[name]}"
+
+
+def _stores_claimed(found: Explanation) -> str:
+    modelled = found.modelled
+    if "global_stores" in modelled.claims:
+        return _claim(modelled, "global_stores")
+    output = workloads.of(found.problem).words("C", found.problem)
+    partial = modelled.stores != output
+    return "elements: a partial result per block" if partial else "elements: the output, once"
 
 
 def _counted(counters: Counters, modelled: Traffic) -> Iterator[tuple[str, str, str]]:
@@ -603,6 +662,7 @@ def _width_row(each: Width, *, chosen: bool) -> Row:
     resident = told(each.driver_blocks if fits is None else fits.blocks)
     if fits is not None and each.driver_blocks not in (None, fits.blocks):
         resident += f" (driver: {each.driver_blocks})"
+    status, _, reason = (each.reason or _limiters(fits)).partition(": ")
     return Row(
         cells=(
             " ".join(_settings(each.params)) or UNKNOWN,
@@ -615,7 +675,8 @@ def _width_row(each: Width, *, chosen: bool) -> Row:
             UNKNOWN if each.modelled_loads is None else _count(each.modelled_loads),
             UNKNOWN if each.measured_ns is None else _time(each.measured_ns),
         ),
-        status=each.reason or _limiters(fits),
+        status=status,
+        reason=reason,
         best=chosen,
     )
 
@@ -645,11 +706,12 @@ def _words(found: Explanation, device: DeviceInfo | None) -> Iterator[str]:
     if found.modelled.loads is not None:
         least = found.modelled.least_bytes / _ELEMENT_BYTES
         factor = (found.modelled.loads + (found.modelled.stores or 0)) / least
-        remark = "" if factor >= 1 else ", less than there can be: at this size the claim is off"
         yield (
             f"As modelled it moves {_count(found.modelled.loads)} elements to the threads, "
-            f"{factor:,.1f} times the least traffic{remark}."
+            f"{factor:,.1f} times the least traffic."
         )
+    elif found.modelled.doubt is not None:
+        yield f"{found.modelled.doubt[0].upper()}{found.modelled.doubt[1:]}."
     for each in found.widths:
         if each.params == found.params and each.architecture is not None:
             yield _width_in_words(each, each.architecture)
@@ -705,11 +767,18 @@ def _bound(found: Explanation, device: DeviceInfo | None) -> Iterator[str]:
     computed = 0.0
     if found.tensor_cores:
         yield f"Tensor cores compute it, whose own limit is not measured here; {memory}."
-    elif found.measured_flop_per_s:
-        computed = found.measured_flop_per_s / limits.fma_flop_per_s
+    elif found.whole_numbers and found.measured_operations_per_s:
+        computed_at = _rates(found)(found.measured_operations_per_s)
         yield (
-            f"It computes at {_rate(found.measured_flop_per_s)} of the "
-            f"{_rate(limits.fma_flop_per_s)} that multiply-adds alone reach here "
+            f"It computes at {computed_at} with whole numbers, "
+            f"whose own limit is not measured here; {memory}."
+        )
+    elif found.measured_operations_per_s:
+        computed = found.measured_operations_per_s / limits.fma_flop_per_s
+        rate = _rates(found)
+        yield (
+            f"It computes at {rate(found.measured_operations_per_s)} of the "
+            f"{rate(limits.fma_flop_per_s)} that multiply-adds alone reach here "
             f"({_share(computed)}); {memory}."
         )
     else:
@@ -720,19 +789,16 @@ def _bound(found: Explanation, device: DeviceInfo | None) -> Iterator[str]:
         yield "Arithmetic bounds it."
     elif (counted or 0) >= BOUND:
         yield "Memory bounds it."
-    elif counted is None and least >= BOUND and _held_by_cache(found, device):
+    elif (
+        counted is None
+        and least >= BOUND
+        and device_limits.held_by_cache(device, found.modelled.least_bytes, found.timing_mode)
+    ):
         yield "But the last-level cache holds all of it, and is faster than a copy of more."
     elif counted is None and BOUND <= least <= _READS_MORE:
         yield "Memory bounds it: no kernel moves less."
     else:
         yield from _bound_by_neither(found, device, counted)
-
-
-def _held_by_cache(found: Explanation, device: DeviceInfo) -> bool:
-    """Whether samples that left the cache as it was may have found everything in it."""
-    cache_bytes = device.properties.get("last-level cache (bytes)")
-    held = isinstance(cache_bytes, int) and found.modelled.least_bytes < cache_bytes
-    return held and found.timing_mode != "cold"
 
 
 def _dram_share(found: Explanation, seconds: float) -> float | None:
@@ -814,7 +880,24 @@ def _scaled(units: Sequence[str]) -> Callable[[float | None], str]:
 
 _bytes = _scaled(("B", "kB", "MB", "GB", "TB", "PB"))
 _bandwidth = _scaled(("B/s", "kB/s", "MB/s", "GB/s", "TB/s"))
-_rate = _scaled(("flop/s", "kflop/s", "Mflop/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"))
+
+
+def _rates(found: Explanation) -> Callable[[float], str]:
+    """All rates of an explanation in the unit of the largest, to three significant digits."""
+    if found.whole_numbers:
+        return _scaled(("op/s", "kop/s", "Mop/s", "Gop/s", "Top/s"))
+    measured, limits = found.measured_operations_per_s, found.limits
+    known = (measured, found.clock_flop_per_s, limits.fma_flop_per_s if limits else None)
+    most = max((rate for rate in known if rate), default=1.0)
+    power = min(max(0, int(math.log10(most) // 3)), 5)
+    unit = ("", "k", "M", "G", "T", "P")[power] + "FLOP/s"
+
+    def shown(rate: float) -> str:
+        scaled = rate / 1000**power
+        digits = 2 - math.floor(math.log10(scaled)) if scaled > 0 else 0
+        return f"{scaled:,.{max(0, digits)}f} {unit}"
+
+    return shown
 
 
 def _time(nanoseconds: float) -> str:

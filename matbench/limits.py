@@ -14,7 +14,7 @@ from matbench import architectures
 from matbench.backends import Argument, Backend, Buffer
 from matbench.cache import Cache
 from matbench.judge import device_kernel
-from matbench.model import CaseError, DeviceInfo, Launch, Precision
+from matbench.model import CaseError, DeviceInfo, Launch, Precision, TimingMode
 
 _THREADS = 256
 _SAMPLES = 5
@@ -42,6 +42,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     fma_flop_per_s: float
     sm_mhz: int | None
     when: str
+
+
+def held_by_cache(info: DeviceInfo, nbytes: int, timing_mode: TimingMode | None) -> bool:
+    """Whether samples that left the cache as it was may have found that many bytes in it."""
+    cache_bytes = info.properties.get("last-level cache (bytes)")
+    return isinstance(cache_bytes, int) and nbytes < cache_bytes and timing_mode != "cold"
 
 
 def of_clock(

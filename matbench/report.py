@@ -386,10 +386,15 @@ _CUBLAS: dict[tuple[str, Precision], str] = {
 def _of_limit(outcome: Outcome, per_s: float, info: DeviceInfo | None) -> float | None:
     """Its speed as a share of what the device can do at best, as far as that is known.
 
-    Bytes are held against the copy that was measured on the device; operations against what the
-    unit for the declared precision does at the clock that was held while they were sampled.
+    Bytes are held against the copy that was measured on the device, unless its cache held them all:
+    that is faster than any copy of more. Operations are held against what the unit for the declared
+    precision does at the clock that was held while they were sampled.
     """
-    if workloads.of(outcome.problem).rate == "B/s":
+    workload = workloads.of(outcome.problem)
+    if workload.rate == "B/s":
+        moved = workload.least_bytes(outcome.problem)
+        if info is not None and limits.held_by_cache(info, moved, outcome.timing_mode):
+            return None
         return per_s / outcome.copy_bytes_per_s if outcome.copy_bytes_per_s else None
     clocks = [moment.sm_mhz for moment in outcome.conditions[1:] if moment.sm_mhz]
     held = sum(clocks) / len(clocks) if clocks else outcome.sm_mhz
@@ -998,15 +1003,15 @@ class _Footnotes:
         self.texts: dict[str, list[str]] = {}
         self.numbers: dict[str, int] = {}
 
-    def reason(self, text: str) -> str:
-        return self._mark(text, text)
+    def marks(self, reasons: Iterable[str], notes: Iterable[str]) -> str:
+        """What stands beside a row that has these, from the least number on."""
+        numbers = {self._number(text, text) for text in reasons}
+        numbers |= {self._number(_NUMBER.sub("\0", text), text) for text in notes}
+        return " ".join(map(_superscript, sorted(numbers)))
 
-    def note(self, text: str) -> str:
-        return self._mark(_NUMBER.sub("\0", text), text)
-
-    def _mark(self, kind: str, text: str) -> str:
+    def _number(self, kind: str, text: str) -> int:
         self.texts.setdefault(kind, []).append(text)
-        return _superscript(self.numbers.setdefault(kind, len(self.texts)))
+        return self.numbers.setdefault(kind, len(self.texts))
 
     def lines(self) -> list[tuple[str, str]]:
         """Marks and texts."""
@@ -1039,9 +1044,8 @@ def _last_cell(row: Row, footnotes: _Footnotes, *, inline: bool) -> str:
     """Status with its reason, or with a footnote for it; a long reason keeps one for all of it."""
     first = _line(row.reason.partition("\n")[0])
     below = [row.reason] if row.reason and (first != row.reason or not inline) else []
-    word = f"{row.status}: {first}" if inline and first else row.status
-    marks = [*map(footnotes.reason, below), *map(footnotes.note, row.notes)]
-    return word + " ".join(dict.fromkeys(marks))
+    said = ": ".join(filter(None, (row.status, first if inline else "")))
+    return said + footnotes.marks(below, row.notes)
 
 
 def text(report: Report, fmt: str) -> str:
@@ -1122,8 +1126,10 @@ def _prose(lines: Sequence[str], fmt: str) -> str:
     return between.join(_escape(line, fmt) for line in lines)
 
 
-#: Where the last column would be narrower than this, reasons stand below the table.
+#: Where the last column would be narrower than this, reasons stand below the table; where reasons
+#: are all that it has, they can wrap more.
 _LEAST_REASON_WIDTH = 32
+_LEAST_REMARK_WIDTH = 20
 
 
 @dataclass(frozen=True)
@@ -1164,7 +1170,8 @@ def _layout(section: Section, width: int | None) -> _Layout:
         while room(gap) < short and max(widths[index] for index in words) > 1:
             loose = [index for index in words if widths[index] > whole[index]] or words
             widths[max(loose, key=lambda index: widths[index])] -= 1
-    inline = room(gap) >= min(full, _LEAST_REASON_WIDTH)
+    has_words = any(row.status for row in section.rows)
+    inline = room(gap) >= min(full, _LEAST_REASON_WIDTH if has_words else _LEAST_REMARK_WIDTH)
     last = min(full, room(gap)) if inline else short
     return _Layout(tuple(kept), (*(widths[index] for index in kept), last), gap, inline)
 

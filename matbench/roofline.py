@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-_WIDTH = 56
 _HEIGHT = 13
+#: What stands left of a chart, and what of its axis' numbers may stand out to the right.
+_BESIDE = 20
 _FRACTION = 1.3  # room beside and above the outermost points, in powers of two
 
 
@@ -47,19 +48,20 @@ class Roofline(NamedTuple):
         up = [self.allowed(left), *(point.flop_per_s for point in self.points)]
         return (left, right), (min(up) / 1.2, max(self.flop_per_s, *up) * 1.6)
 
-    def chart(self) -> list[str]:
-        """The roofline as lines of text, both axes logarithmic; then what its marks mean."""
+    def chart(self, width: int = 76) -> list[str]:
+        """The roofline as lines of text of that width, both axes logarithmic; then its marks."""
+        across = max(10, width - _BESIDE)
         (left, right), (bottom, top) = self.bounds()
 
         def column(intensity: float) -> int:
-            return round(math.log(intensity / left) / math.log(right / left) * (_WIDTH - 1))
+            return round(math.log(intensity / left) / math.log(right / left) * (across - 1))
 
         def row(rate: float) -> int:
             return round(math.log(top / rate) / math.log(top / bottom) * (_HEIGHT - 1))
 
-        cells = [[" "] * _WIDTH for _ in range(_HEIGHT)]
-        for x in range(_WIDTH):
-            intensity = left * (right / left) ** (x / (_WIDTH - 1))
+        cells = [[" "] * across for _ in range(_HEIGHT)]
+        for x in range(across):
+            intensity = left * (right / left) ** (x / (across - 1))
             flat = intensity >= self.ridge
             cells[row(self.allowed(intensity))][x] = "─" if flat else "╱"
         for point in self.points:
@@ -70,7 +72,7 @@ class Roofline(NamedTuple):
         for y, drawn in enumerate(cells):
             label = _number(ticks[y] / 1e9) if y in ticks else ""
             lines.append(f"{label:>10} ┤{''.join(drawn)}".rstrip())
-        axis, numbers = ["─"] * _WIDTH, [" "] * (_WIDTH + 10)
+        axis, numbers = ["─"] * across, [" "] * (across + 10)
         for intensity in sorted({self.ridge, *(point.intensity for point in self.points)}):
             text, x = _number(intensity), column(intensity)
             if all(cell == " " for cell in numbers[max(0, x - 1) : x + len(text) + 1]):

@@ -176,7 +176,55 @@ def test_a_claim_below_the_least_is_said_to_be_off(matbench: Matbench) -> None:
     result = matbench(
         "explain", "thread-tile-2d", "--size", "64", "--arch", "kepler", "--format", "plain"
     )
-    assert "0.7 times the least traffic, less than there can be" in result.stdout
+    assert "at this size it does not hold" in result.stdout
+    assert "times the least traffic" not in result.stdout
+
+
+@pytest.mark.usefixtures("no_device")
+def test_nothing_is_modelled_below_the_least(matbench: Matbench) -> None:
+    result = matbench("explain", "tiled", "--size", "1", "--tile", "16", "--arch", "kepler")
+    said = "Its model claims 4.5 B of traffic, but there are 12.0 B at least: at this size it does"
+    assert said in result.stdout
+    assert "modelled" not in result.stdout
+    result = matbench(*("explain", "tiled", "--size", "1", "--arch", "kepler", "--format", "json"))
+    found = json.loads(result.stdout)[1]
+    assert found["modelled"]["bytes"] is None
+    assert {width["modelled_loads"] for width in found["widths"]} == {None}
+
+
+@pytest.mark.usefixtures("no_device")
+def test_each_block_stores_its_part_where_the_host_finishes(matbench: Matbench) -> None:
+    result = matbench("explain", "dot-tree", "--size", "33792", "--arch", "kepler")
+    [row] = lines_of(result, "modelled stores")
+    assert " ".join(row) == "modelled stores 32 elements: a partial result per block"
+    result = matbench("explain", "dot-tree", "--size", "300", "--arch", "kepler")
+    assert lines_of(result, "modelled stores")[0][2] == "2"
+
+
+def test_whole_numbers_are_not_held_against_floating_point(matbench: Matbench) -> None:
+    result = matbench("explain", "cubes-blocks", "--size", "100000", "--arch", "this")
+    assert "Gop/s" in result.stdout or "Mop/s" in result.stdout
+    assert "flop" not in result.stdout.lower()
+    assert "multiply-adds" not in result.stdout
+    assert "with whole numbers, whose own limit is not measured here" in result.stdout
+    assert "┤" not in result.stdout
+
+
+def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench) -> None:
+    """64 and 1048576 are the sizes; the first kernel takes 64 at most, the other both."""
+    legal = matbench("explain", "reverse-static", "--arch", "g80,this").stdout
+    assert legal.startswith("reverse-static at 64 on ")
+    assert "illegal" not in legal
+    assert matbench("explain", "reverse-direct", "--arch", "g80").stdout.startswith(
+        "reverse-direct THREADS=256 at 1048576 on "
+    )
+
+
+@pytest.mark.usefixtures("no_device")
+def test_a_limit_of_the_kernel_comes_before_those_of_devices(matbench: Matbench) -> None:
+    found = matbench("explain", "reverse-static", "--size", "5000", "--arch", "g80").stdout
+    assert "illegal: needs N <= 64 (N = 5000)" in found
+    assert "threads a block >" not in found
 
 
 # -- on a device ---------------------------------------------------------------------------------
@@ -227,8 +275,11 @@ def test_records_hold_all_of_it(matbench: Matbench, device: DeviceInfo) -> None:
     assert about["type"] == "environment"
     assert found["type"] == "explanation"
     assert found["params"] == {"TILE": 8}
+    assert msgspec.convert(found["problem"], Problem) == Problem(33, 33, 33)
     assert found["measured_ns"] > 0
-    assert found["measured_flop_per_s"] == pytest.approx(2 * 33**3 / found["measured_ns"] * 1e9)
+    assert found["measured_operations_per_s"] == pytest.approx(
+        2 * 33**3 / found["measured_ns"] * 1e9
+    )
     assert found["limits"]["device"] == device.name
     here = [width for width in found["widths"] if width["here"]]
     assert {width["params"]["TILE"] for width in here} == {4, 8, 12, 16, 20, 24, 32}
@@ -264,7 +315,7 @@ def test_a_kernel_without_tiles_is_explained_over_what_it_sweeps(matbench: Matbe
         "--format", "plain",
     )  # fmt: skip
     assert [row[0] for row in lines_of(result, "THREADS=")] == ["THREADS=64", "THREADS=1024"]
-    assert "1024 = 1,024 threads a block > 512" in result.stdout
+    assert "illegal: 1,024 threads a block > 512" in result.stdout
 
 
 def test_a_wrong_kernel_has_no_time_and_is_no_success(

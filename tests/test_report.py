@@ -208,6 +208,21 @@ def test_bytes_are_held_against_the_copy() -> None:
     assert "% of" not in shown(unknown)
 
 
+def test_what_the_cache_holds_is_not_held_against_the_copy() -> None:
+    """A copy of more than the cache is slower: a share of it would be above 100%."""
+    cached = msgspec.structs.replace(CPU, properties={"last-level cache (bytes)": 2**28})
+
+    def of_limit(N: int, mode: str = "hot") -> str:
+        at = Problem(1, N, 1, inputs="ramp", workload="dot")
+        found = outcome("dot", 0.1, problem=at, copy_bytes_per_s=4e10, timing_mode=mode)
+        table = report.outcome_report([found], [environment(devices=(cached,))])
+        return str(rows(table)[0]["of_limit"])
+
+    assert of_limit(2**20) == ""
+    assert float(of_limit(2**20, "cold")) == pytest.approx((2**23 + 4) / 1e-4 / 4e10)
+    assert float(of_limit(2**26)) == pytest.approx((2**29 + 4) / 1e-4 / 4e10)
+
+
 # What ranks
 
 
@@ -343,7 +358,7 @@ def test_notes_are_footnotes_and_the_same_note_is_one() -> None:
         )
     )
     assert line_of(text, "a ★").endswith("measured¹")
-    assert re.search(r"^b .*measured² ¹$", text, re.MULTILINE)
+    assert re.search(r"^b .*measured¹ ²$", text, re.MULTILINE)
     assert re.search(r"^c .*≈ 300.0 µs .*measured$", text, re.MULTILINE)
     assert re.search(r"^d .*measured$", text, re.MULTILINE)
     assert text.count("samples drift") == 1

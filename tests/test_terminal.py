@@ -305,6 +305,21 @@ def test_other_commands_keep_to_the_width(command: tuple[str, ...], width: int) 
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
+def test_an_explanation_breaks_no_name_of_a_column(width: int) -> None:
+    lines = on_terminal(*EXPLAIN, width=width).lines
+    tables = [line for line in lines if line.startswith("parameters ")]
+    assert len(tables) == 2
+    assert all(line.split()[:2] == ["parameters", "threads"] for line in tables)
+    assert all("resident" in line for line in tables[:1])
+    text = "\n".join(lines)
+    assert "32 × 32 = 1,024 threads a block > 512" in text
+    [row] = [line for line in lines if line.startswith("least traffic")]
+    assert "each input read" in row  # the remark wraps in its column
+    chart = [line for line in lines if "└" in line]
+    assert [cell_len(line.rstrip()) for line in chart] == [min(width, 100) - 8]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_kernels_are_listed_by_group(width: int) -> None:
     session = on_terminal("list", width=width)
     assert max(map(cell_len, session.lines)) <= width

@@ -18,7 +18,14 @@ from matbench.cli.options import (
     one_kernel,
     size_option,
 )
-from matbench.cli.shared import deadlines_of, one_kernel_of, problems_of, progress, show_report
+from matbench.cli.shared import (
+    chart_width,
+    deadlines_of,
+    one_kernel_of,
+    problems_of,
+    progress,
+    show_report,
+)
 from matbench.model import CaseError, UsageError
 
 if TYPE_CHECKING:
@@ -104,9 +111,7 @@ def explain(
     if chosen.on_host:
         raise UsageError(f"{chosen.name} runs on the host alone; `matbench run` shows it")
     problems = problems_of([chosen], size)
-    if size is None:
-        problems = problems[-1:]
-    if len(problems) > 1:
+    if size is not None and len(problems) > 1:
         raise UsageError(f"--size {size!r}: one size at a time")
     named, here = _architectures(arch)
     overrides = sweep.parse_settings(settings, None, [chosen])
@@ -115,6 +120,9 @@ def explain(
     if counters and info is not None and info.backend != "cuda":
         raise UsageError(f"--counters needs CUDA; this is {info.label}")
     params = list(sweep.parameter_sets(chosen, overrides))
+    at_hand = [info] if info is not None else []
+    architectures = [explaining.device_of(architecture) for architecture in named]
+    problem = explaining.largest_legal(chosen, problems, params, [*at_hand, *architectures])
     options = Options(blocks=False, precision=0.05, max_time_s=0.3, minimum_samples=3)
     deadlines = deadlines_of(timeout, build_timeout)
 
@@ -122,11 +130,11 @@ def explain(
     limits = None
     try:
         if info is not None:
-            cases = [sweep.case(chosen, problems[0], each, info) for each in params]
+            cases = [sweep.case(chosen, problem, each, info) for each in params]
             measured, limits = _measured(info, cases, options, deadlines)
         builds = explaining.Builds(chosen, [outcome for _, outcome, _ in measured], Cache())
         widths = [
-            explaining.width(problems[0], each, architecture, builds)
+            explaining.width(problem, each, architecture, builds)
             for architecture in named
             for each in params
         ]
@@ -137,7 +145,7 @@ def explain(
             ]
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    case, outcome = _explained(chosen, problems[0], params, wanted, measured)
+    case, outcome = _explained(chosen, problem, params, wanted, measured)
     counted = ncu.count(info, case, timeout) if counters and info is not None else None
     found = explaining.explained(case, info, outcome, limits, widths, counted)
     about = results.environment(sys.argv[1:], [info] if info is not None else [], {})
@@ -146,7 +154,8 @@ def explain(
         plots.roofline(roof, Path(plot), f"{case.label} on {found.device}")
     elif plot is not None:
         click.echo(f"{plot}: not drawn, for there is nothing measured that computes", err=True)
-    show_report(explaining.as_report(found, [about], chart=fmt in ("rich", "plain")), fmt)
+    chart = chart_width() if fmt in ("rich", "plain") else None
+    show_report(explaining.as_report(found, [about], chart=chart), fmt)
     if outcome is not None and outcome.status in ("wrong", "failed"):
         sys.exit(1)
 

@@ -76,6 +76,12 @@ def open_console(*, stderr: bool = False) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=10_000)
 
 
+def chart_width() -> int:
+    """How wide a chart made of letters is drawn."""
+    console = open_console()
+    return min(console.width, 100) if console.is_terminal else 76
+
+
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[str], None]]:
     """A bar on a terminal's standard error, nothing in a pipe; call it with what comes next."""

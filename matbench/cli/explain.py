@@ -153,7 +153,7 @@ def explain(
     if plot is not None and roof is not None:
         plots.roofline(roof, Path(plot), f"{case.label} on {found.device}")
     elif plot is not None:
-        click.echo(f"{plot}: not drawn, for there is nothing measured that computes", err=True)
+        click.echo(f"{plot}: not drawn: no floating-point rate was measured", err=True)
     chart = chart_width() if fmt in ("rich", "plain") else None
     show_report(explaining.as_report(found, [about], chart=chart), fmt)
     if outcome is not None and outcome.status in ("wrong", "failed"):

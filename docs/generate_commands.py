@@ -23,7 +23,7 @@ What `--help` prints for every command; `python docs/generate_commands.py` write
 
 Exit codes: 0 all measured, or skipped with a reason, or a `--watch` that Ctrl-C ended; 1 a wrong or
 failed case, or slower than allowed; 2 bad input, and nothing was run; 3 record files that cannot be
-compared; 130 interrupted.
+compared; 130 interrupted, 143 by SIGTERM.
 """
 
 

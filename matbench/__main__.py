@@ -1,6 +1,24 @@
-"""`python -m matbench`."""
+"""The command `matbench`, also as `python -m matbench`."""
 
-from matbench.cli import main
+import sys
+
+from matbench import signals
+
+
+def main() -> None:
+    """Listen to signals first: while the commands are imported, they can come too."""
+    signals.listen()
+    try:
+        from matbench.cli import main as commands
+
+        commands(prog_name="matbench")
+    except KeyboardInterrupt as error:
+        signals.ignore()
+        print("interrupted", file=sys.stderr)
+        sys.exit(signals.exit_code(error))
+    finally:
+        signals.ignore()
+
 
 if __name__ == "__main__":
     main()

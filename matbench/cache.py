@@ -10,6 +10,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -35,25 +36,30 @@ class Cache:
     def _path(self, key: str) -> Path:
         return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Make the folder, and refuse one that others could have filled."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self.folder.stat()
         except OSError as error:
-            raise UsageError(
-                f"cache folder {self.folder}: {error.strerror}; "
-                "choose another with MATBENCH_CACHE_DIR"
-            ) from None
+            raise self.unusable(error) from None
         if hasattr(os, "getuid") and (state.st_uid != os.getuid() or state.st_mode & 0o022):
             raise UsageError(
                 f"cache folder {self.folder}: others can write to it; "
                 "`chmod 700` it or choose another with MATBENCH_CACHE_DIR"
             )
 
+    def unusable(self, error: OSError) -> UsageError:
+        """What was tried in the folder and failed, in one line."""
+        found = isinstance(error, FileExistsError | NotADirectoryError)
+        reason = "not a folder" if found else f"cannot be written: {error.strerror}"
+        return UsageError(
+            f"cache folder {self.folder}: {reason}; choose another with MATBENCH_CACHE_DIR"
+        )
+
     def get(self, key: str) -> memoryview | None:
         """The bytes kept under `key`; None where there are none or they are damaged."""
-        self._prepare()
+        self.prepare()
         path = self._path(key)
         try:
             data = memoryview(path.read_bytes())
@@ -61,13 +67,14 @@ class Cache:
         except OSError:
             return None
         if hashlib.sha256(data[_DIGEST_BYTES:]).digest() != data[:_DIGEST_BYTES]:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
             return None
         return data[_DIGEST_BYTES:]
 
     def put(self, key: str, value: bytes | memoryview) -> None:
         """Keep `value`; an entry larger than the whole cache, or a full disk, keeps nothing."""
-        self._prepare()
+        self.prepare()
         size = len(value) + _DIGEST_BYTES
         if size > self.limit_bytes:
             return
@@ -108,7 +115,8 @@ class Cache:
         for _, entry_size, path in entries:
             if total <= self.limit_bytes:
                 break
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
             total -= entry_size
 
     def size_bytes(self) -> int:
@@ -118,7 +126,12 @@ class Cache:
     def clear(self) -> int:
         """Remove every entry; returns the bytes that were freed."""
         freed = 0
-        for _, size, path in self._entries():
-            path.unlink(missing_ok=True)
-            freed += size
+        try:
+            if not self.folder.is_dir() and self.folder.exists():
+                raise NotADirectoryError
+            for _, size, path in self._entries():
+                path.unlink(missing_ok=True)
+                freed += size
+        except OSError as error:
+            raise self.unusable(error) from None
         return freed

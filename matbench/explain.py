@@ -385,7 +385,7 @@ def explained(
         launch=case.launch,
         resources=outcome.resources if outcome is not None else None,
         modelled=modelled,
-        unmeasured=_unmeasured(outcome),
+        unmeasured=_unmeasured(outcome, device),
         measured_ns=measured_ns,
         measured_interval_ns=outcome.interval_ns if outcome is not None else None,
         timing_mode=outcome.timing_mode if outcome is not None else None,
@@ -405,10 +405,10 @@ def explained(
     return msgspec.structs.replace(found, words=tuple(_words(found, device)))
 
 
-def _unmeasured(outcome: Outcome | None) -> str | None:
+def _unmeasured(outcome: Outcome | None, device: DeviceInfo | None) -> str | None:
     """Why there is no time of the case; None: there is one."""
     if outcome is None:
-        return "no device is at hand"
+        return "no device is at hand" if device is None else "it was interrupted before"
     if outcome.status == "measured":
         return None
     first = (outcome.reason or "").partition("\n")[0]

@@ -463,10 +463,12 @@ class RecordWriter:
             else:
                 self._append(data)
         except OSError as error:
-            refused = MatbenchError(
-                f"{self.path}: cannot be written: {error.strerror}; it keeps the {self.written} "
-                f"outcomes of this run before; mend that and go on with --resume {self.path}"
+            kept = (
+                f"it keeps the {self.written} outcomes of this run before; mend that and go on "
+                f"with --resume {self.path}"
             )
+            hint = kept if self.written and self._regular else "mend that, or name another file"
+            refused = MatbenchError(f"{self.path}: cannot be written: {error.strerror}; {hint}")
             if not self.best_effort:
                 raise refused from None
             self.error = refused
@@ -512,7 +514,13 @@ class RecordWriter:
         try:
             self._lock.acquire(timeout=0)
         except filelock.Timeout:
-            self._lock = None
+            # A lock that cannot be made times out like one that is held.
+            lock, self._lock = Path(self._lock.lock_file), None
+            if not lock.exists():
+                raise UsageError(
+                    f"{self.path}: cannot be written: no file can be made in "
+                    f"{self._target.parent}; name another file"
+                ) from None
             raise UsageError(
                 f"{self.path}: another run is writing to it; wait for its end or name another file"
             ) from None

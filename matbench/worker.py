@@ -9,12 +9,14 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
+from matbench import signals
 from matbench.model import (
     Case,
     CaseError,
@@ -54,6 +56,10 @@ class DeadlineError(MatbenchError):
     """The task passed its deadline and its worker was killed."""
 
 
+class _LateError(CaseError):
+    """What a `DeadlineError` is for its case."""
+
+
 class Executor(Protocol):
     """Runs one task at a time in a process of its own; a cluster's scheduler could be another."""
 
@@ -68,16 +74,21 @@ class Executor(Protocol):
 
 
 class _Process(SpawnProcess):
-    """A process that is deaf to Ctrl-C from its first moment: the main process hears it."""
+    """A process that is deaf to Ctrl-C and SIGTERM from its first moment: the main process hears
+    them, for they may be sent to all of a group."""
 
     def start(self) -> None:
         if not hasattr(signal, "pthread_sigmask"):
             return super().start()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        deaf_to = {signal.SIGINT, signal.SIGTERM}
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, deaf_to)
         try:
             super().start()  # the mask is inherited
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def terminate(self) -> None:
+        self.kill()
 
 
 class _Spawn(SpawnContext):
@@ -151,8 +162,9 @@ _session: Session | None = None
 
 
 def _start_process() -> None:
-    """Ctrl-C is the main process's to handle; what a kernel prints must not mix with the table."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """What a kernel prints must not mix with the table; nothing outlives the main process."""
+    signals.end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where there are no masks
     os.dup2(2, 1)
 
 
@@ -303,6 +315,11 @@ class Worker:
         self.deadlines = deadlines
         self.executor = executor
         self.builders = builders
+        self.late: Counter[bytes] = Counter()
+
+    def deadlines_passed(self, case: Case) -> int:
+        """How many runs of this kernel with these parameters, of any problem, took too long."""
+        return self.late[_build_key(case)]
 
     def run(self, case: Case) -> Outcome:
         """Build, check and time one case; whatever happens becomes an outcome."""
@@ -320,6 +337,7 @@ class Worker:
             self._ready(case)
             return self._task("running", _measure, case)
         except CaseError as error:
+            self.late[_build_key(case)] += isinstance(error, _LateError)
             return not_measured(case, self.device, "failed", error.reason)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
@@ -416,7 +434,8 @@ class Worker:
             raise
         except DeadlineError:
             deadline, option = self._deadline(doing)
-            reason = f"{doing} took longer than {deadline:g} s and was stopped (see {option})"
+            late = f"{doing} took longer than {deadline:g} s and was stopped (see {option})"
+            raise _LateError(late) from None
         except DiedError as error:
             reason = f"{doing} ended its process: {error}"
         except MatbenchError:

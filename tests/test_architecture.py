@@ -21,6 +21,7 @@ PACKAGE = ROOT / "matbench"
 #: From the bottom up; a room imports only from rooms before it.
 LAYERS = (
     "__init__",
+    "signals",
     "model",
     "architectures",
     "workloads",

@@ -8,6 +8,8 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -1045,3 +1047,108 @@ def test_nothing_to_judge_is_no_pass(matbench: Matbench, tmp_path: Path) -> None
 def test_a_setting_given_twice_is_refused(matbench: Matbench) -> None:
     told = matbench("run", "block-1d", "--set", "THREADS=128", "--set", "THREADS=64", code=2).stderr
     assert "given twice: THREADS; list its values once" in told
+
+
+# -- folders and files that cannot be written ----------------------------------------------------
+
+
+def outside(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, so that it opens the cache and its streams anew."""
+    known = {name: value for name, value in os.environ.items() if name != "OCL_ICD_VENDORS"}
+    return subprocess.run(
+        [sys.executable, "-m", "matbench", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=known | environment,
+    )
+
+
+@pytest.mark.parametrize("command", [
+    ["run", "tiled", "--sizes", "9", "--tiles", "8"], ["explain", "tiled", "--size", "9"], ["info"],
+    ["compare", "tiled", "naive-2d", "--sizes", "9"],
+], ids=lambda command: command[0])  # fmt: skip
+@pytest.mark.parametrize("kind", ["file", "below a file", "not to be made"])
+def test_an_unusable_cache_folder_is_one_line(
+    command: list[str], kind: str, tmp_path: Path, device: DeviceInfo
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    folder = {"file": file, "below a file": file / "x", "not to be made": Path("/proc/x")}[kind]
+    if not Path("/proc").is_dir() and folder == Path("/proc/x"):
+        pytest.skip("no /proc")
+    done = outside(*command, MATBENCH_CACHE_DIR=str(folder))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    reason = "cannot be written: " if kind == "not to be made" else "not a folder; "
+    assert done.stderr.startswith(f"matbench: cache folder {folder}: {reason}")
+    assert "choose another with MATBENCH_CACHE_DIR" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="no folder that stays empty")
+@pytest.mark.parametrize("command", [["run", "tiled"], ["explain", "tiled"], ["info"]])
+def test_a_cache_folder_that_takes_no_file_is_one_line(
+    command: list[str], device: DeviceInfo
+) -> None:
+    if "Intel" not in device.toolkit:
+        pytest.skip("only the list of runtimes must be kept there")
+    done = outside(*command, MATBENCH_CACHE_DIR="/proc/self/fdinfo")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("matbench: cache folder /proc/self/fdinfo: cannot be written: ")
+
+
+def test_a_cache_that_is_a_file_is_not_cleared(
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(file))
+    result = matbench("cache", "clear", code=2)
+    assert result.stderr == (
+        f"matbench: cache folder {file}: not a folder; choose another with MATBENCH_CACHE_DIR\n"
+    )
+    assert file.read_text() == "kept"
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("command", [
+    ["report", "FILE"], ["report", "FILE", "--format", "json"], ["explain", "tiled", "--size", "9"],
+    ["list"], ["--help"], ["report", "--help"],
+], ids=" ".join)  # fmt: skip
+def test_a_full_disk_behind_standard_output_is_one_line(
+    command: list[str], unbuffered: str, tmp_path: Path, device: DeviceInfo, matbench: Matbench
+) -> None:
+    file = tmp_path / "out.jsonl"
+    matbench("run", "tiled", "--sizes", "9", "--tiles", "8", "--smoke", "--output", file)
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "matbench"]
+            + [str(file) if word == "FILE" else word for word in command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.returncode == 1
+    assert done.stderr == "matbench: standard output: No space left on device\n"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+def test_records_that_cannot_be_written_are_one_line(matbench: Matbench) -> None:
+    run = ("run", "tiled", "--sizes", "9", "--tiles", "8", "--smoke", "--output")
+    result = matbench(*run, FULL, code=1)
+    assert result.stderr == (
+        "matbench: /dev/full: cannot be written: No space left on device; "
+        "mend that, or name another file\n"
+    )
+    result = matbench(*run, "/proc/x.jsonl", code=2)
+    assert result.stderr == (
+        "matbench: /proc/x.jsonl: cannot be written: no file can be made in /proc; "
+        "name another file\n"
+    )

@@ -19,7 +19,7 @@ from nvcc import find_nvcc
 from matbench import backends, catalogue, explain, observer, sweep
 from matbench.counters import Counters
 from matbench.limits import Limits
-from matbench.model import DeviceInfo, Outcome, Problem, Resources, UsageError
+from matbench.model import DeviceInfo, Outcome, Problem, Resources
 
 KERNELS = catalogue.Catalogue(catalogue.builtin())
 LIMITS = Limits(
@@ -67,7 +67,9 @@ def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without any device."""
 
     def choose(backend: str, device: str | None) -> DeviceInfo:
-        raise UsageError("no device to run on; cuda: PyCUDA is missing; opencl: no device")
+        raise backends.NoDeviceError(
+            "no device to run on; cuda: PyCUDA is missing; opencl: no device"
+        )
 
     monkeypatch.setattr(backends, "choose", choose)
 

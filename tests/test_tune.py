@@ -322,7 +322,7 @@ def test_an_interruption_keeps_what_is_known(
     given = ("--sizes", "48,20", "--set", "KIND=1")
     result = matbench("tune", file, *given, code=130)
     assert "best so far" in result.stdout
-    assert "interrupted: 0 sizes are done" in result.stderr
+    assert "interrupted: 0 of 2 sizes are done" in result.stderr
     [kept] = tune.Store().winners()
     assert (kept.problem, kept.complete, kept.tried) == (SIZE, False, 2)
 

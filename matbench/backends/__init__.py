@@ -30,6 +30,10 @@ class UnavailableError(MatbenchError):
     """A backend that cannot be used here; the message says what is missing, and what mends it."""
 
 
+class NoDeviceError(UsageError):
+    """There is nothing here to run on; says why for each backend."""
+
+
 class Buffer(Protocol):
     """Memory of a device; `handle` is the backend's own."""
 
@@ -160,7 +164,9 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
         if found and device is None and found[0].kind == "gpu":
             break
     if not found:
-        raise UsageError("no device to run on; " + "; ".join(missing or ["no backend found any"]))
+        raise NoDeviceError(
+            "no device to run on; " + "; ".join(missing or ["no backend found any"])
+        )
     if device is None:
         return min(found, key=lambda info: info.kind != "gpu")
     wanted = device.lower()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from matbench import cuda_c
 from matbench.backends import Argument, Buffer, TensorMap, UnavailableError, Variant, host
-from matbench.cache import Cache, default_folder
+from matbench.cache import Cache
 from matbench.model import (
     BuildError,
     CaseError,
@@ -76,13 +76,18 @@ def _vendors_folder(intel: Path) -> Path:
         except OSError:
             continue
     digest = hashlib.sha256(repr(sorted(lines.items())).encode()).hexdigest()[:16]
-    folder = default_folder() / f"vendors-{digest}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for name, text in lines.items():
-        if not (folder / name).exists():
-            part = folder / f"{name}.{os.getpid()}"
-            part.write_text(text)
-            part.replace(folder / name)
+    kept = Cache()
+    kept.prepare()
+    folder = kept.folder / f"vendors-{digest}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for name, text in lines.items():
+            if not (folder / name).exists():
+                part = folder / f"{name}.{os.getpid()}"
+                part.write_text(text)
+                part.replace(folder / name)
+    except OSError as error:
+        raise kept.unusable(error) from None
     return folder
 
 

@@ -1,21 +1,21 @@
 """The program itself: one group of commands, and errors as one line with an exit code.
 
 Exit codes: 0 all measured, or skipped with a reason; 1 a wrong or failed case, or slower than
-allowed; 2 bad input; 3 records that cannot be compared; 130 interrupted.
+allowed; 2 bad input; 3 records that cannot be compared; 130 interrupted, 143 by SIGTERM.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import click
 
-from matbench import __version__
+from matbench import __version__, signals
 from matbench.model import MatbenchError, UsageError
-
-INTERRUPTED = 130
 
 
 class Group(click.Group):
@@ -28,25 +28,49 @@ class Group(click.Group):
             raise click.UsageError(str(error)) from None
         except MatbenchError as error:
             raise click.ClickException(str(error)) from None
-        except KeyboardInterrupt:  # where there is no table so far
+        except KeyboardInterrupt as error:  # where there is no table so far
+            signals.ignore()
             click.echo("interrupted", err=True)
-            raise click.exceptions.Exit(INTERRUPTED) from None
+            raise click.exceptions.Exit(signals.exit_code(error)) from None
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)
 
 
+class Program(Group):
+    """The outermost group: what cannot be printed ends it with one line."""
+
+    def main(self, *arguments: Any, **more: Any) -> Any:
+        try:
+            return super().main(*arguments, **more)
+        except OSError as error:
+            _end(error)
+
+
+def _end(error: OSError) -> NoReturn:
+    """Say what could not be written or read: files have names, standard output has none."""
+    full = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+    where = "standard output" if full else error.filename
+    reason = error.strerror or error
+    with suppress(OSError):  # the interpreter would try to write what is left, and complain
+        sys.stdout.close()
+    click.echo(f"matbench: {where}: {reason}" if where else f"matbench: {reason}", err=True)
+    sys.exit(1)
+
+
 # One line, not click's three: what, where, how to mend.
-def _show_usage_error(error: click.UsageError, file: Any = None) -> None:
-    where = f"matbench {error.ctx.info_name}" if error.ctx and error.ctx.parent else "matbench"
+def _show_error(error: click.ClickException, file: Any = None) -> None:
+    context = getattr(error, "ctx", None)
+    where = f"matbench {context.info_name}" if context and context.parent else "matbench"
     click.echo(f"{where}: {error.format_message()}", file=file or sys.stderr)
 
 
-click.UsageError.show = _show_usage_error  # type: ignore[method-assign,assignment]
+click.ClickException.show = _show_error  # type: ignore[method-assign,assignment]
+click.UsageError.show = _show_error  # type: ignore[method-assign,assignment]
 
 
 @click.group(
-    cls=Group,
+    cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="matbench")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.app import main
 from matbench.cli.options import (
     Format,
     deadline_options,
@@ -16,6 +16,7 @@ from matbench.cli.options import (
     size_option,
 )
 from matbench.cli.shared import (
+    Interruption,
     deadlines_of,
     fastest,
     one_kernel_of,
@@ -99,13 +100,16 @@ def profile_blocks(
     info = backends.host_device() if chosen.on_host else backends.choose(backend, device)
     cases = sweep.cases([chosen], problems, overrides, info)
     options = Options(precision=0.05, max_time_s=0.3, minimum_samples=3)
-    try:
-        with Crew(options, deadlines_of(timeout, build_timeout)) as crew, progress(1) as advance:
-            advance(f"{chosen.name} at {problems[0].size}")
-            case, _ = fastest(crew.worker(info), cases)
-            outcome, sample = crew.worker(info).profile(case)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    deadlines = deadlines_of(timeout, build_timeout)
+    with (
+        Interruption() as interruption,
+        Crew(options, deadlines) as crew,
+        progress(1) as advance,
+    ):
+        advance(f"{chosen.name} at {problems[0].size}")
+        case, _ = fastest(crew.worker(info), cases)
+        outcome, sample = crew.worker(info).profile(case)
+    interruption.exit(0, 1, "cases")
     about = results.environment(sys.argv[1:], [info], {})
     if sample is None or case.launch is None:
         show_report(report.outcome_report([outcome], [about]), fmt)

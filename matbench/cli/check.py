@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
-from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.app import main
 from matbench.cli.options import (
     deadline_options,
     device_options,
     format_option,
     one_kernel,
 )
-from matbench.cli.shared import deadlines_of, one_kernel_of, progress, show_report, show_rich
+from matbench.cli.shared import (
+    Interruption,
+    deadlines_of,
+    one_kernel_of,
+    progress,
+    show_report,
+    show_rich,
+    skipped,
+)
 from matbench.model import UsageError
 
 if TYPE_CHECKING:
-    from matbench.model import Case, DeviceInfo, Outcome
+    from matbench.model import Case, Outcome
+
+#: So many probes of a set of parameters that pass their deadline are enough to know that it hangs.
+_DEADLINES = 2
 
 
 @main.command()
@@ -82,20 +94,34 @@ def check(
     probed = sweep.probed(chosen, overrides, info, memory)
 
     outcomes: list[Outcome] = []
-    found: list[str] = []
-    interrupted = False
-    with Crew(bench.Options(timed=False), deadlines_of(timeout, build_timeout)) as crew:
+    given_up: dict[str, str] = {}
+    deadlines = deadlines_of(timeout, build_timeout)
+    with (
+        Interruption() as interruption,
+        Crew(bench.Options(timed=False), deadlines) as crew,
+        progress(len(probed)) as advance,
+    ):
         crew.build_ahead([(info, case) for _, case in probed])
         worker = crew.worker(info)
-        with progress(len(probed)) as advance:
-            try:
-                for purpose, case in probed:
-                    advance(f"{case.label}, {case.problem.inputs}: {purpose}")
-                    outcomes.append(worker.run(case))
-            except KeyboardInterrupt:
-                interrupted = True
-    if sanitize and not interrupted:
-        found = _sanitized(info, probed, timeout)
+        for index, (purpose, case) in enumerate(probed):
+            advance(f"{case.label}, {case.problem.inputs}: {purpose}")
+            if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
+                reason = given_up.setdefault(str(case.params), _given_up(case, probed[index:]))
+                case = skipped(case, reason)
+                probed[index] = purpose, case
+            outcomes.append(worker.run(case))
+    runs = _under_sanitizer(probed) if sanitize else []
+    findings: list[list[str]] = []
+    if runs and not interruption:
+        with interruption, progress(len(runs)) as advance:
+            for case, tool in runs:
+                advance(f"{tool}: {case.label}")
+                said = sanitizer.run(info, case, tool, timeout)
+                findings.append([f"{case.label}: {finding}" for finding in said])
+    found = list(chain.from_iterable(findings))
+    done = len(outcomes) + len(findings), len(probed) + len(runs)
+    if not outcomes:
+        interruption.exit(*done, "probes")
     if fmt == "rich":
         purposes = [purpose for purpose, _ in probed]
         show_rich(*report.check(chosen.name, info, purposes, outcomes))
@@ -104,23 +130,23 @@ def check(
         show_report(report.outcome_report(outcomes, [about]), fmt)
     for line in found:
         click.echo(line)
-    if interrupted:
-        sys.exit(INTERRUPTED)
+    if findings:
+        counted = f"{len(findings)} runs, {len(found)} findings"
+        click.echo(f"compute-sanitizer: {counted}", err=True)
+    interruption.exit(*done, "probes")
     if found or any(outcome.status in ("wrong", "failed") for outcome in outcomes):
         sys.exit(1)
 
 
-def _sanitized(info: DeviceInfo, probed: list[tuple[str, Case]], timeout: float) -> list[str]:
-    """Findings of all tools, for each set of parameters at one shape with edges everywhere."""
+def _given_up(case: Case, left: list[tuple[str, Case]]) -> str:
+    """Why the probes of these parameters that are left are not made, and how many they are."""
+    many = sum(other.params == case.params and other.skip is None for _, other in left)
+    return f"{many} probes left out: {_DEADLINES} had passed their deadline (see --timeout)"
+
+
+def _under_sanitizer(probed: list[tuple[str, Case]]) -> list[tuple[Case, str]]:
+    """All tools, for each set of parameters at one shape with edges everywhere."""
     from matbench import sanitize
 
     cases = {str(c.params): c for purpose, c in probed if purpose == "primes" and c.skip is None}
-    runs = [(case, tool) for case in cases.values() for tool in sanitize.TOOLS]
-    lines = []
-    with progress(len(runs)) as advance:
-        for case, tool in runs:
-            advance(f"{tool}: {case.label}")
-            findings = sanitize.run(info, case, tool, timeout)
-            lines += [f"{case.label}: {finding}" for finding in findings]
-    click.echo(f"compute-sanitizer: {len(runs)} runs, {len(lines)} findings", err=True)
-    return lines
+    return [(case, tool) for case in cases.values() for tool in sanitize.TOOLS]

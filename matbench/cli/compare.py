@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.app import main
 from matbench.cli.options import (
     Seconds,
     Share,
@@ -22,6 +22,7 @@ from matbench.cli.options import (
     problem_options,
 )
 from matbench.cli.shared import (
+    Interruption,
     catalogue_of,
     deadlines_of,
     fastest,
@@ -169,29 +170,29 @@ def compare(
     ]
     rows: list[ComparisonRow] = []
     duels: list[Duel] = []
-    interrupted = False
-    with Crew(options, deadlines_of(timeout, build_timeout)) as crew:
+    deadlines = deadlines_of(timeout, build_timeout)
+    with (
+        Interruption() as interruption,
+        Crew(options, deadlines) as crew,
+        progress(len(rounds)) as advance,
+    ):
         worker = crew.worker(info)
-        with progress(len(rounds)) as advance:
-            try:
-                for pair, problem, given in rounds:
-                    advance(f"{pair[0].name} against {pair[1].name} at {problem.size}")
-                    (first, of_first), (second, of_second) = (
-                        fastest(worker, sweep.cases([kernel], [problem], given, info))
-                        for kernel in pair
-                    )
-                    duels.append(worker.compare(first, second, plan, seed))
-                    notes = tuple(dict.fromkeys(filter(None, (of_first, of_second))))
-                    rows.append(comparison.row_of(duels[-1], notes))
-            except KeyboardInterrupt:
-                interrupted = True
+        for pair, problem, given in rounds:
+            advance(f"{pair[0].name} against {pair[1].name} at {problem.size}")
+            (first, of_first), (second, of_second) = (
+                fastest(worker, sweep.cases([kernel], [problem], given, info)) for kernel in pair
+            )
+            duels.append(worker.compare(first, second, plan, seed))
+            notes = tuple(dict.fromkeys(filter(None, (of_first, of_second))))
+            rows.append(comparison.row_of(duels[-1], notes))
+    if not rows:
+        interruption.exit(0, len(rounds), "comparisons")
     about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs or "default"})
     if matrix and fmt == "rich":
         show_rich(*report.matrix(rows, [kernel.name for kernel in chosen]))
     else:
         show_report(report.comparison_report(rows, [about]), fmt)
-    if interrupted:
-        sys.exit(INTERRUPTED)
+    interruption.exit(len(rows), len(rounds), "comparisons")
     bad = any(o.status in ("wrong", "failed") for d in duels for o in (d.baseline, d.candidate))
     _exit_if_slower(rows, fail_if_slower, bad=bad)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.app import main
 from matbench.cli.options import (
     deadline_options,
     device_options,
@@ -19,6 +19,7 @@ from matbench.cli.options import (
     size_option,
 )
 from matbench.cli.shared import (
+    Interruption,
     chart_width,
     deadlines_of,
     one_kernel_of,
@@ -31,6 +32,7 @@ from matbench.model import CaseError, UsageError
 if TYPE_CHECKING:
     from matbench.architectures import Architecture
     from matbench.bench import Options
+    from matbench.explain import Width
     from matbench.limits import Limits
     from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem
     from matbench.worker import Deadlines
@@ -101,6 +103,8 @@ def explain(
     from matbench.bench import Options
     from matbench.cache import Cache
 
+    cache = Cache()
+    cache.prepare()
     if plot is not None:
         plots.require(Path(plot), plots.CHART_SUFFIXES, (kernel, *kernel_files))
     if counters:
@@ -128,25 +132,30 @@ def explain(
 
     measured: list[Look] = []
     limits = None
-    try:
+    widths: list[Width] = []
+    cases = [sweep.case(chosen, problem, each, info) for each in params] if info else []
+    with Interruption() as interruption:
         if info is not None:
-            cases = [sweep.case(chosen, problem, each, info) for each in params]
-            measured, limits = _measured(info, cases, options, deadlines)
-        builds = explaining.Builds(chosen, [outcome for _, outcome, _ in measured], Cache())
-        widths = [
-            explaining.width(problem, each, architecture, builds)
-            for architecture in named
-            for each in params
+            limits = _measure(info, cases, options, deadlines, measured)
+    builds = explaining.Builds(chosen, [outcome for _, outcome, _ in measured], cache)
+    asked = [(architecture, each) for architecture in named for each in params]
+    if not interruption:
+        with interruption:
+            for architecture, each in asked:
+                widths.append(explaining.width(problem, each, architecture, builds))
+    done = len(measured) + len(widths), len(cases) + len(asked), "widths"
+    if not (measured or widths):
+        interruption.exit(*done)
+    if info is not None and here:
+        widths += [
+            explaining.width_here(case, info, outcome, resident, builds)
+            for case, outcome, resident in measured
         ]
-        if info is not None and here:
-            widths += [
-                explaining.width_here(case, info, outcome, resident, builds)
-                for case, outcome, resident in measured
-            ]
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
     case, outcome = _explained(chosen, problem, params, wanted, measured)
-    counted = ncu.count(info, case, timeout) if counters and info is not None else None
+    counted = None
+    if counters and info is not None and not interruption:
+        with interruption:
+            counted = ncu.count(info, case, timeout)
     found = explaining.explained(case, info, outcome, limits, widths, counted)
     about = results.environment(sys.argv[1:], [info] if info is not None else [], {})
     roof = explaining.roofline(found)
@@ -156,6 +165,7 @@ def explain(
         click.echo(f"{plot}: not drawn: no floating-point rate was measured", err=True)
     chart = chart_width() if fmt in ("rich", "plain") else None
     show_report(explaining.as_report(found, [about], chart=chart), fmt)
+    interruption.exit(*done)
     if outcome is not None and outcome.status in ("wrong", "failed"):
         sys.exit(1)
 
@@ -197,21 +207,23 @@ def _device(backend: str, device: str | None, *, needed: bool) -> DeviceInfo | N
 
     try:
         return backends.choose(backend, device)
-    except UsageError as error:
+    except backends.NoDeviceError as error:
         if needed or backend != "auto" or device is not None:
             raise
         click.echo(f"nothing is measured: {error}", err=True)
         return None
 
 
-def _measured(
-    info: DeviceInfo, cases: Sequence[Case], options: Options, deadlines: Deadlines
-) -> tuple[list[Look], Limits | None]:
-    """Every case with its outcome and the driver's count of resident blocks; the limits."""
+def _measure(
+    info: DeviceInfo,
+    cases: Sequence[Case],
+    options: Options,
+    deadlines: Deadlines,
+    found: list[Look],
+) -> Limits | None:
+    """Find every case with its outcome and the driver's count of resident blocks; the limits."""
     from matbench.worker import Crew
 
-    found: list[Look] = []
-    limits = None
     with Crew(options, deadlines) as crew, progress(len(cases) + 1) as advance:
         crew.build_ahead([(info, case) for case in cases])
         worker = crew.worker(info)
@@ -224,14 +236,14 @@ def _measured(
                     resident = worker.resident_blocks(case)
             found.append((case, outcome, resident))
         if not any(outcome.status == "measured" for _, outcome, _ in found):
-            return found, None
+            return None
         advance("the limits of the device")
         try:
             # What else runs on a CPU lowers what it can do: look again each time.
-            limits = worker.limits(anew=info.kind == "cpu")
+            return worker.limits(anew=info.kind == "cpu")
         except CaseError as error:
             click.echo(f"the limits of the device are not known: {error.reason}", err=True)
-    return found, limits
+    return None
 
 
 def _explained(

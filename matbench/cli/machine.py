@@ -21,6 +21,8 @@ def info() -> None:
     from matbench import backends
     from matbench.cache import Cache
 
+    cache = Cache()
+    cache.prepare()
     found: list[DeviceInfo] = []
     for name in backends.NAMES:
         try:
@@ -38,7 +40,6 @@ def info() -> None:
             shown = f"{value:,}" if isinstance(value, int) else value or "not told"
             table.add_row(f"  {label}", str(shown))
         show_rich("", f"[bold]{device.label}[/bold] ({device.kind.upper()})", table)
-    cache = Cache()
     click.echo(
         f"\ncache: {cache.folder}, {cache.size_bytes() / 1e6:,.1f} MB "
         f"of at most {cache.limit_bytes / 1e6:,.0f} MB (`matbench cache clear` empties it)"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.app import main
 from matbench.cli.options import (
     deadline_options,
     device_options,
@@ -19,6 +19,7 @@ from matbench.cli.options import (
     sampling_options,
 )
 from matbench.cli.shared import (
+    Interruption,
     cases_of,
     chosen_kernels,
     deadlines_of,
@@ -32,7 +33,7 @@ from matbench.model import UsageError
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.model import Case, DeviceInfo, Inputs, Outcome
+    from matbench.model import Case, DeviceInfo, Environment, Inputs, Outcome
     from matbench.results import Mode
 
 
@@ -235,9 +236,9 @@ def _work_through(
     from matbench.worker import Crew
 
     outcomes: list[Outcome] = []
-    interrupted = False
+    about: Environment | None = None
     devices = list({info.label: info for info, _ in cases}.values())
-    with ExitStack() as stack:
+    with Interruption() as interruption, ExitStack() as stack:
         crew = stack.enter_context(Crew(options, deadlines))
         crew.start(info for info, case in cases[:1])  # while this process imports the rest
         from matbench import report, results
@@ -257,22 +258,18 @@ def _work_through(
                 click.echo(note, err=True)
         advance = stack.enter_context(progress(len(cases)))
         known = [finished.get(results.case_key(case, info)) for info, case in cases]
-        try:
-            crew.build_ahead([c for c, done in zip(cases, known, strict=True) if done is None])
-            for (info, case), done in zip(cases, known, strict=True):
-                advance(case.label)
-                if done is not None:
-                    outcomes.append(done)
-                    continue
-                outcome = crew.worker(info).run(case)
-                outcomes.append(outcome)
-                for writer in writers:
-                    writer.write(outcome)
-        except KeyboardInterrupt:
-            interrupted = True
-    show_report(report.outcome_report(outcomes, [about]), fmt)
-    if interrupted:
-        click.echo(f"interrupted: {len(outcomes)} of {len(cases)} cases are done", err=True)
-        sys.exit(INTERRUPTED)
+        crew.build_ahead([c for c, done in zip(cases, known, strict=True) if done is None])
+        for (info, case), done in zip(cases, known, strict=True):
+            advance(case.label)
+            if done is not None:
+                outcomes.append(done)
+                continue
+            outcome = crew.worker(info).run(case)
+            outcomes.append(outcome)
+            for writer in writers:
+                writer.write(outcome)
+    if about is not None and (outcomes or not interruption):
+        show_report(report.outcome_report(outcomes, [about]), fmt)
+    interruption.exit(len(outcomes), len(cases), "cases")
     if any(outcome.status in ("wrong", "failed") for outcome in outcomes):
         sys.exit(1)

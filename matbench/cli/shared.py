@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from matbench import workloads
+from matbench import signals, workloads
 from matbench.model import UsageError
 
 if TYPE_CHECKING:
@@ -107,6 +109,37 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
             started = True
 
         yield advance
+
+
+class Interruption:
+    """Ctrl-C or SIGTERM ends the work in this block, and then no more than that: what is known
+    after it is printed, and `exit` says how far it came."""
+
+    code: int | None = None
+
+    def __enter__(self) -> Interruption:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, KeyboardInterrupt):
+            return False
+        signals.ignore()
+        self.code = signals.exit_code(error)
+        return True
+
+    def __bool__(self) -> bool:
+        return self.code is not None
+
+    def exit(self, done: int, total: int, what: str) -> None:
+        """End the command where it was interrupted; else go on."""
+        if self.code is not None:
+            click.echo(f"interrupted: {done} of {total} {what} are done", err=True)
+            sys.exit(self.code)
 
 
 def show_rich(*renderables: Any) -> None:

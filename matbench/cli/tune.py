@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from matbench.cli.app import INTERRUPTED, main
+from matbench.cli.app import main
 from matbench.cli.options import (
     deadline_options,
     device_options,
@@ -14,7 +14,14 @@ from matbench.cli.options import (
     one_kernel,
     problem_options,
 )
-from matbench.cli.shared import deadlines_of, one_kernel_of, problems_of, progress, show_report
+from matbench.cli.shared import (
+    Interruption,
+    deadlines_of,
+    one_kernel_of,
+    problems_of,
+    progress,
+    show_report,
+)
 from matbench.model import Inputs, UsageError
 
 
@@ -80,17 +87,21 @@ def tune(
     for line in dict.fromkeys(said):
         click.echo(line, err=fmt != "rich")
     searches = [tuning.Search(space, bounds) for space in spaces]
-    store, kept, interrupted = tuning.Store(), [], False
+    store, kept = tuning.Store(), []
     store.require()
     total = sum(search.steps for search in searches)
     deadlines = deadlines_of(timeout, build_timeout)
-    with Crew(Options(blocks=False), deadlines) as crew, progress(total) as advance:
-        try:
-            for search in searches:
-                if search.space.cases:
-                    search.run(crew.worker(info), crew.builders, advance)
-        except KeyboardInterrupt:
-            interrupted = True
+    with (
+        Interruption() as interruption,
+        Crew(Options(blocks=False), deadlines) as crew,
+        progress(total) as advance,
+    ):
+        for search in searches:
+            if search.space.cases:
+                search.run(crew.worker(info), crew.builders, advance)
+    done = sum(search.complete for search in searches)
+    if not any(search.standings for search in searches):
+        interruption.exit(done, len(searches), "sizes")
     about = results.environment(sys.argv[1:], [info], {"seed": seed, "inputs": inputs})
     show_report(report.tuning_report(tuning.rows(searches), [about]), fmt)
     broken = [standing for search in searches for standing in search.broken()]
@@ -106,8 +117,6 @@ def tune(
             kept.append(winner.problem.size)
     if kept:
         click.echo(f"kept for `matbench run --tuned`: {', '.join(kept)} ({store.path})", err=True)
-    if interrupted:
-        click.echo(f"interrupted: {sum(s.complete for s in searches)} sizes are done", err=True)
-        sys.exit(INTERRUPTED)
+    interruption.exit(done, len(searches), "sizes")
     if any(search.is_fruitless() for search in searches):
         sys.exit(1)

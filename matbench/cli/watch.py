@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from matbench import signals
 from matbench.cli.shared import catalogue_of, named_kernels, open_console
 from matbench.model import DeviceInfo, Kernel, Problem, UsageError
 
@@ -68,7 +69,9 @@ def follow(
             watch.cases(first)  # options that suit no version end it here
         try:
             _follow(Saves(path), watch)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
+            if signals.exit_code(error) != signals.INTERRUPTED:
+                raise
             click.echo("")
 
 

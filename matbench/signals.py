@@ -1,0 +1,78 @@
+"""Ctrl-C and SIGTERM in the main process; its end, however it comes, in those that it started."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from multiprocessing.process import BaseProcess
+
+INTERRUPTED = 128 + signal.SIGINT
+
+#: A key that is held down, or a signal that reaches a group of processes twice, is one.
+_ONE_PRESS_S = 1.0
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+_heard_s = float("-inf")
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM came; `exit_code` is what shells make of the signal: 130, or 143."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+def exit_code(error: KeyboardInterrupt) -> int:
+    return error.exit_code if isinstance(error, Interrupted) else INTERRUPTED
+
+
+def listen() -> None:
+    """From now on Ctrl-C and SIGTERM raise `Interrupted` in the main thread."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as in a shell's background
+            signal.signal(number, _interrupt)
+
+
+def ignore() -> None:
+    """No longer: what is known is printed to its end."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _interrupt(number: int, _: object) -> None:
+    global _heard_s
+    now = time.monotonic()
+    if now > _heard_s + _ONE_PRESS_S:
+        _heard_s = now
+        raise Interrupted(number)
+
+
+def end_with_parent() -> None:
+    """In a process of `multiprocessing`: end at once when its parent has ended, even by SIGKILL.
+
+    On Linux the system does it, whatever this process is at: prctl(2), PR_SET_PDEATHSIG. Elsewhere
+    a thread does, as soon as no C call holds the interpreter.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None and parent.pid is not None
+    if sys.platform == "linux" and _asked_linux():
+        if os.getppid() != parent.pid:  # it was gone before that
+            os._exit(1)
+        return
+    threading.Thread(target=_wait_for_the_end_of, args=(parent,), daemon=True).start()
+
+
+def _asked_linux() -> bool:
+    return bool(ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL)) == 0)
+
+
+def _wait_for_the_end_of(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

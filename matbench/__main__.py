@@ -12,10 +12,10 @@ def main() -> None:
         from matbench.cli import main as commands
 
         commands(prog_name="matbench")
-    except KeyboardInterrupt as error:
+    except KeyboardInterrupt:
         signals.ignore()
         print("interrupted", file=sys.stderr)
-        sys.exit(signals.exit_code(error))
+        sys.exit(signals.exit_code())
     finally:
         signals.ignore()
 

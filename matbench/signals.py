@@ -11,29 +11,26 @@ import threading
 import time
 from multiprocessing.process import BaseProcess
 
-INTERRUPTED = 128 + signal.SIGINT
-
 #: A key that is held down, or a signal that reaches a group of processes twice, is one.
 _ONE_PRESS_S = 1.0
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
+_heard: int = signal.SIGINT
 _heard_s = float("-inf")
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM came; `exit_code` is what shells make of the signal: 130, or 143."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.exit_code = 128 + number
+def is_terminated() -> bool:
+    """Whether it was SIGTERM that raised the last `KeyboardInterrupt`."""
+    return _heard == signal.SIGTERM
 
 
-def exit_code(error: KeyboardInterrupt) -> int:
-    return error.exit_code if isinstance(error, Interrupted) else INTERRUPTED
+def exit_code() -> int:
+    """What shells make of the signal that came: 130 for Ctrl-C, 143 for SIGTERM."""
+    return 128 + _heard
 
 
 def listen() -> None:
-    """From now on Ctrl-C and SIGTERM raise `Interrupted` in the main thread."""
+    """From now on SIGTERM raises `KeyboardInterrupt` in the main thread, as Ctrl-C does."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as in a shell's background
             signal.signal(number, _interrupt)
@@ -47,11 +44,11 @@ def ignore() -> None:
 
 
 def _interrupt(number: int, _: object) -> None:
-    global _heard_s
+    global _heard, _heard_s
     now = time.monotonic()
     if now > _heard_s + _ONE_PRESS_S:
-        _heard_s = now
-        raise Interrupted(number)
+        _heard, _heard_s = number, now
+        raise KeyboardInterrupt
 
 
 def end_with_parent() -> None:

@@ -94,6 +94,16 @@ def test_a_worker_ends_with_a_parent_that_was_killed(
     assert_none_alive(process.pid)
 
 
+def test_sigterm_ends_a_watch_too(write_kernel: KernelWriter, device: DeviceInfo) -> None:
+    process = started("run", "--watch", write_kernel(), "naive-2d", "--sizes", "20")
+    assert process.stdout is not None
+    assert "version 1" in process.stdout.readline()
+    process.terminate()
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (143, "interrupted\n")
+    assert_gone(process.pid)
+
+
 @pytest.mark.parametrize("told_by", ["the system", "a pipe"])
 def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> None:
     """Also where the system cannot be asked to see to it."""

@@ -28,10 +28,10 @@ class Group(click.Group):
             raise click.UsageError(str(error)) from None
         except MatbenchError as error:
             raise click.ClickException(str(error)) from None
-        except KeyboardInterrupt as error:  # where there is no table so far
+        except KeyboardInterrupt:  # where there is no table so far
             signals.ignore()
             click.echo("interrupted", err=True)
-            raise click.exceptions.Exit(signals.exit_code(error)) from None
+            raise click.exceptions.Exit(signals.exit_code()) from None
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)

@@ -129,7 +129,7 @@ class Interruption:
         if not isinstance(error, KeyboardInterrupt):
             return False
         signals.ignore()
-        self.code = signals.exit_code(error)
+        self.code = signals.exit_code()
         return True
 
     def __bool__(self) -> bool:

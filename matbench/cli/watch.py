@@ -69,8 +69,8 @@ def follow(
             watch.cases(first)  # options that suit no version end it here
         try:
             _follow(Saves(path), watch)
-        except KeyboardInterrupt as error:
-            if signals.exit_code(error) != signals.INTERRUPTED:
+        except KeyboardInterrupt:
+            if signals.is_terminated():
                 raise
             click.echo("")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +14,10 @@ from matbench import backends, bench
 from matbench.cache import Cache
 from matbench.cli import main
 from matbench.model import DeviceInfo
+
+# Where tests run in the background Ctrl-C is ignored, and so it would be in what they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: What makes rich or click believe in a terminal that is not there, or hides one that is.
 TERMINAL_VARIABLES = (

@@ -52,6 +52,7 @@ from matbench.judge import (
 )
 from matbench.model import (
     U32,
+    WORD_BYTES,
     Accuracy,
     BuildError,
     Case,
@@ -210,7 +211,7 @@ class Session:
         require_host_memory(problem)
         trials = oracle.trials(problem, reading, self.cache)
         workload = workloads.of(problem)
-        narrow = reading.storage in ("float16", "bfloat16")
+        word_bytes = WORD_BYTES[reading.storage]
 
         def upload(trial: oracle.Trial) -> DeviceTrial:
             uploaded = self.judge.upload(trial, reading.storage)
@@ -221,8 +222,8 @@ class Session:
             made = self.judge.guarded(
                 name,
                 workload.shape(name, problem),
-                OUTSIDE_NARROW if narrow else OUTSIDE_INPUTS,
-                word_bytes=2 if narrow else 4,
+                OUTSIDE_NARROW if word_bytes == 2 else OUTSIDE_INPUTS,
+                word_bytes=word_bytes,
                 guards=self.options.guarded,
             )
             self._keep(made.raw)

@@ -9,7 +9,7 @@ import msgspec
 
 from matbench import statistics, workloads
 from matbench.bench import Duel
-from matbench.model import Environment, Outcome, Problem
+from matbench.model import Environment, Outcome, Problem, settings_of
 from matbench.report import ComparisonRow
 
 #: With the ten samples that a settled case may have, this interval leaves out one at each end.
@@ -72,11 +72,10 @@ def _by_case(outcomes: Iterable[Outcome]) -> dict[_Key, Outcome]:
 
 
 def _label(outcome: Outcome) -> str:
-    values = "".join(f" {name}={value}" for name, value in outcome.params.items())
     problem = outcome.problem
     usual = problem.inputs == workloads.of(problem).inputs[0]
     inputs = "" if usual else f", {problem.inputs} inputs"
-    return f"{outcome.kernel}{values} at {problem.size}{inputs}"
+    return f"{outcome.kernel} {settings_of(outcome.params)}".strip() + f" at {problem.size}{inputs}"
 
 
 def _environment_differences(old: Sequence[Environment], new: Sequence[Environment]) -> list[str]:

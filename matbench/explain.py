@@ -22,6 +22,7 @@ from matbench.cache import Cache
 from matbench.counters import Counters
 from matbench.limits import Limits
 from matbench.model import (
+    WORD_BYTES,
     BuildError,
     Case,
     DeviceInfo,
@@ -33,6 +34,7 @@ from matbench.model import (
     Resources,
     TimingMode,
     UsageError,
+    settings_of,
 )
 from matbench.report import UNKNOWN, Column, Group, Report, Row, Section
 from matbench.roofline import Point, Roofline
@@ -133,7 +135,7 @@ def _least_bytes(kernel: Kernel, problem: Problem) -> int:
 
 
 def _loaded_bytes(kernel: Kernel) -> int:
-    return 2 if kernel.reading.storage in ("float16", "bfloat16") else _ELEMENT_BYTES
+    return WORD_BYTES[kernel.reading.storage]
 
 
 def _values(
@@ -482,7 +484,7 @@ def as_report(
 ) -> Report:
     """The explanation in every form; `chart` is the width of the roofline, None: there is none."""
     roof = roofline(found)
-    title = " ".join([found.kernel, *_settings(found.params), "at", found.problem.size])
+    title = f"{found.kernel} {settings_of(found.params)}".strip() + f" at {found.problem.size}"
     heading = (
         f"{title} on {found.device}" if found.device is not None else f"{title}, no device at hand",
         *(roof.chart(chart) if chart is not None and roof is not None else ()),
@@ -513,10 +515,6 @@ _WIDTH_FIELDS = (
     "resident_blocks", "driver_blocks", "occupancy_share", "limiters", "modelled_loads",
     "measured_ns", "reason",
 )  # fmt: skip
-
-
-def _settings(params: Mapping[str, int]) -> list[str]:
-    return [f"{name}={value}" for name, value in params.items()]
 
 
 def _width_section(found: Explanation, widths: Sequence[Width]) -> Section:
@@ -665,7 +663,7 @@ def _width_row(each: Width, *, chosen: bool) -> Row:
     status, _, reason = (each.reason or _limiters(fits)).partition(": ")
     return Row(
         cells=(
-            " ".join(_settings(each.params)) or UNKNOWN,
+            settings_of(each.params) or UNKNOWN,
             told(each.threads_per_block),
             told(each.registers),
             told(each.shared_bytes),

@@ -6,6 +6,7 @@ BLAS's: A is M×K, B is K×N, C = A·B is M×N, all row-major.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -16,6 +17,7 @@ TimingMode = Literal["cold", "hot", "hot graph"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16"]
 #: How a buffer's numbers lie in memory.
 Storage = Literal["float32", "int32", "float16", "bfloat16"]
+WORD_BYTES: dict[Storage, int] = {"float32": 4, "int32": 4, "float16": 2, "bfloat16": 2}
 Group = Literal["tutorial", "ladder", "baseline"]
 
 #: Unit roundoff of float32.
@@ -62,6 +64,11 @@ class BuildError(CaseError):
 
 class OutOfMemoryError(CaseError):
     """The device (or the host) has not the memory that was asked for."""
+
+
+def settings_of(params: Mapping[str, int]) -> str:
+    """The values of swept constants as people write them: `TILE=16 THREADS=256`."""
+    return " ".join(f"{name}={value}" for name, value in params.items())
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):
@@ -243,8 +250,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        values = " ".join(f"{name}={value}" for name, value in self.params.items())
-        return f"{self.kernel.name} {values}".strip() + f" at {self.problem.size}"
+        return f"{self.kernel.name} {settings_of(self.params)}".strip() + f" at {self.problem.size}"
 
 
 class Conditions(msgspec.Struct, frozen=True):

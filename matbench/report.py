@@ -26,7 +26,15 @@ from rich.text import Text
 from tabulate import tabulate, tabulate_formats
 
 from matbench import blocks, limits, results, statistics, workloads
-from matbench.model import DeviceInfo, Environment, Launch, Outcome, Precision, TimingMode
+from matbench.model import (
+    DeviceInfo,
+    Environment,
+    Launch,
+    Outcome,
+    Precision,
+    TimingMode,
+    settings_of,
+)
 from matbench.workloads import Workload
 
 # The markup of these has no known way to hold any text whatever, and a record is not trusted.
@@ -286,10 +294,6 @@ def _times(factor: float | None) -> str:
 
 def _ratio(ratio: float | None) -> str:
     return f"{ratio:.3f}" if _is_known(ratio) else UNKNOWN
-
-
-def _params(params: dict[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in params.items())
 
 
 # Records may come from anywhere: no character of theirs moves a cursor or turns text around.
@@ -558,7 +562,7 @@ def _outcome_group(ranked: list[_Ranked], speed: Callable[[float | None], str]) 
             Row(
                 cells=(
                     _line(outcome.kernel) + (f" {BEST}" if row.best else ""),
-                    _line(_params(outcome.params)) or UNKNOWN,
+                    _line(settings_of(outcome.params)) or UNKNOWN,
                     time(_time(outcome)),
                     _percent(row.spread),
                     hot_time(outcome.hot_median_ns),
@@ -715,7 +719,7 @@ def _comparison_section(rows: list[ComparisonRow], environments: list[Environmen
 
 def _both_params(row: ComparisonRow) -> str:
     """What both sides were run with, or `baseline's / candidate's`."""
-    first, second = (_line(_params(p)) for p in (row.baseline_params, row.candidate_params))
+    first, second = (_line(settings_of(p)) for p in (row.baseline_params, row.candidate_params))
     return first if first == second else f"{first or UNKNOWN} / {second or UNKNOWN}"
 
 
@@ -802,7 +806,7 @@ def _tuning_group(size: str, rows: list[TuningRow]) -> Group:
     time = _unit_format(row.outcome.median_ns for row in best)
     cells = [
         (
-            _line(_params(row.outcome.params)) or UNKNOWN,
+            _line(settings_of(row.outcome.params)) or UNKNOWN,
             time(row.outcome.median_ns),
             _percent(_spread(row.outcome)) if row.outcome.interval_ns else UNKNOWN,
             _ratio(row.ratio),
@@ -950,7 +954,7 @@ def check(
     # Reasons that differ in their numbers alone are told once, with how many more there are.
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for purpose, outcome in zip(purposes, outcomes, strict=False):
-        label = _params(outcome.params) or name
+        label = settings_of(outcome.params) or name
         key = outcome.problem.size, outcome.problem.inputs, purpose
         shapes.setdefault(key, {})[label] = marks[outcome.status]
         if outcome.reason and outcome.status != "skipped":
@@ -1100,7 +1104,7 @@ def _csv_value(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        value = _params(value)
+        value = settings_of(value)
     if isinstance(value, tuple):
         value = "; ".join(value)
     return _lines(value) if isinstance(value, str) else value

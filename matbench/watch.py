@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from matbench import catalogue, report, sweep
-from matbench.model import Case, Kernel, MatbenchError, Problem, UsageError
+from matbench.model import Case, Kernel, MatbenchError, Problem, UsageError, settings_of
 from matbench.statistics import Comparison, ComparisonPlan
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Watch:
             "; ".join(
                 [
                     f"{report.duration(standing.median_ns)} at {problem.size}"
-                    + (f" ({values})" if (values := _values(standing.case.params)) else ""),
+                    + (f" ({values})" if (values := settings_of(standing.case.params)) else ""),
                     *map(_in_words, standing.duels),
                 ]
             )
@@ -293,10 +293,6 @@ class Watch:
 _STATUS = {"wrong": "is wrong", "failed": "failed", "skipped": "was skipped", "measured": "no time"}
 
 
-def _values(params: dict[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in params.items())
-
-
 def _in_words(duel: Duel) -> str:
     found = duel.comparison
     if found is None or found.ratio is None:
@@ -314,7 +310,7 @@ def _table(version: Version) -> Table:
         own = [
             problem.size,
             report.duration(standing.median_ns),
-            _values(standing.case.params) or report.UNKNOWN,
+            settings_of(standing.case.params) or report.UNKNOWN,
         ]
         for cells in map(_cells, standing.duels) if standing.duels else [()]:
             table.add_row(*own, *cells)
@@ -324,7 +320,7 @@ def _table(version: Version) -> Table:
 
 def _cells(duel: Duel) -> tuple[str | Text, ...]:
     found = duel.comparison
-    against = f"{duel.opponent} {_values(duel.params)}".strip()
+    against = f"{duel.opponent} {settings_of(duel.params)}".strip()
     if found is None or found.ratio is None:
         return against, report.UNKNOWN, report.UNKNOWN, duel.reason
     low, high = found.interval or (found.ratio, found.ratio)

@@ -31,6 +31,7 @@ from matbench.backends import (
 )
 from matbench.cache import Cache
 from matbench.model import (
+    WORD_BYTES,
     BuildError,
     CaseError,
     Conditions,
@@ -261,7 +262,7 @@ def _encoded(tensor: TensorMap) -> bytes:
     A box whose rows are 32, 64 or 128 bytes long is swizzled by that length.
     """
     (rows, columns), (box_rows, box_columns) = tensor.shape, tensor.box
-    item_bytes = 2 if tensor.storage in ("float16", "bfloat16") else 4
+    item_bytes = WORD_BYTES[tensor.storage]
     pitch_bytes, box_bytes = columns * item_bytes, box_columns * item_bytes
     if pitch_bytes % 16:
         return bytes(128)

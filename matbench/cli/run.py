@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="LIST",
     help="Add baselines beside the kernels: cublas, cublas-tf32, cublas-bf16, numpy …, or 'cublas*'"
-    " for all three; repeatable.",
+    " for all of them; repeatable.",
 )
 @click.option(
     "--tuned", is_flag=True, help="Take the parameters that `matbench tune` kept for this device."
@@ -123,7 +123,7 @@ def run(
     """Check and time KERNELS over sizes and parameters.
 
     With no names given: the kernels that --kernel and --kernels-dir add, else the tutorial's, or
-    all of a --workload. --cold and --hot together time both kinds of launches.
+    those of a --workload. --cold and --hot together time both kinds of launches.
 
     \b
     matbench run --sizes 256,1000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from matbench import signals, workloads
-from matbench.model import UsageError
+from matbench.model import UsageError, settings_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -297,9 +297,5 @@ def fastest(worker: Worker, cases: list[Case]) -> tuple[Case, str]:
         f"{name} {', '.join(map(str, found))}" for name, found in values.items() if len(found) > 1
     )
     note = f"{best.kernel.name}: the fastest of {len(runnable)} by a quick look at {varied}"
-    bad = [f"{_settings(case)} {o.status}" for o, case in looks if o.median_ns is None]
+    bad = [f"{settings_of(case.params)} {o.status}" for o, case in looks if o.median_ns is None]
     return best, f"{note}; {', '.join(bad)}" if bad else note
-
-
-def _settings(case: Case) -> str:
-    return " ".join(f"{name}={value}" for name, value in case.params.items())

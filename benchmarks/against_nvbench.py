@@ -24,8 +24,8 @@ import common
 from matbench import backends
 from matbench.backends import Argument, Backend, Buffer
 from matbench.cache import Cache
+from matbench.measure.oracle import matmul
 from matbench.model import Case, DeviceInfo, Problem
-from matbench.oracle import matmul
 
 
 def options() -> argparse.ArgumentParser:

@@ -21,9 +21,11 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from tabulate import tabulate
 
-from matbench import backends, catalogue, results, sweep
+from matbench import backends
 from matbench.backends import host
+from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, Conditions, DeviceInfo, Environment, Outcome, Problem
+from matbench.records import results
 
 T = TypeVar("T")
 
@@ -159,7 +161,7 @@ class Stopwatch:
 
 
 class InProcess:
-    """An executor for `matbench.worker.Worker` that runs its tasks in this process."""
+    """An executor for `matbench.measure.worker.Worker` that runs its tasks in this process."""
 
     def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
         return function(*args)

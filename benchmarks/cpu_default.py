@@ -15,11 +15,12 @@ from unittest import mock
 
 import common
 
-from matbench import backends, catalogue, sweep
-from matbench.bench import Options
+from matbench import backends
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure.bench import Options
+from matbench.measure.oracle import matmul
+from matbench.measure.worker import Builders, Deadlines, Worker
 from matbench.model import DeviceInfo, Problem
-from matbench.oracle import matmul
-from matbench.worker import Builders, Deadlines, Worker
 
 
 def options() -> argparse.ArgumentParser:

@@ -25,9 +25,13 @@ import msgspec
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from matbench import catalogue, comparison, cuda_c, expressions, report, results, sweep, workloads
+from matbench import workloads
+from matbench.analysis import comparison
 from matbench.backends import host
+from matbench.kernelfile import catalogue, cuda_c, expressions, sweep
 from matbench.model import DeviceInfo, Environment, Kernel, MatbenchError, Outcome, Problem
+from matbench.records import results
+from matbench.show import report
 
 SLOW_S = 1.0
 HANG_S = 20

@@ -29,10 +29,12 @@ import common
 import numpy as np
 from click.testing import CliRunner
 
-from matbench import backends, bench, cli, judge, oracle, results, worker
+from matbench import backends, cli
 from matbench.cache import Cache
+from matbench.measure import bench, judge, oracle, worker
+from matbench.measure.oracle import matmul
 from matbench.model import Accuracy, Case, DeviceInfo
-from matbench.oracle import matmul
+from matbench.records import results
 
 WAYS = ("bare", "checked", "isolated")
 NOTHING = Accuracy(None, None, None)

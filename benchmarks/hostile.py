@@ -17,17 +17,17 @@ from typing import Any
 
 import common
 
-from matbench import catalogue, sweep
-from matbench.bench import Options
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure.bench import Options
+from matbench.measure.worker import Crew, Deadlines, LocalExecutor
 from matbench.model import Case, DeviceInfo, Outcome, Problem
-from matbench.worker import Crew, Deadlines, LocalExecutor
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-FOLDER = Path(__file__).parent.parent / "tests" / "hostile_kernels"
+FOLDER = Path(__file__).parent.parent / "tests" / "measure" / "hostile_kernels"
 GPU_SIZES, CPU_SIZES = "256,1000", "128,256"
 #: The kernel that runs while its worker is killed: it is right, and takes some 8 seconds.
 VICTIM = "hostile-spin"
@@ -102,7 +102,7 @@ def main() -> None:
     known = expected()
     problems = [Problem(m, n, k) for m, n, k in sweep.parse_sizes(sizes)]
     kernels = [
-        catalogue.load(path, f"tests/hostile_kernels/{path.name}")
+        catalogue.load(path, f"tests/measure/hostile_kernels/{path.name}")
         for path in sorted(FOLDER.glob("*.cu"))
     ]
     hostile = {p: sweep.cases(kernels, [p], {}, info) for p in problems}

@@ -20,8 +20,8 @@ from typing import Any
 
 import common
 
-from matbench import results
 from matbench.model import Outcome, UsageError
+from matbench.records import results
 
 SIZES = "17,33,64,65x31x129"
 #: How long a worker whose main process is gone may live on before it is ended.

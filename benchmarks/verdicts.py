@@ -16,10 +16,12 @@ from pathlib import Path
 
 import common
 
-from matbench import backends, bench, catalogue, sweep
+from matbench import backends
+from matbench.analysis.statistics import Comparison, ComparisonPlan
 from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure import bench
 from matbench.model import Case, Kernel, Problem
-from matbench.statistics import Comparison, ComparisonPlan
 
 #: What the spin adds, on every thread. CUDA waits for its clock; OpenCL, which has none in these
 #: files, works at a chain that no compiler shortens: each step maps nonzero to nonzero.

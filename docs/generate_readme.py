@@ -20,8 +20,10 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from tabulate import tabulate
 
-from matbench import catalogue, plots, report, results
+from matbench.kernelfile import catalogue
 from matbench.model import Environment, Kernel, Outcome
+from matbench.records import results
+from matbench.show import plots, report
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"

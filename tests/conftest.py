@@ -10,9 +10,10 @@ from typing import Protocol
 import pytest
 from click.testing import CliRunner, Result
 
-from matbench import backends, bench
+from matbench import backends
 from matbench.cache import Cache
 from matbench.cli import main
+from matbench.measure import bench
 from matbench.model import DeviceInfo
 
 # Where tests run in the background Ctrl-C is ignored, and so it would be in what they start.

@@ -7,53 +7,30 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 
 import matbench
-from matbench import catalogue, cuda_c
+from matbench.kernelfile import catalogue, cuda_c
 from matbench.model import Kernel
 
-ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "matbench"
 
-#: From the bottom up; a room imports only from rooms before it.
-LAYERS = (
-    "__init__",
-    "signals",
-    "model",
-    "architectures",
-    "workloads",
-    "expressions",
-    "cuda_c",
-    "cache",
-    "oracle",
-    "catalogue",
-    "scaffold",
-    "sweep",
-    "statistics",
-    "backends",
-    "judge",
-    "limits",
-    "roofline",
-    "diagnosis",
-    "blocks",
-    "plots",
-    "bench",
-    "worker",
-    "observer",
-    "sanitize",
-    "counters",
-    "results",
-    "report",
-    "comparison",
-    "explain",
-    "watch",
-    "tune",
-    "cli",
-    "__main__",
-)
+#: What each package may import besides itself. `base` are the modules at the top of `matbench`.
+MAY_IMPORT: dict[str, set[str]] = {
+    "base": set(),
+    "kernelfile": {"base"},
+    "records": {"base"},
+    "analysis": {"base", "kernelfile", "records"},
+    "backends": {"base", "kernelfile"},
+    "measure": {"base", "kernelfile", "records", "analysis", "backends"},
+    "show": {"base", "records", "analysis"},
+    "cli": {"base", "kernelfile", "records", "analysis", "backends", "measure", "show"},
+    "__main__": {"base", "cli"},
+}
 #: Slow to import or not always installed, so imported where they are used.
 HEAVY = {
     "cuda", "matplotlib", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy", "watchfiles",
@@ -69,15 +46,10 @@ FORBIDDEN = re.compile(r"(?<![\w./-])/(?:home|root|Users|work)/|pypi[.]org|pytho
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 
-def room(path: Path) -> str:
-    """The room that a file of the package belongs to."""
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
-
-
-def level(name: str) -> int:
-    """How high a room stands."""
-    assert name in LAYERS, f"give the room {name!r} its place in LAYERS"
-    return LAYERS.index(name)
+def package(path: Path) -> str:
+    """The package that a file belongs to."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return parts[0] if len(parts) > 1 or parts[0] in MAY_IMPORT else "base"
 
 
 def shown(path: Path) -> str:
@@ -98,13 +70,19 @@ def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def rooms_imported(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and room of everything that a file imports from matbench, in functions too."""
+def modules_imported(path: Path) -> Iterator[tuple[int, Path]]:
+    """Line and file of everything that a file imports from matbench, in functions too."""
     for line, name in imports(ast.walk(tree(path))):
         top, *rest = name.split(".")
-        if top == "matbench":
-            is_room = rest and any((PACKAGE / f"{rest[0]}{end}").exists() for end in (".py", ""))
-            yield line, rest[0] if is_room else "__init__"
+        if top != "matbench":
+            continue
+        place = PACKAGE
+        for part in rest:
+            if (place / part).is_dir():
+                place = place / part
+            elif (place / f"{part}.py").is_file():
+                place = place / f"{part}.py"
+        yield line, place if place.is_file() else place / "__init__.py"
 
 
 def at_import(node: ast.AST) -> Iterator[ast.AST]:
@@ -131,19 +109,31 @@ def project_files() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=shown)
-def test_imports_point_downwards(path: Path) -> None:
-    here = room(path)
-    height = level(here)
-    for line, other in rooms_imported(path):
-        inside = here == other
-        assert inside or level(other) < height, (
-            f"{shown(path)}:{line}: {here} imports {other}, which stands above it"
+def test_packages_import_only_what_they_may(path: Path) -> None:
+    here = package(path)
+    assert here in MAY_IMPORT, f"give the package {here!r} its place in MAY_IMPORT"
+    for line, other in modules_imported(path):
+        there = package(other)
+        assert there in {here} | MAY_IMPORT[here], (
+            f"{shown(path)}:{line}: {here} imports {shown(other)}, which it must not"
         )
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = {path: {other for _, other in modules_imported(path)} - {path} for path in SOURCES}
+    # A package's own __init__ is imported with any of its modules: not an edge of its own.
+    for path, others in graph.items():
+        graph[path] = {o for o in others if not (o.name == "__init__.py" and o.parent == PACKAGE)}
+    order = TopologicalSorter(graph)
+    try:
+        order.prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(map(shown, error.args[1])))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=shown)
 def test_only_the_command_line_knows_a_backend_by_name(path: Path) -> None:
-    if room(path) in ("backends", "cli"):
+    if package(path) in ("backends", "cli"):
         return
     backends = {f"matbench.backends.{p.stem}" for p in (PACKAGE / "backends").glob("[!_]*.py")}
     for line, name in imports(ast.walk(tree(path))):
@@ -153,7 +143,7 @@ def test_only_the_command_line_knows_a_backend_by_name(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=shown)
 def test_only_the_command_line_prints_or_exits(path: Path) -> None:
-    if room(path) in ("cli", "__main__"):
+    if package(path) in ("cli", "__main__"):
         return
     banned = {"print", "exit", "quit", "sys.exit", "SystemExit", "click.echo", "sys.stdout.write"}
     for node in ast.walk(tree(path)):

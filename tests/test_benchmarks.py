@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nvcc import compile_cubin, find_nvcc
+from support.nvcc import compile_cubin, find_nvcc
+from support.paths import ROOT
 
-from matbench import bench, catalogue, sweep
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure import bench
 from matbench.model import Conditions, DeviceInfo, Kernel, Problem, UsageError
 
-FOLDER = Path(__file__).parent.parent / "benchmarks"
+FOLDER = ROOT / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")
 
 

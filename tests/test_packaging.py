@@ -11,10 +11,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.paths import ROOT
 
-from matbench import __version__, catalogue
-
-ROOT = Path(__file__).parent.parent
+from matbench import __version__
+from matbench.kernelfile import catalogue
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:

@@ -12,14 +12,15 @@ import click
 import msgspec
 import pytest
 from conftest import Matbench
+from support.paths import ROOT
 from test_architecture import LAYERS
 
-from matbench import catalogue, results
 from matbench.cli import main
+from matbench.kernelfile import catalogue
+from matbench.measure.tune import Tuned
 from matbench.model import Conditions, DeviceInfo, Environment, LaunchRules, Outcome, Problem
-from matbench.tune import Tuned
+from matbench.records import results
 
-ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

@@ -17,7 +17,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from matbench import cuda_c
 from matbench.backends import (
     VARIANTS,
     Argument,
@@ -30,6 +29,7 @@ from matbench.backends import (
     nvml,
 )
 from matbench.cache import Cache
+from matbench.kernelfile import cuda_c
 from matbench.model import (
     WORD_BYTES,
     BuildError,

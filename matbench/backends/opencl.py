@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matbench import cuda_c
 from matbench.backends import Argument, Buffer, TensorMap, UnavailableError, Variant, host
 from matbench.cache import Cache
+from matbench.kernelfile import cuda_c
 from matbench.model import (
     BuildError,
     CaseError,

@@ -78,9 +78,13 @@ def profile_blocks(
     matbench blocks tiled --size 1000 --tile 16
     matbench blocks mine.cu --timeline mine.html
     """
-    from matbench import backends, blocks, plots, report, results, sweep
-    from matbench.bench import Options
-    from matbench.worker import Crew
+    from matbench import backends
+    from matbench.analysis import blocks
+    from matbench.kernelfile import sweep
+    from matbench.measure.bench import Options
+    from matbench.measure.worker import Crew
+    from matbench.records import results
+    from matbench.show import plots, report
 
     if timeline is not None:
         plots.require(Path(timeline), plots.TIMELINE_SUFFIXES, (kernel, *kernel_files))

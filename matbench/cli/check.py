@@ -76,9 +76,13 @@ def check(
     matbench check tiled
     matbench check mine.cu --sanitize
     """
-    from matbench import backends, bench, report, results, sweep
-    from matbench import sanitize as sanitizer
-    from matbench.worker import Crew
+    from matbench import backends
+    from matbench.kernelfile import sweep
+    from matbench.measure import bench
+    from matbench.measure import sanitize as sanitizer
+    from matbench.measure.worker import Crew
+    from matbench.records import results
+    from matbench.show import report
 
     chosen = one_kernel_of(kernel, kernel_files, kernels_dir)
     if chosen.library is not None and (chosen.on_host or sanitize):
@@ -146,7 +150,7 @@ def _given_up(case: Case, left: list[tuple[str, Case]]) -> str:
 
 def _under_sanitizer(probed: list[tuple[str, Case]]) -> list[tuple[Case, str]]:
     """All tools, for each set of parameters at one shape with edges everywhere."""
-    from matbench import sanitize
+    from matbench.measure import sanitize
 
     cases = {str(c.params): c for purpose, c in probed if purpose == "primes" and c.skip is None}
     return [(case, tool) for case in cases.values() for tool in sanitize.TOOLS]

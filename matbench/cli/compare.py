@@ -36,9 +36,9 @@ from matbench.cli.shared import (
 from matbench.model import UsageError
 
 if TYPE_CHECKING:
-    from matbench.bench import Duel
+    from matbench.measure.bench import Duel
     from matbench.model import Inputs, Kernel
-    from matbench.report import ComparisonRow
+    from matbench.show.report import ComparisonRow
 
 
 #: So many cases that one of two record files lacks are named.
@@ -125,10 +125,14 @@ def compare(
     """
     from itertools import combinations
 
-    from matbench import backends, comparison, report, results, sweep
-    from matbench.bench import Options
-    from matbench.statistics import ComparisonPlan
-    from matbench.worker import Crew
+    from matbench import backends
+    from matbench.analysis import comparison
+    from matbench.analysis.statistics import ComparisonPlan
+    from matbench.kernelfile import sweep
+    from matbench.measure.bench import Options
+    from matbench.measure.worker import Crew
+    from matbench.records import results
+    from matbench.show import report
 
     if all(name.endswith(".jsonl") for name in contenders) and len(contenders) == 2:
         _compare_files(contenders[0], contenders[1], threshold, fail_if_slower, force, fmt)
@@ -201,7 +205,7 @@ def _exit_if_slower(
     rows: Sequence[ComparisonRow], fail_if_slower: float | None, *, bad: bool
 ) -> None:
     """Exit 1 for what is wrong or too slow, and where --fail-if-slower had nothing to judge."""
-    from matbench import comparison
+    from matbench.analysis import comparison
 
     if bad or any(comparison.is_too_slow(row, fail_if_slower) for row in rows):
         sys.exit(1)
@@ -225,7 +229,9 @@ def _compare_files(
     old: str, new: str, threshold: float, fail_if_slower: float | None, force: bool, fmt: str
 ) -> None:
     """Cases of two record files; what differs between their environments is said first."""
-    from matbench import comparison, report, results
+    from matbench.analysis import comparison
+    from matbench.records import results
+    from matbench.show import report
 
     notes: list[str] = []
     first, second = results.read(Path(old), notes), results.read(Path(new), notes)

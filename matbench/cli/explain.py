@@ -30,12 +30,12 @@ from matbench.cli.shared import (
 from matbench.model import CaseError, UsageError
 
 if TYPE_CHECKING:
-    from matbench.architectures import Architecture
-    from matbench.bench import Options
-    from matbench.explain import Width
-    from matbench.limits import Limits
+    from matbench.analysis.architectures import Architecture
+    from matbench.analysis.explain import Width
+    from matbench.measure.bench import Options
+    from matbench.measure.limits import Limits
+    from matbench.measure.worker import Deadlines
     from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem
-    from matbench.worker import Deadlines
 
     #: A case with its outcome, and the driver's count of its resident blocks.
     Look = tuple[Case, Outcome, int | None]
@@ -97,11 +97,13 @@ def explain(
     matbench explain tiled --tile 16 --arch g80,gt200,kepler,hopper,this
     matbench explain mine.cu --plot roofline.svg
     """
-    from matbench import counters as ncu
-    from matbench import explain as explaining
-    from matbench import plots, results, sweep
-    from matbench.bench import Options
+    from matbench.analysis import explain as explaining
     from matbench.cache import Cache
+    from matbench.kernelfile import sweep
+    from matbench.measure import counters as ncu
+    from matbench.measure.bench import Options
+    from matbench.records import results
+    from matbench.show import plots
 
     cache = Cache()
     cache.prepare()
@@ -172,7 +174,7 @@ def explain(
 
 def _architectures(arch: str) -> tuple[list[Architecture], bool]:
     """Those named, and whether the device at hand is among them."""
-    from matbench import architectures
+    from matbench.analysis import architectures
 
     names = [name.strip().lower() for name in arch.split(",")]
     named = [architectures.named(name) for name in names if name != "this"]
@@ -183,7 +185,8 @@ def _widths_wanted(
     kernel: Kernel, tile: str | None, tiles: str | None, overrides: dict[str, tuple[int, ...]]
 ) -> tuple[int | None, dict[str, tuple[int, ...]]]:
     """The TILE to explain, and the values to hold against each other."""
-    from matbench import explain, sweep
+    from matbench.analysis import explain
+    from matbench.kernelfile import sweep
 
     if "TILE" not in (*kernel.sweep, *kernel.tune):
         for option, value in (("--tile", tile), ("--tiles", tiles)):
@@ -222,7 +225,7 @@ def _measure(
     found: list[Look],
 ) -> Limits | None:
     """Find every case with its outcome and the driver's count of resident blocks; the limits."""
-    from matbench.worker import Crew
+    from matbench.measure.worker import Crew
 
     with Crew(options, deadlines) as crew, progress(len(cases) + 1) as advance:
         crew.build_ahead([(info, case) for case in cases])

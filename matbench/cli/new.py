@@ -15,7 +15,7 @@ from matbench.model import UsageError
 from matbench.workloads import DEFAULT, WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.catalogue import Catalogue
+    from matbench.kernelfile.catalogue import Catalogue
     from matbench.model import Kernel
 
 #: What a matrix product begins with.
@@ -51,7 +51,7 @@ def new(name: str, origin: str | None, workload: str | None, output: str) -> Non
     matbench new mine --workload dot
     matbench run --watch mine.cu
     """
-    from matbench import catalogue, scaffold
+    from matbench.kernelfile import catalogue, scaffold
 
     known, _ = catalogue_of()
     catalogue.check_name(name)

@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
     """For the shell's completion."""
-    from matbench import catalogue
+    from matbench.kernelfile import catalogue
 
     return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
 
@@ -168,7 +168,7 @@ class Format(click.ParamType[str]):
     name = "format"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        from matbench.report import FORMATS
+        from matbench.show.report import FORMATS
 
         if value not in FORMATS:
             self.fail(f"{value!r} is none of {', '.join(FORMATS)}", param, ctx)

@@ -27,7 +27,8 @@ def plot(files: tuple[str, ...], output: str) -> None:
     matbench run --group ladder --sizes 256,512,1024,2048 --output mine.jsonl
     matbench plot mine.jsonl --output mine.svg
     """
-    from matbench import plots, results
+    from matbench.records import results
+    from matbench.show import plots
 
     plots.require(Path(output), plots.CHART_SUFFIXES, files)
     outcomes = []

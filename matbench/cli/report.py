@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @format_option
 def report_files(files: tuple[str, ...], fmt: str) -> None:
     """Print the table of one or more record files again."""
-    from matbench import report, results
+    from matbench.records import results
+    from matbench.show import report
 
     environments: list[Any] = []
     outcomes: list[Outcome] = []

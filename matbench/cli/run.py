@@ -34,7 +34,7 @@ from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
     from matbench.model import Case, DeviceInfo, Environment, Inputs, Outcome
-    from matbench.results import Mode
+    from matbench.records.results import Mode
 
 
 @main.command()
@@ -140,8 +140,10 @@ def run(
     matbench run --watch mine.cu
     matbench run --watch mine.cu tiled vectorized --sizes 1000
     """
-    from matbench import backends, plots, sweep
-    from matbench.bench import Options
+    from matbench import backends
+    from matbench.kernelfile import sweep
+    from matbench.measure.bench import Options
+    from matbench.show import plots
 
     if error_map is not None:
         plots.require(Path(error_map), plots.ERROR_MAP_SUFFIXES)
@@ -233,7 +235,7 @@ def _work_through(
     """Measure, record each outcome as it is made, print the table, and exit with what it means."""
     from contextlib import ExitStack
 
-    from matbench.worker import Crew
+    from matbench.measure.worker import Crew
 
     outcomes: list[Outcome] = []
     about: Environment | None = None
@@ -241,7 +243,8 @@ def _work_through(
     with Interruption() as interruption, ExitStack() as stack:
         crew = stack.enter_context(Crew(options, deadlines))
         crew.start(info for info, case in cases[:1])  # while this process imports the rest
-        from matbench import report, results
+        from matbench.records import results
+        from matbench.show import report
 
         about = results.environment(sys.argv[1:], devices, settings)
         writers = [results.RecordWriter(path, about, mode) for path, mode in outputs]

@@ -17,17 +17,17 @@ from matbench.model import UsageError, settings_of
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from matbench.catalogue import Catalogue
+    from matbench.kernelfile.catalogue import Catalogue
+    from matbench.measure.worker import Worker
     from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
-    from matbench.report import Report
-    from matbench.worker import Worker
+    from matbench.show.report import Report
 
 
 def catalogue_of(
     kernel_files: Sequence[str] = (), kernels_dir: str | None = None
 ) -> tuple[Catalogue, list[Kernel]]:
     """All kernels at hand, and those that were added on the command line."""
-    from matbench import catalogue
+    from matbench.kernelfile import catalogue
 
     added = catalogue.load_folder(Path(kernels_dir)) if kernels_dir else []
     added += [catalogue.load(Path(path)) for path in kernel_files]
@@ -44,7 +44,7 @@ def one_kernel_of(
 
 def named_kernels(names: Sequence[str], known: Catalogue) -> list[Kernel]:
     """Kernels by their names, or by the names of their files: `FILE.cu` is read from there."""
-    from matbench import catalogue
+    from matbench.kernelfile import catalogue
 
     loaded = {name: catalogue.load(Path(name)) for name in names if name.endswith(".cu")}
     everything = catalogue.Catalogue([*known.kernels.values(), *loaded.values()])
@@ -60,7 +60,7 @@ def problems_of(
     smoke: bool = False,
 ) -> list[Problem]:
     """The problems of every workload among the kernels; its own sizes unless some are given."""
-    from matbench import sweep
+    from matbench.kernelfile import sweep
 
     found = []
     for name in dict.fromkeys(kernel.workload for kernel in kernels):
@@ -150,7 +150,7 @@ def show_rich(*renderables: Any) -> None:
 
 def show_report(table: Report, fmt: str) -> None:
     """A report in the form that was asked for; on a terminal as wide as it is."""
-    from matbench import report
+    from matbench.show import report
 
     if fmt != "rich":
         click.echo(report.text(table, fmt))
@@ -209,8 +209,9 @@ def cases_of(
 
     `tuned` kernels run with what `matbench tune` kept, or else with their own sweep.
     """
-    from matbench import backends, sweep
+    from matbench import backends
     from matbench.backends import host
+    from matbench.kernelfile import sweep
 
     plain = [kernel for kernel in kernels if not kernel.on_host]
     found: list[tuple[DeviceInfo, Case]] = []
@@ -240,7 +241,8 @@ def _tuned_cases(
     kernels: Sequence[Kernel], problems: Sequence[Problem], info: DeviceInfo
 ) -> list[Case]:
     """What tuning kept; once said of each kernel that it kept nothing for."""
-    from matbench import sweep, tune
+    from matbench.kernelfile import sweep
+    from matbench.measure import tune
 
     store, found, untuned = tune.Store(), [], set()
     for problem in problems:
@@ -261,7 +263,7 @@ def skipped(case: Case, reason: str) -> Case:
 
 
 def deadlines_of(timeout: float, build_timeout: float) -> Any:
-    from matbench.worker import Deadlines
+    from matbench.measure.worker import Deadlines
 
     return Deadlines(build_s=build_timeout, run_s=timeout)
 

@@ -65,10 +65,13 @@ def tune(
     matbench tune warp-tiled --sizes 4096 --budget 5m --why
     matbench tune mine.cu --set TILE=4,8,16,32
     """
-    from matbench import backends, report, results, sweep
-    from matbench import tune as tuning
-    from matbench.bench import Options
-    from matbench.worker import Crew
+    from matbench import backends
+    from matbench.kernelfile import sweep
+    from matbench.measure import tune as tuning
+    from matbench.measure.bench import Options
+    from matbench.measure.worker import Crew
+    from matbench.records import results
+    from matbench.show import report
 
     bounds = tuning.parse_budget(budget)
     chosen = one_kernel_of(kernel, kernel_files, kernels_dir)

@@ -14,9 +14,9 @@ from matbench.cli.shared import catalogue_of, named_kernels, open_console
 from matbench.model import DeviceInfo, Kernel, Problem, UsageError
 
 if TYPE_CHECKING:
-    from matbench.bench import Options
-    from matbench.watch import Saves, Watch
-    from matbench.worker import Deadlines
+    from matbench.measure.bench import Options
+    from matbench.measure.watch import Saves, Watch
+    from matbench.measure.worker import Deadlines
 
 #: How long two versions take turns at most, in nanoseconds.
 _TURNS_NS = 3e9
@@ -47,10 +47,10 @@ def follow(
     deadlines: Deadlines,
 ) -> None:
     """Look at every save until Ctrl-C, which is the way to end it."""
-    from matbench import catalogue
-    from matbench.statistics import ComparisonPlan
-    from matbench.watch import Saves, Watch
-    from matbench.worker import Crew
+    from matbench.analysis.statistics import ComparisonPlan
+    from matbench.kernelfile import catalogue
+    from matbench.measure.watch import Saves, Watch
+    from matbench.measure.worker import Crew
 
     if not path.is_file():
         if path.suffix != ".cu" or path.exists():

@@ -1,0 +1,108 @@
+"""A new kernel file from one at hand: renamed, and with comments that say what to change where."""
+
+from __future__ import annotations
+
+import re
+
+from matbench.kernelfile import catalogue, cuda_c
+from matbench.model import Kernel, UsageError
+
+#: What stands above the keys and tables of front matter, each once.
+_GUIDE = {
+    "name": "What the command line calls it; `entry` below, or else the name, is its function.",
+    "workload": "What it computes.",
+    "args": "What the function is passed, in order: buffers, and expressions for numbers.",
+    "requires": "What it cannot do without; where that is missing it is skipped.",
+    "precision": "What it rounds its inputs to, and so how it is judged.",
+    "error_constant": "What each product may lose before it is added, in units of 2⁻²⁴.",
+    "deterministic": "Whether the same inputs give the same bits.",
+    "exponents": "The binary exponents of inputs that it takes.",
+    "finish": 'What the host does with C: "sum" adds up one partial sum per block.',
+    "sweep": "The values a run tries; `#ifndef` below gives the default of other compilers.",
+    "tune": "More values, for --set and --tiles alone.",
+    "launch": "Expressions over the problem's sizes, the constants and the device's limits.",
+    "where": "What has to hold: else the case is skipped, with the condition as the reason.",
+    "block": "Threads of a block in x, y, z.",
+    "grid": "Blocks in x, y, z.",
+    "shared_bytes": "Shared memory that is sized at launch.",
+    "model": "What it claims of itself; change it with the loop, or leave it out.",
+}
+_HEADER = """\
+// {file}: begun as a copy of {origin}; from here on it is yours.
+//
+//   matbench run --watch {file}    builds, checks and times it whenever you save it
+//   matbench check {file}          awkward shapes: which of them does it get right?
+//   matbench run --kernel {file}   every value of [sweep], as a table
+//
+// Above: its name, the constants it is swept over, and how many threads and blocks it is launched
+// with (all keys: docs/kernels.md). Below: what one thread computes. Keep its guards, for any size
+// has to come out right, and write every element of the result: it holds NaN at the start.
+
+"""
+#: Words that C++, CUDA or OpenCL C have a meaning for, so that no function of a kernel can have it.
+_TAKEN = frozenset(
+    """
+    abs acos alignas alignof all and any asin asm atan auto barrier bool break case catch ceil
+    char clamp class clz compl const constant constexpr continue cos cross decltype default degrees
+    delete distance do dot double else enum erf event exp explicit export extern fabs false fdim
+    float floor fma fmax fmin fmod for fract friend global goto half hypot if image inline int
+    isnan kernel ldexp length local log long mad main max min mix mutable namespace new noexcept
+    normalize not nullptr operator or pipe pow printf private protected public quad queue radians
+    register remainder restrict return rint root rotate round rsqrt sampler select short shuffle
+    sign signed sin sinh sizeof smoothstep sqrt static step struct switch tan tanh template this
+    throw true trunc try typedef typeid typename uchar uint uint3 ulong union unsigned upsample
+    ushort using vec virtual void volatile while xor
+    """.split()  # noqa: SIM905
+)
+_FRONT = re.compile(r"\A(?P<open>// /// matbench[ \t]*\n)(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*\n")
+_KEY = re.compile(r"//\s*(?:\[(?P<table>\w+)\]|(?P<key>\w+)\s*=)")
+
+
+def source(name: str, origin: Kernel, file: str) -> str:
+    """The text of a kernel file `file`: a builtin kernel under another name, with comments.
+
+    `UsageError` when `name` is none that the catalogue takes, or `origin` has no source.
+    """
+    catalogue.check_name(name)
+    if not origin.source:
+        raise UsageError(f"{origin.name} is a library's product: it has no source to begin with")
+    front = _FRONT.match(origin.source)
+    assert front is not None, f"{origin.path} opens with its front matter"
+    body = origin.source[front.end() :]
+    entry = catalogue.default_entry(name)
+    used = set(re.findall(r"\w+", cuda_c.without_comments(body))) - {origin.entry}
+    if entry in used | _TAKEN or not entry.isidentifier():
+        entry = f"kernel_{entry}"
+    lines = [front["open"], *_front_matter(name, entry, origin, front["body"]), "// ///\n\n"]
+    header = _HEADER.format(file=file, origin=origin.path)
+    return "".join(lines) + header + _renamed(body.lstrip("\n"), origin.entry, entry)
+
+
+def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]:
+    """Its lines, a comment above each key; the group and the entry's old name are left out."""
+    lines = []
+    explained = set()
+    for line in body.splitlines(keepends=True):
+        match = _KEY.match(line)
+        key = (match["table"] or match["key"]) if match else ""
+        if key in ("group", "entry"):
+            continue
+        if key in _GUIDE and key not in explained:
+            lines.append(f"// # {_GUIDE[key]}\n")
+            explained.add(key)
+        if key == "name":
+            line = f'// name = "{name}"\n'
+            if entry != catalogue.default_entry(name):
+                line += f'// entry = "{entry}"\n'
+        elif key == "summary":
+            line = f'// summary = "{name}, from {origin.name}"\n'
+        lines.append(line)
+    return lines
+
+
+def _renamed(body: str, old: str, new: str) -> str:
+    """The function under its new name wherever code, not a comment, speaks of it."""
+    code = cuda_c.without_comments(body)
+    for match in reversed(list(re.finditer(rf"\b{re.escape(old)}\b", code))):
+        body = body[: match.start()] + new + body[match.end() :]
+    return body

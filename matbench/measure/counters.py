@@ -1,0 +1,73 @@
+"""One case under NVIDIA's Nsight Compute: what hardware counters measured of one launch.
+
+`ncu` watches a child Python that checks the case as always and counts its kernel's first launch.
+It leaves the clocks alone; its default of empty caches before a launch stays.
+"""
+
+from __future__ import annotations
+
+import csv
+
+import msgspec
+
+from matbench.measure import observer
+from matbench.model import Case, DeviceInfo, MatbenchError
+
+#: Nsight Compute's names (*Kernel Profiling Guide*, metrics reference) for the fields below.
+METRICS = {
+    "dram_read_bytes": "dram__bytes_read.sum",
+    "dram_written_bytes": "dram__bytes_write.sum",
+    "shared_bytes": "sm__sass_data_bytes_mem_shared.sum",
+    "bank_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+    "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
+}
+
+
+class Counters(msgspec.Struct, frozen=True, kw_only=True):
+    """What was counted in one launch; None where this GPU has no such counter.
+
+    `achieved_occupancy` is the share of a multiprocessor's warps that were active, on average.
+    """
+
+    dram_read_bytes: float | None = None
+    dram_written_bytes: float | None = None
+    shared_bytes: float | None = None
+    bank_conflicts: float | None = None
+    achieved_occupancy: float | None = None
+
+
+def executable() -> str:
+    """ncu's path; `UsageError` says how to get it."""
+    return observer.executable("ncu", "--counters", "Nsight Compute")
+
+
+def count(device: DeviceInfo, case: Case, timeout_s: float) -> Counters:
+    """What the counters measured in the first launch of a case."""
+    command = [
+        executable(), "--csv", "--print-units", "base", "--clock-control", "none",
+        "--kernel-name-base", "function", "--kernel-name", case.kernel.entry,
+        "--launch-count", "1", "--metrics", ",".join(METRICS.values()),
+    ]  # fmt: skip
+    done = observer.observe(command, device, case, guarded=True, timeout_s=timeout_s, tool="ncu")
+    found = counted(done.stdout)
+    if found is None:
+        lines = (done.stdout + done.stderr).splitlines()
+        errors = [line for line in lines if line.startswith("==ERROR==")] or lines
+        raise MatbenchError(f"ncu counted nothing: {errors[0] if errors else 'it said nothing'}")
+    return found
+
+
+def counted(output: str) -> Counters | None:
+    """The counters in what `ncu --csv` printed, one line a metric; None where there are none."""
+    lines = [line for line in output.splitlines() if line.startswith('"')]
+    fields = {metric: name for name, metric in METRICS.items()}
+    values: dict[str, float] = {}
+    for row in csv.DictReader(lines):
+        name = fields.get(row.get("Metric Name") or "")
+        try:
+            value = float((row.get("Metric Value") or "").replace(",", ""))
+        except ValueError:
+            continue  # "n/a"
+        if name is not None:
+            values[name] = value / 100 if name == "achieved_occupancy" else value
+    return Counters(**values) if values else None

@@ -1,0 +1,294 @@
+"""Judges C where it lies: comparisons on the device, guarded buffers, poison.
+
+Every buffer that a kernel may touch lies between guard bands of a NaN that no arithmetic makes. A
+write outside changes a guard; a stray read brings a NaN that no multiplication by zero removes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from matbench.backends import Argument, Backend, Buffer, Program
+from matbench.kernelfile import cuda_c
+from matbench.measure import oracle
+from matbench.model import (
+    U32,
+    Accuracy,
+    BuildError,
+    CaseError,
+    Kernel,
+    Launch,
+    LaunchRules,
+    Storage,
+)
+
+# Quiet NaNs with payloads that no arithmetic makes. They differ by place: some devices carry a
+# payload through arithmetic, so that a stray value written to a guard must not look like the guard,
+# and so that a NaN in C tells where it came from.
+#: Where C was not written.
+UNWRITTEN = 0x7FC0DEAD
+#: The guards around C.
+OUTSIDE_C = 0x7FC0C0DE
+#: The guards around A and B.
+OUTSIDE_INPUTS = 0x7FC0A5B5
+#: Shared memory before a launch.
+UNSHARED = 0x7FC05EED
+#: The guards of 16-bit inputs: NaN as bfloat16 and as float16.
+OUTSIDE_NARROW = 0x7FC1
+_ALIGNMENT_BYTES = 4096  # views start at multiples of it
+_LARGEST_GUARD_WORDS = 2**20
+_THREADS = 256
+_MOST_BLOCKS = 64
+_FOLDER = Path(__file__).parent / "device_code"
+
+
+class Difference(NamedTuple):
+    """How many words differ, and the first of them."""
+
+    words: int
+    first: int | None
+
+
+class Guarded(NamedTuple):
+    """A matrix on the device between two guard bands; `data` is what a kernel is given.
+
+    A word is one number of it, of 4 or 2 bytes.
+    """
+
+    name: str
+    raw: Buffer
+    data: Buffer
+    words: int
+    word_bytes: int
+    guard_words: int
+    guard: int
+
+
+class DeviceTrial(NamedTuple):
+    """A trial uploaded: buffers of its inputs and of what C must be, beside the host's arrays."""
+
+    host: oracle.Trial
+    inputs: tuple[Buffer, ...]
+    exact: Buffer | None
+    R: Buffer | None
+    S: Buffer | None
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        own = [*self.inputs, self.exact, self.R]
+        if self.S is not self.R:
+            own.append(self.S)
+        return [buffer for buffer in own if buffer is not None]
+
+
+class Judge:
+    """The device-side comparisons of one backend, built once and kept in its cache."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.programs: dict[tuple[str, int], Program] = {}
+        blocks = _MOST_BLOCKS * _THREADS
+        self.partial = backend.allocate(7 * 8 * blocks)
+        self.sink = backend.allocate(4)
+        try:
+            self._program("compare_reference")
+            self.has_float64 = True
+        except BuildError:
+            self.has_float64 = False
+
+    def close(self) -> None:
+        for buffer in (self.partial, self.sink):
+            self.backend.release(buffer)
+
+    def _program(self, entry: str, file: str = "judge.cu", word_bytes: int = 4) -> Program:
+        key = entry, word_bytes
+        if key not in self.programs:
+            params = {} if word_bytes == 4 else {"WORD_BYTES": word_bytes}
+            self.programs[key] = self.backend.build(device_kernel(file, entry), params)
+        return self.programs[key]
+
+    def _launch(self, count: int) -> Launch:
+        blocks = min(_MOST_BLOCKS, max(1, -(-count // _THREADS)))
+        return Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
+
+    def _rows(self, launch: Launch, rows: int) -> npt.NDArray[np.float64]:
+        partial = np.empty((rows, launch.blocks * _THREADS), np.float64)
+        self.backend.read(self.partial, partial)
+        return partial
+
+    def fill(self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4) -> None:
+        """Write `value` into words `start` to `start + count` of a buffer."""
+        if count:
+            program = self._program("fill_words", word_bytes=word_bytes)
+            program.launch(self._launch(count), [buffer, start, count, value])
+
+    def differing(
+        self, buffer: Buffer, expected: Buffer, words: int, word_bytes: int = 4
+    ) -> Difference:
+        """Bit for bit, word by word."""
+        launch = self._launch(words)
+        program = self._program("compare_words", word_bytes=word_bytes)
+        program.launch(launch, [buffer, expected, words, self.partial])
+        return _difference(self._rows(launch, 2))
+
+    def not_filled(
+        self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4
+    ) -> Difference:
+        """Words of a range that do not hold `value` any more."""
+        launch = self._launch(count)
+        arguments: list[Argument] = [buffer, start, count, value, self.partial]
+        self._program("compare_fill", word_bytes=word_bytes).launch(launch, arguments)
+        return _difference(self._rows(launch, 2))
+
+    def guarded(
+        self,
+        name: str,
+        shape: tuple[int, int],
+        value: int,
+        *,
+        word_bytes: int = 4,
+        guards: bool = True,
+    ) -> Guarded:
+        """A matrix between guards of some 64 rows each, which hold `value`; or without any."""
+        rows, columns = shape
+        words = rows * columns
+        if not guards:
+            raw = self.backend.allocate(word_bytes * words)
+            return Guarded(name, raw, raw, words, word_bytes, 0, value)
+        alignment = _ALIGNMENT_BYTES // word_bytes
+        wanted = min(max(64 * columns, alignment), _LARGEST_GUARD_WORDS)
+        guard = -(-wanted // alignment) * alignment
+        raw = self.backend.allocate(word_bytes * (words + 2 * guard))
+        self.fill(raw, 0, words + 2 * guard, value, word_bytes)
+        data = raw.view(word_bytes * guard, word_bytes * words)
+        return Guarded(name, raw, data, words, word_bytes, guard, value)
+
+    def broken_guard(self, matrix: Guarded) -> str | None:
+        """Which guard of a matrix was written to, and how far outside; the guard is mended."""
+        guard = matrix.guard_words
+        if guard == 0:
+            return None
+        after = guard + matrix.words
+        for start, side in ((0, "before"), (after, "after")):
+            found = self.not_filled(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
+            if found.first is not None:
+                self.fill(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
+                distance = guard - found.first if side == "before" else found.first + 1
+                return (
+                    f"wrote outside {matrix.name}: {found.words:,} element"
+                    f"{'s' if found.words > 1 else ''}, the first {distance:,} {side} "
+                    f"its {'start' if side == 'before' else 'end'}"
+                )
+        return None
+
+    def upload(self, trial: oracle.Trial, storage: Storage = "float32") -> DeviceTrial:
+        """Copy a trial to the device; S shares R's buffer where they are one array."""
+
+        def send(array: oracle.Array) -> Buffer:
+            buffer = self.backend.allocate(array.nbytes)
+            self.backend.write(buffer, np.ascontiguousarray(array))
+            return buffer
+
+        inputs = tuple(send(_stored(array, storage)) for array in trial.inputs)
+        if trial.exact is not None:
+            return DeviceTrial(trial, inputs, send(trial.exact), None, None)
+        assert trial.R is not None and trial.S is not None
+        if not self.has_float64:
+            return DeviceTrial(trial, inputs, None, None, None)
+        R = send(trial.R)
+        return DeviceTrial(trial, inputs, None, R, R if trial.S is trial.R else send(trial.S))
+
+    def compare(self, C: Buffer, trial: DeviceTrial, factor: float) -> oracle.Verdict:
+        """What `oracle.judge` says of C, found on the device."""
+        count = trial.host.expected.size
+        launch = self._launch(count)
+        if trial.exact is not None:
+            if trial.host.expected.dtype == np.int32:
+                wrong, first = self.differing(C, trial.exact, count)
+                return oracle.Verdict(Accuracy(None, None, None), wrong, first)
+            arguments: list[Argument] = [C, trial.exact, count, self.partial]
+            self._program("compare_exact").launch(launch, arguments)
+            wrong, first = _difference(self._rows(launch, 2))
+            return oracle.Verdict(Accuracy(None, None, None), wrong, first)
+        if trial.R is None or trial.S is None or trial.host.scale is not None:
+            return oracle.judge(self.download(C, trial.host), trial.host, factor)
+        self._program("compare_reference").launch(
+            launch, [C, trial.R, trial.S, count, factor * U32, self.partial]
+        )
+        rows = self._rows(launch, 7)
+        wrong, first = _difference(rows)
+        _, _, wild, largest, total, nonzero, share = rows
+        if wild.any():
+            return oracle.Verdict(Accuracy(None, None, None), wrong, first)
+        accuracy = oracle.accuracy_of(
+            float(largest.max()), float(total.sum()), int(nonzero.sum()), float(share.max())
+        )
+        return oracle.Verdict(accuracy, wrong, first)
+
+    def download(self, C: Buffer, trial: oracle.Trial) -> oracle.Array:
+        """C on the host, in the shape of what it must be."""
+        expected = trial.expected
+        kind = np.float32 if expected.dtype == np.float64 else expected.dtype
+        found = np.empty(expected.shape, kind)
+        self.backend.read(C, found)
+        return found
+
+    def empty_launch_ns(self) -> float:
+        """The event time of a launch that does nothing: the median of some."""
+        program = self._program("empty", "empty.cu")
+        once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
+        times = [self.backend.time_ns(program, once, [0], cold=True) for _ in range(5)]
+        return float(np.median(times))
+
+    def poison_shared(self, value: int = UNSHARED) -> None:
+        """Fill the shared memory of every multiprocessor with `value`."""
+        limits = self.backend.info.limits
+        launch = Launch(
+            grid=(16 * limits["multiprocessors"], 1, 1),  # enough that none is left out
+            block=(min(256, limits["max_threads_per_block"]), 1, 1),
+            shared_bytes=limits["max_shared_bytes_per_block"],
+        )
+        program = self._program("poison_shared", "poison.cu")
+        program.launch(launch, [self.sink, value, launch.shared_bytes // 4])
+
+
+def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
+    """Numbers as they lie in a kernel's memory; they are rounded to that type already."""
+    if storage == "bfloat16":  # the upper half of a float32
+        return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16)
+    if storage == "float16":
+        most, largest = float(np.abs(array).max(initial=0)), float(np.finfo(np.float16).max)
+        if most > largest:
+            raise CaseError(
+                f"inputs up to {most:,.0f} do not fit into float16, which ends at {largest:,.0f}; "
+                "take other --inputs or smaller --sizes"
+            )
+        return array.astype(np.float16)
+    return array
+
+
+def _difference(rows: npt.NDArray[np.float64]) -> Difference:
+    count, first = int(rows[0].sum()), rows[1]
+    return Difference(count, int(first[first >= 0].min()) if count else None)
+
+
+@cache
+def device_kernel(file: str, entry: str) -> Kernel:
+    """A kernel of the harness's own, from `device_code`."""
+    source = (_FOLDER / file).read_text(encoding="utf-8")
+    return Kernel(
+        name=entry,
+        summary="",
+        launch=LaunchRules(block=(1,), grid=(1,)),
+        entry=entry,
+        source=source,
+        path=f"matbench/measure/device_code/{file}",
+        sha256=hashlib.sha256(source.encode()).hexdigest(),
+        parameters=cuda_c.parameters(source, entry),
+    )

@@ -1,0 +1,170 @@
+"""What a device can do at best, measured once and kept: memory bandwidth and multiply-adds.
+
+Beside it what its clock allows, from the table of architectures. A kernel is held against both.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+
+import msgspec
+
+from matbench.analysis import architectures
+from matbench.backends import Argument, Backend, Buffer
+from matbench.cache import Cache
+from matbench.measure.judge import device_kernel
+from matbench.model import CaseError, DeviceInfo, Launch, Precision, TimingMode
+
+_THREADS = 256
+_SAMPLES = 5
+_COPIES = 4
+_FOUR_BYTES = 16
+_FLOP_PER_ROUND = 2 * 8 * 8
+#: How long one launch of the multiply-adds takes at least, and rounds that end any search for it.
+_LEAST_NS = {"gpu": 2e6, "cpu": 2e7}
+_MOST_ROUNDS = 2**20
+#: Each of the two buffers of a copy: several times any last-level cache.
+_LEAST_BYTES = 2**27
+_MOST_BYTES = 2**29
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The best that was measured on a device: nothing here is taken from a data sheet.
+
+    `copy_bytes_per_s` counts bytes read and written; `fma_flop_per_s` is float32, a multiply-add as
+    two operations. `sm_mhz` is the clock right after it, where one is told.
+    """
+
+    device: str
+    driver: str
+    copy_bytes_per_s: float
+    fma_flop_per_s: float
+    sm_mhz: int | None
+    when: str
+
+
+def held_by_cache(info: DeviceInfo, nbytes: int, timing_mode: TimingMode | None) -> bool:
+    """Whether samples that left the cache as it was may have found that many bytes in it."""
+    cache_bytes = info.properties.get("last-level cache (bytes)")
+    return isinstance(cache_bytes, int) and nbytes < cache_bytes and timing_mode != "cold"
+
+
+def of_clock(
+    info: DeviceInfo, sm_mhz: float | None, precision: Precision = "float32"
+) -> float | None:
+    """Operations per second that the SM clock allows: multiprocessors × lanes × 2 × clock.
+
+    Float32 by the ordinary lanes, other precisions by the tensor cores. None without a clock, and
+    where the table of architectures does not know the device or the rate.
+    """
+    architecture = architectures.of_capability(info.compute_capability)
+    if architecture is None or sm_mhz is None:
+        return None
+    float32 = precision == "float32"
+    lanes = architecture.fp32_lanes if float32 else architecture.tensor_fma.get(precision)
+    units = info.limits.get("multiprocessors")
+    return units * lanes * 2 * sm_mhz * 1e6 if units and lanes else None
+
+
+def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:
+    """The limits of an open device: from the cache, or measured in about a second and kept.
+
+    `anew` measures in any case, and keeps the better of old and new: what else runs on a machine
+    can only lower them.
+    """
+    info = backend.info
+    source = device_kernel("limits.cu", "copy_fours").sha256
+    key = repr(("limits", info.backend, info.name, info.driver, info.toolkit, source))
+    found = cache.get(key)
+    kept = msgspec.json.decode(found, type=Limits) if found is not None else None
+    if kept is not None and not anew:
+        return kept
+    copied, computed = _copy_bytes_per_s(backend), _fma_flop_per_s(backend)
+    if kept is not None:
+        copied = max(copied, kept.copy_bytes_per_s)
+        computed = max(computed, kept.fma_flop_per_s)
+    best = Limits(
+        device=info.name,
+        driver=info.driver,
+        copy_bytes_per_s=copied,
+        fma_flop_per_s=computed,
+        sm_mhz=backend.conditions().sm_mhz,
+        when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+    cache.put(key, msgspec.json.encode(best))
+    return best
+
+
+def _copy_bytes_per_s(backend: Backend) -> float:
+    """The fastest copy from one large buffer to another: by a kernel, or by the driver's own."""
+    info = backend.info
+    cache_bytes = int(info.properties.get("last-level cache (bytes)") or 0)
+    size = min(max(_LEAST_BYTES, 4 * cache_bytes), _MOST_BYTES)
+    held: list[Buffer] = []
+    try:
+        for _ in range(2):
+            held.append(backend.allocate(size))
+        program = backend.build(device_kernel("limits.cu", "copy_fours"), {}, block_width=_THREADS)
+        count = size // _FOUR_BYTES
+        whole = -(-count // _THREADS)
+        units = info.limits["multiprocessors"]
+        arguments: list[Argument] = [held[0], held[1], count]
+        times = []
+        for blocks in (whole, 8 * units, 32 * units):
+            launch = _launch(info, min(blocks, whole))
+            times += [
+                backend.time_ns(program, launch, arguments, cold=False) for _ in range(_SAMPLES)
+            ]
+        times += [_driver_copy_ns(backend, held[1], held[0]) for _ in range(_SAMPLES)]
+        return 2 * size / (_fastest(times) * 1e-9)
+    finally:
+        for buffer in held:
+            backend.release(buffer)
+
+
+def _fma_flop_per_s(backend: Backend) -> float:
+    """The fastest of a register-only loop that keeps every lane of every multiprocessor busy."""
+    info = backend.info
+    launch = _launch(info, 16 * info.limits["multiprocessors"])
+    threads = launch.blocks * launch.threads_per_block
+    out = backend.allocate(4 * threads)
+    try:
+        program = backend.build(
+            device_kernel("limits.cu", "multiply_add"), {}, block_width=_THREADS
+        )
+
+        def once_ns(rounds: int) -> float:
+            # Sums tend to addend / (1 - factor) = 1: they neither overflow nor become denormal.
+            arguments: list[Argument] = [out, 0.5, 0.5, rounds]
+            return backend.time_ns(program, launch, arguments, cold=False)
+
+        rounds = 64
+        while once_ns(rounds) < _LEAST_NS[info.kind] and rounds < _MOST_ROUNDS:
+            rounds *= 2
+        times = [once_ns(rounds) for _ in range(_SAMPLES)]
+        return threads * rounds * _FLOP_PER_ROUND / (_fastest(times) * 1e-9)
+    finally:
+        backend.release(out)
+
+
+def _launch(info: DeviceInfo, blocks: int) -> Launch:
+    threads = min(_THREADS, info.limits["max_threads_per_block"])
+    return Launch(grid=(blocks, 1, 1), block=(threads, 1, 1))
+
+
+def _driver_copy_ns(backend: Backend, target: Buffer, source: Buffer) -> float:
+    """The mean of some copies back to back, by the host's clock."""
+    backend.synchronize()
+    start = time.perf_counter_ns()
+    for _ in range(_COPIES):
+        backend.copy(target, source)
+    backend.synchronize()
+    return (time.perf_counter_ns() - start) / _COPIES
+
+
+def _fastest(times_ns: list[float]) -> float:
+    fastest = min(times_ns)
+    if not fastest > 0:
+        raise CaseError("the device's clock did not advance while its limits were measured")
+    return fastest

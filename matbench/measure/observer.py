@@ -1,0 +1,82 @@
+"""Runs one case in a child Python that one of NVIDIA's tools observes: a sanitizer, a profiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from matbench.model import Case, DeviceInfo, MatbenchError, UsageError
+
+
+class _Job(msgspec.Struct, frozen=True):
+    device: DeviceInfo
+    case: Case
+    guarded: bool
+
+
+def executable(name: str, option: str, known_as: str | None = None) -> str:
+    """A tool's path; `UsageError` says how to get it."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+    if found is None:
+        shown = f"{name} ({known_as})" if known_as else name
+        raise UsageError(
+            f"{option} needs {shown}; it comes with the CUDA toolkit: put the toolkit's bin folder "
+            "on PATH"
+        )
+    return found
+
+
+def observe(
+    command: Sequence[str],
+    device: DeviceInfo,
+    case: Case,
+    *,
+    guarded: bool,
+    timeout_s: float,
+    tool: str,
+) -> subprocess.CompletedProcess[str]:
+    """What `command` printed about a child that checks the case as always."""
+    with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
+        job = Path(folder) / "case"
+        job.write_bytes(msgspec.msgpack.encode(_Job(device, case, guarded)))
+        try:
+            return subprocess.run(
+                [*command, sys.executable, "-m", "matbench.measure.observer", str(job)],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout_s,
+                check=False,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        except subprocess.TimeoutExpired:
+            raise MatbenchError(
+                f"{tool} took longer than {timeout_s:g} s on {case.label} (see --timeout)"
+            ) from None
+
+
+def _child(path: str) -> None:
+    """What the tool observes."""
+    from matbench import backends
+    from matbench.cache import Cache
+    from matbench.measure import bench
+
+    job = msgspec.msgpack.decode(Path(path).read_bytes(), type=_Job)
+    cache = Cache()
+    options = bench.Options(timed=False, guarded=job.guarded)
+    session = bench.Session(backends.open_backend(job.device, cache), cache, options)
+    try:
+        session.measure(job.case)
+    finally:
+        session.close()
+
+
+if __name__ == "__main__":
+    _child(sys.argv[1])

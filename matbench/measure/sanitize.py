@@ -1,0 +1,73 @@
+"""One case under NVIDIA's compute-sanitizer, its findings with file and line.
+
+The sanitizer watches a child Python that checks the case as always, but without guard bands: an
+access outside a buffer is then one outside its allocation, which is what the sanitizer sees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import msgspec
+
+from matbench.measure import observer
+from matbench.model import Case, DeviceInfo, MatbenchError
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+_PREFIX = "========= "
+_NOISE = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Target application")
+
+
+class Finding(msgspec.Struct, frozen=True, order=True):
+    """One kind of error at one place of the source, and how often it was seen."""
+
+    tool: str
+    what: str
+    where: str
+    count: int
+
+    def __str__(self) -> str:
+        times = "once" if self.count == 1 else f"{self.count:,} times"
+        return f"{self.tool}: {self.what} at {self.where} ({times})"
+
+
+def executable() -> str:
+    """compute-sanitizer's path; `UsageError` says how to get it."""
+    return observer.executable("compute-sanitizer", "--sanitize")
+
+
+def run(device: DeviceInfo, case: Case, tool: str, timeout_s: float) -> list[Finding]:
+    """What one tool finds in one case; empty when it finds nothing."""
+    command = [executable(), "--tool", tool, "--print-limit", "1000"]
+    done = observer.observe(command, device, case, guarded=False, timeout_s=timeout_s, tool=tool)
+    if f"{_PREFIX}COMPUTE-SANITIZER" not in done.stdout:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise MatbenchError(f"{tool} did not run: {said[-1] if said else 'it said nothing'}")
+    return findings(tool, done.stdout)
+
+
+def findings(tool: str, output: str) -> list[Finding]:
+    """The sanitizer's report as findings, equal ones counted together."""
+    counts: Counter[tuple[str, str]] = Counter()
+    what = None
+    for line in output.splitlines():
+        if not line.startswith(_PREFIX):
+            continue
+        text = line[len(_PREFIX) :]
+        if not text.startswith(" "):
+            is_noise = text.startswith(_NOISE) or not text.strip()
+            what = None if is_noise else _without_addresses(text)
+            continue
+        place = re.search(r"\bat (?:.*\+0x[0-9a-f]+ in )?(\S+:\d+)", text)
+        if what is not None and place:
+            counts[what, place[1]] += 1
+            what = None
+    return sorted(Finding(tool, what, where, n) for (what, where), n in counts.items())
+
+
+def _without_addresses(text: str) -> str:
+    """An error's words without what differs from thread to thread."""
+    text = re.sub(r" at __shared__ 0x[0-9a-f]+", " in shared memory", text.strip(" :"))
+    text = re.sub(r"^(Error|Warning|ERROR): ", "", text)
+    return re.sub(r" in block \(\d+,\d+,\d+\)| (block|by thread) \(\d+,\d+,\d+\)", "", text)

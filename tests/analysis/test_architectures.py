@@ -1,0 +1,166 @@
+"""The table of architectures, and occupancy: well-known cases, and what must always hold."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matbench.analysis import architectures
+from matbench.analysis.architectures import ARCHITECTURES, Architecture, occupancy
+from matbench.model import UsageError
+
+
+def blocks(name: str, threads: int, registers: int | None, shared_bytes: int = 0) -> int:
+    found = occupancy(
+        architectures.named(name), threads, registers=registers, shared_bytes=shared_bytes
+    )
+    return found.blocks
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("g80", (1, 0)), ("GT200", (1, 3)), ("fermi", (2, 0)), ("kepler", (3, 0)),
+        ("gk110", (3, 5)), ("3.7", (3, 7)), ("maxwell", (5, 0)), ("Pascal", (6, 0)),
+        ("volta", (7, 0)), ("sm_75", (7, 5)), ("ampere", (8, 0)), ("86", (8, 6)), ("ada", (8, 9)),
+        ("hopper", (9, 0)), ("blackwell", (10, 0)), ("sm_120", (12, 0)),
+    ],
+)  # fmt: skip
+def test_an_architecture_goes_by_family_chip_and_capability(
+    name: str, capability: tuple[int, int]
+) -> None:
+    assert architectures.named(name).compute_capability == capability
+
+
+@pytest.mark.parametrize(("name", "hint"), [("keppler", "'kepler'"), ("9.9", "known: g80")])
+def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=hint):
+        architectures.named(name)
+
+
+def test_a_device_is_found_by_its_capability() -> None:
+    hopper = architectures.of_capability((9, 0))
+    assert hopper is not None
+    assert hopper.name == "Hopper 9.0"
+    assert architectures.of_capability((99, 0)) is None
+    assert architectures.of_capability(None) is None
+
+
+def test_the_table_agrees_with_itself() -> None:
+    capabilities = [a.compute_capability for a in ARCHITECTURES]
+    assert capabilities == sorted(set(capabilities))
+    for a in ARCHITECTURES:
+        assert a.threads % 32 == 0
+        assert a.registers % a.partitions == 0
+        assert a.shared_bytes_per_block <= a.largest_shared_bytes
+        assert a.largest_shared_bytes + a.reserved_shared_bytes <= a.shared_bytes
+        assert a.registers_per_block <= a.registers
+        assert a.threads_per_block <= a.threads
+
+
+# -- well-known cases ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "threads", "registers", "shared_bytes", "expected", "limiters"),
+    [
+        # All of an A100: 2,048 threads of 32 registers fill its 65,536.
+        ("8.0", 256, 32, 0, 8, ("threads", "registers")),
+        ("8.0", 256, 33, 0, 6, ("registers",)),
+        ("8.0", 32, 16, 0, 32, ("blocks",)),
+        ("8.0", 1024, 64, 0, 1, ("registers",)),
+        # The lecture's: two 16×16 tiles in 2 KB would fit eight times into 16 KB, but 768 threads
+        # hold three blocks of 256.
+        ("g80", 256, None, 2048, 3, ("threads",)),
+        ("gt200", 256, None, 2048, 4, ("threads",)),
+        ("g80", 64, None, 2048, 8, ("blocks", "shared memory")),
+        # Registers of 1.x go to a block as a whole: 10 a thread still give three blocks, 11 two.
+        ("g80", 256, 10, 2048, 3, ("threads", "registers")),
+        ("g80", 256, 11, 2048, 2, ("registers",)),
+        ("fermi", 192, 20, 0, 8, ("threads", "blocks", "registers")),
+        ("kepler", 256, 32, 0, 8, ("threads", "registers")),
+        ("7.5", 1024, 32, 0, 1, ("threads",)),
+        # From 8.0 on each block takes 1 KiB more than it asks for.
+        ("9.0", 128, 32, 227 * 1024, 1, ("shared memory",)),
+        ("9.0", 128, 32, 113 * 1024, 2, ("shared memory",)),
+        ("8.6", 128, 32, 49 * 1024, 2, ("shared memory",)),
+        ("8.6", 128, 32, 49 * 1024 + 1, 1, ("shared memory",)),
+    ],
+)
+def test_well_known_occupancies(
+    name: str,
+    threads: int,
+    registers: int | None,
+    shared_bytes: int,
+    expected: int,
+    limiters: tuple[str, ...],
+) -> None:
+    found = occupancy(
+        architectures.named(name), threads, registers=registers, shared_bytes=shared_bytes
+    )
+    assert (found.blocks, found.limiters) == (expected, limiters)
+    assert found.refused is None
+
+
+def test_a_full_multiprocessor_is_all_of_it() -> None:
+    found = occupancy(architectures.named("8.0"), 256, registers=32, shared_bytes=0)
+    assert (found.warps, found.share) == (64, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "threads", "registers", "shared_bytes", "reason"),
+    [
+        ("g80", 1024, None, 0, "1,024 threads a block > 512"),
+        ("gt200", 1024, None, 0, "1,024 threads a block > 512"),
+        ("g80", 256, None, 20000, "20,000 bytes of shared memory > 16,384"),
+        ("kepler", 256, 64, 0, "64 registers a thread > 63"),
+        ("9.0", 1024, 72, 0, "73,728 registers a block > 65,536"),
+    ],
+)
+def test_what_cannot_be_launched_says_why(
+    name: str, threads: int, registers: int | None, shared_bytes: int, reason: str
+) -> None:
+    found = occupancy(
+        architectures.named(name), threads, registers=registers, shared_bytes=shared_bytes
+    )
+    assert found.refused == reason
+    assert (found.blocks, found.share) == (0, 0.0)
+
+
+# -- what must always hold -----------------------------------------------------------------------
+
+any_architecture = st.sampled_from(ARCHITECTURES)
+any_threads = st.integers(1, 1024)
+any_registers = st.none() | st.integers(0, 255)
+any_shared_bytes = st.integers(0, 230_000)
+
+
+@given(any_architecture, any_threads, any_registers, any_shared_bytes)
+def test_resident_blocks_fit_into_the_multiprocessor(
+    a: Architecture, threads: int, registers: int | None, shared_bytes: int
+) -> None:
+    found = occupancy(a, threads, registers=registers, shared_bytes=shared_bytes)
+    assert (found.blocks == 0) == (found.refused is not None)
+    assert 0 <= found.share <= 1
+    assert found.blocks <= a.blocks
+    assert found.blocks * threads <= a.threads
+    assert found.blocks * shared_bytes <= a.shared_bytes
+    assert found.blocks * threads * (registers or 0) <= a.registers
+    if found.blocks:
+        assert found.limiters
+        assert all(found.by[resource] == found.blocks for resource in found.limiters)
+
+
+@given(any_architecture, any_threads, any_registers, any_shared_bytes, st.integers(0, 4096))
+def test_asking_for_more_never_makes_room_for_more(
+    a: Architecture, threads: int, registers: int | None, shared_bytes: int, more: int
+) -> None:
+    least = occupancy(a, threads, registers=registers, shared_bytes=shared_bytes)
+    larger = occupancy(a, threads, registers=registers, shared_bytes=shared_bytes + more)
+    assert larger.blocks <= least.blocks
+    unknown = occupancy(a, threads, registers=None, shared_bytes=shared_bytes)
+    assert least.blocks <= unknown.blocks

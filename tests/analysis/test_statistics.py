@@ -1,0 +1,736 @@
+"""Statistics on synthetic samples: what the intervals cover, and what the verdicts find.
+
+Every simulation is seeded, so each figure is the same on every run.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.signal import lfilter
+
+from matbench.analysis.statistics import (
+    SETTLED,
+    TIME_IS_UP,
+    Comparison,
+    ComparisonPlan,
+    StoppingRule,
+    compare_samples,
+    interleaved_order,
+    median_interval,
+    notes,
+    relative_half_width,
+    settled_warm_up,
+    spread,
+)
+
+Vector = npt.NDArray[np.float64]
+Shape = int | tuple[int, int]
+Noise = Callable[[np.random.Generator, Shape], Vector]
+
+#: The same examples on every run; the first one waits for scipy.
+exact = settings(max_examples=100, deadline=None, derandomize=True)
+
+DRAWS = 2000
+COMPARISONS = 40
+
+
+def autocorrelated(rng: np.random.Generator, shape: Shape, phi: float = 0.7) -> Vector:
+    """AR(1) with unit variance."""
+    steps = rng.normal(0, math.sqrt(1 - phi**2), shape)
+    return np.asarray(lfilter([1], [1, -phi], steps, axis=-1))
+
+
+def contaminated(rng: np.random.Generator, shape: Shape) -> Vector:
+    """Normal, with one sample in twenty far slower: what a busy machine does."""
+    return rng.normal(0, 1, shape) + (rng.random(shape) < 0.05) * rng.exponential(20, shape)
+
+
+def two_modes(rng: np.random.Generator, shape: Shape) -> Vector:
+    """Half and half, so that the median lies where there are no samples: the hardest case."""
+    return np.where(rng.random(shape) < 0.5, -1.0, 1.0) + rng.normal(0, 0.2, shape)
+
+
+#: Noise of about unit scale, and its median.
+INDEPENDENT: dict[str, tuple[Noise, float]] = {
+    "normal": (lambda rng, shape: rng.normal(0, 1, shape), 0.0),
+    "lognormal": (lambda rng, shape: rng.lognormal(0, 1, shape), 1.0),
+    "heavy-tailed": (lambda rng, shape: rng.standard_t(2, shape), 0.0),
+    "contaminated": (contaminated, 0.0643),
+    "two modes": (two_modes, 0.0),
+    "quantised": (lambda rng, shape: np.round(rng.normal(0, 1, shape) * 2) / 2, 0.0),
+}
+
+
+def times(noise: Vector, sigma: float, unit_ns: float = 1e6) -> Vector:
+    return unit_ns * np.maximum(1 + sigma * noise, 0.1)
+
+
+def covers(interval: tuple[float, float], value: float) -> bool:
+    return interval[0] <= value <= interval[1]
+
+
+def test_scipy_is_not_loaded_before_it_is_needed() -> None:
+    check = "import sys, matbench.analysis.statistics; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+# How well the median is known
+
+
+def test_the_median_of_contaminated_noise() -> None:
+    noise, median = INDEPENDENT["contaminated"]
+    assert np.median(noise(np.random.default_rng(0), 1_000_000)) == pytest.approx(median, abs=3e-3)
+
+
+@pytest.mark.parametrize("count", [10, 25, 100])
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_the_interval_covers_the_median(name: str, count: int) -> None:
+    noise, median = INDEPENDENT[name]
+    draws = noise(np.random.default_rng(count), (DRAWS, count))
+    coverage = np.mean([covers(median_interval(draw), median) for draw in draws])
+    assert coverage >= 0.93
+
+
+@pytest.mark.parametrize("count", [6, 7, 10, 11, 20, 41])
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.995])
+def test_the_interval_is_the_narrowest_that_reaches_its_confidence(
+    count: int, confidence: float
+) -> None:
+    low, high = median_interval([float(x) for x in range(count)], confidence)
+    assert low + high == count - 1
+
+    def coverage(k: float) -> float:
+        """That of the samples from 0-based rank k to the one as far from the other end."""
+        return 1 - float(2 * sum(math.comb(count, i) for i in range(int(k) + 1)) / 2**count)
+
+    reachable = coverage(0) >= confidence
+    assert not reachable or coverage(low) >= confidence
+    assert not (coverage(low + 1) >= confidence)
+    assert reachable or (low, high) == (0, count - 1)
+
+
+def test_too_few_samples_give_their_range() -> None:
+    assert median_interval([3.0, 1.0, 2.0]) == (1.0, 3.0)
+    assert median_interval([5.0]) == (5.0, 5.0)
+
+
+@pytest.mark.parametrize("samples", [[], [1.0, math.nan, 2.0], [math.nan] * 20])
+def test_no_interval_without_numbers(samples: list[float]) -> None:
+    assert all(math.isnan(end) for end in median_interval(samples))
+    assert relative_half_width(samples) == math.inf
+    assert spread(samples) == math.inf
+
+
+@pytest.mark.parametrize("samples", [[1.0], [0.0] * 10, [-1.0] * 10, [math.inf] * 10])
+def test_no_share_of_what_is_no_positive_time(samples: list[float]) -> None:
+    assert relative_half_width(samples) == math.inf
+    assert spread(samples) == math.inf
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -0.5, 2.0, math.nan])
+def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
+    with pytest.raises(ValueError, match="confidence"):
+        median_interval([1.0] * 10, confidence)
+
+
+def test_spread_and_half_width_are_shares_of_the_median() -> None:
+    samples = [float(x) for x in range(80, 121)]
+    assert spread(samples) == pytest.approx(0.1)
+    assert median_interval(samples) == (93.0, 107.0)
+    assert relative_half_width(samples) == pytest.approx(0.07)
+    assert spread([7.0] * 5) == relative_half_width([7.0] * 5) == 0
+
+
+def test_one_outlier_moves_neither() -> None:
+    samples = [100.0 + 0.1 * i for i in range(30)]
+    spoilt = [*samples[:-1], 1e6]
+    assert median_interval(spoilt) == median_interval(samples)
+    assert spread(spoilt) == spread(samples)
+
+
+positive = st.floats(1e-3, 1e12)
+
+
+@exact
+@given(st.lists(positive, min_size=1, max_size=60), st.randoms(use_true_random=False))
+def test_order_does_not_matter_to_the_median(samples: list[float], order: object) -> None:
+    shuffled = list(samples)
+    order.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert median_interval(shuffled) == median_interval(samples)
+    assert spread(shuffled) == spread(samples)
+    low, high = median_interval(samples)
+    assert min(samples) <= low <= np.median(samples) <= high <= max(samples)
+
+
+@exact
+@given(st.lists(positive, min_size=2, max_size=60), st.integers(-20, 20))
+def test_the_unit_does_not_matter(samples: list[float], power: int) -> None:
+    scale = 2.0**power
+    scaled = [x * scale for x in samples]
+    low, high = median_interval(samples)
+    assert median_interval(scaled) == (low * scale, high * scale)
+    assert relative_half_width(scaled) == relative_half_width(samples)
+    assert spread(scaled) == spread(samples)
+
+
+# When to stop
+
+
+def take(rule: StoppingRule, samples_ns: Vector, wall_ns: float) -> tuple[int, str]:
+    """Sample as a benchmark does, each sample `wall_ns` of the budget: the count and reason."""
+    for count in range(1, len(samples_ns) + 1):
+        reason = rule.decide(samples_ns[:count], count * wall_ns)
+        if reason is not None:
+            return count, reason
+    raise AssertionError("it never stopped")
+
+
+@pytest.mark.parametrize("sigma", [0.004, 0.012])
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_the_interval_covers_the_median_under_the_stopping_rule(name: str, sigma: float) -> None:
+    noise, median = INDEPENDENT[name]
+    rule = StoppingRule()
+    most = 400
+    looks = [n for n in range(1, most + 1) if n == most or rule.decide([1.0] * n, 0)]
+    draws = times(noise(np.random.default_rng(1), (DRAWS, most)), sigma)
+    covered, reasons = 0, Counter[str]()
+    for draw in draws:
+        for count in looks:  # at all other counts the rule does not look
+            reason = rule.decide(draw[:count], 2e9 if count == most else 0)
+            if reason:
+                break
+        assert reason is not None
+        reasons[reason] += 1
+        covered += covers(median_interval(draw[:count]), float(times(np.array(median), sigma)))
+    assert reasons.total() == DRAWS
+    assert covered / DRAWS >= 0.90
+
+
+def test_a_quiet_kernel_takes_the_minimum() -> None:
+    samples = times(np.random.default_rng(0).normal(0, 1, 100), 0.001)
+    assert take(StoppingRule(), samples, 1e6) == (10, SETTLED)
+
+
+def test_a_noisier_kernel_takes_more_until_it_is_settled() -> None:
+    samples = times(np.random.default_rng(0).normal(0, 1, 500), 0.01)
+    count, reason = take(StoppingRule(), samples, 1e6)
+    assert reason == SETTLED
+    assert 20 < count < 150
+    assert relative_half_width(samples[:count]) <= 0.005
+
+
+def test_precision_is_what_is_asked_for() -> None:
+    samples = times(np.random.default_rng(0).normal(0, 1, 2000), 0.01)
+    counts = [take(StoppingRule(precision=p), samples, 1e5)[0] for p in (0.02, 0.005, 0.002)]
+    assert counts == sorted(counts)
+    assert counts[0] == 10
+    assert counts[2] > 4 * counts[1] / 1.5
+
+
+def test_looks_are_rare() -> None:
+    rule = StoppingRule()
+    looks = [n for n in range(1, 200) if rule.decide([1.0] * n, 0)]
+    assert looks == [10, 14, 20, 28, 40, 56, 79, 111, 156]
+
+
+def test_an_interval_that_fell_into_one_of_two_modes_is_not_settled() -> None:
+    quiet = np.sort(times(np.random.default_rng(0).normal(0, 1, 40), 1e-4))
+    lucky = np.where(np.arange(40) < 28, quiet, 1.1 * quiet)
+    assert relative_half_width(lucky) < 0.001
+    assert StoppingRule().decide(quiet, 0) == SETTLED
+    assert StoppingRule().decide(lucky, 0) is None
+
+
+def test_time_bounds_a_kernel_that_does_not_settle() -> None:
+    samples = times(np.random.default_rng(0).normal(0, 1, 500), 0.2)
+    assert take(StoppingRule(), samples, 40e6) == (50, TIME_IS_UP)
+
+
+def test_a_40_ms_kernel_does_not_run_100_times() -> None:
+    quiet = times(np.random.default_rng(0).normal(0, 1, 200), 0.001, 40e6)
+    assert take(StoppingRule(), quiet, 40e6) == (10, SETTLED)
+    noisy = times(np.random.default_rng(0).normal(0, 1, 200), 0.05, 40e6)
+    count, reason = take(StoppingRule(), noisy, 40e6)
+    assert (count, reason) == (50, TIME_IS_UP)
+
+
+def test_a_last_look_when_the_time_is_up() -> None:
+    samples = [1e6] * 12
+    assert StoppingRule().decide(samples, 0) is None  # no look at 12
+    assert StoppingRule().decide(samples, 2e9) == SETTLED
+
+
+def test_the_minimum_comes_before_the_time() -> None:
+    samples = times(np.random.default_rng(0).normal(0, 1, 20), 0.1, 0.5e9)
+    assert take(StoppingRule(), samples, 0.5e9) == (10, TIME_IS_UP)
+
+
+def test_a_launch_over_a_second_takes_three() -> None:
+    samples = times(np.random.default_rng(0).normal(0, 1, 20), 0.001, 1.5e9)
+    assert take(StoppingRule(), samples, 1.5e9) == (3, TIME_IS_UP)
+    assert take(StoppingRule(maximum_time_ns=60e9), samples, 1.5e9) == (10, SETTLED)
+    assert take(StoppingRule(), np.full(20, 1.5e9), 1.5e9) == (3, SETTLED)
+
+
+def test_three_slow_launches_alike_are_not_95_percent() -> None:
+    rule = StoppingRule(minimum=3)
+    assert rule.decide([1.0e9, 1.0001e9, 1.0002e9], 0) is None
+    assert rule.decide([1.0e9, 1.0001e9, 1.0002e9], 3e9) == TIME_IS_UP
+
+
+def test_identical_samples_are_settled() -> None:
+    assert take(StoppingRule(), np.full(20, 10240.0), 1e5) == (10, SETTLED)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1.0])
+def test_what_is_no_time_never_settles(bad: float) -> None:
+    for samples in ([bad] * 10, [bad] * 6 + [1e6] * 4):
+        assert StoppingRule().decide(samples, 0) is None
+        assert StoppingRule().decide(samples, 2e9) == TIME_IS_UP
+
+
+def test_an_unknown_elapsed_time_does_not_run_forever() -> None:
+    assert StoppingRule().decide([1.0, 2.0] * 6, math.nan) == TIME_IS_UP
+
+
+@pytest.mark.parametrize("field", ["precision", "minimum", "slow_minimum"])
+def test_a_rule_without_sense_is_refused(field: str) -> None:
+    with pytest.raises(ValueError, match="positive"):
+        StoppingRule(**{field: 0})
+
+
+def test_warming_up_ends_when_launches_stop_changing() -> None:
+    assert not settled_warm_up([])
+    assert not settled_warm_up([5e6])
+    assert not settled_warm_up([5e6, 2e6])
+    assert not settled_warm_up([5e6, 2e6, 1.0e6])
+    assert settled_warm_up([5e6, 2e6, 1.0e6, 1.04e6])
+    assert not settled_warm_up([1.0e6, 1.2e6])
+
+
+def test_warming_up_is_bounded() -> None:
+    assert not settled_warm_up([1.0, 2.0] * 4)
+    assert settled_warm_up([1.0, 2.0] * 5)
+    assert settled_warm_up([1.5e9])
+    assert settled_warm_up([math.nan])
+    assert settled_warm_up([0.0, 0.0])
+
+
+# What a reader should know about the samples
+
+
+def said(samples: Vector | list[float]) -> str:
+    return "; ".join(notes(samples))
+
+
+def test_outliers_are_counted() -> None:
+    samples = times(np.random.default_rng(0).normal(0, 1, 60), 0.005)
+    samples[[7, 30]] *= 1.3, 2
+    assert said(samples).startswith("2 of 60 samples are outliers (up to 1.99 of the")
+    samples[30] = samples[31]
+    assert said(samples).startswith("1 of 60 samples is an outlier (up to 1.31 of the")
+
+
+def test_one_spike_among_equal_samples_is_an_outlier() -> None:
+    assert (
+        said([10240.0] * 39 + [20480.0]) == "1 of 40 samples is an outlier (up to 2 of the median)"
+    )
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_drift_is_detected(sign: int) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        slope = sign * 0.04 * np.arange(40) / 40
+        found = said(1e6 * (1 + slope + 0.01 * rng.normal(0, 1, 40)))
+        assert f"drifting: {'+' if sign > 0 else '-'}" in found
+
+
+def test_ten_samples_that_only_rise_are_drifting() -> None:
+    assert "drifting: +" in said([100.0 + i for i in range(10)])
+
+
+def test_a_drift_too_small_to_matter_is_not_mentioned() -> None:
+    assert "drifting" not in said([1e6 + i for i in range(100)])
+
+
+def test_autocorrelation_is_detected() -> None:
+    rng = np.random.default_rng(0)
+    found = [said(times(autocorrelated(rng, 100), 0.01)) for _ in range(100)]
+    assert sum("autocorrelated: r = 0." in text for text in found) >= 98
+
+
+def test_alternating_samples_are_autocorrelated() -> None:
+    samples = [1e6 + 1e4 * (i % 2) + 10 * (i * 7 % 11) for i in range(40)]
+    assert "autocorrelated: r = -0." in said(samples)
+    assert "too wide" in said(samples)
+
+
+def test_two_modes_are_detected() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        mode = np.where(rng.random(60) < 0.4, 1.05, 1.0)
+        found = said(1e6 * mode * (1 + 0.005 * rng.normal(0, 1, 60)))
+        assert "two modes: " in found
+        assert "1.05 times" in found
+
+
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [
+        ("normal", lambda rng, n: times(rng.normal(0, 1, n), 0.005)),
+        ("uniform", lambda rng, n: times(rng.random(n), 0.02)),
+        ("steps of 32 ns", lambda rng, n: np.round(rng.normal(1e4, 50, n) / 32) * 32),
+        ("steps of 1 µs", lambda rng, n: np.round(rng.normal(1e4, 300, n), -3)),
+        ("two values", lambda rng, n: np.where(rng.random(n) < 0.1, 10240.0, 11264.0)),
+    ],
+)  # fmt: skip
+def test_false_alarms_are_rare(name: str, draw: Callable[..., Vector]) -> None:
+    rng = np.random.default_rng(3)
+    found = [notes(draw(rng, count)) for count in (10, 20, 50) for _ in range(400)]
+    alarms = [note for note in found if note]
+    assert len(alarms) <= 0.01 * len(found), alarms
+
+
+@pytest.mark.parametrize("samples", [[], [5.0], [1.0, 9.0, 5.0], [10240.0] * 50])
+def test_few_or_equal_samples_show_no_pattern(samples: list[float]) -> None:
+    assert notes(samples) == ()
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -3.0])
+def test_samples_that_are_no_times_are_mentioned(bad: float) -> None:
+    assert notes([1.0] * 11 + [bad]) == ("1 of 12 samples are not positive and finite",)
+
+
+# Two samples
+
+
+def pairs(
+    rng: np.random.Generator, noise: Noise, sigma: float, slowdown: float, count: int
+) -> tuple[Vector, Vector]:
+    """Baseline and candidate as interleaving takes them, from one stream of noise."""
+    stream = times(noise(rng, 2 * count), sigma).reshape(count, 2)
+    taken = np.array(interleaved_order(count, int(rng.integers(2**32))))
+    return stream[taken == 0], stream[taken == 1] * slowdown
+
+
+def conclude(plan: ComparisonPlan, baseline: Vector, candidate: Vector) -> Comparison:
+    for count in plan.looks:
+        result = plan.decide(baseline[:count], candidate[:count], 0)
+        if result is not None:
+            return result
+    raise AssertionError("it never ended")
+
+
+def drifting(rng: np.random.Generator, shape: Shape) -> Vector:
+    return rng.normal(0, 1, shape) + np.linspace(0, 10, int(np.prod(shape)))
+
+
+DEPENDENT: dict[str, Noise] = {
+    **{name: noise for name, (noise, _) in INDEPENDENT.items() if name != "quantised"},
+    "autocorrelated": lambda rng, shape: autocorrelated(rng, shape, 0.9),
+    "drifting": drifting,
+    "quantised": lambda rng, shape: np.round(rng.normal(0, 1, shape) * 2) / 2,
+}
+
+
+@pytest.mark.parametrize("sigma", [0.005, 0.01])
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_a_kernel_against_itself_is_the_same(name: str, sigma: float) -> None:
+    rng = np.random.default_rng(11)
+    plan = ComparisonPlan()
+    verdicts = Counter(
+        conclude(plan, *pairs(rng, DEPENDENT[name], sigma, 1.0, plan.looks[-1])).verdict
+        for _ in range(COMPARISONS)
+    )
+    assert verdicts["FASTER"] + verdicts["SLOWER"] == 0
+    assert verdicts["SAME"] >= 0.9 * COMPARISONS
+
+
+@pytest.mark.parametrize("sigma", [0.005, 0.01])
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_two_percent_slower_is_found(name: str, sigma: float) -> None:
+    rng = np.random.default_rng(12)
+    plan = ComparisonPlan()
+    results = [
+        conclude(plan, *pairs(rng, DEPENDENT[name], sigma, 1.02, plan.looks[-1]))
+        for _ in range(COMPARISONS)
+    ]
+    assert sum(result.verdict == "SLOWER" for result in results) >= 0.95 * COMPARISONS
+    assert np.mean([covers(result.interval or (0, 0), 1.02) for result in results]) >= 0.97
+
+
+def test_noise_too_large_for_a_verdict_gives_none_or_the_right_one() -> None:
+    """Where early looks see nothing and the last decides, errors are still bounded by 0.5%."""
+    rng = np.random.default_rng(13)
+    plan = ComparisonPlan(looks=(12, 24, 48))
+    normal = INDEPENDENT["normal"][0]
+    verdicts = Counter(
+        conclude(plan, *pairs(rng, normal, 0.05, 1.0, 48)).verdict for _ in range(400)
+    )
+    assert verdicts["FASTER"] + verdicts["SLOWER"] <= 2
+    assert verdicts["UNDECIDED"] >= 398
+
+
+def test_unpaired_intervals_cover_the_ratio_of_medians() -> None:
+    """Shapes and counts differ, as those of two kernels do: 99.5% is meant, 99% asked for."""
+    rng = np.random.default_rng(14)
+    for a_name, b_name, a_count, b_count in (
+        ("normal", "normal", 10, 10),
+        ("normal", "lognormal", 50, 20),
+        ("contaminated", "two modes", 20, 60),
+        ("heavy-tailed", "quantised", 12, 100),
+    ):
+        (a_noise, a_median), (b_noise, b_median) = INDEPENDENT[a_name], INDEPENDENT[b_name]
+        a = times(a_noise(rng, (250, a_count)), 0.01)
+        b = times(b_noise(rng, (250, b_count)), 0.01)
+        ratio = (1 + 0.01 * b_median) / (1 + 0.01 * a_median)
+        results = [compare_samples(x, y) for x, y in zip(a, b, strict=True)]
+        assert np.mean([covers(r.interval or (0, 0), ratio) for r in results]) >= 0.99
+
+
+def test_unpaired_verdicts() -> None:
+    rng = np.random.default_rng(15)
+    a = times(rng.normal(0, 1, 20), 0.002)
+    b = times(rng.normal(0, 1, 30), 0.002)
+    assert compare_samples(a, b).verdict == "SAME"
+    slower = compare_samples(a, 1.03 * b)
+    assert slower.verdict == "SLOWER"
+    assert slower.samples == (20, 30)
+    assert slower.ratio == pytest.approx(1.03, abs=0.003)
+    assert slower.p_value is not None
+    assert slower.p_value < 1e-6
+    assert compare_samples(1.03 * a, b).verdict == "FASTER"
+    assert compare_samples(a, 1.01 * b).verdict == "SLOWER"
+    assert compare_samples(a, 1.01 * b, threshold=0.02).verdict == "SAME"
+    noisy = compare_samples(times(rng.normal(0, 1, 10), 0.1), times(rng.normal(0, 1, 10), 0.1))
+    assert noisy.verdict == "UNDECIDED"
+    assert "reaches beyond ±1%" in noisy.reason
+
+
+def test_same_comes_first() -> None:
+    """A difference beyond doubt yet within the threshold is none that counts."""
+    result = compare_samples([1000.0] * 20, [1002.0] * 20)
+    assert result.interval is not None
+    assert result.interval[0] > 1
+    assert result.verdict == "SAME"
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize(
+    ("candidate", "verdict"), [(5.0, "SAME"), (5.04, "SAME"), (5.5, "SLOWER"), (4.5, "FASTER")]
+)
+def test_constant_samples(candidate: float, verdict: str, paired: bool) -> None:
+    for count in (1, 3, 8):
+        few = compare_samples([5.0] * count, [candidate] * count, paired=paired)
+        assert few.verdict == "UNDECIDED"
+        assert few.interval is None
+        assert few.reason == f"{count} samples are too few, 9 are needed"
+    assert compare_samples([5.0] * 9, [candidate] * 9, paired=paired).verdict == verdict
+
+
+def test_constant_samples_end_a_plan_at_the_first_look() -> None:
+    plan = ComparisonPlan()
+    for slowdown, verdict in ((1.0, "SAME"), (1.5, "SLOWER"), (0.5, "FASTER")):
+        result = plan.decide([5.0] * 12, [5.0 * slowdown] * 12, 0)
+        assert result is not None
+        assert (result.verdict, result.looks) == (verdict, 1)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.0, -1.0])
+def test_what_is_no_time_yields_no_verdict(bad: float, paired: bool) -> None:
+    good = [5.0] * 30
+    for spoilt in ([*good[:-1], bad], [bad] * 30):
+        for result, name in (
+            (compare_samples(good, spoilt, paired=paired), "candidate"),
+            (compare_samples(spoilt, good, paired=paired), "baseline"),
+            (compare_samples(spoilt, spoilt, paired=paired), "baseline"),
+        ):
+            assert result.verdict == "UNDECIDED"
+            assert f"{name} samples are not positive and finite" in result.reason
+            assert (result.ratio, result.interval, result.p_value) == (None, None, None)
+
+
+def test_no_samples_yield_no_verdict() -> None:
+    assert compare_samples([], [1.0] * 20).reason == "no baseline samples"
+    assert compare_samples([1.0] * 20, []).reason == "no candidate samples"
+    assert compare_samples([], []).verdict == "UNDECIDED"
+
+
+def test_unequal_counts_are_no_pairs_but_can_be_compared() -> None:
+    a, b = [5.0] * 20, [6.0] * 19
+    result = compare_samples(a, b, paired=True)
+    assert result.verdict == "UNDECIDED"
+    assert result.reason == "20 baseline and 19 candidate samples are not pairs"
+    assert compare_samples(a, b).verdict == "SLOWER"
+
+
+@pytest.mark.parametrize("threshold", [-0.01, math.nan])
+def test_a_threshold_without_sense_is_refused(threshold: float) -> None:
+    with pytest.raises(ValueError, match="threshold"):
+        compare_samples([1.0] * 20, [1.0] * 20, threshold)
+
+
+SWAPPED = {"FASTER": "SLOWER", "SLOWER": "FASTER", "SAME": "SAME", "UNDECIDED": "UNDECIDED"}
+near = st.floats(0.98, 1.02)
+
+
+@exact
+@given(
+    st.lists(st.tuples(near, near), min_size=1, max_size=40),
+    st.sampled_from([1.0, 1.005, 1.03, 0.9]),
+    st.booleans(),
+)
+def test_swapping_the_two_swaps_the_verdict(
+    drawn: list[tuple[float, float]], slowdown: float, paired: bool
+) -> None:
+    a = [x for x, _ in drawn]
+    b = [y * slowdown for _, y in drawn]
+    there = compare_samples(a, b, confidence=0.9, paired=paired)
+    back = compare_samples(b, a, confidence=0.9, paired=paired)
+    assert back.verdict == SWAPPED[there.verdict]
+    assert there.ratio is not None
+    assert back.ratio == pytest.approx(1 / there.ratio, rel=1e-12)
+    assert back.p_value == pytest.approx(there.p_value, rel=1e-9)
+    assert (there.interval is None) == (back.interval is None)
+    if there.interval and back.interval:
+        assert back.interval == pytest.approx([1 / end for end in there.interval[::-1]], rel=1e-12)
+        assert there.interval[0] * (1 - 1e-12) <= there.ratio <= there.interval[1] * (1 + 1e-12)
+
+
+@exact
+@given(
+    st.lists(st.tuples(near, near), min_size=10, max_size=40),
+    st.integers(-30, 30),
+    st.randoms(use_true_random=False),
+)
+def test_neither_the_unit_nor_the_order_of_pairs_matters(
+    drawn: list[tuple[float, float]], power: int, order: object
+) -> None:
+    def compared(sample: list[tuple[float, float]], scale: float) -> Comparison:
+        a, b = ([scale * x[i] for x in sample] for i in (0, 1))
+        return compare_samples(a, b, confidence=0.9, paired=True)
+
+    shuffled = list(drawn)
+    order.shuffle(shuffled)  # type: ignore[attr-defined]
+    first, other = compared(drawn, 1.0), compared(shuffled, 2.0**power)
+    assert other.ratio == pytest.approx(first.ratio, rel=1e-12)
+    assert other.interval == pytest.approx(first.interval, rel=1e-9)
+
+
+def test_a_verdict_needs_the_pairs_and_the_medians_to_agree() -> None:
+    """Every pair says slower, the medians say equal: the interval holds both."""
+    baseline = [100.0] * 20 + [200.0] * 21 + [300.0] * 20
+    candidate = [104.0] * 20 + [200.0] + [208.0] * 20 + [312.0] * 20
+    result = compare_samples(sorted(baseline), sorted(candidate), paired=True)
+    assert result.ratio == pytest.approx(1.04)
+    candidate = [104.0] * 20 + [200.0] * 21 + [312.0] * 20
+    result = compare_samples(sorted(baseline), sorted(candidate), paired=True)
+    assert result.ratio == 1
+    assert result.interval is not None
+    assert result.interval[0] == 1
+    assert result.interval[1] == pytest.approx(1.04)
+    assert result.verdict == "UNDECIDED"
+
+
+# The plan of a comparison
+
+
+def test_a_plan_looks_at_its_counts_only() -> None:
+    plan = ComparisonPlan()
+    looked = [n for n in range(200) if plan.decide([5.0] * n, [5.0] * n, 0)]
+    assert looked == [12, 24, 48, 96, 192]
+
+
+def test_the_confidence_is_shared_among_the_looks() -> None:
+    assert ComparisonPlan().look_confidence == pytest.approx(1 - 0.005 / 8)
+    assert ComparisonPlan(looks=(100,)).look_confidence == pytest.approx(0.995)
+
+
+def test_a_difference_not_clearly_beyond_the_threshold_takes_all_pairs() -> None:
+    baseline = [100.0] * 200
+    candidate = [100.5, 102.0] * 100
+    plan = ComparisonPlan(looks=(12, 24, 48))
+    assert plan.decide(baseline[:12], candidate[:12], 0) is None
+    assert plan.decide(baseline[:24], candidate[:24], 0) is None
+    result = plan.decide(baseline[:48], candidate[:48], 0)
+    assert result is not None
+    assert (result.verdict, result.looks, result.samples) == ("SLOWER", 3, (48, 48))
+
+
+def test_the_budget_ends_a_comparison_but_not_before_the_first_look() -> None:
+    rng = np.random.default_rng(0)
+    a, b = times(rng.normal(0, 1, 2000), 0.2), times(rng.normal(0, 1, 2000), 0.2)
+    plan = ComparisonPlan()
+    assert plan.decide(a[:11], b[:11], 1e12) is None
+    assert plan.decide(a[:13], b[:13], 1e9) is None
+    late = plan.decide(a[:13], b[:13], 10e9)
+    assert late is not None
+    assert (late.verdict, late.looks) == ("UNDECIDED", 2)
+    assert late.reason.endswith("reaches beyond ±1% after 13 pairs (time is up)")
+    most = plan.decide(a[:1536], b[:1536], 0)
+    assert most is not None
+    assert most.looks == 8
+    assert most.reason.endswith("after 1536 pairs (no more are taken)")
+    assert plan.decide(a[:13], b[:13], math.nan) is not None
+
+
+def test_half_a_pair_waits_for_its_partner() -> None:
+    plan = ComparisonPlan()
+    result = plan.decide([5.0] * 13, [5.0] * 12, 0)
+    assert result is not None
+    assert result.samples == (12, 12)
+    assert plan.decide([5.0] * 12, [5.0] * 11, 0) is None
+
+
+def test_a_bad_sample_ends_the_plan_at_the_next_look() -> None:
+    result = ComparisonPlan().decide([5.0] * 12, [5.0] * 11 + [math.nan], 0)
+    assert result is not None
+    assert result.verdict == "UNDECIDED"
+    assert "1 of 12 candidate samples" in result.reason
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"looks": ()},
+        {"looks": (24, 12)},
+        {"looks": (12, 12)},
+        {"looks": (5, 10)},
+        {"confidence": 1.0},
+        {"threshold": -1.0},
+        {"threshold": math.nan},
+    ],
+)
+def test_a_plan_without_sense_is_refused(plan: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"looks|look needs|confidence"):
+        ComparisonPlan(**plan)  # type: ignore[arg-type]
+
+
+def test_the_order_within_pairs_is_random_and_seeded() -> None:
+    order = interleaved_order(1000, seed=7)
+    assert order == interleaved_order(1000, seed=7)
+    assert order != interleaved_order(1000, seed=8)
+    assert order[:100] == interleaved_order(100, seed=7)
+    assert set(order) == {(0, 1), (1, 0)}
+    assert 440 <= sum(first == 0 for first, _ in order) <= 560
+
+
+def test_nothing_is_settled_before_the_least_time() -> None:
+    rule = StoppingRule(minimum_time_ns=30e6)
+    steady = [100.0 + i % 2 / 10 for i in range(14)]
+    assert rule.decide(steady[:10], 29e6) is None
+    assert rule.decide(steady, 29e6) is None
+    assert rule.decide(steady, 31e6) == SETTLED
+    assert StoppingRule().decide(steady[:10], 1e6) == SETTLED

@@ -1,0 +1,387 @@
+"""The OpenCL backend on a real device: memory, builds, arguments, clocks, and which device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import kernel_text
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from matbench import backends
+from matbench.backends import Backend, UnavailableError
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, cuda_c
+from matbench.measure import judge, oracle
+from matbench.measure.oracle import matmul
+from matbench.model import (
+    BuildError,
+    CaseError,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    OutOfMemoryError,
+    Problem,
+    UsageError,
+)
+
+ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
+
+
+@pytest.fixture(scope="module")
+def info(own_folders: None) -> DeviceInfo:
+    """The first OpenCL device; only a machine with CUDA may be without one."""
+    try:
+        return backends.devices("opencl")[0]
+    except UnavailableError as error:
+        backends.devices("cuda")
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def opencl(info: DeviceInfo) -> Iterator[Backend]:
+    opened = backends.open_backend(info, Cache())
+    yield opened
+    opened.close()
+
+
+def kernel_of(tmp_path: Path, text: str) -> Kernel:
+    path = tmp_path / "mine.cu"
+    path.write_text(text, encoding="utf-8")
+    return catalogue.load(path)
+
+
+# -- devices -------------------------------------------------------------------------------------
+
+
+def test_devices_say_all_that_the_tutorial_prints(info: DeviceInfo) -> None:
+    for number, device in enumerate(backends.devices("opencl")):
+        assert (device.backend, device.index) == ("opencl", number)
+        assert device.name
+        assert device.driver
+        assert device.toolkit
+        assert device.limits.keys() == catalogue.DEVICE_LIMITS.keys()
+        assert all(value > 0 for value in device.limits.values())
+        assert device.properties.keys() >= {
+            "global memory (bytes)", "shared memory per block (bytes)", "registers per block",
+            "warp size", "memory pitch (bytes)", "largest block (threads)",
+            "largest block (x, y, z)", "largest grid (x, y, z)", "constant memory (bytes)",
+            "compute capability", "clock rate (MHz)", "texture alignment (bytes)",
+            "copy and compute overlap", "multiprocessors",
+        }  # fmt: skip
+    kinds = [device.kind for device in backends.devices("opencl")]
+    assert kinds == sorted(kinds, reverse=True)  # GPUs first
+
+
+def test_a_device_is_chosen_by_number_or_name(info: DeviceInfo) -> None:
+    for wanted in ("0", "opencl:0", info.name, info.name[:3].upper()):
+        assert backends.choose("opencl", wanted) == info
+    with pytest.raises(UsageError) as refused:
+        backends.choose("opencl", "99")
+    assert str(refused.value).startswith("--device '99': no such device; there are: opencl:0 ")
+    assert info.name in str(refused.value)
+
+
+def test_auto_prefers_a_gpu(info: DeviceInfo) -> None:
+    chosen = backends.choose("auto", None)
+    everything = []
+    for name in backends.NAMES:
+        try:
+            everything += backends.devices(name)
+        except UnavailableError as error:
+            assert "install" in str(error) or "driver" in str(error)
+    assert chosen in everything
+    if any(device.kind == "gpu" for device in everything):
+        assert chosen.kind == "gpu"
+    if any(device.backend == "cuda" for device in everything):
+        assert chosen.backend == "cuda"
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [1, 3, 1000, 1_000_003])
+def test_what_was_written_is_read(words: int, opencl: Backend) -> None:
+    values = np.random.default_rng(0).integers(0, 2**32, words, dtype=np.uint32)
+    first, second = opencl.allocate(4 * words), opencl.allocate(4 * words)
+    opencl.write(first, values)
+    opencl.copy(second, first)
+    found = np.zeros_like(values)
+    opencl.read(second, found)
+    assert np.array_equal(found, values)
+    opencl.release(first)
+    opencl.release(second)
+
+
+def test_a_view_shares_its_memory(opencl: Backend) -> None:
+    whole = opencl.allocate(3 * 4096)
+    opencl.write(whole, np.zeros(3 * 1024, np.uint32))
+    middle = whole.view(4096, 4096)
+    assert middle.nbytes == 4096
+    opencl.write(middle, np.full(1024, 7, np.uint32))
+    found = np.empty(3 * 1024, np.uint32)
+    opencl.read(whole, found)
+    assert (found.reshape(3, -1) == [[0], [7], [0]]).all()
+    opencl.release(whole)
+
+
+def test_too_much_memory_says_how_much(opencl: Backend) -> None:
+    largest = opencl.info.properties["largest allocation (bytes)"]
+    assert isinstance(largest, int)
+    with pytest.raises(OutOfMemoryError) as refused:
+        opencl.allocate(largest + 1)
+    assert not refused.value.fatal
+    assert f"{largest + 1:,} bytes were asked for" in refused.value.reason
+    assert f"this device allows {largest:,}" in refused.value.reason
+    opencl.release(opencl.allocate(4))
+
+
+# -- builds --------------------------------------------------------------------------------------
+
+
+def test_a_kernel_that_does_not_compile_names_its_own_line(opencl: Backend, tmp_path: Path) -> None:
+    text = kernel_text().replace("sum += ", "summ += ")
+    line = next(n for n, one in enumerate(text.splitlines(), 1) if "summ +=" in one)
+    kernel = kernel_of(tmp_path, text)
+    for variant in opencl.variants:
+        with pytest.raises(BuildError) as refused:
+            opencl.build(kernel, {"TILE": 8}, variant)
+        assert re.search(rf"mine\.cu:{line}(:\d+)?: error: .*'summ'", refused.value.reason)
+    with pytest.raises(BuildError, match="TILE"):
+        opencl.build(kernel_of(tmp_path, kernel_text()), {})
+
+
+def test_a_second_process_need_not_compile(
+    info: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = kernel_of(tmp_path, kernel_text())
+    cache = Cache(tmp_path / "cache")
+    kept: list[str] = []
+    put = Cache.put
+
+    def noted(self: Cache, key: str, value: bytes | memoryview) -> None:
+        kept.append(key)
+        put(self, key, value)
+
+    monkeypatch.setattr(Cache, "put", noted)
+    for compiled in (1, 0):
+        kept.clear()
+        backends.open_backend(info, cache).build(kernel, {"TILE": 8})
+        assert len(kept) == compiled
+    for changed in ({"TILE": 9}, {"TILE": 8, "DEEP": 1}):
+        kept.clear()
+        backends.open_backend(info, cache).build(kernel, changed)
+        assert len(kept) == 1
+    kept.clear()
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(path.read_bytes()[:-1])
+    backends.open_backend(info, cache).build(kernel, {"TILE": 8})
+    assert len(kept) == 1  # a damaged entry is built anew
+
+
+def test_parameters_reach_the_kernel(opencl: Backend, tmp_path: Path) -> None:
+    body = """
+    extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
+    { C[threadIdx.x] = TILE * 1000 + blockDim.x * 10 + threadIdx.x; }
+    """
+    program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 77})
+    C = opencl.allocate(16)
+    program.launch(Launch(grid=(1, 1, 1), block=(4, 1, 1)), [C, C, C, 1, 1, 1])
+    found = np.empty(4, np.float32)
+    opencl.read(C, found)
+    assert found.tolist() == [77040, 77041, 77042, 77043]
+    opencl.release(C)
+
+
+VALUES = {
+    "int": -(2**31), "unsigned": 2**32 - 1, "unsigned int": 7, "float": 1.5, "double": 0.1,
+    "size_t": 2**40 + 1, "long": -(2**40), "unsigned long": 2**63, "long long": 2**40 + 3,
+    "unsigned long long": 2**64 - 1, "short": -300, "char": -5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", cuda_c.SCALARS)
+def test_every_type_arrives_as_it_was_passed(kind: str, opencl: Backend, tmp_path: Path) -> None:
+    body = f"""
+    extern "C" __global__ void mine(const float *A, const float *B, float *C, const {kind} value)
+    {{ C[0] = value == ({kind})({VALUES[kind]!r}); C[1] = sizeof(value); }}
+    """.replace("-2147483648", "-2147483647 - 1").replace("18446744073709551615", "~0ul")
+    front = 'args = ["A", "B", "C", "1"]'
+    program = opencl.build(kernel_of(tmp_path, kernel_text(front=front, body=body)), {"TILE": 1})
+    C = opencl.allocate(8)
+    found = np.empty(2, np.float32)
+    program.launch(ONE, [C, C, C, VALUES[kind]])
+    opencl.read(C, found)
+    assert found.tolist() == [1, np.dtype(cuda_c.SCALARS[kind]).itemsize]
+    program.launch(ONE, [C, C, C, 1])
+    opencl.read(C, found)
+    assert found[0] == 0
+    opencl.release(C)
+
+
+def test_shared_memory_is_as_large_as_the_launch_says(opencl: Backend, tmp_path: Path) -> None:
+    body = """
+    extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
+    {
+        extern __shared__ int words[];
+        for (int i = 0; i < N; ++i) words[i] = i;
+        long total = 0;
+        for (int i = 0; i < N; ++i) total += words[i];
+        C[0] = total;
+    }
+    """
+    program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 1})
+    count = opencl.info.limits["max_shared_bytes_per_block"] // 4
+    C = opencl.allocate(4)
+    program.launch(Launch((1, 1, 1), (1, 1, 1), 4 * count), [C, C, C, 1, count, 1])
+    found = np.empty(1, np.float32)
+    opencl.read(C, found)
+    assert found[0] == np.float32(count * (count - 1) // 2)
+    opencl.release(C)
+
+
+# -- time ----------------------------------------------------------------------------------------
+
+
+def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
+    body = """
+    extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
+    {
+        volatile float sum = 0;
+        for (int i = 0; i < N; ++i) sum += i;
+        C[0] = sum;
+    }
+    """
+    program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 1})
+    C = opencl.allocate(4)
+
+    def arguments(turns: int) -> list[backends.Argument]:
+        return [C, C, C, 1, turns, 1]
+
+    def best(turns: int) -> float:
+        return min(opencl.time_ns(program, ONE, arguments(turns), cold=True) for _ in range(5))
+
+    short, long = best(100_000), best(1_000_000)
+    assert 0 < short < long
+    assert 2 < long / short < 50
+    hot = opencl.time_hot_ns(program, ONE, arguments(1_000_000), count=3, graph=False)
+    assert 0.2 < hot / long < 5
+    with pytest.raises(CaseError, match="--graph needs CUDA"):
+        opencl.time_hot_ns(program, ONE, arguments(1), count=1, graph=True)
+    assert 0.001 < opencl.ticks_per_ns(np.zeros((1, 5), np.uint64)) < 10
+    opencl.release(C)
+
+
+# -- the judge on the device ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bench_judge(opencl: Backend) -> Iterator[judge.Judge]:
+    made = judge.Judge(opencl)
+    assert made.has_float64
+    yield made
+    made.close()
+
+
+SHAPES = [(1, 1, 1), (7, 5, 3), (33, 17, 40), (300, 130, 40)]
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_the_device_judges_as_the_host_does(
+    bench_judge: judge.Judge, opencl: Backend, data: st.DataObject
+) -> None:
+    shape = data.draw(st.sampled_from(SHAPES))
+    problem = Problem(*shape, inputs=data.draw(st.sampled_from(["uniform", "signed"])))
+    kind = data.draw(st.sampled_from(["reference", "integers"]))
+    reference = matmul.reference_trial(problem, Cache())
+    trial = reference if kind == "reference" else matmul.integer_trial(problem)
+    C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
+    for _ in range(data.draw(st.integers(0, 3))):
+        place = data.draw(st.integers(0, C.size - 1))
+        C.flat[place] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf, 0.0, 1e30, 0.5, -0.0]))
+    factor = oracle.error_factor(problem.K)
+    expected = oracle.judge(C, trial, factor)
+
+    uploaded = bench_judge.upload(trial)
+    buffer = opencl.allocate(C.nbytes)
+    opencl.write(buffer, C)
+    found = bench_judge.compare(buffer, uploaded, factor)
+    assert np.array_equal(bench_judge.download(buffer, trial), C, equal_nan=True)
+    for each in (buffer, *uploaded.buffers):
+        opencl.release(each)
+    assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
+    if np.isfinite(C).all():
+        for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):
+            mine, other = getattr(found.accuracy, name), getattr(expected.accuracy, name)
+            assert (mine is None and other is None) or mine == pytest.approx(other, rel=1e-9)
+    else:
+        assert found.accuracy.bound_ratio is None
+
+
+@pytest.mark.parametrize(
+    ("offset", "told"),
+    [
+        (-1, "1 before its start"),
+        (-64, "64 before"),
+        (0, None),
+        (34, None),
+        (35, "1 after its end"),
+        (99, "65 after its end"),
+    ],
+)
+def test_a_guard_tells_where_it_was_written(
+    offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend
+) -> None:
+    matrix = bench_judge.guarded("C", (5, 7), judge.OUTSIDE_C)
+    assert bench_judge.broken_guard(matrix) is None
+    bench_judge.fill(matrix.raw, matrix.guard_words + offset, 1, 1)
+    broken = bench_judge.broken_guard(matrix)
+    if told is None:
+        assert broken is None
+    else:
+        assert broken is not None
+        assert broken.startswith("wrote outside C: 1 element")
+        assert told in broken
+        assert bench_judge.broken_guard(matrix) is None  # it was mended
+    opencl.release(matrix.raw)
+
+
+@pytest.mark.parametrize(
+    ("offset", "told"),
+    [(-1, "1 before its start"), (0, None), (34, None), (35, "1 after its end")],
+)
+def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
+    offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend
+) -> None:
+    """35 numbers of 2 bytes end in the middle of a 4-byte word."""
+    matrix = bench_judge.guarded("A", (5, 7), judge.OUTSIDE_NARROW, word_bytes=2)
+    whole = np.empty(matrix.raw.nbytes // 2, np.uint16)
+    opencl.read(matrix.raw, whole)
+    assert (whole == judge.OUTSIDE_NARROW).all()
+    whole[matrix.guard_words + offset] = 7
+    opencl.write(matrix.raw, whole)
+    found = bench_judge.broken_guard(matrix)
+    assert (found is None) if told is None else (found is not None and told in found)
+    assert bench_judge.broken_guard(matrix) is None  # mended
+    opencl.release(matrix.raw)
+
+
+def test_differences_of_narrow_numbers_are_counted_one_by_one(
+    bench_judge: judge.Judge, opencl: Backend
+) -> None:
+    values = np.arange(1001, dtype=np.uint16)
+    first, second = opencl.allocate(values.nbytes), opencl.allocate(values.nbytes)
+    opencl.write(first, values)
+    values[[500, 1000]] += 1
+    opencl.write(second, values)
+    assert bench_judge.differing(first, second, 1001, word_bytes=2) == judge.Difference(2, 500)
+    assert bench_judge.differing(first, first, 1001, word_bytes=2) == judge.Difference(0, None)
+    for buffer in (first, second):
+        opencl.release(buffer)

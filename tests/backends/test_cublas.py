@@ -1,0 +1,217 @@
+"""cuBLAS's products as rows like any kernel's: right where they run, else skipped with reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import msgspec
+import numpy as np
+import pytest
+from conftest import Matbench
+from test_kernels import INPUTS, SIZES, problem
+
+from matbench import backends
+from matbench.backends import Backend, cublas
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure import bench
+from matbench.model import Case, DeviceInfo, Kernel, Outcome
+from matbench.records import results
+
+PRODUCTS = {
+    kernel.name: kernel
+    for kernel in catalogue.LIBRARIES
+    if kernel.library == "cublas" and kernel.workload == "matmul"
+}
+
+
+# -- without a GPU -------------------------------------------------------------------------------
+
+
+def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: DeviceInfo) -> None:
+    if device.backend == "cuda":
+        pytest.skip("CUDA is here")
+    result = matbench("run", "single-block", "--baseline", "cublas*", "--sizes", "5")
+    _, outcomes = results.read(results.last_run_path())
+    assert [o.kernel for o in outcomes] == ["single-block", *sorted(PRODUCTS)]
+    assert [o.status for o in outcomes] == ["measured"] + ["skipped"] * len(PRODUCTS)
+    assert {o.reason for o in outcomes[1:]} == {"needs CUDA; this is opencl"}
+    assert all(o.launch is None for o in outcomes[1:])
+    assert "needs CUDA; this is opencl" in result.stdout
+
+
+def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> None:
+    found = matbench(
+        *("run", "dot-tree", "--baseline", "cublas*", "--sizes", "5", "--format", "json")
+    )
+    kernels = [row["kernel"] for row in json.loads(found.stdout) if row["type"] == "outcome"]
+    assert kernels == ["dot-tree", "cublas-dot"]
+    result = matbench("run", "cubes-tree", "--baseline", "cublas", code=2)
+    assert (
+        result.stderr
+        == "matbench: --baseline 'cublas': it computes matmul; there are: none for cubes\n"
+    )
+
+
+def test_an_unknown_baseline_is_one_line(matbench: Matbench) -> None:
+    result = matbench("run", "--baseline", "cubla", code=2)
+    assert result.stderr.startswith("matbench: --baseline 'cubla': not known; there are: cublas, ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_skipped_with_the_command_that_mends_it(device: DeviceInfo) -> None:
+    lacking = msgspec.structs.replace(
+        device, backend="cuda", missing={"cublas": "nvmath-python is missing; pip install …"}
+    )
+    for kernel in PRODUCTS.values():
+        case = sweep.case(kernel, problem("8"), {}, lacking)
+        assert case.skip == "nvmath-python is missing; pip install …"
+        able = sweep.case(kernel, problem("8"), {}, msgspec.structs.replace(lacking, missing={}))
+        assert able.skip is None
+    [tiled] = [kernel for kernel in catalogue.builtin() if kernel.name == "tiled"]
+    assert sweep.case(tiled, problem("8"), {"TILE": 8}, lacking).skip is None
+
+
+def test_what_is_missing_is_what_is_not_installed() -> None:
+    reason = cublas.missing()
+    assert (reason is None) == (find_spec("nvmath") is not None)
+    if reason is not None:
+        assert "nvmath-python" in reason
+        assert "pip install" in reason
+
+
+def test_it_has_no_blocks(matbench: Matbench) -> None:
+    assert "no blocks" in matbench("blocks", "cublas", code=2).stderr
+    shown = matbench("show", "cublas-tf32").stdout
+    assert "a call of cublas" in shown
+    assert "block (threads)" not in shown
+
+
+# -- on a GPU ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def info(own_folders: None) -> DeviceInfo:
+    return backends.devices("cuda")[0]
+
+
+@pytest.fixture(scope="module")
+def cuda(info: DeviceInfo) -> Iterator[Backend]:
+    opened = backends.open_backend(info, Cache())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def checks(cuda: Backend) -> bench.Session:
+    return bench.Session(cuda, Cache(), bench.Options(timed=False))
+
+
+def case_of(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:
+    case = sweep.case(kernel, problem(size, inputs), {}, info)
+    assert case.skip is None, case.skip
+    return case
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("size", [*SIZES, "257x130x300", "64x64x8192"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_right_at_every_awkward_size(
+    name: str, size: str, inputs: str, checks: bench.Session, info: DeviceInfo
+) -> None:
+    outcome = checks.measure(case_of(PRODUCTS[name], size, inputs, info))
+    assert outcome.status == "measured", outcome.reason
+    assert outcome.bound_ratio is not None
+    assert 0 <= outcome.bound_ratio <= 1
+    assert outcome.resources is not None
+    assert outcome.resources.library is not None
+    assert outcome.resources.library.startswith("cuBLAS ")
+
+
+@pytest.mark.gpu
+def test_float32_that_were_tf32_would_be_wrong(
+    checks: bench.Session, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info))
+    assert plain.max_rel_err is not None
+    assert plain.max_rel_err < 5e-6
+    monkeypatch.setitem(cublas._KINDS, "float32", cublas._KINDS["tf32"])
+    checks.built.clear()
+    faked = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info))
+    checks.built.clear()
+    assert faked.status == "wrong"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", ["64x64x8192", "1000", "2048"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_same_bits_every_time(
+    name: str, size: str, checks: bench.Session, info: DeviceInfo
+) -> None:
+    case = case_of(PRODUCTS[name], size, "signed", info)
+    assert case.kernel.deterministic
+    assert checks.measure(case).status == "measured"
+    run = bench._Run(checks, case, checks._build(case), timed=False)
+    run.load(run.state.reference)
+    bits = set()
+    for _ in range(10):
+        run.run()
+        bits.add(run.result(run.state.reference).tobytes())
+    assert len(bits) == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", [[], ["--hot"], ["--hot", "--graph"], ["--cold", "--hot"]])
+def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
+    printed = matbench(
+        *("run", "tiled", "--tiles", "32", "--baseline", "cublas*", "--sizes", "1024", *mode),
+        *("--backend", "cuda", "--format", "json"),
+    ).stdout
+    _, *rows = json.loads(printed)
+    outcomes = [msgspec.convert(row, Outcome) for row in rows]
+    medians = {o.kernel: o.median_ns for o in outcomes}
+    assert {o.status for o in outcomes} == {"measured"}
+    assert medians.keys() == {"tiled", *PRODUCTS}
+    for name in PRODUCTS:
+        assert medians[name] is not None
+        assert medians[name] < medians["tiled"]
+    assert medians["cublas-tf32"] < medians["cublas"]
+
+
+@pytest.mark.gpu
+def test_compared_with_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
+    printed = matbench(
+        *("compare", "cublas", "tiled", "--tiles", "32", "--sizes", "1024", "--backend", "cuda"),
+        *("--format", "json"),
+    ).stdout
+    [row] = json.loads(printed)
+    assert row["verdict"] == "SLOWER"
+
+
+@pytest.mark.gpu
+def test_checked_like_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
+    printed = matbench("check", "cublas", "--no-large", "--backend", "cuda").stdout
+    assert "is right at 30 of 30 probes" in printed
+
+
+@pytest.mark.gpu
+def test_one_handle_serves_all(cuda: Backend, info: DeviceInfo) -> None:
+    programs = [cuda.build(kernel, {}) for kernel in PRODUCTS.values()]
+    assert len({program.library.handle for program in programs}) == 1  # type: ignore[attr-defined]
+    ones = np.ones((3, 2), np.float32)
+    A, B, C = (cuda.allocate(4 * 4096) for _ in "ABC")
+    try:
+        cuda.write(A, ones)
+        cuda.write(B, 2 * np.ascontiguousarray(ones.T))
+        launch = case_of(PRODUCTS["cublas"], "3x3x2", "uniform", info).launch
+        assert launch is not None
+        cuda.build(PRODUCTS["cublas"], {}).launch(launch, [A, B, C, 3, 3, 2])
+        found = np.empty((3, 3), np.float32)
+        cuda.read(C, found)
+        assert (found == 4).all()
+    finally:
+        for buffer in (A, B, C):
+            cuda.release(buffer)

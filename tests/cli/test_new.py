@@ -1,0 +1,158 @@
+"""`matbench new`: the file it writes loads, builds and is right at once; what it refuses."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import Matbench
+
+from matbench import workloads
+from matbench.kernelfile import catalogue, cuda_c, sweep
+from matbench.measure import bench
+from matbench.model import Kernel, Problem
+
+WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.source]
+
+
+@pytest.mark.parametrize("origin", WITH_SOURCE, ids=lambda kernel: kernel.name)
+def test_a_new_file_loads_and_is_right_at_once(
+    origin: Kernel, tmp_path: Path, matbench: Matbench, session: bench.Session
+) -> None:
+    matbench("new", "mine", "--from", origin.name, "--output", tmp_path)
+    kernel = catalogue.load(tmp_path / "mine.cu")
+    assert (kernel.name, kernel.entry) == ("mine", "mine")
+    for field in (
+        "workload",
+        "finish",
+        "launch",
+        "args",
+        "sweep",
+        "tune",
+        "requires",
+        "precision",
+        "model",
+    ):
+        assert getattr(kernel, field) == getattr(origin, field), field
+    catalogue.Catalogue([*catalogue.builtin(), kernel])  # at hand together with its origin
+
+    first = {name: values[:1] for name, values in kernel.sweep.items()}
+    workload = workloads.get(kernel.workload)
+    problems = sweep.problems(workload.smoke_sizes, workload)
+    cases = sweep.cases([kernel], problems, first, session.backend.info)
+    runnable = [case for case in cases if case.skip is None]
+    if not runnable:
+        assert "needs CUDA" in str(cases[0].skip)
+        pytest.skip(str(cases[0].skip))
+    case = runnable[-1]
+    outcome = session.measure(case)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
+@pytest.mark.parametrize("origin", WITH_SOURCE, ids=lambda kernel: kernel.name)
+def test_only_the_functions_name_is_changed_in_its_code(
+    origin: Kernel, tmp_path: Path, matbench: Matbench
+) -> None:
+    matbench("new", "mine", "--from", origin.name, "--output", tmp_path)
+
+    def code(source: str) -> list[str]:
+        return cuda_c.without_comments(source).replace(f"{origin.entry}(", "mine(").split()
+
+    written = catalogue.load(tmp_path / "mine.cu")
+    assert code(written.source) == code(origin.source)
+    added = set(written.source.splitlines()) - set(origin.source.splitlines())
+    assert max(map(len, added)) <= 100
+    # What the origin says of itself in its comments still stands there.
+    remarks = origin.source.split("// ///\n\n", 1)[1].split("\n\n")[0]
+    assert remarks.startswith("// ")
+    assert remarks in written.source
+
+
+def test_it_says_what_to_type_next_and_that_works(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = matbench("new", "mine", "--from", "tiled")
+    wrote, then = result.output.splitlines()
+    assert wrote == "wrote mine.cu: tiled under the name mine"
+    assert then == "next: matbench run --watch mine.cu"
+    text = (tmp_path / "mine.cu").read_text(encoding="utf-8")
+    commands = [line.split("   ")[1] for line in text.splitlines() if "//   matbench" in line]
+    assert [shlex.split(command)[:2] for command in commands] == [
+        ["matbench", "run"], ["matbench", "check"], ["matbench", "run"],
+    ]  # fmt: skip
+    assert all("mine.cu" in command for command in commands)
+    # Each key is explained where it stands.
+    lines = text.splitlines()
+    for key in ("name =", "[sweep]", "[launch]", "where =", "block =", "grid =", "[model]"):
+        [at] = [i for i, line in enumerate(lines) if line.startswith(f"// {key}")]
+        assert lines[at - 1].startswith("// # "), key
+
+
+@pytest.mark.parametrize("name", ["dot", "double", "kernel", "3d", "row", "ty", "a.b-c", "max"])
+def test_names_that_no_function_can_have_get_another_one(
+    name: str, tmp_path: Path, matbench: Matbench, session: bench.Session
+) -> None:
+    matbench("new", name, "--from", "tiled", "--output", tmp_path)
+    kernel = catalogue.load(tmp_path / f"{name}.cu")
+    assert kernel.name == name
+    expected = "a_b_c" if name == "a.b-c" else f"kernel_{name}"
+    assert kernel.entry == expected
+    [case] = sweep.cases([kernel], [Problem(9, 9, 9)], {"TILE": (8,)}, session.backend.info)
+    assert session.measure(case).status == "measured"
+
+
+@pytest.mark.parametrize(
+    "name", ["Mine", "", "-", "a b", "../mine", "mine.cu/x", "naïve", "a" * 300]
+)
+def test_a_bad_name_is_refused_in_one_line(name: str, tmp_path: Path, matbench: Matbench) -> None:
+    result = matbench("new", "--output", tmp_path, "--", name, code=2)
+    assert result.output.count("\n") == 1
+    reason = "File name too long" if len(name) > 60 else "use lower-case letters, digits"
+    assert reason in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text("precious", encoding="utf-8")
+    result = matbench("new", "mine", "--output", tmp_path, code=2)
+    assert result.output == f"matbench: {path} exists; choose another name, or --output\n"
+    assert path.read_text(encoding="utf-8") == "precious"
+    matbench("new", "mine", "--output", tmp_path / "other.cu")
+    assert catalogue.load(tmp_path / "other.cu").name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("mine", "--from", "tield"), "no kernel 'tield'; did you mean 'tiled'?"),
+        (("mine", "--from", "numpy"), "numpy is a library's product"),
+        (("tiled",), "the name 'tiled' is taken by kernels/tiled.cu"),
+        (("numpy",), "the name 'numpy' is taken by a library"),
+        (("mine", "--output", "nowhere"), "cannot be written: No such file or directory"),
+    ],
+)
+def test_what_is_refused(
+    arguments: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = matbench("new", *arguments, code=2)
+    assert said in result.output
+    assert result.output.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_workload_has_a_kernel_to_begin_with(tmp_path: Path, matbench: Matbench) -> None:
+    matbench("new", "mine", "--output", tmp_path)
+    assert "naive-2d" in (tmp_path / "mine.cu").read_text(encoding="utf-8").split("// ///")[2]
+    for name in {kernel.workload for kernel in WITH_SOURCE}:
+        matbench("new", f"my-{name}", "--workload", name, "--output", tmp_path)
+        assert catalogue.load(tmp_path / f"my-{name}.cu").workload == name
+    result = matbench("new", "x", "--from", "tiled", "--workload", "dot", code=2)
+    assert "--workload dot: tiled is of matmul" in result.output

@@ -1,0 +1,340 @@
+"""`matbench run --watch`: real saves of a real file, seen in a pipe and on a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import GOOD_BODY, KernelWriter, Matbench, kernel_text
+from test_terminal import COMMAND, assert_gone, on_terminal
+
+from matbench.analysis.statistics import ComparisonPlan, compare_samples
+from matbench.kernelfile import catalogue
+from matbench.measure import bench
+from matbench.measure.watch import Saves, Watch
+from matbench.model import Case, DeviceInfo, Outcome, Problem
+
+#: Right, and as slow as one likes: what it adds up goes to memory each time, over and over.
+SLOW_BODY = GOOD_BODY.replace("float sum", "volatile float sum").replace(
+    "for (int k",
+    "for (int turn = 0; turn < 30; ++turn, sum = turn < 30 ? 0.0f : sum)\n    for (int k",
+)
+QUICK = ("--sizes", "48", "--max-time", "0.01")
+
+
+def save(path: Path, text: str) -> None:
+    """As most editors do: another file takes its place."""
+    other = path.with_suffix(".tmp")
+    other.write_text(text, encoding="utf-8")
+    other.replace(path)
+
+
+class Watched:
+    """The command at work on a file, its output a pipe."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, "run", "--watch", *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.waiting = b""
+
+    def line(self, limit_s: float = 60) -> str:
+        """The next line, as soon as it is there."""
+        assert self.process.stdout is not None
+        ends = time.monotonic() + limit_s
+        while b"\n" not in self.waiting:
+            left = max(0.0, ends - time.monotonic())
+            ready, _, _ = select.select([self.process.stdout], [], [], left)
+            piece = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            assert piece, f"no line came; so far {self.waiting!r}"
+            self.waiting += piece
+        line, _, self.waiting = self.waiting.partition(b"\n")
+        return line.decode()
+
+    def interrupt(self) -> tuple[int, str]:
+        """Ctrl-C; its exit code and what it wrote to standard error."""
+        os.killpg(self.process.pid, signal.SIGINT)
+        _, errors = self.process.communicate(timeout=30)
+        return self.process.returncode, errors.decode()
+
+
+@pytest.fixture
+def watched() -> Iterator[Callable[..., Watched]]:
+    started: list[Watched] = []
+
+    def start(*arguments: str | Path) -> Watched:
+        started.append(Watched(*arguments))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            os.killpg(one.process.pid, signal.SIGKILL)
+        one.process.communicate()
+
+
+def test_each_save_gets_a_line(
+    device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
+) -> None:
+    path = write_kernel(body=SLOW_BODY)
+    slow, good = path.read_text(encoding="utf-8"), kernel_text()
+    watch = watched(path, "tiled", *QUICK)
+    first = watch.line()
+    assert re.match(
+        r"mine.cu version 1, \d\d:\d\d:\d\d: right; [\d.]+ [µm]s at 48 \(TILE=8\)", first
+    )
+    assert "version 1:" not in first
+
+    # Not compiled: the compiler's message, with file and line.
+    save(path, good.replace("sum +=", "summ +="))
+    number = 1 + good[: good.index("sum +=")].count("\n")
+    line = watch.line()
+    assert "version 2" in line
+    assert re.search(
+        rf"not timed: mine TILE=8 at 48 failed: .*mine\.cu:{number}:\d+: error.*summ", line
+    )
+
+    # Not loaded: the line of the front matter.
+    save(path, good.replace("// block", "// blok"))
+    number = 1 + good[: good.index("// block")].count("\n")
+    assert f"not timed: {path}:{number}: unknown key `blok`; did you mean `block`?" in watch.line()
+
+    # Wrong: which element, what it should be and what it is. Saved in place, this time.
+    path.write_text(good.replace("k < K", "k < K - 1"), encoding="utf-8")
+    line = watch.line()
+    assert re.search(
+        r"version 4, .*: not timed: mine TILE=8 at 48 is wrong: reference: 2,304 of 2,304 elements "
+        r"wrong; first C\[0, 0\]: expected [\d.]+, found [\d.]+",
+        line,
+    )
+
+    # Mended: held against the last version that was right, whatever came between.
+    save(path, good)
+    line = watch.line()
+    won = re.search(
+        r"version 5, .*: right; .* at 48 \(TILE=8\); ([\d.]+) of version 1: FASTER", line
+    )
+    assert won and float(won[1]) < 0.5, line
+
+    # And back: the baseline of a comparison is the version before, not the first.
+    save(path, slow)
+    lost = re.search(r"version 6, .*; ([\d.]+) of version 5: SLOWER", watch.line())
+    assert lost and float(lost[1]) > 2
+
+    code, errors = watch.interrupt()
+    assert (code, errors) == (0, "")
+    assert_gone(watch.process.pid)
+
+
+def test_a_kernel_that_crashes_its_process_is_not_the_end(
+    device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
+) -> None:
+    crash = GOOD_BODY.replace("C[(size_t)row", "((float *)8)[(size_t)row")
+    path = write_kernel(body=crash)
+    watch = watched(path, "tiled", *QUICK)
+    assert "not timed: mine TILE=8 at 48" in watch.line()
+    save(path, kernel_text())
+    assert "version 2" in (line := watch.line())
+    assert ": right; " in line
+    code, errors = watch.interrupt()  # what Intel's runtime says of a crash is its own
+    assert code == 0
+    assert "Traceback" not in errors
+
+
+def test_a_file_that_is_gone_for_a_while_is_waited_for(
+    device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
+) -> None:
+    path = write_kernel()
+    text = path.read_text(encoding="utf-8")
+    watch = watched(path, "tiled", *QUICK)
+    assert "version 1," in watch.line()
+    path.unlink()
+    path.write_text("", encoding="utf-8")  # an editor that empties it first
+    path.unlink()
+    path.write_text(text + "\n// another\n", encoding="utf-8")
+    line = watch.line()
+    if "no front matter" in line:  # it looked while the file was empty
+        line = watch.line()
+    assert ": right; " in line
+    assert " of version 1: " in line
+    # A save that changes nothing is none; one that does comes next.
+    save(path, text + "\n// another\n")
+    save(path, text + "\n// a third\n")
+    assert " of version " in watch.line()
+    assert watch.interrupt() == (0, "")
+
+
+def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWriter) -> None:
+    path = write_kernel()
+    good = path.read_text(encoding="utf-8")
+    saves = [good.replace("k < K", "k < K - 1"), good + "\n// mended\n"]
+    asked: list[int] = []
+
+    def step(written: str) -> bool:
+        """Once it waits: another save; after the last, Ctrl-C."""
+        count = written.count("Waiting for the next save")
+        last = written[written.rfind("version ") :]
+        if count <= len(asked) or "Waiting" not in last:
+            return False
+        asked.append(count)
+        if not saves:
+            return True
+        save(path, saves.pop(0))
+        return False
+
+    session = on_terminal(
+        "run", "--watch", path, "tiled", "naive-2d", *QUICK, interrupt_when=step, width=80
+    )
+    text = "\n".join(session.lines)
+    assert session.code == 0
+    assert "Traceback" not in text
+    assert "Measuring the rungs at 48, 6 to go: tiled TILE=8 at 48 …" in text
+    assert "Nothing was timed; mend it and save." in text
+    assert re.search(r"first\s+C\[0,\s0\]: expected [\d.]+, found", text)
+    final = text[text.rindex("mine.cu · version 3") :]
+    assert re.search(
+        r"^48 +[\d.]+ [µm]s +TILE=8 +version 1 TILE=8 +[\d.]+ .*[A-Z]{4,} *$", final, re.M
+    )
+    assert re.search(r"^ +(tiled|naive-2d) TILE=\d+ +[\d.]+ .*[A-Z]{4,} *$", final, re.M)
+    assert re.search(r"^version 2, .*not timed", final, re.M)
+    assert re.search(r"^version 1, .*right", final, re.M)
+    assert max(map(len, session.lines)) <= 80
+
+
+def test_a_save_in_the_middle_of_things_is_looked_at_next(
+    device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel()
+    text = path.read_text(encoding="utf-8")
+    many = ",".join(map(str, range(20, 60)))
+    saved: list[bool] = []
+
+    def step(written: str) -> bool:
+        if "Checking mine TILE=8 at 2" in written and not saved:
+            save(path, text.replace("sum +=", "summ +="))
+            saved.append(True)
+        return "version 2" in written and "Waiting" in written
+
+    session = on_terminal("run", "--watch", path, "tiled", "--sizes", many, interrupt_when=step)
+    assert session.code == 0
+    assert "version 2" in session.written
+    assert "at 59" not in session.written
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--output", "x.jsonl"), "leave --output away"),
+        (("--resume", "x.jsonl"), "leave --resume away"),
+        (("--format", "json"), "leave --format away"),
+        (("--smoke",), "leave --smoke away"),
+        (("--hot", "--cold"), "--cold or --hot"),
+        (("--hot", "--graph"), "--graph needs CUDA"),
+        (("tield",), "did you mean 'tiled'?"),
+        (("--sizes", "0"), "size '0'"),
+        (("--set", "TIEL=8"), "did you mean 'TILE'?"),
+    ],
+)
+def test_what_is_refused(
+    options: tuple[str, ...], said: str, write_kernel: KernelWriter, matbench: Matbench
+) -> None:
+    result = matbench("run", "--watch", write_kernel(), "--backend", "opencl", *options, code=2)
+    assert said in result.output
+    assert result.output.count("\n") == 1
+
+
+def test_a_file_that_is_not_there(tmp_path: Path, matbench: Matbench) -> None:
+    result = matbench("run", "--watch", tmp_path / "mine.cu", code=2)
+    assert "no such file; `matbench new mine` writes one" in result.output
+
+
+# -- in this process -----------------------------------------------------------------------------
+
+
+def test_only_other_content_is_a_save(tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    saves = Saves(path)
+    assert saves.new() is None
+    path.write_text("one", encoding="utf-8")
+    assert saves.new() == b"one"
+    saves.seen = b"one"
+    assert saves.new() is None
+    path.touch()
+    assert saves.new() is None
+    path.write_text("two", encoding="utf-8")
+    assert saves.new() == b"two"
+    path.unlink()
+    assert saves.new() is None
+
+
+def test_a_file_that_is_being_written_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text("", encoding="utf-8")
+    saves = Saves(path)
+    # While it waits to see whether the file stays as it is, the editor goes on.
+    monkeypatch.setattr(time, "sleep", lambda _: path.write_text("whole", encoding="utf-8"))
+    assert saves.new() is None
+    assert saves.new() == b"whole"
+
+
+class PlainWorker:
+    """Times as a table of names says; counts what is compared with what."""
+
+    def __init__(self, device: DeviceInfo, times: dict[str, float]) -> None:
+        self.device = device
+        self.times = times
+        self.compared: list[tuple[str, str]] = []
+
+    def build_ahead(self, cases: object) -> None:
+        pass
+
+    def run(self, case: Case) -> Outcome:
+        median_ns = self.times[case.kernel.name]
+        known = bench.describe(case, self.device)
+        return Outcome(**known, status="measured", median_ns=median_ns, samples_ns=(median_ns,))
+
+    def compare(self, first: Case, second: Case, plan: ComparisonPlan, seed: int) -> bench.Duel:
+        self.compared.append((first.kernel.name, second.kernel.name))
+        outcomes = [self.run(first), self.run(second)]
+        samples = [[o.median_ns or 0.0] * 20 for o in outcomes]
+        return bench.Duel(*outcomes, compare_samples(*samples))
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [(1000.0, "naive-2d"), (350.0, "thread-1d"), (150.0, "tiled"), (50.0, "tiled")],
+)
+def test_the_nearest_rung_is_the_slowest_not_yet_beaten(
+    own: float, expected: str, write_kernel: KernelWriter, device: DeviceInfo
+) -> None:
+    times = {"tiled": 100.0, "thread-1d": 300.0, "naive-2d": 500.0, "mine": own}
+    worker = PlainWorker(device, times)
+    rungs = [k for k in catalogue.builtin() if k.name in times]
+    problem = Problem(64, 64, 64)
+    plan = ComparisonPlan()
+    path = write_kernel()
+    watch = Watch(worker, worker, path, rungs, lambda _: [problem], (), None, plan)  # type: ignore[arg-type]
+    list(watch.look(path.read_bytes()))
+    assert worker.compared == []  # no version before, and no rung is measured
+    assert watch.can_climb
+    list(watch.climb())
+    assert worker.compared == [(expected, "mine")]
+    assert not watch.can_climb
+    list(
+        watch.look(path.read_bytes())
+    )  # the next version meets the one before, then the rung, with no new climb
+    assert worker.compared[1:] == [("mine", "mine"), (expected, "mine")]
+    assert f"of {expected}: " in watch.line(watch.versions[-1])

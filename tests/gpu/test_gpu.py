@@ -1,0 +1,473 @@
+"""CUDA on a real GPU: every kernel, clocks, the cache, and a device that outlives bad kernels."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import stat
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import SPIN_BODY, KernelWriter, Matbench, kernel_text
+from test_kernels import INPUTS, PRODUCTS, SIZES, allowed_skip, problem
+
+from matbench import backends
+from matbench.analysis import blocks
+from matbench.backends import Backend
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, cuda_c, sweep
+from matbench.measure import bench, judge, oracle, worker
+from matbench.measure.oracle import matmul
+from matbench.model import (
+    BuildError,
+    Case,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    MatbenchError,
+    OutOfMemoryError,
+)
+
+pytestmark = pytest.mark.gpu
+
+KERNELS = {kernel.name: kernel for kernel in PRODUCTS if not kernel.on_host}
+ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
+SIGNATURE = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
+"""
+
+
+@pytest.fixture(scope="module")
+def info(own_folders: None) -> DeviceInfo:
+    """The first CUDA device; without one these tests fail, for they were asked for."""
+    return backends.devices("cuda")[0]
+
+
+@pytest.fixture(scope="module")
+def cuda(info: DeviceInfo) -> Iterator[Backend]:
+    opened = backends.open_backend(info, Cache())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def checks(cuda: Backend) -> bench.Session:
+    """Checks good kernels in this process, and times none."""
+    return bench.Session(cuda, Cache(), bench.Options(timed=False))
+
+
+@pytest.fixture(scope="module")
+def built(info: DeviceInfo) -> None:
+    """All builds of all kernels in the cache, several at once: nvcc takes its time."""
+    builders = worker.Builders(300)
+    try:
+        every = sweep.cases(KERNELS.values(), [problem("33")], {}, info)
+        builders.start(info, every, backends.VARIANTS)
+        for case in every:
+            with contextlib.suppress(MatbenchError):  # the test of that kernel meets it again
+                builders.wait(case)
+    finally:
+        builders.close()
+
+
+def measured(session: bench.Session, case: Case) -> Any:
+    assert case.skip is None, case.skip
+    outcome = session.measure(case)
+    assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
+    return outcome
+
+
+def case_of(name: str, size: str, info: DeviceInfo, **params: int) -> Case:
+    return sweep.case(KERNELS[name], problem(size), params, info)
+
+
+# -- right ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("size", [*SIZES, "257x130x300"])
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_right_at_every_awkward_size(
+    kernel: Kernel, size: str, inputs: str, checks: bench.Session, info: DeviceInfo
+) -> None:
+    for case in sweep.cases([kernel], [problem(size, inputs)], {}, info):
+        if case.skip is not None:
+            assert allowed_skip(case, info), case.skip
+            continue
+        outcome = measured(checks, case)
+        assert outcome.bound_ratio is not None
+        assert 0 <= outcome.bound_ratio <= 1
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("tile", [8, 16, 32])
+def test_compensation_survives_the_optimiser(
+    tile: int, checks: bench.Session, info: DeviceInfo
+) -> None:
+    kahan = measured(checks, case_of("kahan", "1000", info, TILE=tile))
+    assert kahan.max_rel_err is not None
+    assert kahan.max_rel_err <= 1e-7
+    tiled = measured(checks, case_of("tiled", "1000", info, TILE=tile))
+    assert tiled.max_rel_err is not None
+    assert tiled.max_rel_err > 5e-7
+
+
+def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo, built: None) -> None:
+    result = matbench("run", "--smoke", "--backend", "cuda", "--format", "json")
+    outcomes = [record for record in json.loads(result.stdout) if record["type"] == "outcome"]
+    on_gpu = [outcome for outcome in outcomes if outcome["backend"] == "cuda"]
+    assert {outcome["kernel"] for outcome in on_gpu} >= set(KERNELS)
+    assert {outcome["device"] for outcome in on_gpu} == {info.name}
+    for outcome in on_gpu:
+        assert outcome["status"] in ("measured", "skipped")
+        if outcome["status"] == "measured":
+            assert outcome["median_ns"] > 0
+            assert outcome["resources"]["library"] or outcome["resources"]["registers"] > 0
+
+
+# -- the device ----------------------------------------------------------------------------------
+
+
+def test_a_device_says_all_that_the_tutorial_prints(info: DeviceInfo) -> None:
+    assert backends.choose("auto", None) == info
+    assert info.kind == "gpu"
+    assert info.compute_capability is not None
+    assert info.limits.keys() == catalogue.DEVICE_LIMITS.keys()
+    assert all(value > 0 for value in info.limits.values())
+    for label in (
+        "global memory (bytes)", "shared memory per block (bytes)", "registers per block",
+        "warp size", "memory pitch (bytes)", "largest block (threads)", "largest block (x, y, z)",
+        "largest grid (x, y, z)", "constant memory (bytes)", "compute capability",
+        "clock rate (MHz)", "texture alignment (bytes)", "copy and compute overlap",
+        "multiprocessors",
+    ):  # fmt: skip
+        assert info.properties[label], label
+    assert info.properties["warp size"] == 32
+    assert "CUDA" in info.driver
+    assert "unknown" not in info.toolkit
+
+
+def test_info_shows_it(matbench: Matbench, info: DeviceInfo) -> None:
+    text = matbench("info").stdout
+    assert info.label in text
+    for label in info.properties:
+        assert label in text
+
+
+# -- memory, builds, arguments -------------------------------------------------------------------
+
+
+def test_too_much_memory_says_how_much_and_leaves_the_device_usable(
+    cuda: Backend, info: DeviceInfo
+) -> None:
+    total = info.properties["global memory (bytes)"]
+    assert isinstance(total, int)
+    with pytest.raises(OutOfMemoryError) as refused:
+        cuda.allocate(2 * total)
+    assert not refused.value.fatal
+    assert refused.value.reason == f"out of device memory; {2 * total:,} bytes were asked for"
+    words = np.arange(1000, dtype=np.uint32)
+    whole = cuda.allocate(3 * 4096)
+    cuda.write(whole, np.zeros(3 * 1024, np.uint32))
+    cuda.write(whole.view(4096, 4000), words)
+    found = np.empty(3 * 1024, np.uint32)
+    cuda.read(whole, found)
+    assert np.array_equal(found[1024:2024], words)
+    assert not found[:1024].any()
+    assert not found[2024:].any()
+    cuda.release(whole)
+
+
+@pytest.mark.parametrize("variant", ["plain", "clocked", "staggered"])
+def test_a_kernel_that_does_not_compile_names_its_own_line(
+    variant: backends.Variant, cuda: Backend, tmp_path: Path
+) -> None:
+    text = kernel_text().replace("sum += ", "summ += ")
+    line = next(n for n, one in enumerate(text.splitlines(), 1) if "summ +=" in one)
+    path = tmp_path / "mine.cu"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BuildError) as refused:
+        cuda.build(catalogue.load(path), {"TILE": 8}, variant)
+    assert f'{path}({line}): error: identifier "summ" is undefined' in refused.value.reason
+    assert not refused.value.fatal
+
+
+VALUES = {
+    "int": -(2**31), "unsigned": 2**32 - 1, "unsigned int": 7, "float": 1.5, "double": 0.1,
+    "size_t": 2**40 + 1, "long": -(2**40), "unsigned long": 2**63, "long long": 2**40 + 3,
+    "unsigned long long": 2**64 - 1, "short": -300, "char": -5,
+}  # fmt: skip
+
+
+def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> None:
+    """One kernel with a parameter of each type, each of another size, so that none hides."""
+    kinds = list(cuda_c.SCALARS)
+    names = [f"v{number}" for number in range(len(kinds))]
+    declared = ", ".join(f"const {kind} {name}" for kind, name in zip(kinds, names, strict=True))
+    literals = [f"{VALUES[kind]!r}{'ull' * (VALUES[kind] >= 2**63)}" for kind in kinds]
+    stores = " ".join(
+        f"C[{number}] = v{number} == ({kind})({literal});"
+        for number, (kind, literal) in enumerate(zip(kinds, literals, strict=True))
+    )
+    body = f"""
+    extern "C" __global__ void mine(const float *A, const float *B, float *C, {declared})
+    {{ {stores} }}
+    """
+    ones = ", ".join(['"1"'] * len(kinds))
+    path = tmp_path / "mine.cu"
+    path.write_text(
+        kernel_text(front=f'args = ["A", "B", "C", {ones}]', body=body), encoding="utf-8"
+    )
+    program = cuda.build(catalogue.load(path), {"TILE": 8})
+    C = cuda.allocate(4 * len(kinds))
+    program.launch(ONE, [C, C, C, *(VALUES[kind] for kind in kinds)])
+    found = np.empty(len(kinds), np.float32)
+    cuda.read(C, found)
+    assert dict(zip(kinds, found.tolist(), strict=True)) == dict.fromkeys(kinds, 1.0)
+    cuda.release(C)
+
+
+def test_more_shared_memory_than_48_kib(checks: bench.Session, info: DeviceInfo) -> None:
+    limit = info.limits["max_shared_bytes_per_block"]
+    assert limit >= 80_000, "this device has no more than 48 KiB a block"
+    case = case_of("shared-row", "3x5x20000", info, THREADS=256)
+    assert case.launch is not None
+    assert case.launch.shared_bytes == 80_000
+    measured(checks, case)
+    measured(checks, case_of("shared-row", f"3x5x{limit // 4}", info, THREADS=256))
+    beyond = case_of("shared-row", f"3x5x{limit // 4 + 1}", info, THREADS=256)
+    assert beyond.skip == (
+        "needs K * 4 <= max_shared_bytes_per_block "
+        f"(K = {limit // 4 + 1}, max_shared_bytes_per_block = {limit})"
+    )
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (33, 17, 40), (300, 130, 40)], ids=str)
+@pytest.mark.parametrize("value", [None, np.nan, np.inf, 1e30, 0.0])
+def test_the_device_judges_as_the_host_does(
+    shape: tuple[int, int, int], value: float | None, cuda: Backend
+) -> None:
+    made = judge.Judge(cuda)
+    size = problem("x".join(map(str, shape)), "signed")
+    for trial in (matmul.reference_trial(size, Cache()), matmul.integer_trial(size)):
+        C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
+        if value is not None:
+            C.flat[C.size // 2] = value
+        uploaded = made.upload(trial)
+        buffer = cuda.allocate(C.nbytes)
+        cuda.write(buffer, C)
+        factor = oracle.error_factor(size.K)
+        found, expected = made.compare(buffer, uploaded, factor), oracle.judge(C, trial, factor)
+        assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
+        if np.isfinite(C).all():
+            for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):
+                mine, other = getattr(found.accuracy, name), getattr(expected.accuracy, name)
+                assert mine == other or mine == pytest.approx(other, rel=1e-9)
+        for each in (buffer, *uploaded.buffers):
+            cuda.release(each)
+    made.close()
+
+
+# -- time ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def timed(cuda: Backend) -> bench.Session:
+    return bench.Session(cuda, Cache(), bench.Options())
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("tiled", {"TILE": 16}), ("naive-2d", {"TILE": 16}), ("thread-1d", {"THREADS": 256})],
+)
+def test_block_stamps_agree_with_events(
+    name: str, params: dict[str, int], timed: bench.Session, info: DeviceInfo
+) -> None:
+    """By the clock that all multiprocessors share, and by each one's own, within 5%."""
+    case = case_of(name, "1000", info, **params)
+    assert case.launch is not None
+    profiles = []
+    for _ in range(5):
+        outcome, sample = timed.profile(case)
+        assert outcome.status == "measured", outcome.reason
+        assert sample is not None
+        assert len(sample.stamps) == case.launch.blocks
+        profiles.append(blocks.analyse(sample, case.launch, info))
+    for profile in profiles:
+        assert profile.unstamped_blocks == 0
+        assert profile.multiprocessors == info.limits["multiprocessors"]
+        assert profile.multiprocessors_used == profile.multiprocessors
+        assert 0 < profile.duration_us.minimum <= profile.duration_us.median
+        assert profile.duration_us.maximum * 1e3 <= 1.05 * profile.event_ns
+        assert 0.2 < profile.ticks_per_ns < 4
+    spans = statistics.median(p.span_ratio for p in profiles if p.span_ratio is not None)
+    assert abs(spans - 1) <= 0.05
+    own = [p.multiprocessor_span_ratio for p in profiles if p.multiprocessor_span_ratio is not None]
+    assert abs(statistics.median(own) - 1) <= 0.05
+
+
+@pytest.mark.usefixtures("built")
+def test_a_timed_case_is_whole(timed: bench.Session, info: DeviceInfo) -> None:
+    outcome = measured(timed, case_of("tiled", "1000", info, TILE=16))
+    assert outcome.timing_mode == "cold"
+    assert len(outcome.samples_ns) >= 10
+    assert outcome.median_ns == np.median(outcome.samples_ns)
+    assert outcome.interval_ns is not None
+    low, high = outcome.interval_ns
+    assert low <= outcome.median_ns <= high
+    # No GPU does 2·10⁹ operations in a microsecond, and none of today takes a tenth of a second.
+    assert 1e3 < outcome.median_ns < 1e8
+    assert outcome.block_median_ns is not None
+    assert 0 < outcome.block_median_ns <= outcome.median_ns
+    assert outcome.resources is not None
+    assert outcome.resources.registers is not None
+    assert 0 < outcome.resources.registers <= 255
+    assert outcome.resources.static_shared_bytes == 2 * 16 * 16 * 4
+    assert outcome.resident_blocks is not None
+    assert outcome.resident_blocks >= 1
+    assert outcome.occupancy is not None
+    assert 0 < outcome.occupancy <= 1
+
+
+@pytest.mark.usefixtures("built")
+def test_cold_hot_and_graph_are_of_one_size(
+    cuda: Backend, timed: bench.Session, info: DeviceInfo
+) -> None:
+    case = case_of("tiled", "1000", info, TILE=16)
+    measured(timed, case)
+    state = timed.state
+    assert state is not None
+    assert case.launch is not None
+    program = cuda.build(case.kernel, case.params)
+    arguments: list[backends.Argument] = [
+        *(matrix.data for matrix in state.inputs),
+        timed.output((1000, 1000)).C.data,
+        *(1000, 1000, 1000),
+    ]
+    cold = statistics.median(
+        cuda.time_ns(program, case.launch, arguments, cold=True) for _ in range(9)
+    )
+    for graph in (False, True):
+        hot = statistics.median(
+            cuda.time_hot_ns(program, case.launch, arguments, count=20, graph=graph)
+            for _ in range(5)
+        )
+        assert 0.7 < hot / cold < 1.2
+
+
+def test_longer_kernels_take_longer(cuda: Backend, tmp_path: Path) -> None:
+    body = (
+        SIGNATURE
+        + """
+    { const long long end = clock64() + N; while (clock64() < end) { } C[0] = 1; }
+    """
+    )
+    path = tmp_path / "mine.cu"
+    path.write_text(kernel_text(body=body), encoding="utf-8")
+    program = cuda.build(catalogue.load(path), {"TILE": 8})
+    C = cuda.allocate(4)
+
+    def best(cycles: int) -> float:
+        return min(
+            cuda.time_ns(program, ONE, [C, C, C, 1, cycles, 1], cold=False) for _ in range(5)
+        )
+
+    short, long = best(1_000_000), best(11_000_000)
+    # 10 million cycles at anything between 0.5 and 5 GHz.
+    assert 2e6 < long - short < 20e6
+    cuda.release(C)
+
+
+# -- the cache -----------------------------------------------------------------------------------
+
+
+def run_elsewhere(environment: dict[str, str], *arguments: str) -> list[dict[str, Any]]:
+    """Outcomes of a run in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "matbench", "run", *arguments, "--backend", "cuda",
+         "--format", "json", "--max-time", "0.05"],
+        capture_output=True, text=True, env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr
+    return [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
+
+
+def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceInfo) -> None:
+    folders = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    places = [str(Path(folder) / "bin" / "nvcc") for folder in folders if folder]
+    real = shutil.which("nvcc") or next(place for place in places if Path(place).exists())
+    # An nvcc that tells its version, and refuses to compile.
+    fake = tmp_path / "bin" / "nvcc"
+    fake.parent.mkdir()
+    fake.write_text(
+        f'#!/bin/sh\ncase "$1" in --version|--list-gpu-arch) exec "{real}" "$1";; esac\n'
+        'echo "this nvcc compiles nothing: error" >&2; exit 1\n'
+    )
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o700)
+    mine = {"MATBENCH_CACHE_DIR": str(cache), "MATBENCH_STATE_DIR": str(tmp_path)}
+    without = {**mine, "PATH": f"{fake.parent}{os.pathsep}{os.environ['PATH']}"}
+    run = ("tiled", "--tiles", "16", "--sizes", "64")
+
+    [refused] = run_elsewhere(without, *run)
+    assert refused["status"] == "failed"
+    assert "this nvcc compiles nothing" in refused["reason"]
+    [first] = run_elsewhere(mine, *run)
+    assert first["status"] == "measured", first["reason"]
+    [second] = run_elsewhere(without, *run)
+    assert second["status"] == "measured", second["reason"]
+    [other] = run_elsewhere(without, "tiled", "--tiles", "8", "--sizes", "64")
+    assert other["status"] == "failed"
+
+    for path in cache.iterdir():  # a damaged entry is no code
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+    [refused] = run_elsewhere(without, *run)
+    assert refused["status"] == "failed"
+
+
+# -- bad kernels ---------------------------------------------------------------------------------
+
+BAD = {
+    "illegal-write": (SIGNATURE + "{ *(volatile int *)0 = 1; }", "illegal"),
+    "far-read": (SIGNATURE + "{ C[0] = A[(size_t)1 << 40]; }", "illegal"),
+    "misaligned": (SIGNATURE + "{ *(volatile float *)((char *)C + 1) = 1; }", "misaligned"),
+    "traps": (SIGNATURE + '{ asm volatile("trap;"); }', "CUDA"),
+    "no-compile": (SIGNATURE + "{ C[0] = nothing_of_this_name; }", "nothing_of_this_name"),
+    "spins": (SPIN_BODY, "running took longer than 3 s and was stopped (see --timeout)"),
+}  # fmt: skip
+
+
+def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelWriter) -> None:
+    """A sticky error dies with its worker: the good kernel between the bad ones stays as fast."""
+    tiled = case_of("tiled", "500", info, TILE=16)
+    options = bench.Options(blocks=False, max_time_s=0.3)
+    medians, failures = [], {}
+    with worker.Crew(options, worker.Deadlines(build_s=120, run_s=3)) as crew:
+        device = crew.worker(info)
+        for name, (body, _) in BAD.items():
+            good = device.run(tiled)
+            assert good.status == "measured", good.reason
+            assert good.median_ns is not None
+            medians.append(good.median_ns)
+            path = write_kernel(name, body=body)
+            bad = sweep.case(catalogue.load(path), problem("20"), {"TILE": 8}, info)
+            failures[name] = device.run(bad)
+        last = device.run(tiled)
+        assert last.status == "measured", last.reason
+    for name, (_, words) in BAD.items():
+        assert failures[name].status == "failed", name
+        assert words in (failures[name].reason or ""), name
+    assert max(medians) < 1.2 * min(medians)

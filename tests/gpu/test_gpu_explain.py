@@ -1,0 +1,150 @@
+"""On a real GPU: the table of architectures against the driver, the limits, and counters."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from conftest import Matbench
+from test_kernels import FILES
+
+from matbench import backends, workloads
+from matbench.analysis import architectures
+from matbench.backends import Backend
+from matbench.cache import Cache
+from matbench.kernelfile import sweep
+from matbench.measure import counters, limits
+from matbench.model import DeviceInfo, Kernel, Launch, MatbenchError, Problem
+
+pytestmark = pytest.mark.gpu
+
+KERNELS = {kernel.name: kernel for kernel in FILES if not kernel.on_host}
+THREADS = (1, 32, 64, 96, 128, 160, 256, 384, 512, 768, 1000, 1024)
+SHARED_BYTES = (0, 1, 1024, 8000, 16384, 49152, 49153, 65536, 100_000, 113 * 1024, 227 * 1024)
+
+
+@pytest.fixture(scope="module")
+def info(own_folders: None) -> DeviceInfo:
+    return backends.devices("cuda")[0]
+
+
+@pytest.fixture(scope="module")
+def cuda(info: DeviceInfo) -> Iterator[Backend]:
+    opened = backends.open_backend(info, Cache())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def architecture(info: DeviceInfo) -> architectures.Architecture:
+    found = architectures.of_capability(info.compute_capability)
+    assert found is not None, f"{info.compute_capability} is not in the table"
+    return found
+
+
+def test_the_table_has_this_devices_limits(
+    info: DeviceInfo, architecture: architectures.Architecture
+) -> None:
+    assert {name: info.limits[name] for name in architecture.limits} == architecture.limits
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+def test_the_driver_counts_as_many_resident_blocks(
+    kernel: Kernel, cuda: Backend, architecture: architectures.Architecture
+) -> None:
+    (problem,) = sweep.problems("300", workloads.get(kernel.workload))
+    for params in itertools.islice(sweep.parameter_sets(kernel, {}), 3):
+        case = sweep.case(kernel, problem, params, cuda.info)
+        if case.skip is not None or case.launch is None:
+            continue
+        program = cuda.build(kernel, params)
+        given = program.resources
+        table = architectures.occupancy(
+            architecture,
+            case.launch.threads_per_block,
+            registers=given.registers,
+            shared_bytes=(given.static_shared_bytes or 0) + case.launch.shared_bytes,
+        )
+        assert program.resident_blocks(case.launch) == table.blocks, f"{case.label}: {given}"
+
+
+@pytest.mark.parametrize("name", ["tiled-dynamic", "thread-tile-2d"])
+def test_the_driver_agrees_for_any_block(
+    name: str, cuda: Backend, architecture: architectures.Architecture
+) -> None:
+    """Also for blocks that the kernel would not be launched with: only their size counts."""
+    kernel = KERNELS[name]
+    params = next(iter(sweep.parameter_sets(kernel, {})))
+    program = cuda.build(kernel, params)
+    given = program.resources
+    apart = {}
+    for threads in THREADS:
+        for shared_bytes in SHARED_BYTES:
+            table = architectures.occupancy(
+                architecture,
+                threads,
+                registers=given.registers,
+                shared_bytes=(given.static_shared_bytes or 0) + shared_bytes,
+            )
+            launch = Launch(grid=(1, 1, 1), block=(threads, 1, 1), shared_bytes=shared_bytes)
+            driver = program.resident_blocks(launch)
+            if driver is None and table.blocks == 0:
+                continue  # the driver refuses even to count such a block
+            if driver != table.blocks and threads <= (given.max_threads_per_block or 0):
+                apart[threads, shared_bytes] = driver, table.blocks
+    assert apart == {}
+
+
+def test_nvcc_alone_gives_what_the_driver_says(cuda: Backend, info: DeviceInfo) -> None:
+    kernel, params = KERNELS["tiled"], {"TILE": 16}
+    assert info.compute_capability is not None
+    compiled = backends.compiled_resources(info.compute_capability, kernel, params, Cache())
+    built = cuda.build(kernel, params).resources
+    assert compiled is not None
+    assert (compiled.registers, compiled.static_shared_bytes) == (
+        built.registers,
+        built.static_shared_bytes,
+    )
+
+
+def test_limits_lie_below_what_the_clock_allows(cuda: Backend) -> None:
+    found = limits.measured(cuda, Cache(), anew=True)
+    allowed = limits.of_clock(cuda.info, found.sm_mhz)
+    assert allowed is not None
+    assert 0.6 <= found.fma_flop_per_s / allowed <= 1.02, found
+    assert found.copy_bytes_per_s > 1e11, found
+
+
+def test_a_kernel_is_explained(matbench: Matbench, info: DeviceInfo) -> None:
+    result = matbench(
+        "explain", "tiled", "--size", "1000", "--tiles", "8,16,32", "--format", "json"
+    )
+    _, found = json.loads(result.stdout)
+    here = [width for width in found["widths"] if width["here"]]
+    assert [width["params"]["TILE"] for width in here] == [8, 16, 32]
+    for width in here:
+        assert width["measured_ns"] > 0
+        assert width["registers"] > 0
+        assert width["driver_blocks"] == width["occupancy"]["blocks"]
+    assert found["clock_flop_per_s"] > found["measured_operations_per_s"]
+    assert found["resources"]["registers"] > 0
+
+
+@pytest.mark.skipif(shutil.which("ncu") is None, reason="no ncu on PATH")
+def test_counters_count_at_least_the_inputs(info: DeviceInfo) -> None:
+    case = sweep.case(KERNELS["tiled"], Problem(1000, 1000, 1000), {"TILE": 16}, info)
+    try:
+        found = counters.count(info, case, 300)
+    except MatbenchError as error:
+        if "NVGPUCTRPERM" in str(error):
+            pytest.skip(str(error))
+        raise
+    assert found.dram_read_bytes is not None
+    assert found.dram_read_bytes >= 0.9 * 2 * 1000 * 1000 * 4
+    assert found.shared_bytes is not None
+    assert found.shared_bytes > 0
+    assert found.achieved_occupancy is not None
+    assert 0.1 < found.achieved_occupancy <= 1

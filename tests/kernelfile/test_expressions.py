@@ -1,0 +1,150 @@
+"""Expressions of front matter: numbers or a refusal, in bounded time, and what Python would say."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from matbench.kernelfile import expressions
+from matbench.kernelfile.expressions import ExpressionError
+
+VALUES: dict[str, int | float] = {"M": 1000, "N": 33, "K": 7, "TILE": 16, "limit": 49152}
+
+#: Each would call, import, loop, look inside, or grow without bound if it were let.
+HOSTILE = [
+    "9**9**9", "9**9**9**9", "2**(2**64)", "M**M", "2**-1", "2**0.5**99999", "10**300",
+    "2**64 * 2**64 * 2**64 * 2**64 * 2", "1e400", "-1e400", "1e400 - 1e400", "9" * 299, "9" * 10**6,
+    "1" + "+1" * 10**5, "(" * 5000 + "1" + ")" * 5000, "-" * 299 + "1", "not " * 70 + "1",
+    "(" * 90 + "1" + "+1)" * 45, "(-8)**0.5", "'M' * 10**9", "'M'", "b'M'", "f'{M}'", "[1] * 10**9",
+    "[M]", "(1, 2)", "{1: 2}", "{1}", "1, 2", "M[0]", "[x for x in M]", "sum(x for x in (1, 2))",
+    "lambda: 1", "(lambda: 1)()", "M.real", "M.__class__", "().__class__.__base__", "__import__",
+    "__import__('os').system('true')", "__builtins__", "open('x')", "exec('1')", "print(1)",
+    "int(1)", "max", "ceil_div", "max(1, 2)(3)", "max(M)", "max()", "max(*[1, 2])",
+    "max(1, 2, key=abs)", "max(**{})", "ceil_div(1)", "ceil_div(1, 2, 3)", "min(max, 1)", "M := 1",
+    "(M := 1)", "M = 1", "import os", "1; 2", "1\n2", "yield", "await M", "*M", "~M", "M << 64",
+    "M >> 1", "M & 1", "M | 1", "M ^ 1", "M @ 1", "M is 1", "1 in (1,)", "1j", "None", "...",
+    "unknown", "m", "M.N", "", " ", "\t", "#", "\0", "M\0", "\ud800", "1 if M else", "1 +",
+    "5 // 0", "5 % 0", "5 / 0", "ceil_div(1, 0)", "is_power_of_two()", "is_power_of_two(1, 2)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:40]))
+def test_what_is_no_bounded_arithmetic_is_refused_at_once(text: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(ExpressionError) as refused:
+        expressions.evaluate(text, VALUES)
+    assert time.perf_counter() - started < 2
+    assert 0 < len(str(refused.value)) < 200
+    assert "\n" not in str(refused.value)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) <= expressions.MAX_MAGNITUDE
+
+
+words = st.sampled_from(
+    [*VALUES, "ceil_div", "max", "min", "(", ")", ",", "+", "-", "*", "**", "/", "//", "%", "<",
+     "<=", "==", "!=", "and", "or", "not", "if", "else", "lambda", ":", ".", "[", "]", "=", "in",
+     "for", "0", "1", "2", "9", "64", "1e9", "1e308", "0.5", "True", "None", "'x'", "_",
+     "__class__", "~", "\n"]
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text(max_size=60) | st.lists(words, max_size=25).map(" ".join))
+@example("max(1e400, 1)")
+@example("min(1e400, 5)")
+@example("M if K else 0 / 0")
+def test_any_text_gives_a_number_or_an_error_soon(text: str) -> None:
+    started = time.perf_counter()
+    try:
+        value = expressions.evaluate(text, VALUES)
+    except ExpressionError:
+        pass
+    else:
+        assert is_number(value)
+    assert time.perf_counter() - started < 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(words, max_size=15).map(" ".join))
+def test_a_whole_number_is_an_int(text: str) -> None:
+    try:
+        value = expressions.whole(text, VALUES)
+    except ExpressionError:
+        return
+    assert type(value) is int
+
+
+atoms = st.integers(0, 10**6).map(str) | st.sampled_from(list(VALUES))
+
+
+def compound(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    binary = st.sampled_from(["+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!="])
+    return st.one_of(
+        st.builds("({} {} {})".format, parts, binary, parts),
+        st.builds("({} {} {})".format, parts, st.sampled_from(["and", "or"]), parts),
+        st.builds("{}({}, {})".format, st.sampled_from(["ceil_div", "max", "min"]), parts, parts),
+        st.builds("max({}, {}, {})".format, parts, parts, parts),
+        st.builds("({} if {} else {})".format, parts, parts, parts),
+        st.builds("({})**{}".format, parts, st.integers(0, 3)),
+        st.builds("(-{})".format, parts),
+        st.builds("(not {})".format, parts),
+        st.builds("({} < {} <= {})".format, parts, parts, parts),
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.recursive(atoms, compound, max_leaves=8))
+def test_values_are_what_python_computes(text: str) -> None:
+    scope = {"__builtins__": {}, **expressions.FUNCTIONS}
+    try:
+        value = expressions.evaluate(text, VALUES)
+    except ExpressionError as error:
+        if "division by zero" in str(error):
+            with pytest.raises(ZeroDivisionError):
+                eval(text, scope, dict(VALUES))
+        else:
+            assert any(told in str(error) for told in ("power", "grows", "longer", "deeper"))
+        return
+    assert value == eval(text, scope, dict(VALUES))
+
+
+def test_powers_of_two() -> None:
+    found = [n for n in range(-2, 1030) if expressions.evaluate("is_power_of_two(n)", {"n": n})]
+    assert found == [2**k for k in range(11)]
+    assert not expressions.evaluate("is_power_of_two(2.5)", {})
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(1, 10**15))
+def test_ceil_div_covers_with_the_fewest_pieces(a: int, b: int) -> None:
+    pieces = expressions.ceil_div(a, b)
+    assert pieces * b >= a
+    assert (pieces - 1) * b < a
+
+
+def test_a_condition_is_only_looked_at_as_far_as_python_would() -> None:
+    assert expressions.evaluate("0 and 1 // 0", VALUES) == 0
+    assert expressions.evaluate("1 or 1 // 0", VALUES) == 1
+    assert expressions.evaluate("1 if M else 1 // 0", VALUES) == 1
+
+
+def test_a_whole_number_is_asked_for() -> None:
+    assert expressions.whole(7, {}) == 7
+    assert expressions.whole("M // 3", VALUES) == 333
+    with pytest.raises(ExpressionError, match="not a whole number; divide with // or ceil_div"):
+        expressions.whole("M / 2", VALUES)
+
+
+def test_an_unknown_name_is_told_with_the_known_ones() -> None:
+    with pytest.raises(ExpressionError, match=r"^'TIEL' is not known here; known: K, M$"):
+        expressions.evaluate("TIEL * 2", {"M": 1, "K": 2})
+
+
+def test_names_in_their_order_and_once() -> None:
+    assert expressions.names_in("max(K, M) * K + TILE", VALUES) == ["K", "M", "TILE"]
+    assert expressions.names_in("1 + 2", VALUES) == []

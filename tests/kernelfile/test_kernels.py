@@ -1,0 +1,245 @@
+"""Every kernel that comes with matbench: right at every size here, and compiled for GPUs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.nvcc import CompileError, compile_cubin, find_nvcc
+
+from matbench import workloads
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, cuda_c, sweep
+from matbench.measure import bench
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Outcome, Problem
+
+KERNELS = catalogue.builtin()
+FILES = [kernel for kernel in KERNELS if kernel.source]
+PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
+SIZES = ["1", "17", "33", "65x31x129", "1x1x1000", "100x7x1", "8x300x5"]
+INPUTS = ["uniform", "signed", "normal"]
+
+
+def name(kernel: Kernel) -> str:
+    return kernel.name
+
+
+def problem(size: str, inputs: str = "uniform") -> Problem:
+    [(m, n, k)] = sweep.parse_sizes(size)
+    return Problem(m, n, k, inputs=inputs)  # type: ignore[arg-type]
+
+
+def capability_needed(kernel: Kernel) -> int:
+    """80 for sm_80; 0 for a kernel that needs none."""
+    return max((int(re.sub(r"\D", "", r)) for r in kernel.requires if r[:3] == "sm_"), default=0)
+
+
+def allowed_skip(case: Case, device: DeviceInfo) -> bool:
+    """Whether this kernel cannot do this, by what is known of it or by what its file says."""
+    limit = device.limits["max_threads_per_block"]
+    problem = case.problem
+    if "cuda" in case.kernel.requires and device.backend != "cuda":
+        return True
+    if case.kernel.name == "single-block":
+        return limit < problem.M * problem.N
+    if case.kernel.name == "host-loop":
+        return workloads.of(problem).operations(problem) > 2**25
+    if case.kernel.name == "shared-row":
+        return device.limits["max_shared_bytes_per_block"] < 4 * problem.K
+    if case.kernel.group == "ladder":
+        values = {"M": problem.M, "N": problem.N, "K": problem.K, **case.params, **device.limits}
+        scope = {"ceil_div": lambda a, b: -(-a // b), "max": max, "min": min}
+        major, minor = device.compute_capability or (0, 0)
+        is_older = capability_needed(case.kernel) > 10 * major + minor
+        return is_older or not all(eval(w, scope, values) for w in case.kernel.launch.where)
+    return case.params.get("TILE", 1) ** 2 > limit
+
+
+def measure(session: bench.Session, case: Case) -> Outcome:
+    outcome = session.measure(case)
+    assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
+    return outcome
+
+
+# Problems on the outside: the session keeps the inputs of one problem on the device.
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kernel", PRODUCTS, ids=name)
+def test_right_at_every_awkward_size(
+    kernel: Kernel, size: str, inputs: str, session: bench.Session
+) -> None:
+    device = session.backend.info
+    if kernel.on_host and device.kind == "gpu":
+        pytest.skip("a baseline of the CPU")
+    cases = sweep.cases([kernel], [problem(size, inputs)], {}, device)
+    assert len(cases) == math.prod(map(len, kernel.sweep.values()))
+    for case in cases:
+        if case.skip is not None:
+            assert case.skip.startswith("needs ")
+            assert allowed_skip(case, device), case.skip
+            continue
+        outcome = measure(session, case)
+        assert outcome.bound_ratio is not None
+        assert 0 <= outcome.bound_ratio <= 1
+        assert outcome.max_rel_err is not None
+        assert outcome.avg_rel_err is not None
+        # Where nothing cancels, the bound holds for relative errors of the inputs as given too.
+        if inputs == "uniform" and kernel.precision == "float32":
+            bound = (kernel.error_constant + case.problem.K + 1) * 2**-24
+            assert outcome.avg_rel_err <= outcome.max_rel_err <= bound
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel in FILES if kernel.tune], ids=name)
+def test_right_for_every_value_that_it_can_be_tuned_to(
+    kernel: Kernel, session: bench.Session
+) -> None:
+    """One constant at a time, the others as they are by default."""
+    device = session.backend.info
+    if "cuda" in kernel.requires and device.backend != "cuda":
+        pytest.skip("CUDA alone")
+    default = {name: values[:1] for name, values in kernel.sweep.items()}
+    workload = workloads.get(kernel.workload)
+    probe = sweep.problems(workload.smoke_sizes, workload)[-1]
+    skipped = 0
+    for name, values in kernel.tune.items():
+        for case in sweep.cases([kernel], [probe], {**default, name: values}, device):
+            if case.skip is None:
+                measure(session, case)
+            else:
+                assert case.skip.startswith("needs ")
+                skipped += 1
+    assert skipped < sum(map(len, kernel.tune.values())) / 2
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("size", SIZES)
+def test_numpy_is_right_as_well(size: str, inputs: str) -> None:
+    from matbench.backends import host
+
+    case = Case(catalogue.NUMPY, problem(size, inputs), {}, None)
+    options = bench.Options(timed=False)
+    outcome = bench.measure_library(case, host.device(), Cache(), options)
+    assert outcome.status == "measured", outcome.reason
+    assert outcome.bound_ratio is not None
+    assert outcome.bound_ratio <= 1
+
+
+def test_compensation_survives_the_optimiser(session: bench.Session) -> None:
+    """At n = 1000 `kahan` has the error of one rounding; plain tiles have many times as much."""
+    device, large = session.backend.info, problem("1000")
+    [kahan] = [kernel for kernel in FILES if kernel.name == "kahan"]
+    [tiled] = [kernel for kernel in FILES if kernel.name == "tiled"]
+    for tile in (16, 32):
+        compensated = measure(session, sweep.case(kahan, large, {"TILE": tile}, device))
+        assert compensated.max_rel_err is not None
+        assert compensated.max_rel_err <= 1e-7
+    plain = measure(session, sweep.case(tiled, large, {"TILE": 16}, device))
+    assert plain.max_rel_err is not None
+    assert plain.max_rel_err > 5e-7
+
+
+# -- nvcc, where no GPU is -----------------------------------------------------------------------
+
+needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc, gcc and g++")
+STRICT = ("-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
+QUICK = ("-Xcicc=-O0", "-Xptxas=-O0")  # where the optimiser has been at the same code already
+
+
+def units(kernel: Kernel) -> dict[str, str]:
+    """What CUDA compiles of a kernel: as it is, clocked, and with warps out of step."""
+    source, path = kernel.source, kernel.path
+    return {
+        "plain": cuda_c.cuda_unit(source, path),
+        "clocked": cuda_c.cuda_clocked_unit(source, path, kernel.entry, kernel.parameters),
+        "staggered": cuda_c.cuda_staggered_unit(source, path, kernel.entry, kernel.parameters),
+    }
+
+
+def architectures(kernel: Kernel) -> list[str]:
+    """Those it is compiled for: the one it requires alone, or two generations."""
+    exact = [need for need in kernel.requires if need.startswith("sm_") and need[-1] in "af"]
+    return exact or [f"sm_{arch}" for arch in (80, 90) if arch >= capability_needed(kernel)]
+
+
+def jobs(kernel: Kernel) -> Iterator[tuple[str, str, str, dict[str, int]]]:
+    """Plain: every set of parameters, the tutorial's for each architecture. Wrapped alike: once."""
+    first, *others = sweep.parameter_sets(kernel, {})
+    *older, last = architectures(kernel)
+    yield from ((kernel.name, "plain", arch, first) for arch in (*older, last))
+    for params in others:
+        archs = (*older, last) if kernel.group == "tutorial" else (last,)
+        yield from ((kernel.name, "plain", arch, params) for arch in archs)
+    yield from ((kernel.name, unit, last, first) for unit in ("clocked", "staggered"))
+    if first:  # with nothing defined: a reader can paste the file into any CUDA program
+        yield kernel.name, "alone", last, {}
+
+
+JOBS = [job for kernel in FILES for job in jobs(kernel)]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[bytes]]]:
+    """Every cubin, compiled two at a time: nvcc takes most of a second."""
+    folder = tmp_path_factory.mktemp("units")
+    for kernel in FILES:
+        for unit, text in units(kernel).items():
+            (folder / f"{kernel.name}-{unit}.cu").write_text(text, encoding="utf-8")
+
+    def compiled_job(name: str, unit: str, arch: str, params: dict[str, int]) -> bytes:
+        path = folder / f"{name}-{unit}.cu"
+        if unit == "alone":
+            path = catalogue.kernels_folder() / f"{name}.cu"
+        needs_optimiser = arch.endswith("a")  # wgmma and its registers; without, nvcc 13.0 crashes
+        flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
+        return compile_cubin(path, arch, params, *flags)
+
+    with ThreadPoolExecutor(2) as pool:
+        yield {str(job): pool.submit(compiled_job, *job) for job in JOBS}
+        pool.shutdown(cancel_futures=True)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job[:3])) + f"{job[3]}")
+def test_nvcc_compiles_it_without_a_warning(
+    job: tuple[str, str, str, dict[str, int]], compiled: dict[str, Future[bytes]]
+) -> None:
+    cubin = compiled[str(job)].result()
+    assert cubin.startswith(b"\x7fELF")
+    [kernel] = [kernel for kernel in FILES if kernel.name == job[0]]
+    entry = kernel.entry if job[1] in ("plain", "alone") else "matbench_entry"
+    assert f".text.{entry}\0".encode() in cubin
+
+
+@needs_nvcc
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(
+    "path", sorted(Path(bench.__file__).parent.glob("device_code/*.cu")), ids=lambda path: path.stem
+)
+def test_what_judges_compiles_too(path: Path, arch: str) -> None:
+    assert compile_cubin(path, arch, None, *STRICT)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("unit", ["plain", "clocked", "staggered"])
+def test_nvcc_names_the_kernels_own_line(unit: str, tmp_path: Path) -> None:
+    [tiled] = [kernel for kernel in FILES if kernel.name == "tiled"]
+    wrong = tiled.source.replace("float sum = 0.0f;", "float sum = zero;")
+    line = next(n for n, text in enumerate(wrong.splitlines(), 1) if "zero;" in text)
+    mine = msgspec.structs.replace(tiled, source=wrong, path="folder/mine.cu")
+    path = tmp_path / "unit.cu"
+    path.write_text(units(mine)[unit], encoding="utf-8")
+    with pytest.raises(CompileError, match=re.escape(f"folder/mine.cu({line}): error")):
+        compile_cubin(path, "sm_90")
+
+
+def test_blocks_of_every_narrow_width(session: bench.Session) -> None:
+    """A CPU's compiler is told of narrow blocks; it takes some widths and refuses others."""
+    (kernel,) = [kernel for kernel in FILES if kernel.name == "single-block"]
+    for width in range(1, 18):
+        (case,) = sweep.cases([kernel], [Problem(2, width, 3)], {}, session.backend.info)
+        assert measure(session, case).launch == Launch((1, 1, 1), (width, 2, 1))

@@ -1,0 +1,301 @@
+"""Sizes, parameters and cases: what is run, what is skipped and why, and what is refused."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matbench.kernelfile import sweep
+from matbench.model import (
+    Case,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    LaunchRules,
+    Parameter,
+    Problem,
+    UsageError,
+)
+
+LIMITS = {
+    "max_threads_per_block": 1024, "max_block_x": 1024, "max_block_y": 1024, "max_block_z": 64,
+    "max_grid_x": 2**31 - 1, "max_grid_y": 65535, "max_grid_z": 65535,
+    "max_shared_bytes_per_block": 49152, "max_static_shared_bytes": 49152, "warp_size": 32,
+    "multiprocessors": 4,
+}  # fmt: skip
+GPU = DeviceInfo(
+    backend="cuda",
+    index=0,
+    name="A GPU",
+    kind="gpu",
+    driver="1",
+    toolkit="2",
+    limits=LIMITS,
+    compute_capability=(9, 0),
+)
+CPU = msgspec.structs.replace(GPU, backend="opencl", kind="cpu", compute_capability=None)
+TILED = Kernel(
+    name="tiled",
+    summary="",
+    sweep={"TILE": (8, 16, 32)},
+    tune={"TILE": (8, 64), "DEEP": (1, 2)},
+    launch=LaunchRules(
+        where=("TILE * TILE <= max_threads_per_block", "K <= 5000"),
+        block=("TILE", "TILE"),
+        grid=("ceil_div(N, TILE)", "ceil_div(M, TILE)"),
+        shared_bytes="2 * TILE * TILE * 4",
+    ),
+)
+PLAIN = Kernel(name="plain", summary="", launch=LaunchRules(block=(1,), grid=("M",)))
+
+
+def problem(m: int, n: int | None = None, k: int | None = None) -> Problem:
+    return Problem(M=m, N=n or m, K=k or m)
+
+
+def changed(kernel: Kernel = PLAIN, **changes: object) -> Kernel:
+    return msgspec.structs.replace(kernel, **changes)
+
+
+def one(kernel: Kernel, size: int = 8, device: DeviceInfo = GPU, **params: int) -> Case:
+    return sweep.case(kernel, problem(size), params, device)
+
+
+# -- sizes and values ----------------------------------------------------------------------------
+
+
+def test_sizes() -> None:
+    assert sweep.parse_sizes("256,1000") == [(256, 256, 256), (1000, 1000, 1000)]
+    assert sweep.parse_sizes("512x1024x768") == [(512, 1024, 768)]
+    assert sweep.parse_sizes(" 1 , 2X3x4 ,1") == [(1, 1, 1), (2, 3, 4)]
+    assert sweep.parse_sizes(str(sweep.MAX_SIZE)) == [(sweep.MAX_SIZE,) * 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("0", "size '0': a matrix has at least one row and column"),
+        ("-5", "size '-5': a matrix has at least one row and column"),
+        ("4x0x4", "size '4x0x4': a matrix has at least one row and column"),
+        ("1073741825", "size '1073741825': at most 1,073,741,824 a side"),
+        ("9" * 30, "at most 1,073,741,824 a side"),
+        ("9" * 31, "write 1000 or MxNxK, as in 512x1024x768"),
+        ("256x", "size '256x': write 1000 or MxNxK, as in 512x1024x768"),
+        ("x256", "size 'x256': write 1000"),
+        ("256x256", "size '256x256': write 1000"),
+        ("1x2x3x4", "size '1x2x3x4': write 1000"),
+        ("abc", "size 'abc': write 1000"),
+        ("1e3", "size '1e3': write 1000"),
+        ("1.5", "size '1.5': write 1000"),
+        ("0x10", "size '0x10': write 1000"),
+        ("nan", "size 'nan': write 1000"),
+        ("1_000", "size '1_000': write 1000"),
+        ("²", "size '²': write 1000"),
+        ("", "size '': write 1000"),
+        ("256,", "size '': write 1000"),
+        ("256,,512", "size '': write 1000"),
+        ("256;512", "size '256;512': write 1000"),
+    ],
+)
+def test_what_is_no_size(text: str, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        sweep.parse_sizes(text)
+    assert told in str(refused.value)
+
+
+@given(st.tuples(*[st.integers(1, sweep.MAX_SIZE)] * 3))
+def test_a_size_reads_as_it_is_shown(size: tuple[int, int, int]) -> None:
+    m, n, k = size
+    assert sweep.parse_sizes(Problem(M=m, N=n, K=k).size) == [size]
+
+
+@given(st.text(max_size=40) | st.text(alphabet="0123456789x,- ", max_size=40))
+def test_any_text_is_sizes_or_a_clean_error(text: str) -> None:
+    try:
+        sizes = sweep.parse_sizes(text)
+    except UsageError as error:
+        assert str(error).isprintable()
+    else:
+        assert sizes
+        assert all(1 <= side <= sweep.MAX_SIZE for size in sizes for side in size)
+
+
+def test_values() -> None:
+    assert sweep.parse_values("--tiles", "8, 16,8,32") == (8, 16, 32)
+
+
+@pytest.mark.parametrize("piece", ["0", "-8", "eight", "1.5", "", "8x8", "1e1", "9" * 10, "+8"])
+def test_what_is_no_value_of_a_constant(piece: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        sweep.parse_values("--tiles", f"8,{piece}")
+    assert str(refused.value) == f"--tiles {piece!r}: a whole number above 0, as in 8,16,32"
+
+
+def test_settings() -> None:
+    given = sweep.parse_settings(
+        ["DEEP=1,2", " WIDE = 4"], "8", [TILED, changed(sweep={"WIDE": (1,)})]
+    )
+    assert given == {"TILE": (8,), "DEEP": (1, 2), "WIDE": (4,)}
+    assert sweep.parse_settings([], "8", [PLAIN]) == {"TILE": (8,)}
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("TIEL=8", "--set 'TIEL': no chosen kernel sweeps it; did you mean 'TILE'?"),
+        ("tile=8", "--set 'tile': no chosen kernel sweeps it; did you mean 'TILE'?"),
+        ("XYZ=8", "--set 'XYZ': no chosen kernel sweeps it; known: DEEP, TILE"),
+        ("TILE", "--set 'TILE': write NAME=VALUE, as in THREADS=128,256"),
+        ("TILE=", "--set TILE '': a whole number above 0, as in 8,16,32"),
+        ("TILE=8=9", "--set TILE '8=9': a whole number above 0, as in 8,16,32"),
+        ("=8", "--set '': no chosen kernel sweeps it; known: DEEP, TILE"),
+    ],
+)
+def test_what_is_no_setting(setting: str, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        sweep.parse_settings([setting], None, [TILED])
+    assert str(refused.value) == told
+
+
+def test_where_no_kernel_sweeps_anything() -> None:
+    with pytest.raises(UsageError, match="'TILE': no chosen kernel sweeps it; they sweep nothing"):
+        sweep.parse_settings(["TILE=8"], None, [PLAIN])
+
+
+# -- parameters ----------------------------------------------------------------------------------
+
+
+def test_overrides_take_the_place_of_a_kernels_own_values() -> None:
+    def sets(**overrides: tuple[int, ...]) -> list[dict[str, int]]:
+        return list(sweep.parameter_sets(TILED, overrides))
+
+    assert sets() == [{"TILE": 8}, {"TILE": 16}, {"TILE": 32}]
+    assert sets(TILE=(4,)) == [{"TILE": 4}]
+    assert sets(TILE=(4,), DEEP=(1, 2)) == [{"TILE": 4, "DEEP": 1}, {"TILE": 4, "DEEP": 2}]
+    assert sets(THREADS=(64,)) == sets()
+    assert list(sweep.parameter_sets(PLAIN, {"TILE": (4, 8)})) == [{}]
+
+
+# -- cases ---------------------------------------------------------------------------------------
+
+
+def test_cases_come_problem_by_problem() -> None:
+    found = sweep.cases([TILED, PLAIN], [problem(8), problem(9)], {"TILE": (8, 16)}, GPU)
+    assert [(c.problem.M, c.kernel.name, c.params.get("TILE")) for c in found] == [
+        (8, "tiled", 8), (8, "tiled", 16), (8, "plain", None),
+        (9, "tiled", 8), (9, "tiled", 16), (9, "plain", None),
+    ]  # fmt: skip
+
+
+def test_kernels_that_read_alike_come_together() -> None:
+    """Others need other inputs, which take their time at large sizes."""
+    narrow = msgspec.structs.replace(PLAIN, name="narrow", precision="tf32")
+    found = sweep.cases([TILED, narrow, PLAIN], [problem(8), problem(9)], {"TILE": (8,)}, GPU)
+    assert [c.kernel.name for c in found] == ["tiled", "plain", "narrow"] * 2
+
+
+def test_a_launch_is_worked_out() -> None:
+    case = sweep.case(TILED, problem(100, 50, 7), {"TILE": 16}, GPU)
+    assert case.launch == Launch(grid=(4, 7, 1), block=(16, 16, 1), shared_bytes=2048)
+    assert case.skip is None
+    assert one(PLAIN, 5).launch == Launch(grid=(5, 1, 1), block=(1, 1, 1))
+
+
+def test_a_condition_that_is_not_met_is_the_reason() -> None:
+    assert one(TILED, TILE=64).skip == (
+        "needs TILE * TILE <= max_threads_per_block (TILE = 64, max_threads_per_block = 1024)"
+    )
+    assert one(TILED, 6000, TILE=8).skip == "needs K <= 5000 (K = 6000)"
+    assert one(changed(launch=LaunchRules((1,), (1,), where=("1 > 2",)))).skip == "needs 1 > 2"
+
+
+@pytest.mark.parametrize(
+    ("requires", "device", "reason"),
+    [
+        (("cuda",), GPU, None),
+        (("cuda",), CPU, "needs CUDA; this is opencl"),
+        (("sm_80",), GPU, None),
+        (("sm_90",), GPU, None),
+        (("sm_90a",), GPU, None),
+        (("sm_100",), GPU, "needs sm_100; this device is sm_90"),
+        (("sm_80a",), GPU, "needs sm_80a; this device is sm_90"),
+        (("sm_90f",), GPU, None),
+        (("sm_80f",), GPU, "needs sm_80f; this device is sm_90"),
+        (("sm_80",), CPU, "needs sm_80; this is opencl"),
+        (("host",), CPU, None),
+    ],
+)
+def test_requirements(requires: tuple[str, ...], device: DeviceInfo, reason: str | None) -> None:
+    assert one(changed(requires=requires), device=device).skip == reason
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (LaunchRules((32, 33), (1,)), "needs 1,056 threads a block; this device allows 1,024"),
+        (LaunchRules((1, 1, 65), (1,)), "needs 65 threads in z; this device allows 64"),
+        (LaunchRules((1,), (1, 65536)), "needs 65,536 blocks in y; this device allows 65,535"),
+        (LaunchRules((1,), (2**31,)), "needs 2,147,483,648 blocks in x"),
+        (LaunchRules((1,), (10**40,)), "blocks in x; this device allows"),
+        (LaunchRules((1,), (1,), 49153), "needs 49,153 bytes of shared memory a block"),
+    ],
+)
+def test_a_launch_beyond_the_device_is_skipped(rules: LaunchRules, reason: str) -> None:
+    case = one(changed(launch=rules))
+    assert case.skip is not None
+    assert reason in case.skip
+    assert not case.is_mistaken
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (LaunchRules(("M - 8",), (1,)), "launch.block 'M - 8' is 0; at least 1 is needed"),
+        (LaunchRules((1,), ("M - 9",)), "launch.grid 'M - 9' is -1; at least 1 is needed"),
+        (LaunchRules((1,), ("M // (M - 8)",)), "launch.grid 'M // (M - 8)': division by zero"),
+        (LaunchRules((1,), ("M / 3",)), "launch.grid 'M / 3': not a whole number"),
+        (LaunchRules((1,), ("2**64 * M**64 * 2",)), "the value grows without bound"),
+        (LaunchRules((1,), (1,), "0 - M"), "launch.shared_bytes '0 - M' is -8; at least 0"),
+    ],
+)
+def test_a_launch_that_no_device_could_make_is_the_files_mistake(
+    rules: LaunchRules, reason: str
+) -> None:
+    case = one(changed(launch=rules))
+    assert case.skip is not None
+    assert case.skip.startswith("front matter: ")
+    assert reason in case.skip
+    assert case.is_mistaken
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("int", "M", None),
+        ("int", "M * 2**28 - 1", None),
+        ("int", "M * 2**28", "front matter: M * 2**28 = 2147483648 does not fit x, which is int"),
+        ("unsigned", "M * 2**28", None),
+        ("unsigned", "M - 9", "front matter: M - 9 = -1 does not fit x, which is unsigned"),
+        ("size_t", "2**63", None),
+        ("long", "2**63", "does not fit x, which is long"),
+        ("char", "200", "front matter: 200 does not fit x, which is char"),
+        ("int", "M / 2", None),
+        ("int", "M / 3", "front matter: M / 3 = 2.666"),
+        ("float", "M / 3", None),
+        ("float", "10.0**39", "does not fit x, which is float"),
+        ("int", "K // (K - 8)", "front matter: division by zero"),
+    ],
+)
+def test_what_does_not_fit_a_parameter_is_skipped(kind: str, text: str, reason: str | None) -> None:
+    found = one(changed(args=(text,), parameters=(Parameter(kind, "x", False),))).skip
+    assert found is None if reason is None else reason in str(found)
+
+
+def test_a_sweep_without_end_is_refused() -> None:
+    values = tuple(range(1, 51))
+    wide = changed(sweep=dict.fromkeys("abcdef", values))
+    with pytest.raises(UsageError) as refused:
+        sweep.cases([wide, PLAIN], [problem(8), problem(9)], {}, GPU)
+    assert str(refused.value) == ("31,250,000,002 cases: more than 100,000; sweep less at a time")

@@ -1,0 +1,194 @@
+"""Every known mistake is rejected for its own reason, and no right kernel is."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from matbench import backends, workloads
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure.bench import CHECKS, Options, Session
+from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from support.paths import BAD_KERNELS as FOLDER
+
+EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text())
+STATEFUL = [name for name, found in EXPECTED.items() if found.get("device_variables")]
+HUGE = [name for name, found in EXPECTED.items() if found.get("memory_bytes")]
+ORDINARY = [name for name in EXPECTED if name not in STATEFUL and name not in HUGE]
+
+RACES = ["bad-no-barrier-after-staging", "bad-no-second-barrier"]
+
+
+def load(name: str) -> Kernel:
+    return catalogue.load(FOLDER / f"{name}.cu")
+
+
+def cases_of(kernel: Kernel, sizes: list[str], device: DeviceInfo) -> list[Case]:
+    found = []
+    workload = workloads.get(kernel.workload)
+    for size in sizes:
+        [problem] = sweep.problems(size, workload, workload.probed_inputs[0])
+        for params in sweep.parameter_sets(kernel, {}):
+            case = sweep.case(kernel, problem, params, device)
+            if case.skip is not None and "CUDA" in case.skip:
+                pytest.skip(case.skip)
+            assert case.skip is None, case.skip
+            found.append(case)
+    return found
+
+
+def new_session(device: DeviceInfo, checks: frozenset[str] = CHECKS) -> Session:
+    """A session with programs of its own, in which no kernel has run yet."""
+    cache = Cache()
+    return Session(backends.open_backend(device, cache), cache, Options(timed=False, checks=checks))
+
+
+@pytest.fixture(scope="module")
+def bad_session(device: DeviceInfo) -> Iterator[Session]:
+    """Apart from the other tests' session: these kernels write where they should not."""
+    session = new_session(device)
+    yield session
+    session.close()
+
+
+def assert_rejected(outcome: Outcome, expected: dict[str, Any]) -> None:
+    assert outcome.status == "wrong", f"accepted: {expected['mistake']}"
+    assert outcome.reason is not None
+    assert outcome.reason.split(":")[0] in expected["caught_by"], outcome.reason
+    for words in expected.get("pattern", []):
+        assert words in outcome.reason
+
+
+def test_there_are_enough_and_each_has_its_file() -> None:
+    assert len(EXPECTED) >= 40
+    assert {path.stem for path in FOLDER.glob("*.cu")} == set(EXPECTED)
+    assert {name.stem for name in catalogue.kernels_folder().glob("*.cu")} >= {
+        expected["from"] for expected in EXPECTED.values()
+    }
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_rejected_for_its_own_reason(name: str, bad_session: Session) -> None:
+    expected, kernel = EXPECTED[name], load(name)
+    for case in cases_of(kernel, expected["sizes"], bad_session.backend.info):
+        assert_rejected(bad_session.measure(case), expected)
+    for case in cases_of(kernel, expected.get("right_at", []), bad_session.backend.info):
+        outcome = bad_session.measure(case)
+        assert outcome.status == "measured", f"{case.label}: {outcome.reason}"
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_rejected_although_it_keeps_state(name: str, device: DeviceInfo) -> None:
+    expected, kernel = EXPECTED[name], load(name)
+    for case in cases_of(kernel, expected["sizes"], device):
+        session = new_session(device)
+        try:
+            assert_rejected(session.measure(case), expected)
+        finally:
+            session.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", HUGE)
+def test_rejected_beyond_32_bits(name: str, bad_session: Session) -> None:
+    expected = EXPECTED[name]
+    for case in cases_of(load(name), expected["sizes"], bad_session.backend.info):
+        assert_rejected(bad_session.measure(case), expected)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, found in EXPECTED.items() if "only" in found and name not in HUGE]
+)
+def test_slips_through_without_its_check(
+    name: str, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: each check is what catches these, not another one by luck."""
+    expected, kernel = EXPECTED[name], load(name)
+    for case in cases_of(kernel, expected["sizes"][:2], device):
+        without = {expected["only"]}
+        if without == {"reference"}:
+            without.add("staggered")  # the same comparison again, of another build
+        session = new_session(device, CHECKS - without)
+        if expected["only"] == "shared":  # zeros, where the check would leave NaN
+            poison = session.judge.poison_shared
+            monkeypatch.setattr(session, "options", Options(timed=False).on("cpu"))
+            monkeypatch.setattr(session.judge, "poison_shared", lambda: poison(0))  # noqa: B023
+        try:
+            if "control_after" in expected:
+                good = catalogue.load(
+                    catalogue.kernels_folder() / f"{expected['control_after']}.cu"
+                )
+                params = next(iter(sweep.parameter_sets(good, {})))
+                session.measure(sweep.case(good, case.problem, params, device))
+            outcome = session.measure(case)
+        finally:
+            session.close()
+        assert outcome.status == "measured", f"{case.label}: {outcome.reason}"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", RACES)
+def test_races_are_rejected_whatever_luck_does(name: str, bad_session: Session) -> None:
+    for case in cases_of(load(name), EXPECTED[name]["sizes"], bad_session.backend.info):
+        for _ in range(3):
+            assert_rejected(bad_session.measure(case), EXPECTED[name])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", RACES)
+def test_luck_hides_races_from_all_other_checks(name: str, device: DeviceInfo) -> None:
+    """The control: where warps happen to keep step, nothing but the staggered build tells."""
+    session = new_session(device, CHECKS - {"staggered"})
+    try:
+        cases = cases_of(load(name), EXPECTED[name]["sizes"], device)
+        lucky = [case for case in cases * 5 if session.measure(case).status == "measured"]
+    finally:
+        session.close()
+    if not lucky:
+        pytest.skip("no luck on this device today: the other checks caught it every time")
+
+
+def test_every_check_has_a_control() -> None:
+    controls = {found["only"] for found in EXPECTED.values() if "only" in found}
+    assert controls == CHECKS - {"staggered"}  # whose control needs a GPU
+
+
+def test_no_false_alarm_in_a_thousand_random_problems(bad_session: Session) -> None:
+    """Right kernels of random shapes, inputs and seeds are all accepted."""
+    device = bad_session.backend.info
+    random_ = random.Random(20240229)
+    kernels = [kernel for kernel in catalogue.builtin() if kernel.source]
+    accepted = 0
+    while accepted < 1000:
+        kernel = random_.choice(kernels)
+        workload = workloads.get(kernel.workload)
+        numbers = {
+            "M": random_.randint(1, 70),
+            "N": random_.randint(1, 70),
+            "K": random_.choice([1, 2, 31, 32, 33, random_.randint(1, 200)]),
+        }
+        if workload.dimensions == ("N",):
+            numbers["N"] = random_.choice([1, 2, 255, 256, 257, random_.randint(1, 20_000)])
+        problem = Problem(
+            *(numbers[name] if name in workload.dimensions else 1 for name in "MNK"),
+            inputs=random_.choice(workload.inputs),
+            seed=random_.randint(0, 10**6),
+            workload=workload.name,
+        )
+        params = random_.choice(list(sweep.parameter_sets(kernel, {})))
+        case = sweep.case(kernel, problem, params, device)
+        if case.skip is None:
+            outcome = bad_session.measure(case)
+            assert outcome.status == "measured", f"{case.label} {problem}: {outcome.reason}"
+            accepted += 1

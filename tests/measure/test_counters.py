@@ -1,0 +1,95 @@
+"""What Nsight Compute prints, as counters."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure import counters
+from matbench.measure.counters import Counters
+from matbench.model import DeviceInfo, MatbenchError, Problem
+
+PRINTED = """\
+==PROF== Connected to process 4711 (/usr/bin/python3)
+==PROF== Profiling "tiled": 0%....50%....100% - 3 passes
+what the child printed, with "quotes" in it
+==PROF== Disconnected from process 4711
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",\
+"Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
+"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",\
+"Command line profiler metrics","dram__bytes_read.sum","byte","8,027,648"
+"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",\
+"Command line profiler metrics","dram__bytes_write.sum","byte","3968"
+"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",\
+"Command line profiler metrics","l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum","","n/a"
+"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",\
+"Command line profiler metrics","sm__warps_active.avg.pct_of_peak_sustained_active","%","93.75"
+"""
+
+
+def test_counters_are_read_by_name() -> None:
+    assert counters.counted(PRINTED) == Counters(
+        dram_read_bytes=8_027_648.0, dram_written_bytes=3968.0, achieved_occupancy=0.9375
+    )
+
+
+def test_output_without_counters_is_none() -> None:
+    assert counters.counted("==ERROR== no permission\n") is None
+
+
+@pytest.fixture
+def fake_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program of that name, first on PATH; what it prints is the test's to say."""
+    path = tmp_path / "ncu"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return path
+
+
+def install(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def count(device: DeviceInfo, timeout_s: float = 30) -> Counters:
+    kernel = catalogue.Catalogue(catalogue.builtin()).get("tiled")
+    case = sweep.case(kernel, Problem(33, 33, 33), {"TILE": 8}, device)
+    return counters.count(device, case, timeout_s)
+
+
+def test_the_case_is_handed_to_ncu(fake_ncu: Path, device: DeviceInfo, tmp_path: Path) -> None:
+    """The stand-in runs what it is told to watch, so that the child does its work too."""
+    printed, seen = tmp_path / "printed", tmp_path / "seen"
+    printed.write_text(PRINTED, encoding="utf-8")
+    install(
+        fake_ncu,
+        f'echo "$@" > {seen}\nwhile [ "$1" != "--metrics" ]; do shift; done\nshift 2\n'
+        f'"$@" || exit 1\ncat {printed}',
+    )
+    assert count(device).achieved_occupancy == 0.9375
+    asked = seen.read_text()
+    assert "--clock-control none" in asked  # clocks are the owner's
+    assert "--kernel-name tiled" in asked
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo '==ERROR== ERR_NVGPUCTRPERM: no permission'; exit 1", "ERR_NVGPUCTRPERM"),
+        ("exit 3", "it said nothing"),
+    ],
+)
+def test_an_ncu_that_counts_nothing_says_why(
+    fake_ncu: Path, device: DeviceInfo, script: str, message: str
+) -> None:
+    install(fake_ncu, script)
+    with pytest.raises(MatbenchError, match=message):
+        count(device)
+
+
+def test_an_ncu_that_hangs_is_stopped(fake_ncu: Path, device: DeviceInfo) -> None:
+    install(fake_ncu, "exec sleep 30")
+    with pytest.raises(MatbenchError, match=r"took longer than 0\.5 s"):
+        count(device, timeout_s=0.5)

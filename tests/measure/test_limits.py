@@ -1,0 +1,68 @@
+"""What a device can do at best: measured on the device at hand, kept, and from its clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from matbench.backends import Backend
+from matbench.cache import Cache
+from matbench.measure import limits
+from matbench.measure.bench import Options
+from matbench.measure.worker import Crew, Deadlines
+from matbench.model import DeviceInfo
+
+H200 = DeviceInfo(
+    backend="cuda",
+    index=0,
+    name="NVIDIA H200",
+    kind="gpu",
+    driver="",
+    toolkit="",
+    limits={"multiprocessors": 132},
+    compute_capability=(9, 0),
+)
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path) -> Cache:
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    return Cache(folder)
+
+
+def test_limits_are_measured_once_and_kept(backend: Backend, own_cache: Cache) -> None:
+    found = limits.measured(backend, own_cache)
+    assert found.device == backend.info.name
+    # No machine that runs this moves less than 100 MB/s, or a petabyte.
+    assert 1e8 < found.copy_bytes_per_s < 1e15
+    assert 1e8 < found.fma_flop_per_s < 1e17
+    assert limits.measured(backend, own_cache) == found
+
+
+def test_measuring_anew_keeps_the_better_figure(backend: Backend, own_cache: Cache) -> None:
+    first = limits.measured(backend, own_cache)
+    again = limits.measured(backend, own_cache, anew=True)
+    assert again.copy_bytes_per_s >= first.copy_bytes_per_s
+    assert again.fma_flop_per_s >= first.fma_flop_per_s
+    assert limits.measured(backend, own_cache) == again
+
+
+def test_a_worker_measures_them_in_its_own_process(device: DeviceInfo) -> None:
+    with Crew(Options(), Deadlines()) as crew:
+        found = crew.worker(device).limits()
+    assert found.device == device.name
+    assert limits.Limits(**msgspec.structs.asdict(found)) == found
+
+
+def test_the_clock_allows_lanes_times_multiprocessors() -> None:
+    allowed = limits.of_clock(H200, 1980)
+    assert allowed == 132 * 128 * 2 * 1.98e9
+
+
+def test_without_a_clock_or_a_known_architecture_nothing_is_claimed() -> None:
+    unknown = msgspec.structs.replace(H200, compute_capability=None)
+    assert limits.of_clock(H200, None) is None
+    assert limits.of_clock(unknown, 1980) is None

@@ -1,0 +1,366 @@
+"""What is right: inputs that can be drawn again, references that are exact, bounds that hold."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matbench.cache import Cache
+from matbench.measure import oracle
+from matbench.measure.oracle import Float32, Trial, matmul
+from matbench.model import U32, Precision, Problem
+
+SHAPES = [(1, 1, 1), (1, 7, 1), (5, 1, 3), (17, 33, 65), (64, 64, 64), (3, 2, 1000)]
+KINDS = ["uniform", "signed", "normal"]
+EVERY = [Problem(*shape, inputs=kind) for shape in SHAPES for kind in KINDS]  # type: ignore[arg-type]
+
+
+def label(problem: Problem) -> str:
+    return f"{problem.size}-{problem.inputs}"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+def exact_product(A: Float32, B: Float32) -> Float32:
+    """The product in float64."""
+    product: Float32 = A.astype(np.float64) @ B.astype(np.float64)
+    return product
+
+
+def right(C: Float32, trial: Trial, factor: float) -> bool:
+    verdict = oracle.judge(C, trial, factor)
+    assert (verdict.wrong == 0) == (verdict.first_wrong is None)
+    return verdict.wrong == 0
+
+
+# -- inputs --------------------------------------------------------------------------------------
+
+
+def test_inputs_are_of_their_kind() -> None:
+    A, B = matmul.inputs(Problem(200, 300, 100))
+    assert (A.shape, B.shape, A.dtype, B.dtype) == ((200, 100), (100, 300), np.float32, np.float32)
+    assert A.min() >= 0
+    assert A.max() < 1
+    assert abs(A.mean() - 0.5) < 0.02
+    A, _ = matmul.inputs(Problem(200, 300, 100, inputs="signed"))
+    assert A.min() >= -1
+    assert A.max() < 1
+    assert abs(A.mean()) < 0.02
+    assert abs(A.std() - 1 / math.sqrt(3)) < 0.02
+    A, _ = matmul.inputs(Problem(200, 300, 100, inputs="normal"))
+    assert abs(A.mean()) < 0.03
+    assert abs(A.std() - 1) < 0.03
+    assert A.max() > 3
+
+
+def test_a_seed_gives_the_same_inputs_and_another_seed_others() -> None:
+    first, again = matmul.inputs(Problem(9, 9, 9)), matmul.inputs(Problem(9, 9, 9))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not np.array_equal(*first)
+    other = matmul.inputs(Problem(9, 9, 9, seed=1))
+    assert not np.isin(other[0], first[0]).any()
+
+
+def test_inputs_stay_what_they_are() -> None:
+    """Records made with a seed can be compared only as long as it draws the same numbers."""
+    A, B = matmul.inputs(Problem(2, 2, 2, seed=7))
+    assert A.tolist() == [
+        [0.3793841600418091, 0.5950672030448914],
+        [0.8960990905761719, 0.9336541891098022],
+    ]
+    assert B.tolist() == [
+        [0.5565907955169678, 0.4255959391593933],
+        [0.1674838662147522, 0.6620412468910217],
+    ]
+
+
+# -- rounding to what a kernel reads -------------------------------------------------------------
+
+
+@settings(max_examples=300)
+@given(
+    st.floats(2.0**-126, 2.0**100, width=32) | st.floats(-(2.0**100), -(2.0**-126), width=32),
+    st.sampled_from(["tf32", "float16", "bfloat16"]),
+)
+def test_rounding_is_to_nearest_and_ties_to_even(value: float, precision: Precision) -> None:
+    bits = oracle.SIGNIFICAND_BITS[precision]
+    [rounded] = oracle.round_to(np.array([value], np.float32), precision)
+    fraction, exponent = math.frexp(value)
+    expected = Fraction(round(Fraction(fraction) * 2**bits), 2**bits) * Fraction(2) ** exponent
+    assert Fraction(float(rounded)) == expected
+    assert oracle.round_to(np.array([rounded]), precision)[0] == rounded
+
+
+def test_rounding_agrees_with_numpys_half_precision() -> None:
+    values = np.linspace(-60000, 60000, 100_001, dtype=np.float32)
+    assert np.array_equal(
+        oracle.round_to(values, "float16"), values.astype(np.float16).astype(np.float32)
+    )
+    assert oracle.round_to(values, "float32") is values
+    assert oracle.round_to(values.reshape(1, -1), "bfloat16").shape == (1, values.size)
+
+
+# -- the reference -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", EVERY, ids=label)
+def test_the_reference_is_the_float64_product(problem: Problem, cache: Cache) -> None:
+    trial = matmul.reference_trial(problem, cache)
+    assert trial.R is not None
+    assert trial.S is not None
+    for row, column in {(0, 0), (problem.M - 1, problem.N - 1), (problem.M // 2, problem.N // 3)}:
+        terms = [
+            Fraction(float(a)) * Fraction(float(b))
+            for a, b in zip(trial.inputs[0][row], trial.inputs[1][:, column], strict=True)
+        ]
+        size = sum(map(abs, terms))
+        slack = size * problem.K * Fraction(2) ** -52
+        assert abs(Fraction(float(trial.R[row, column])) - sum(terms)) <= slack
+        assert abs(Fraction(float(trial.S[row, column])) - size) <= slack
+    assert (trial.S is trial.R) == (problem.inputs == "uniform")
+
+
+def test_a_product_is_computed_once(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    get_or_make = Cache.get_or_make
+
+    def counted(self: Cache, key: str, make: object) -> memoryview:
+        def make_and_count() -> memoryview:
+            made.append(key)
+            return make()  # type: ignore[operator,no-any-return]
+
+        return get_or_make(self, key, make_and_count)
+
+    monkeypatch.setattr(Cache, "get_or_make", counted)
+    for problem, products in ((Problem(8, 9, 10), 1), (Problem(8, 9, 10, inputs="signed"), 2)):
+        made.clear()
+        first = matmul.reference_trial(problem, cache)
+        again = matmul.reference_trial(problem, Cache(cache.folder))
+        assert len(made) == products
+        assert np.array_equal(first.R, again.R)
+        assert np.array_equal(first.S, again.S)
+    matmul.reference_trial(Problem(8, 9, 10, seed=1), cache)
+    assert len(made) == 3
+
+
+def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
+    given = matmul.reference_trial(Problem(9, 9, 50), cache)
+    rounded = matmul.rounded_trial(given, "bfloat16", cache)
+    assert np.array_equal(rounded.inputs[0], oracle.round_to(given.inputs[0], "bfloat16"))
+    assert np.allclose(rounded.R, exact_product(*rounded.inputs), rtol=1e-14)
+    assert not np.allclose(rounded.R, given.R, rtol=1e-5)
+
+
+# -- the other trials ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", EVERY, ids=label)
+def test_fresh_inputs_have_the_reference_that_they_say(problem: Problem, cache: Cache) -> None:
+    first = matmul.reference_trial(problem, cache)
+    fresh = matmul.fresh_trial(problem, first)
+    assert fresh.R is not None
+    assert fresh.S is not None
+    A, B = fresh.inputs
+    R, S = exact_product(A, B), exact_product(abs(A), abs(B))
+    assert (abs(R - fresh.R) <= 1e-12 * S).all()
+    assert np.allclose(S, fresh.S, rtol=1e-12)
+    # An answer that was kept from the first inputs is wrong everywhere, or nearly so.
+    factor = oracle.error_factor(problem.K)
+    stale = oracle.judge(first.R.astype(np.float32), fresh, factor)  # type: ignore[union-attr]
+    assert stale.wrong > 0.4 * fresh.R.size
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [*SHAPES, (2, 3, 5000)], ids=str)
+def test_integers_are_exact_in_any_order(shape: tuple[int, int, int], precision: Precision) -> None:
+    trial = matmul.integer_trial(Problem(*shape), precision)
+    assert np.array_equal(trial.inputs[0], np.rint(trial.inputs[0]))
+    assert np.array_equal(trial.inputs[1], np.rint(trial.inputs[1]))
+    for matrix in (trial.inputs[0], trial.inputs[1]):
+        assert np.array_equal(matrix, oracle.round_to(matrix, precision))
+    assert exact_product(*map(abs, trial.inputs)).max() <= 2**24
+    assert np.array_equal(trial.exact, exact_product(*trial.inputs))
+    if shape[0] * shape[2] > 100:
+        assert (trial.inputs[0] < 0).any()
+        assert (trial.inputs[0] > 0).any()
+        assert (trial.inputs[0] == 0).any()
+
+
+def test_integers_stay_exact_where_k_is_huge() -> None:
+    trial = matmul.integer_trial(Problem(1, 2, 2**22 + 99))
+    assert exact_product(*map(abs, trial.inputs)).max() <= 2**24
+    assert np.array_equal(trial.exact, exact_product(*trial.inputs))
+
+
+@pytest.mark.parametrize("problem", EVERY, ids=label)
+def test_a_selection_is_a_gather(problem: Problem) -> None:
+    A, B = matmul.inputs(problem)
+    given = Trial("reference", (A, B))
+    for trial in matmul.selection_trials(problem, given):
+        assert np.array_equal(trial.exact, exact_product(*trial.inputs))
+        assert right(trial.inputs[0] @ trial.inputs[1], trial, 1)
+    by_column, by_row = matmul.selection_trials(problem, given)
+    assert by_column.inputs[0] is A
+    assert by_row.inputs[1] is B
+    assert (by_column.inputs[1].sum(axis=0) == 1).all()
+    assert (by_row.inputs[0].sum(axis=1) == 1).all()
+
+
+def test_a_selection_of_a_square_is_a_permutation() -> None:
+    problem = Problem(20, 20, 20)
+    chooses_columns, chooses_rows = matmul.selection_trials(
+        problem, Trial("reference", matmul.inputs(problem))
+    )
+    assert (chooses_columns.inputs[1].sum(axis=1) == 1).all()
+    assert (chooses_rows.inputs[0].sum(axis=0) == 1).all()
+
+
+# -- the bound -----------------------------------------------------------------------------------
+
+
+def test_the_bound_is_the_classical_one_and_from_32_terms_on_the_lesser() -> None:
+    assert [oracle.error_factor(k) for k in (1, 2, 31)] == [2, 3, 32]
+    assert oracle.error_factor(32) == pytest.approx(4 * math.sqrt(32))
+    assert oracle.error_factor(1000) == pytest.approx(4 * math.sqrt(1000))
+    assert oracle.error_factor(1000, 8.0) == 8 + oracle.error_factor(1000)
+    # Truncated sums: twice as much, and from K = 1024 on a quarter of K.
+    for k in (1, 31, 32, 1000, 1024):
+        assert oracle.error_factor(k, truncated=True) == 2 * oracle.error_factor(k)
+    assert oracle.error_factor(8192, 8.0, truncated=True) == 8 + 2048
+
+
+def test_the_bias_of_truncated_sums_is_allowed_for_where_they_are_declared() -> None:
+    """Sums of 16384 products from [0, 1), four by four added and then truncated to float32."""
+    rng = np.random.default_rng(0)
+    size = 16384
+    A, B = rng.random((8, size)), rng.random((size, 8))
+    A, B = (oracle.round_to(x.astype(np.float32), "tf32") for x in (A, B))
+    products = A.astype(np.float64)[:, :, None] * B.astype(np.float64)[None]
+    total = np.zeros((8, 8), np.float32)
+    for four in products.reshape(8, size // 4, 4, 8).sum(axis=2).transpose(1, 0, 2):
+        wide = total.astype(np.float64) + four
+        total = wide.astype(np.float32)
+        total = np.where(total > wide, np.nextafter(total, np.float32(0)), total)
+    R = products.sum(axis=1)
+    off = float((np.abs(total - R) / R).max()) / U32
+    assert 2 * oracle.error_factor(size) < off < 0.6 * oracle.error_factor(size, truncated=True)
+
+
+def float32_product(A: Float32, B: Float32, order: list[int] | None = None) -> Float32:
+    """One term after the other, each rounded to float32."""
+    C = np.zeros((A.shape[0], B.shape[1]), np.float32)
+    for k in order or range(A.shape[1]):
+        C += np.outer(A[:, k], B[k])
+    return C
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.tuples(st.integers(1, 12), st.integers(1, 12), st.integers(1, 120)),
+    st.sampled_from(KINDS),
+    st.integers(0, 2**32),
+    st.randoms(use_true_random=False),
+)
+def test_a_float32_product_in_any_order_is_right(
+    shape: tuple[int, int, int],
+    kind: str,
+    seed: int,
+    random: object,
+) -> None:
+    problem = Problem(*shape, inputs=kind, seed=seed)  # type: ignore[arg-type]
+    trial = matmul.reference_trial(problem, Cache())
+    order = list(range(problem.K))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    factor = oracle.error_factor(problem.K)
+    for C in (
+        float32_product(trial.inputs[0], trial.inputs[1], order),
+        trial.inputs[0] @ trial.inputs[1],
+    ):
+        verdict = oracle.judge(C, trial, factor)
+        assert verdict.wrong == 0
+        assert verdict.accuracy.bound_ratio is not None
+        assert verdict.accuracy.bound_ratio <= 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("precision", ["tf32", "float16", "bfloat16"])
+@pytest.mark.parametrize("size", [32, 100, 300])
+def test_less_precision_than_declared_is_wrong(
+    size: int, precision: Precision, kind: str, cache: Cache
+) -> None:
+    problem = Problem(size, size, size, inputs=kind)  # type: ignore[arg-type]
+    trial = matmul.reference_trial(problem, cache)
+    A, B = oracle.round_to(trial.inputs[0], precision), oracle.round_to(trial.inputs[1], precision)
+    assert not right(A @ B, trial, oracle.error_factor(size))
+    # On inputs that were rounded first, the same arithmetic is right.
+    rounded = matmul.rounded_trial(trial, precision, cache)
+    assert right(A @ B, rounded, oracle.error_factor(size))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e30])
+def test_one_wild_element_is_wrong(value: float, cache: Cache) -> None:
+    trial = matmul.reference_trial(Problem(10, 7, 40), cache)
+    C = trial.inputs[0] @ trial.inputs[1]
+    C[3, 5] = value
+    verdict = oracle.judge(C, trial, oracle.error_factor(40))
+    assert (verdict.wrong, verdict.first_wrong) == (1, 3 * 7 + 5)
+    if not math.isfinite(value):
+        assert verdict.accuracy.max_rel_err is None
+        assert verdict.accuracy.bound_ratio is None
+    exact = matmul.integer_trial(Problem(10, 7, 40))
+    C = exact.exact.copy()  # type: ignore[union-attr]
+    C[3, 5] = value
+    assert oracle.judge(C, exact, 1).first_wrong == 3 * 7 + 5
+
+
+def test_just_beyond_the_bound_is_wrong() -> None:
+    one = np.ones((1, 1))
+    trial = Trial(
+        "reference", (np.ones((1, 1), np.float32), np.ones((1, 1), np.float32)), R=one, S=one
+    )
+    for steps, expected in ((0, True), (1, True), (2, True), (3, False)):
+        C = np.full((1, 1), 1 + steps * 2 * U32, np.float32)
+        assert right(C, trial, 4) is expected
+
+
+def test_where_everything_is_zero_only_zero_is_right() -> None:
+    zero, nothing = np.zeros((1, 2), np.float32), np.zeros((1, 2))
+    trial = Trial("reference", (zero[:, :1], zero), R=nothing, S=nothing)
+    assert right(np.array([[0.0, -0.0]], np.float32), trial, 1000)
+    assert not right(np.array([[0.0, 1e-45]], np.float32), trial, 1000)
+    accuracy = oracle.judge(zero, trial, 1).accuracy
+    assert (accuracy.max_rel_err, accuracy.avg_rel_err) == (None, None)
+    assert accuracy.bound_ratio == 0
+
+
+def test_errors_are_over_the_elements_whose_reference_is_not_zero() -> None:
+    R = np.array([[1.0, 0.0, -2.0]])
+    trial = Trial(
+        "reference",
+        (np.ones((1, 1), np.float32), np.ones((1, 3), np.float32)),
+        R=R,
+        S=abs(R) + 1,
+    )
+    C = np.array([[1.5, 0.25, -2.5]], np.float32)
+    accuracy = oracle.judge(C, trial, 1 / U32).accuracy
+    assert accuracy.max_rel_err == 0.5
+    assert accuracy.avg_rel_err == (0.5 + 0.25) / 2
+    assert accuracy.bound_ratio == 0.25
+
+
+@pytest.mark.parametrize("size", [32, 100, 1000])
+def test_a_split_schemes_constant_leaves_no_room_for_tf32(size: int, cache: Cache) -> None:
+    """What the split loses does not grow with K, and nor does what is allowed for it."""
+    problem = Problem(64, 64, size, inputs="signed")
+    trial = matmul.reference_trial(problem, cache)
+    A, B = (oracle.round_to(matrix, "tf32").astype(np.float64) for matrix in trial.inputs)
+    assert not right((A @ B).astype(np.float32), trial, oracle.error_factor(size, 8.0))

@@ -1,0 +1,461 @@
+"""The workloads beside the matrix product: every kernel of theirs, right at every size here."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import tracemalloc
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Matbench
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matbench import workloads
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure import bench, judge, oracle
+from matbench.measure.oracle import Trial, Trials, cubes, dot, reverse
+from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem, Reading, UsageError
+from matbench.records import results
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in catalogue.builtin()
+    if kernel.source and kernel.workload != "matmul"
+}
+SIZES = [1, 2, 3, 31, 33, 63, 64, 65, 255, 257, 1009, 4099, 33792, 100_003]
+SPECIAL = {
+    "reverse-static": lambda case, limits: case.problem.N > 64,
+    "reverse-dynamic": lambda case, limits: (
+        limits["max_shared_bytes_per_block"] // 4 < case.problem.N
+    ),
+}
+
+
+def problem(workload: str, N: int, inputs: str | None = None, seed: int = 0) -> Problem:
+    kind = inputs or workloads.get(workload).inputs[0]
+    return Problem(1, N, 1, inputs=kind, seed=seed, workload=workload)  # type: ignore[arg-type]
+
+
+def name(kernel: Kernel) -> str:
+    return kernel.name
+
+
+def may_skip(case: Case, device: DeviceInfo) -> bool:
+    """Whether this kernel cannot do this, by what is known of it."""
+    if "cuda" in case.kernel.requires and device.backend != "cuda":
+        return True
+    return case.kernel.name in SPECIAL and SPECIAL[case.kernel.name](case, device.limits)
+
+
+def right(session: bench.Session, case: Case) -> Outcome:
+    assert case.skip is None, case.skip
+    outcome = session.measure(case)
+    assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
+    return outcome
+
+
+def check_at_every_size(kernel: Kernel, inputs: str, session: bench.Session) -> None:
+    device = session.backend.info
+    for N in SIZES:
+        for case in sweep.cases([kernel], [problem(kernel.workload, N, inputs)], {}, device):
+            if case.skip is not None:
+                assert may_skip(case, device), case.skip
+                continue
+            assert not may_skip(case, device)
+            outcome = right(session, case)
+            if kernel.workload == "dot":
+                assert outcome.bound_ratio is not None
+                assert 0 <= outcome.bound_ratio <= 1
+                if (N, inputs) == (1, "ramp"):
+                    continue  # 0·0: there is nothing to be relative to
+                assert outcome.max_rel_err is not None
+                assert outcome.max_rel_err <= (N + 1) * 2**-24
+
+
+EVERY = [
+    pytest.param(kernel, inputs, id=f"{kernel.name}-{inputs}")
+    for kernel in KERNELS.values()
+    for inputs in workloads.get(kernel.workload).inputs
+]
+
+
+@pytest.mark.parametrize(("kernel", "inputs"), EVERY)
+def test_right_at_every_awkward_size(kernel: Kernel, inputs: str, session: bench.Session) -> None:
+    check_at_every_size(kernel, inputs, session)
+
+
+def result(session: bench.Session, case: Case) -> float:
+    """What a kernel finds of its problem's own inputs, the host's part of it included."""
+    session.prepare(case.problem, case.kernel.reading)
+    run = bench._Run(session, case, session._build(case), timed=False)
+    run.load(run.state.reference)
+    run.run()
+    return float(run.result(run.state.reference)[0, 0])
+
+
+def check_compensation(kernel: Kernel, plain: Kernel, session: bench.Session) -> None:
+    """Signed products cancel, and still the result is the float32 next to the exact one.
+
+    One block finds it, so that nothing but the kernel's own rounding is between.
+    """
+    device, misses = session.backend.info, 0
+    for seed in range(8):
+        at = problem("dot", 2000, "signed", seed)
+        a, b = (values[0].tolist() for values in dot.inputs(at))
+        exact = sum(Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True))
+        nearest = float(np.float32(float(exact)))
+        [case] = sweep.cases([kernel], [at], {}, device)
+        assert case.launch is not None
+        assert case.launch.blocks == 1
+        right(session, case)
+        assert result(session, case) == nearest
+        [rough] = sweep.cases([plain], [at], {}, device)
+        misses += result(session, rough) != nearest
+    assert misses >= 4
+
+
+def test_compensation_survives_the_optimiser(session: bench.Session) -> None:
+    check_compensation(KERNELS["dot-compensated"], KERNELS["dot-vectorized"], session)
+
+
+def test_the_tutorials_ramp(session: bench.Session) -> None:
+    """N = 33·1024, aᵢ = i, bᵢ = 2i: Σ is known in closed form."""
+    N = 33 * 1024
+    closed = 2 * (N - 1) * N * (2 * N - 1) // 6
+    assert closed == sum(2 * i * i for i in range(N)) == dot.closed_form(N)
+    ramp = problem("dot", N)
+    assert ramp.inputs == "ramp"
+    total, _ = dot.product(*dot.inputs(ramp))
+    assert total == pytest.approx(closed, rel=1e-15)
+    trials = dot.trials(ramp, KERNELS["dot-tree"].reading, Cache())
+    assert trials.reference.R is not None
+    assert trials.reference.R[0, 0] == closed
+    [case] = sweep.cases([KERNELS["dot-tree"]], [ramp], {}, session.backend.info)
+    outcome = right(session, case)
+    found = result(session, case)
+    assert abs(found - closed) <= 4 * math.sqrt(N) * 2**-24 * closed
+    assert outcome.max_rel_err == pytest.approx(abs(found - closed) / closed, abs=1e-12)
+
+
+# -- what is right -------------------------------------------------------------------------------
+
+LENGTHS = st.integers(1, 3000)
+SEEDS = st.integers(0, 2**31)
+
+
+def products(trial: Trial) -> list[Fraction]:
+    a, b = (values[0].tolist() for values in trial.inputs)
+    return [Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True)]
+
+
+def trials_of(at: Problem, reading: Reading = Reading()) -> Trials:  # noqa: B008
+    return oracle.trials(at, reading, Cache())
+
+
+@settings(max_examples=60)
+@given(LENGTHS, st.sampled_from(workloads.get("dot").inputs), SEEDS)
+def test_references_of_dot_products_are_exact_sums(N: int, inputs: str, seed: int) -> None:
+    trials = trials_of(problem("dot", N, inputs, seed))
+    for trial in (trials.reference, *trials.others["fresh"]):
+        terms = products(trial)
+        assert trial.R is not None and trial.S is not None
+        R, S = float(trial.R[0, 0]), float(trial.S[0, 0])
+        size = sum(map(abs, terms))
+        assert abs(Fraction(R) - sum(terms)) <= N * Fraction(1, 2**53) * size
+        assert abs(Fraction(S) - size) <= N * Fraction(1, 2**53) * size
+        assert abs(R) <= S
+        assert trial.scale is trial.S
+    for trial in (*trials.others["integers"], *trials.others["selection"]):
+        terms = products(trial)
+        assert trial.exact is not None
+        assert Fraction(float(trial.exact[0, 0])) == sum(terms)
+        assert sum(map(abs, terms)) <= 2**24 or sum(map(bool, terms)) <= 1
+    [whole] = trials.others["integers"]
+    assert all(not (values % 1).any() for values in whole.inputs)
+    assert whole.inputs[0][0, -1] * whole.inputs[1][0, -1] != 0  # the last product counts
+    [fresh] = trials.others["fresh"]
+    if N > 1 or inputs != "ramp":
+        assert not np.array_equal(fresh.inputs[0], trials.reference.inputs[0])
+
+
+@settings(max_examples=20)
+@given(st.integers(20, 3000), SEEDS)
+def test_long_dot_products_are_made_of_chunks_and_few_whole_numbers(N: int, seed: int) -> None:
+    """What 2²⁰ and 2²² stand for, made small enough to be passed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dot, "_CHUNK", 7)
+        patch.setattr(dot, "_MOST_TERMS", 16)
+        at = problem("dot", N, "signed", seed)
+        trial = dot.reference_trial(at, *dot.inputs(at))
+        whole = dot.integer_trial(at)
+    terms = products(trial)
+    assert trial.R is not None
+    assert abs(Fraction(float(trial.R[0, 0])) - sum(terms)) <= N * 2**-53 * sum(map(abs, terms))
+    terms = products(whole)
+    assert whole.exact is not None
+    assert sum(terms) == whole.exact[0, 0]
+    assert sum(map(bool, whole.inputs[0][0].tolist())) <= 16
+    assert sum(map(abs, terms)) <= 4 * 16
+    assert terms[-1] == 3
+
+
+@settings(max_examples=30)
+@given(LENGTHS, SEEDS)
+def test_whole_numbers_are_turned_round_and_cubed(N: int, seed: int) -> None:
+    for inputs in workloads.get("reverse").inputs:
+        trials = trials_of(problem("reverse", N, inputs, seed))
+        [fresh] = trials.others["fresh"]
+        for trial in (trials.reference, fresh):
+            assert trial.exact is not None
+            assert trial.exact[0].tolist() == trial.inputs[0][0].tolist()[::-1]
+        assert not np.array_equal(fresh.inputs[0], trials.reference.inputs[0])
+    found = trials_of(problem("cubes", N, seed=seed))
+    every = [found.reference, *found.others["selection"], *found.others["fresh"]]
+    for trial in every:
+        assert trial.exact is not None
+        assert trial.exact[0, 0] == sum(digit**3 for digit in trial.inputs[0][0].tolist())
+        assert trial.inputs[0].min() >= 0 and trial.inputs[0].max() <= 9
+    assert len({trial.inputs[0].tobytes() for trial in every}) >= 2
+
+
+def test_inputs_are_of_their_kind_and_of_their_seed() -> None:
+    assert dot.inputs(problem("dot", 4, "ramp"))[1].tolist() == [[0, 2, 4, 6]]
+    assert reverse.inputs(problem("reverse", 4, "ramp")).tolist() == [[0, 1, 2, 3]]
+    wide = reverse.inputs(problem("reverse", 10_000, "uniform"))
+    assert wide.min() < -(2**30) and wide.max() > 2**30
+    assert set(cubes.digits(problem("cubes", 1000)).flat) == set(range(10))
+    for kind in ("uniform", "signed", "normal"):
+        one, same, other = (dot.inputs(problem("dot", 1000, kind, seed)) for seed in (1, 1, 2))
+        assert np.array_equal(one, same)
+        assert not np.array_equal(one[0], other[0])
+        assert not np.array_equal(*one)
+
+
+@pytest.mark.parametrize(
+    ("workload", "reading"),
+    [
+        ("dot", Reading()), ("dot", Reading("bfloat16", "bfloat16")),
+        ("reverse", Reading(storage="int32")), ("cubes", Reading(storage="int32")),
+    ],
+)  # fmt: skip
+def test_trials_take_no_more_memory_than_is_said(workload: str, reading: Reading) -> None:
+    """A problem that this host cannot hold is refused by that figure."""
+    at = problem(workload, 2**20, workloads.get(workload).probed_inputs[0])
+    trials_of(problem(workload, 100), reading)  # what is loaded once does not count
+    tracemalloc.start()
+    try:
+        trials_of(at, reading)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most <= workloads.get(workload).host_bytes(at)
+
+
+# -- 16-bit inputs -------------------------------------------------------------------------------
+
+NARROW = """// /// matbench
+// name = "mine"
+// summary = "For a test"
+// workload = "dot"
+{precision}// [launch]
+// block = [1]
+// grid = [1]
+// ///
+extern "C" __global__ void mine(const {a} *A, const {a} *B, {c} *C, int N) {{ }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "c", "precision", "complaint"),
+    [
+        ("__half", "float", "", "A is __half: say precision = 'float16'"),
+        ("__nv_bfloat16", "float", "", "A is __nv_bfloat16: say precision = 'bfloat16'"),
+        ("__half", "float", "bfloat16", "A is __half: say precision = 'float16'"),
+        ("__nv_bfloat16", "float", "tf32", "A is __nv_bfloat16: say precision = 'bfloat16'"),
+        ("__half", "__half", "float16", "C points to `__half`: C of dot is float"),
+        ("float", "__nv_bfloat16", "", "C points to `__nv_bfloat16`: C of dot is float"),
+        ("__half", "float", "float16", None),
+        ("__nv_bfloat16", "float", "bfloat16", None),
+        ("float", "float", "bfloat16", None),
+    ],
+)
+def test_what_lies_in_16_bits_is_declared(
+    a: str, c: str, precision: str, complaint: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.cu"
+    line = f'// precision = "{precision}"\n' if precision else ""
+    path.write_text(NARROW.format(a=a, c=c, precision=line))
+    if complaint is None:
+        reading = catalogue.load(path).reading
+        narrow = {"__half": "float16", "__nv_bfloat16": "bfloat16"}
+        assert (reading.precision, reading.storage) == (precision, narrow.get(a, "float32"))
+        return
+    with pytest.raises(UsageError) as refused:
+        catalogue.load(path)
+    assert str(refused.value).endswith(complaint)
+    assert str(refused.value).startswith(f"{path}:")
+
+
+@pytest.mark.parametrize(
+    ("workload", "buffer", "kind", "known"),
+    [
+        ("dot", "A", "int", "float, __half or __nv_bfloat16"),
+        ("dot", "C", "int", "float"),
+        ("cubes", "A", "float", "int or unsigned"),
+        ("cubes", "C", "float", "int or unsigned"),
+        ("reverse", "A", "__half", "int or unsigned"),
+        ("reverse", "C", "long", "int or unsigned"),
+    ],
+)
+def test_pointers_are_to_what_the_buffers_hold(
+    workload: str, buffer: str, kind: str, known: str, matbench: Matbench, tmp_path: Path
+) -> None:
+    own = {"dot": "float"}.get(workload, "int")
+    buffers = workloads.get(workload).buffers
+    types = {name: kind if name == buffer else own for name in buffers}
+    entry = ", ".join(f"{types[name]} *{name}" for name in buffers)
+    source = NARROW[: NARROW.index('extern "C"')].format(precision="").replace("dot", workload)
+    path = tmp_path / "mine.cu"
+    path.write_text(f'{source}extern "C" __global__ void mine({entry}, int N) {{ }}\n')
+    told = matbench("check", path, code=2).stderr
+    line = source.count("\n") + 1
+    assert f"mine.cu:{line}: {buffer} points to `{kind}`: {buffer} of {workload} is {known}" in told
+    assert told.count("\n") == 1
+    allowed = {"float": ["float4"], "int": ["unsigned", "unsigned int", "int4"]}[own]
+    for other in allowed:
+        path.write_text(path.read_text().replace(f"{kind} *{buffer}", f"{other} *{buffer}"))
+        assert catalogue.load(path).name == "mine"
+        path.write_text(path.read_text().replace(f"{other} *{buffer}", f"{kind} *{buffer}"))
+
+
+def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
+    """By their values: a sign, an exponent and a fraction, put together by hand."""
+    at = problem("dot", 5000, "normal")
+    for precision, exponent_bits, fraction_bits in (("bfloat16", 8, 7), ("float16", 5, 10)):
+        reading = Reading(precision, precision)  # type: ignore[arg-type]
+        for values in trials_of(at, reading).reference.inputs:
+            stored = judge._stored(values, reading.storage)
+            bits = stored.view(np.uint16).astype(np.int64)
+            fraction = bits & (2**fraction_bits - 1)
+            exponent = (bits >> fraction_bits) & (2**exponent_bits - 1)
+            bias = 2 ** (exponent_bits - 1) - 1
+            normal = np.where(exponent > 0, 2**fraction_bits + fraction, fraction)
+            size = np.ldexp(normal.astype(float), np.maximum(exponent, 1) - bias - fraction_bits)
+            told = np.where(bits >> 15 == 1, -size, size)
+            large = exponent > 0  # below, float16 has fewer bits than its inputs were rounded to
+            assert stored.dtype.itemsize == 2
+            assert np.array_equal(told[large], values[large])
+            assert large.mean() > 0.999
+            assert np.array_equal(values, oracle.round_to(values, reading.precision))
+
+
+# -- on the command line -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", ["dot", "reverse", "cubes"])
+@pytest.mark.parametrize("sizes", ["8x8x8", "8x8", "2^", "many", "2^1000"])
+def test_a_size_is_one_number(workload: str, sizes: str, matbench: Matbench) -> None:
+    said = matbench("run", "--workload", workload, "--sizes", sizes, code=2).stderr
+    assert said == f"matbench: size {sizes!r}: write a number such as 1000 or 2^28\n"
+
+
+def test_sizes_are_numbers_or_powers_of_two() -> None:
+    of_dot = workloads.get("dot")
+    assert sweep.parse_sizes("33792, 2^20,1048576,2^0", of_dot) == [
+        (1, 33792, 1), (1, 2**20, 1), (1, 1, 1),
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match=r"at most 1,073,741,824"):
+        sweep.parse_sizes("2^31", of_dot)
+    assert sweep.parse_sizes("2^10") == [(1024, 1024, 1024)]
+
+
+@pytest.mark.parametrize(
+    ("workload", "inputs", "known"),
+    [
+        ("cubes", "uniform", "digits"),
+        ("reverse", "signed", "ramp, uniform"),
+        ("dot", "digits", "ramp, uniform, signed, normal"),
+        ("matmul", "ramp", "uniform, signed, normal"),
+    ],
+)
+def test_inputs_that_a_workload_does_not_know(
+    workload: str, inputs: str, known: str, matbench: Matbench
+) -> None:
+    said = matbench("run", "--workload", workload, "--inputs", inputs, code=2).stderr
+    assert said == f"matbench: --inputs {inputs!r}: {workload} is drawn from {known}\n"
+
+
+def test_kernels_of_two_workloads_are_not_compared(matbench: Matbench) -> None:
+    said = matbench("compare", "dot-tree", "cubes-tree", code=2).stderr
+    assert said == (
+        "matbench: only kernels of one workload can be compared: "
+        "dot-tree is of dot, cubes-tree is of cubes\n"
+    )
+    said = matbench("run", "dot-tree", "--workload", "cubes", code=2).stderr
+    assert said == "matbench: --workload cubes: dot-tree is of dot\n"
+
+
+def outcomes_of(printed: str) -> list[dict[str, Any]]:
+    return [row for row in json.loads(printed) if row["type"] == "outcome"]
+
+
+def test_a_tree_cannot_halve_every_number_of_threads(matbench: Matbench) -> None:
+    printed = matbench(
+        *("run", "dot-tree", "cubes-tree", "--set", "THREADS=96", "--sizes", "100"),
+        *("--format", "json"),
+        code=None,
+    ).stdout
+    found = outcomes_of(printed)
+    assert [row["status"] for row in found] == ["skipped"] * 2
+    assert {row["reason"] for row in found} == {"needs is_power_of_two(THREADS) (THREADS = 96)"}
+
+
+def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path) -> None:
+    path = tmp_path / "dot.jsonl"
+    names = ["dot-tree", "dot-one-warp"]
+    run = matbench(
+        *("run", *names, "--sizes", "2^10", "--inputs", "signed", "--max-time", "0.1"),
+        *("--output", path, "--format", "plain"),
+    )
+    _, outcomes = results.read(path)
+    assert sorted(o.kernel for o in outcomes) == sorted(names)
+    assert {o.problem for o in outcomes} == {problem("dot", 1024, "signed")}
+    for text in (run.stdout, matbench("report", path, "--format", "plain").stdout):
+        assert text.startswith("dot: dot product c = Σ aᵢ·bᵢ; B/s counts each input once")
+        assert "errors are relative to Σ|aᵢ·bᵢ|" in text
+        assert "GB/s" in text
+        assert "FLOP/s" not in text
+        assert "1024, signed inputs" in text
+    table = matbench("report", path, "--format", "csv").stdout
+    shown = list(csv.DictReader(table.splitlines()))
+    for outcome in outcomes:
+        assert outcome.median_ns is not None
+        [row] = [row for row in shown if row["kernel"] == outcome.kernel]
+        assert float(row["gbytes_per_s"]) == pytest.approx(
+            (8 * 1024 + 4) / outcome.median_ns, rel=1e-3
+        )
+
+
+def test_cubes_are_told_from_one_thread_to_a_tree(matbench: Matbench) -> None:
+    printed = matbench(
+        *("run", "--workload", "cubes", "--sizes", "5000", "--max-time", "0.1"),
+        *("--format", "json"),
+    ).stdout
+    found = outcomes_of(printed)
+    story = ["thread", "block", "coalesced", "blocks", "shared", "tree"]
+    assert {row["kernel"] for row in found} == {f"cubes-{part}" for part in story}
+    assert {row["status"] for row in found} == {"measured"}
+    too_many = 2**31 // 729 + 1
+    printed = matbench(
+        "run", "--workload", "cubes", "--sizes", str(too_many), "--format", "json"
+    ).stdout
+    assert {row["reason"] for row in outcomes_of(printed)} == {
+        f"needs 729 * N < 2**31 (N = {too_many})"
+    }

@@ -28,8 +28,9 @@ from hypothesis import strategies as st
 from matbench import workloads
 from matbench.analysis import comparison
 from matbench.backends import host
+from matbench.errors import MatbenchError
 from matbench.kernelfile import catalogue, cuda_c, expressions, sweep
-from matbench.model import DeviceInfo, Environment, Kernel, MatbenchError, Outcome, Problem
+from matbench.model import DeviceInfo, Environment, Kernel, Outcome, Problem
 from matbench.records import results
 from matbench.show import report
 

@@ -20,7 +20,8 @@ from typing import Any
 
 import common
 
-from matbench.model import Outcome, UsageError
+from matbench.errors import UsageError
+from matbench.model import Outcome
 from matbench.records import results
 
 SIZES = "17,33,64,65x31x129"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import platformdirs
 
-from matbench.model import UsageError
+from matbench.errors import UsageError
 
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 _DIGEST_BYTES = hashlib.sha256().digest_size

@@ -24,48 +24,6 @@ Group = Literal["tutorial", "ladder", "baseline"]
 U32 = 2.0**-24
 
 
-class MatbenchError(Exception):
-    """An error with a message for the user; the base of all that matbench raises itself."""
-
-
-class UsageError(MatbenchError):
-    """Bad input: one line that says what is wrong, where, and how to mend it.
-
-    It may quote files and names: nothing in them breaks the line or commands a terminal.
-    """
-
-    def __init__(self, message: str) -> None:
-        shown = (c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in message)
-        super().__init__("".join(shown))
-
-
-class CaseError(MatbenchError):
-    """A case could not be built or run; the sweep goes on. `fatal`: the device context is lost."""
-
-    def __init__(self, reason: str, *, fatal: bool = False) -> None:
-        super().__init__(reason, fatal)
-        self.reason = reason
-        self.fatal = fatal
-
-    def __str__(self) -> str:
-        return self.reason
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _case_error, (type(self), self.reason, self.fatal)
-
-
-def _case_error(kind: type[CaseError], reason: str, fatal: bool) -> CaseError:
-    return kind(reason, fatal=fatal)
-
-
-class BuildError(CaseError):
-    """The kernel did not compile; the reason is the compiler's message."""
-
-
-class OutOfMemoryError(CaseError):
-    """The device (or the host) has not the memory that was asked for."""
-
-
 def settings_of(params: Mapping[str, int]) -> str:
     """The values of swept constants as people write them: `TILE=16 THREADS=256`."""
     return " ".join(f"{name}={value}" for name, value in params.items())

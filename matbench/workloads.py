@@ -11,7 +11,8 @@ import difflib
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from matbench.model import Inputs, Problem, Storage, UsageError
+from matbench.errors import UsageError
+from matbench.model import Inputs, Problem, Storage
 
 #: M, N, K as in BLAS; a workload of one dimension calls it N, and its M and K are 1.
 Size = tuple[int, int, int]

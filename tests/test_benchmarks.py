@@ -17,9 +17,10 @@ import pytest
 from support.nvcc import compile_cubin, find_nvcc
 from support.paths import ROOT
 
+from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import bench
-from matbench.model import Conditions, DeviceInfo, Kernel, Problem, UsageError
+from matbench.model import Conditions, DeviceInfo, Kernel, Problem
 
 FOLDER = ROOT / "benchmarks"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")

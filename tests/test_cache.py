@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matbench.cache import DEFAULT_LIMIT_BYTES, Cache, default_folder
-from matbench.model import UsageError
+from matbench.errors import UsageError
 
 
 @pytest.fixture

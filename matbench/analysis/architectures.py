@@ -22,7 +22,8 @@ from typing import Literal
 
 import msgspec
 
-from matbench.model import Precision, UsageError
+from matbench.errors import UsageError
+from matbench.model import Precision
 
 WARP = 32
 KIB = 1024

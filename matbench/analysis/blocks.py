@@ -17,7 +17,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from matbench.model import CaseError, DeviceInfo, Launch
+from matbench.errors import CaseError
+from matbench.model import DeviceInfo, Launch
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -20,13 +20,13 @@ from matbench.analysis.architectures import ARCHITECTURES, Architecture, Occupan
 from matbench.analysis.roofline import Point, Roofline
 from matbench.backends import compiled_resources
 from matbench.cache import Cache
+from matbench.errors import BuildError, UsageError
 from matbench.kernelfile import expressions, sweep
 from matbench.measure import limits as device_limits
 from matbench.measure.counters import Counters
 from matbench.measure.limits import Limits
 from matbench.model import (
     WORD_BYTES,
-    BuildError,
     Case,
     DeviceInfo,
     Environment,
@@ -36,7 +36,6 @@ from matbench.model import (
     Problem,
     Resources,
     TimingMode,
-    UsageError,
     settings_of,
 )
 from matbench.records import results

@@ -6,16 +6,8 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from matbench.model import (
-    Conditions,
-    DeviceInfo,
-    Kernel,
-    Launch,
-    MatbenchError,
-    Resources,
-    Storage,
-    UsageError,
-)
+from matbench.errors import MatbenchError, UsageError
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources, Storage
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
 from matbench.backends import Argument
-from matbench.model import CaseError, Kernel, Launch, Precision, Resources
+from matbench.errors import CaseError
+from matbench.model import Kernel, Launch, Precision, Resources
 
 #: For each precision that a product declares: the inputs' type, and what it is computed in. C is
 #: float32 and so is the sum; in float32 cuBLAS rounds no input to TF32 unless it is asked to.

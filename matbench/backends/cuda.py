@@ -29,18 +29,9 @@ from matbench.backends import (
     nvml,
 )
 from matbench.cache import Cache
+from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import cuda_c
-from matbench.model import (
-    WORD_BYTES,
-    BuildError,
-    CaseError,
-    Conditions,
-    DeviceInfo,
-    Kernel,
-    Launch,
-    OutOfMemoryError,
-    Resources,
-)
+from matbench.model import WORD_BYTES, Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
     import numpy as np

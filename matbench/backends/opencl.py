@@ -16,17 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from matbench.backends import Argument, Buffer, TensorMap, UnavailableError, Variant, host
 from matbench.cache import Cache
+from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import cuda_c
-from matbench.model import (
-    BuildError,
-    CaseError,
-    Conditions,
-    DeviceInfo,
-    Kernel,
-    Launch,
-    OutOfMemoryError,
-    Resources,
-)
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
     import numpy as np

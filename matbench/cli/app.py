@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from matbench import __version__, signals
-from matbench.model import MatbenchError, UsageError
+from matbench.errors import MatbenchError, UsageError
 
 
 class Group(click.Group):

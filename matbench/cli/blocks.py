@@ -25,7 +25,7 @@ from matbench.cli.shared import (
     show_report,
     show_rich,
 )
-from matbench.model import UsageError
+from matbench.errors import UsageError
 
 
 @main.command("blocks")

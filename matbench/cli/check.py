@@ -24,7 +24,7 @@ from matbench.cli.shared import (
     show_rich,
     skipped,
 )
-from matbench.model import UsageError
+from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.model import Case, Outcome

@@ -33,7 +33,7 @@ from matbench.cli.shared import (
     show_report,
     show_rich,
 )
-from matbench.model import UsageError
+from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.measure.bench import Duel

@@ -27,7 +27,7 @@ from matbench.cli.shared import (
     progress,
     show_report,
 )
-from matbench.model import CaseError, UsageError
+from matbench.errors import CaseError, UsageError
 
 if TYPE_CHECKING:
     from matbench.analysis.architectures import Architecture

@@ -11,7 +11,7 @@ import click
 from matbench.cli.app import main
 from matbench.cli.options import kernel_names
 from matbench.cli.shared import catalogue_of
-from matbench.model import UsageError
+from matbench.errors import UsageError
 from matbench.workloads import DEFAULT, WORKLOADS
 
 if TYPE_CHECKING:

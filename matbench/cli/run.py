@@ -29,7 +29,7 @@ from matbench.cli.shared import (
     show_report,
 )
 from matbench.cli.watch import follow, rungs
-from matbench.model import UsageError
+from matbench.errors import UsageError
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:

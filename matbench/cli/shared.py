@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from matbench import signals, workloads
-from matbench.model import UsageError, settings_of
+from matbench.errors import UsageError
+from matbench.model import settings_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -22,7 +22,8 @@ from matbench.cli.shared import (
     progress,
     show_report,
 )
-from matbench.model import Inputs, UsageError
+from matbench.errors import UsageError
+from matbench.model import Inputs
 
 
 @main.command()

@@ -11,7 +11,8 @@ import click
 
 from matbench import signals
 from matbench.cli.shared import catalogue_of, named_kernels, open_console
-from matbench.model import DeviceInfo, Kernel, Problem, UsageError
+from matbench.errors import UsageError
+from matbench.model import DeviceInfo, Kernel, Problem
 
 if TYPE_CHECKING:
     from matbench.measure.bench import Options

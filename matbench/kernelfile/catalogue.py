@@ -23,6 +23,7 @@ from typing import Any, NoReturn, get_args
 import msgspec
 
 from matbench import workloads
+from matbench.errors import UsageError
 from matbench.kernelfile import cuda_c, expressions
 from matbench.model import (
     STORAGE,
@@ -33,7 +34,6 @@ from matbench.model import (
     Parameter,
     Precision,
     Storage,
-    UsageError,
 )
 
 if sys.version_info >= (3, 11):

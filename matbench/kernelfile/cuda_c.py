@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from matbench.model import MatbenchError, Parameter
+from matbench.errors import MatbenchError
+from matbench.model import Parameter
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*")

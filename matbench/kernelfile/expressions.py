@@ -15,7 +15,7 @@ from typing import Any
 
 from simpleeval import InvalidExpression, SimpleEval
 
-from matbench.model import MatbenchError
+from matbench.errors import MatbenchError
 
 Number = int | float
 

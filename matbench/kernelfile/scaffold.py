@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, cuda_c
-from matbench.model import Kernel, UsageError
+from matbench.model import Kernel
 
 #: What stands above the keys and tables of front matter, each once.
 _GUIDE = {

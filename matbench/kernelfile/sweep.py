@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matbench import workloads
+from matbench.errors import UsageError
 from matbench.kernelfile import cuda_c, expressions
-from matbench.model import Case, DeviceInfo, Inputs, Kernel, Launch, Problem, UsageError
+from matbench.model import Case, DeviceInfo, Inputs, Kernel, Launch, Problem
 from matbench.workloads import Size, Workload
 
 #: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.

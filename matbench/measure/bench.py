@@ -32,6 +32,7 @@ from matbench.backends import (
     host_conditions,
 )
 from matbench.cache import Cache
+from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError
 from matbench.kernelfile import cuda_c, expressions
 from matbench.measure import diagnosis, limits, oracle
 from matbench.measure.judge import (
@@ -47,14 +48,10 @@ from matbench.model import (
     U32,
     WORD_BYTES,
     Accuracy,
-    BuildError,
     Case,
-    CaseError,
     Conditions,
     DeviceInfo,
-    MatbenchError,
     Outcome,
-    OutOfMemoryError,
     Problem,
     Reading,
     Status,

@@ -10,8 +10,9 @@ import csv
 
 import msgspec
 
+from matbench.errors import MatbenchError
 from matbench.measure import observer
-from matbench.model import Case, DeviceInfo, MatbenchError
+from matbench.model import Case, DeviceInfo
 
 #: Nsight Compute's names (*Kernel Profiling Guide*, metrics reference) for the fields below.
 METRICS = {

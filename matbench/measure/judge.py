@@ -15,18 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.backends import Argument, Backend, Buffer, Program
+from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import cuda_c
 from matbench.measure import oracle
-from matbench.model import (
-    U32,
-    Accuracy,
-    BuildError,
-    CaseError,
-    Kernel,
-    Launch,
-    LaunchRules,
-    Storage,
-)
+from matbench.model import U32, Accuracy, Kernel, Launch, LaunchRules, Storage
 
 # Quiet NaNs with payloads that no arithmetic makes. They differ by place: some devices carry a
 # payload through arithmetic, so that a stray value written to a guard must not look like the guard,

@@ -13,8 +13,9 @@ import msgspec
 from matbench.analysis import architectures
 from matbench.backends import Argument, Backend, Buffer
 from matbench.cache import Cache
+from matbench.errors import CaseError
 from matbench.measure.judge import device_kernel
-from matbench.model import CaseError, DeviceInfo, Launch, Precision, TimingMode
+from matbench.model import DeviceInfo, Launch, Precision, TimingMode
 
 _THREADS = 256
 _SAMPLES = 5

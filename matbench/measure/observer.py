@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from matbench.model import Case, DeviceInfo, MatbenchError, UsageError
+from matbench.errors import MatbenchError, UsageError
+from matbench.model import Case, DeviceInfo
 
 
 class _Job(msgspec.Struct, frozen=True):

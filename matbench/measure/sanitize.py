@@ -11,8 +11,9 @@ from collections import Counter
 
 import msgspec
 
+from matbench.errors import MatbenchError
 from matbench.measure import observer
-from matbench.model import Case, DeviceInfo, MatbenchError
+from matbench.model import Case, DeviceInfo
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _PREFIX = "========= "

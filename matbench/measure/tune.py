@@ -22,9 +22,10 @@ import filelock
 import msgspec
 
 from matbench.analysis import statistics
+from matbench.errors import UsageError
 from matbench.kernelfile import cuda_c, sweep
 from matbench.measure.worker import Builders, Worker
-from matbench.model import Accuracy, Case, DeviceInfo, Kernel, Outcome, Problem, UsageError
+from matbench.model import Accuracy, Case, DeviceInfo, Kernel, Outcome, Problem
 from matbench.records import results
 from matbench.show.report import TuningRow
 

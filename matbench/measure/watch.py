@@ -19,8 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from matbench.analysis.statistics import Comparison, ComparisonPlan
+from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import Case, Kernel, MatbenchError, Problem, UsageError, settings_of
+from matbench.model import Case, Kernel, Problem, settings_of
 from matbench.show import report
 
 if TYPE_CHECKING:

@@ -17,16 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from matbench import signals
-from matbench.model import (
-    Case,
-    CaseError,
-    DeviceInfo,
-    Kernel,
-    MatbenchError,
-    Outcome,
-    Problem,
-    Status,
-)
+from matbench.errors import CaseError, MatbenchError
+from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem, Status
 
 if TYPE_CHECKING:
     from matbench.analysis.blocks import BlockSample

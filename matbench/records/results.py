@@ -31,15 +31,8 @@ import msgspec
 import platformdirs
 
 from matbench import __version__, workloads
-from matbench.model import (
-    Case,
-    DeviceInfo,
-    Environment,
-    MatbenchError,
-    Outcome,
-    Problem,
-    UsageError,
-)
+from matbench.errors import MatbenchError, UsageError
+from matbench.model import Case, DeviceInfo, Environment, Outcome, Problem
 
 #: Raised when a field is renamed or changes its meaning; a new field with a default needs none.
 SCHEMA = 1

@@ -24,7 +24,8 @@ from matbench import workloads
 from matbench.analysis import blocks
 from matbench.analysis.blocks import BlockProfile, BlockSample, Placed
 from matbench.analysis.roofline import Roofline
-from matbench.model import Outcome, Problem, UsageError
+from matbench.errors import UsageError
+from matbench.model import Outcome, Problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from matbench.analysis import architectures
 from matbench.analysis.architectures import ARCHITECTURES, Architecture, occupancy
-from matbench.model import UsageError
+from matbench.errors import UsageError
 
 
 def blocks(name: str, threads: int, registers: int | None, shared_bytes: int = 0) -> int:

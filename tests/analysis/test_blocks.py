@@ -18,7 +18,8 @@ from support.paths import BAD_KERNELS
 
 from matbench.analysis import blocks
 from matbench.analysis.blocks import BlockProfile, BlockSample
-from matbench.model import CaseError, DeviceInfo, Launch, Outcome, Problem
+from matbench.errors import CaseError
+from matbench.model import DeviceInfo, Launch, Outcome, Problem
 from matbench.show import report
 
 RATE = 2.0  # ticks per ns

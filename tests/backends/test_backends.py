@@ -10,7 +10,8 @@ from test_sweep import CPU, GPU
 
 from matbench import backends
 from matbench.backends import UnavailableError, cuda
-from matbench.model import DeviceInfo, UsageError
+from matbench.errors import UsageError
+from matbench.model import DeviceInfo
 
 OPENCL_GPU = msgspec.structs.replace(GPU, backend="opencl", compute_capability=None)
 SECOND = msgspec.structs.replace(GPU, index=1, name="Another GPU")

@@ -15,19 +15,11 @@ from hypothesis import strategies as st
 from matbench import backends
 from matbench.backends import Backend, UnavailableError
 from matbench.cache import Cache
+from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, cuda_c
 from matbench.measure import judge, oracle
 from matbench.measure.oracle import matmul
-from matbench.model import (
-    BuildError,
-    CaseError,
-    DeviceInfo,
-    Kernel,
-    Launch,
-    OutOfMemoryError,
-    Problem,
-    UsageError,
-)
+from matbench.model import DeviceInfo, Kernel, Launch, Problem
 
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 

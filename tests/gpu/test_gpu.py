@@ -23,18 +23,11 @@ from matbench import backends
 from matbench.analysis import blocks
 from matbench.backends import Backend
 from matbench.cache import Cache
+from matbench.errors import BuildError, MatbenchError, OutOfMemoryError
 from matbench.kernelfile import catalogue, cuda_c, sweep
 from matbench.measure import bench, judge, oracle, worker
 from matbench.measure.oracle import matmul
-from matbench.model import (
-    BuildError,
-    Case,
-    DeviceInfo,
-    Kernel,
-    Launch,
-    MatbenchError,
-    OutOfMemoryError,
-)
+from matbench.model import Case, DeviceInfo, Kernel, Launch
 
 pytestmark = pytest.mark.gpu
 

@@ -15,9 +15,10 @@ from matbench import backends, workloads
 from matbench.analysis import architectures
 from matbench.backends import Backend
 from matbench.cache import Cache
+from matbench.errors import MatbenchError
 from matbench.kernelfile import sweep
 from matbench.measure import counters, limits
-from matbench.model import DeviceInfo, Kernel, Launch, MatbenchError, Problem
+from matbench.model import DeviceInfo, Kernel, Launch, Problem
 
 pytestmark = pytest.mark.gpu
 

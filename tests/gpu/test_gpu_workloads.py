@@ -23,10 +23,11 @@ from test_workloads import (
 from matbench import backends, workloads
 from matbench.backends import Backend
 from matbench.cache import Cache
+from matbench.errors import MatbenchError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import bench, worker
 from matbench.measure.judge import UNWRITTEN, Judge
-from matbench.model import DeviceInfo, Kernel, MatbenchError, Outcome
+from matbench.model import DeviceInfo, Kernel, Outcome
 
 pytestmark = pytest.mark.gpu
 

@@ -15,9 +15,10 @@ from conftest import KernelWriter, kernel_text
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from matbench.errors import UsageError
 from matbench.kernelfile import catalogue
 from matbench.kernelfile.catalogue import Catalogue
-from matbench.model import Kernel, LaunchRules, UsageError
+from matbench.model import Kernel, LaunchRules
 
 NAMES = {
     "thread-1d", "block-1d", "shared-row", "single-block", "naive-2d", "tiled", "tiled-dynamic",

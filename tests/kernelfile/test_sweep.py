@@ -7,17 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matbench.errors import UsageError
 from matbench.kernelfile import sweep
-from matbench.model import (
-    Case,
-    DeviceInfo,
-    Kernel,
-    Launch,
-    LaunchRules,
-    Parameter,
-    Problem,
-    UsageError,
-)
+from matbench.model import Case, DeviceInfo, Kernel, Launch, LaunchRules, Parameter, Problem
 
 LIMITS = {
     "max_threads_per_block": 1024, "max_block_x": 1024, "max_block_y": 1024, "max_block_z": 64,

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from matbench.errors import MatbenchError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import counters
 from matbench.measure.counters import Counters
-from matbench.model import DeviceInfo, MatbenchError, Problem
+from matbench.model import DeviceInfo, Problem
 
 PRINTED = """\
 ==PROF== Connected to process 4711 (/usr/bin/python3)

@@ -14,9 +14,10 @@ import msgspec
 import pytest
 from conftest import Matbench
 
+from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import tune, worker
-from matbench.model import DeviceInfo, Kernel, Problem, UsageError
+from matbench.model import DeviceInfo, Kernel, Problem
 from matbench.records import results
 
 #: The sum is taken TURNS times over. KIND 2 is fast and wrong, for it leaves half of K out; KIND 3

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from conftest import SPIN_BODY, KernelWriter
 
+from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.bench import Options
 from matbench.measure.worker import (
@@ -24,16 +25,7 @@ from matbench.measure.worker import (
     LocalExecutor,
     Worker,
 )
-from matbench.model import (
-    BuildError,
-    Case,
-    CaseError,
-    DeviceInfo,
-    Outcome,
-    OutOfMemoryError,
-    Problem,
-    UsageError,
-)
+from matbench.model import Case, DeviceInfo, Outcome, Problem
 
 CHECK_ONLY = Options(timed=False)
 

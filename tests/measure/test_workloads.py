@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from matbench import workloads
 from matbench.cache import Cache
+from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import bench, judge, oracle
 from matbench.measure.oracle import Trial, Trials, cubes, dot, reverse
-from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem, Reading, UsageError
+from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem, Reading
 from matbench.records import results
 
 KERNELS = {

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from matbench.errors import MatbenchError, UsageError
 from matbench.model import (
     Case,
     DeviceInfo,
@@ -29,11 +30,9 @@ from matbench.model import (
     Kernel,
     Launch,
     LaunchRules,
-    MatbenchError,
     Outcome,
     Problem,
     Resources,
-    UsageError,
 )
 from matbench.records import results
 from matbench.records.results import RecordWriter

@@ -21,9 +21,10 @@ from support.paths import BAD_KERNELS
 
 from matbench.analysis import blocks
 from matbench.analysis.blocks import BlockProfile, BlockSample
+from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import bench
-from matbench.model import DeviceInfo, Launch, Outcome, Problem, UsageError
+from matbench.model import DeviceInfo, Launch, Outcome, Problem
 from matbench.show import plots
 
 needs_matplotlib = pytest.mark.skipif(

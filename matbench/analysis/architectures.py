@@ -24,12 +24,10 @@ import msgspec
 
 from matbench.errors import UsageError
 from matbench.model import Precision
+from matbench.records.explanation import Limiter, Occupancy
 
 WARP = 32
 KIB = 1024
-
-#: What may keep more blocks from a multiprocessor, in the order in which ties are told.
-Limiter = Literal["threads", "blocks", "registers", "shared memory"]
 
 
 class Architecture(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,21 +197,6 @@ def of_capability(capability: tuple[int, int] | None) -> Architecture | None:
     """The architecture of a device; None for what the table does not know."""
     found = (a for a in ARCHITECTURES if a.compute_capability == capability)
     return next(found, None)
-
-
-class Occupancy(msgspec.Struct, frozen=True):
-    """How many blocks a multiprocessor holds at once; `by` has what each resource alone allows.
-
-    `by` leaves out what was not known or is not used. `share` is resident warps over the most that
-    there can be. With `refused` the block cannot be launched at all, and that is why.
-    """
-
-    blocks: int
-    warps: int
-    share: float
-    by: dict[Limiter, int]
-    limiters: tuple[Limiter, ...]
-    refused: str | None = None
 
 
 def occupancy(

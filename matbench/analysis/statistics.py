@@ -12,15 +12,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from matbench.records.comparison import Comparison, Verdict
+
 Samples = Sequence[float] | npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
-Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
 
 SETTLED = "settled"
 TIME_IS_UP = "time is up"
@@ -295,23 +296,6 @@ def _two_modes(x: Vector) -> str | None:
         return None
     share = (x.size - split) / x.size
     return f"two modes: {share:.0%} of the samples take {e / b:.3g} times as long as the others"
-
-
-class Comparison(msgspec.Struct, frozen=True):
-    """A candidate against a baseline; None where the samples allow no such number.
-
-    `ratio` is median(candidate) / median(baseline), `interval` encloses it, `p_value` is Mann
-    and Whitney's (two-sided, unpaired). `samples` counts (baseline, candidate), `looks` how
-    often they had been looked at, this time included.
-    """
-
-    ratio: float | None
-    interval: tuple[float, float] | None
-    p_value: float | None
-    verdict: Verdict
-    looks: int
-    samples: tuple[int, int]
-    reason: str
 
 
 def compare_samples(

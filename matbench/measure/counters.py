@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import csv
 
-import msgspec
-
 from matbench.errors import MatbenchError
 from matbench.measure import observer
 from matbench.model import Case, DeviceInfo
+from matbench.records.explanation import HardwareCounters
 
 #: Nsight Compute's names (*Kernel Profiling Guide*, metrics reference) for the fields below.
 METRICS = {
@@ -24,25 +23,12 @@ METRICS = {
 }
 
 
-class Counters(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted in one launch; None where this GPU has no such counter.
-
-    `achieved_occupancy` is the share of a multiprocessor's warps that were active, on average.
-    """
-
-    dram_read_bytes: float | None = None
-    dram_written_bytes: float | None = None
-    shared_bytes: float | None = None
-    bank_conflicts: float | None = None
-    achieved_occupancy: float | None = None
-
-
 def executable() -> str:
     """ncu's path; `UsageError` says how to get it."""
     return observer.executable("ncu", "--counters", "Nsight Compute")
 
 
-def count(device: DeviceInfo, case: Case, timeout_s: float) -> Counters:
+def count(device: DeviceInfo, case: Case, timeout_s: float) -> HardwareCounters:
     """What the counters measured in the first launch of a case."""
     command = [
         executable(), "--csv", "--print-units", "base", "--clock-control", "none",
@@ -58,7 +44,7 @@ def count(device: DeviceInfo, case: Case, timeout_s: float) -> Counters:
     return found
 
 
-def counted(output: str) -> Counters | None:
+def counted(output: str) -> HardwareCounters | None:
     """The counters in what `ncu --csv` printed, one line a metric; None where there are none."""
     lines = [line for line in output.splitlines() if line.startswith('"')]
     fields = {metric: name for name, metric in METRICS.items()}
@@ -71,4 +57,4 @@ def counted(output: str) -> Counters | None:
             continue  # "n/a"
         if name is not None:
             values[name] = value / 100 if name == "achieved_occupancy" else value
-    return Counters(**values) if values else None
+    return HardwareCounters(**values) if values else None

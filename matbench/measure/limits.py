@@ -1,7 +1,4 @@
-"""What a device can do at best, measured once and kept: memory bandwidth and multiply-adds.
-
-Beside it what its clock allows, from the table of architectures. A kernel is held against both.
-"""
+"""What a device can do at best, measured once and kept: memory bandwidth and multiply-adds."""
 
 from __future__ import annotations
 
@@ -10,12 +7,12 @@ from datetime import datetime, timezone
 
 import msgspec
 
-from matbench.analysis import architectures
 from matbench.backends import Argument, Backend, Buffer
 from matbench.cache import Cache
 from matbench.errors import CaseError
 from matbench.measure.judge import device_kernel
-from matbench.model import DeviceInfo, Launch, Precision, TimingMode
+from matbench.model import DeviceInfo, Launch
+from matbench.records.explanation import Limits
 
 _THREADS = 256
 _SAMPLES = 5
@@ -28,44 +25,6 @@ _MOST_ROUNDS = 2**20
 #: Each of the two buffers of a copy: several times any last-level cache.
 _LEAST_BYTES = 2**27
 _MOST_BYTES = 2**29
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The best that was measured on a device: nothing here is taken from a data sheet.
-
-    `copy_bytes_per_s` counts bytes read and written; `fma_flop_per_s` is float32, a multiply-add as
-    two operations. `sm_mhz` is the clock right after it, where one is told.
-    """
-
-    device: str
-    driver: str
-    copy_bytes_per_s: float
-    fma_flop_per_s: float
-    sm_mhz: int | None
-    when: str
-
-
-def held_by_cache(info: DeviceInfo, nbytes: int, timing_mode: TimingMode | None) -> bool:
-    """Whether samples that left the cache as it was may have found that many bytes in it."""
-    cache_bytes = info.properties.get("last-level cache (bytes)")
-    return isinstance(cache_bytes, int) and nbytes < cache_bytes and timing_mode != "cold"
-
-
-def of_clock(
-    info: DeviceInfo, sm_mhz: float | None, precision: Precision = "float32"
-) -> float | None:
-    """Operations per second that the SM clock allows: multiprocessors × lanes × 2 × clock.
-
-    Float32 by the ordinary lanes, other precisions by the tensor cores. None without a clock, and
-    where the table of architectures does not know the device or the rate.
-    """
-    architecture = architectures.of_capability(info.compute_capability)
-    if architecture is None or sm_mhz is None:
-        return None
-    float32 = precision == "float32"
-    lanes = architecture.fp32_lanes if float32 else architecture.tensor_fma.get(precision)
-    units = info.limits.get("multiprocessors")
-    return units * lanes * 2 * sm_mhz * 1e6 if units and lanes else None
 
 
 def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:

@@ -9,28 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-import msgspec
-
 from matbench.errors import MatbenchError
 from matbench.measure import observer
 from matbench.model import Case, DeviceInfo
+from matbench.records.probe import Finding
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _PREFIX = "========= "
 _NOISE = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Target application")
-
-
-class Finding(msgspec.Struct, frozen=True, order=True):
-    """One kind of error at one place of the source, and how often it was seen."""
-
-    tool: str
-    what: str
-    where: str
-    count: int
-
-    def __str__(self) -> str:
-        times = "once" if self.count == 1 else f"{self.count:,} times"
-        return f"{self.tool}: {self.what} at {self.where} ({times})"
 
 
 def executable() -> str:

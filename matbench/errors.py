@@ -1,0 +1,45 @@
+"""What can go wrong, as matbench raises it: the user's errors, and a case's."""
+
+from __future__ import annotations
+
+
+class MatbenchError(Exception):
+    """An error with a message for the user; the base of all that matbench raises itself."""
+
+
+class UsageError(MatbenchError):
+    """Bad input: one line that says what is wrong, where, and how to fix it.
+
+    It may quote files and names: nothing in them breaks the line or commands a terminal.
+    """
+
+    def __init__(self, message: str) -> None:
+        shown = (c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in message)
+        super().__init__("".join(shown))
+
+
+class CaseError(MatbenchError):
+    """A case could not be built or run; the sweep goes on. `fatal`: the device context is lost."""
+
+    def __init__(self, reason: str, *, fatal: bool = False) -> None:
+        super().__init__(reason, fatal)
+        self.reason = reason
+        self.fatal = fatal
+
+    def __str__(self) -> str:
+        return self.reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _case_error, (type(self), self.reason, self.fatal)
+
+
+def _case_error(kind: type[CaseError], reason: str, fatal: bool) -> CaseError:
+    return kind(reason, fatal=fatal)
+
+
+class BuildError(CaseError):
+    """The kernel did not compile; the reason is the compiler's message."""
+
+
+class OutOfMemoryError(CaseError):
+    """The device or the host does not have the memory that was asked for."""

@@ -1,0 +1,103 @@
+"""What the stamps of one clocked launch tell, block by block."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from matbench.model import Launch
+
+#: A block clock that slows its launch by more than this share is marked.
+PERTURBATION_LIMIT = 0.05
+Counters = Literal["aligned", "not aligned", "one", "not known"]
+
+
+class Quartiles(msgspec.Struct, frozen=True):
+    minimum: float
+    lower: float
+    median: float
+    upper: float
+    maximum: float
+
+    def times(self, factor: float) -> Quartiles:
+        return Quartiles(*(value * factor for value in msgspec.structs.astuple(self)))
+
+
+class Spread(msgspec.Struct, frozen=True):
+    minimum: float
+    median: float
+    maximum: float
+
+
+class Bin(msgspec.Struct, frozen=True):
+    """How many blocks took from `low_us` up to, but not including, `high_us`."""
+
+    low_us: float
+    high_us: float
+    blocks: int
+
+
+class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", kw_only=True):
+    """One instrumented launch, block by block. None: this device does not tell.
+
+    `blocks` have both stamps; `unstamped_blocks` ended without the second one and count nowhere.
+    A multiprocessor is busy while at least one block is resident on it.
+
+    - `resident_most` is the most blocks that were resident together on one multiprocessor;
+      `resident_median` the median, over the multiprocessors that ran any, of each one's most;
+      `running_most` the most that ran together on the whole device.
+    - `waves` is `blocks` over what the device held at once: the sum of each multiprocessor's most,
+      or `running_most` where multiprocessors are not told.
+    - `tail_share` is the share of the span that passes after the first multiprocessor has ended
+      its last block; where multiprocessors are not told, after the last moment at which
+      `running_most` blocks ran.
+    - `imbalance` is the longest busy time of a multiprocessor over their mean, less 1. Those that
+      ran no block are busy for no time, and count.
+    - `naive_span_ticks` is the latest end less the earliest start over all blocks, whichever
+      counters they were read from. `counter_offset_ticks` is how far apart the counters of two
+      multiprocessors are at one moment, at most.
+    - `span_ns` goes by the clock that all share, `multiprocessor_span_ns` is the longest on one
+      multiprocessor by its own counter.
+    - The ratios compare each span with `launch_ns`, the event time less an empty launch's.
+    """
+
+    backend: str
+    device: str
+    device_kind: Literal["gpu", "cpu"]
+    launch: Launch
+    blocks: int
+    unstamped_blocks: int
+    ticks_per_ns: float
+    duration_ticks: Quartiles
+    duration_us: Quartiles
+    histogram: tuple[Bin, ...]
+    multiprocessors: int
+    multiprocessors_used: int | None = None
+    blocks_per_multiprocessor: Spread | None = None
+    resident_most: int | None = None
+    resident_median: float | None = None
+    running_most: int | None
+    waves: float | None
+    tail_share: float | None
+    imbalance: float | None = None
+    counters: Counters
+    counter_offset_ticks: float | None = None
+    timer_step_ns: float | None = None
+    naive_span_ticks: int
+    naive_span_ns: float
+    span_ns: float | None
+    multiprocessor_span_ticks: int | None = None
+    multiprocessor_span_ns: float | None = None
+    event_ns: float
+    empty_ns: float
+    launch_ns: float
+    naive_span_ratio: float | None
+    span_ratio: float | None
+    multiprocessor_span_ratio: float | None
+    perturbation: float
+
+    @property
+    def perturbed(self) -> bool:
+        """Whether the clock slowed the launch by more than the limit."""
+        return not self.perturbation <= PERTURBATION_LIMIT

@@ -1,0 +1,64 @@
+"""A candidate against a baseline: their outcomes, and what the two samples say."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from matbench.records.outcome import Outcome
+
+Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Two samples held against each other; None where they allow no such number.
+
+    `ratio` is median(candidate) / median(baseline), `interval` encloses it, `p_value` is Mann
+    and Whitney's (two-sided, unpaired). `samples` counts (baseline, candidate), `looks` how
+    often they had been looked at, this time included.
+    """
+
+    ratio: float | None
+    interval: tuple[float, float] | None
+    p_value: float | None
+    verdict: Verdict
+    looks: int
+    samples: tuple[int, int]
+    reason: str
+
+
+class ComparisonRecord(
+    msgspec.Struct, frozen=True, tag="comparison", tag_field="type", kw_only=True
+):
+    """Two cases timed in turns, or one case in two record files; times are in the outcomes.
+
+    The names are what tells the sides apart: kernels, files, versions of a file. Without a
+    `comparison` one of the outcomes has no samples, and says why.
+    """
+
+    baseline_name: str
+    candidate_name: str
+    baseline: Outcome
+    candidate: Outcome
+    comparison: Comparison | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return self.comparison.verdict if self.comparison is not None else None
+
+    @property
+    def ratio(self) -> float | None:
+        return self.comparison.ratio if self.comparison is not None else None
+
+    @property
+    def reason(self) -> str:
+        """Why the verdict is what it is, or why there is none."""
+        if self.comparison is not None:
+            return self.comparison.reason
+        return "; ".join(
+            f"{side.case.kernel}: {side.status}: {side.reason or 'not timed'}"
+            for side in (self.baseline, self.candidate)
+            if not side.samples_ns
+        )

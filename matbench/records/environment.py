@@ -1,0 +1,22 @@
+"""Where and how a record file was made: one line of it for each run."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matbench.model import DeviceInfo
+
+
+class Environment(msgspec.Struct, frozen=True, tag="environment", tag_field="type", kw_only=True):
+    """The run's command line, machine, software and devices; `schema` is that of its outcomes."""
+
+    schema: int
+    argv: tuple[str, ...]
+    time: str
+    host: str
+    os: str
+    python: str
+    packages: dict[str, str]
+    devices: tuple[DeviceInfo, ...]
+    project_revision: str | None
+    settings: dict[str, str | int | float | bool | None] = {}

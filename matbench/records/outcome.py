@@ -1,0 +1,173 @@
+"""What became of one case: the record that every command makes, and all its parts.
+
+Units stand in the names: `_ns` nanoseconds, `_s` seconds, `_bytes` bytes. Shares and ratios are
+plain numbers (0.01 is 1%). None: not known.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from matbench.model import (
+    Conditions,
+    Group,
+    Kernel,
+    Launch,
+    Precision,
+    Problem,
+    Resources,
+    settings_of,
+)
+
+Status = Literal["measured", "wrong", "skipped", "failed"]
+TimingMode = Literal["cold", "hot", "hot graph"]
+
+
+class Claims(msgspec.Struct, frozen=True):
+    """What a kernel file says of itself that changes how it is judged; see `model.Kernel`."""
+
+    precision: Precision = "float32"
+    error_constant: float = 0.0
+    exponents: tuple[int, int] | None = None
+    deterministic: bool = True
+    where: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, kernel: Kernel) -> Claims:
+        return cls(
+            kernel.precision,
+            kernel.error_constant,
+            kernel.exponents,
+            kernel.deterministic,
+            kernel.launch.where,
+        )
+
+
+class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Which kernel ran on which problem with which parameters, and where."""
+
+    kernel: str
+    sha256: str
+    group: Group
+    summary: str = ""
+    claims: Claims = Claims()
+    params: dict[str, int]
+    problem: Problem
+    backend: str
+    device: str
+    device_kind: Literal["gpu", "cpu"]
+    launch: Launch | None = None
+
+    @property
+    def label(self) -> str:
+        """`tiled TILE=16 at 1000`."""
+        return f"{self.kernel} {settings_of(self.params)}".strip() + f" at {self.problem.size}"
+
+
+class Build(msgspec.Struct, frozen=True, kw_only=True):
+    """What the compiler made of a kernel, and what of it fits on a multiprocessor.
+
+    `duration_s` is the time to build it, or to load it from the cache. `resident_blocks` is the
+    driver's count of blocks on one multiprocessor, `occupancy` their share of its warps.
+    """
+
+    duration_s: float | None = None
+    resources: Resources | None = None
+    resident_blocks: int | None = None
+    occupancy: float | None = None
+
+
+class Accuracy(msgspec.Struct, frozen=True):
+    """How far C is from the float64 reference R, over all elements.
+
+    `max_rel_err` and `avg_rel_err` are |C − R| / |R| over the elements with R ≠ 0;
+    `bound_ratio` is the largest |C − R| as a share of its rounding-error bound (> 1 is wrong).
+    """
+
+    max_rel_err: float | None
+    avg_rel_err: float | None
+    bound_ratio: float | None
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """The samples of one kind of launches, cold or hot, in the order they were taken.
+
+    `interval_ns` is the 95% interval of the median. `settled` says whether the median is known as
+    well as it was asked to be, `stopped` why sampling ended; both are None where no precision was
+    asked for. `attempts` counts how often sampling began anew because clocks were not calm,
+    `conditions` are those before and during it, and `notes` say what to doubt in these samples.
+    `graph`: hot launches as one CUDA graph.
+    """
+
+    samples_ns: tuple[float, ...] = ()
+    median_ns: float | None
+    interval_ns: tuple[float, float] | None = None
+    graph: bool = False
+    warmups: int | None = None
+    settled: bool | None = None
+    stopped: str | None = None
+    attempts: int | None = None
+    conditions: tuple[Conditions, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """What the stamps of one clocked launch say; `records.blocks` has all of it.
+
+    `imbalance` is the busiest multiprocessor's time over the mean of all, less 1; `perturbation`
+    by which share the clock slowed that launch; `sm_mhz` the SM clock that was held meanwhile.
+    """
+
+    median_ns: float | None
+    imbalance: float | None = None
+    perturbation: float | None = None
+    sm_mhz: float | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_only=True):
+    """What became of one case: measured, or wrong, skipped or failed with the reason.
+
+    Only a measured case has times. With both kinds of samples, the cold ones are the row's own.
+    `copy_bytes_per_s` is the device's bandwidth: bytes read and written by the fastest copy.
+    """
+
+    case: CaseRecord
+    status: Status
+    reason: str | None = None
+    build: Build | None = None
+    accuracy: Accuracy | None = None
+    cold: Timing | None = None
+    hot: Timing | None = None
+    blocks: BlockTimes | None = None
+    copy_bytes_per_s: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def timing(self) -> Timing | None:
+        """The samples that the row ranks by."""
+        return self.cold or self.hot
+
+    @property
+    def mode(self) -> TimingMode | None:
+        """What the row's own samples are."""
+        if self.cold is not None:
+            return "cold"
+        if self.hot is not None:
+            return "hot graph" if self.hot.graph else "hot"
+        return None
+
+    @property
+    def median_ns(self) -> float | None:
+        """The row's own time."""
+        return self.timing.median_ns if self.timing is not None else None
+
+    @property
+    def samples_ns(self) -> tuple[float, ...]:
+        """The row's own samples."""
+        return self.timing.samples_ns if self.timing is not None else ()
+
+    @property
+    def max_rel_err(self) -> float | None:
+        return self.accuracy.max_rel_err if self.accuracy is not None else None

@@ -1,0 +1,35 @@
+"""The versions of a kernel file that is watched from save to save."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from matbench.model import Problem
+from matbench.records.comparison import ComparisonRecord
+
+
+@dataclass
+class Standing:
+    """A version at one size: its fastest parameters, and how it compares with its opponents.
+
+    `rung` names the kernel of the ladder that it was held against.
+    """
+
+    params: dict[str, int]
+    median_ns: float
+    comparisons: list[ComparisonRecord] = field(default_factory=list)
+    rung: str | None = None
+
+
+@dataclass
+class Version:
+    """One save at `saved` (HH:MM:SS); `wrong` says why it was not timed."""
+
+    number: int
+    saved: str
+    wrong: str = ""
+    standings: dict[Problem, Standing] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"version {self.number}"

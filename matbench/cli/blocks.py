@@ -8,124 +8,89 @@ from pathlib import Path
 import click
 
 from matbench.cli.app import main
+from matbench.cli.console import Interruption, progress, show_report
 from matbench.cli.options import (
-    Format,
-    deadline_options,
-    device_options,
-    one_kernel,
-    size_option,
-)
-from matbench.cli.shared import (
-    Interruption,
-    deadlines_of,
-    fastest,
-    one_kernel_of,
-    problems_of,
-    progress,
-    show_report,
-    show_rich,
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    KernelFiles,
+    LaunchOptions,
+    SizeOptions,
+    format_option,
+    grouped,
+    kernel_argument,
 )
 from matbench.errors import UsageError
 
 
 @main.command("blocks")
-@one_kernel
-@size_option
-@click.option("--tile", metavar="T", help="The value of TILE; the fastest of all when not given.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="The value of another swept constant; repeatable.",
+@kernel_argument
+@grouped(
+    files=KernelFiles,
+    sizes=SizeOptions,
+    constants=ConstantOptions,
+    device=DeviceOptions,
+    deadlines=DeadlineOptions,
 )
-@device_options
 @click.option(
     "--timeline",
     metavar="FILE",
     help="Draw when each block ran: .svg, .png, or .html to look closer; replaces the file.",
 )
-@click.option(
-    "--format",
-    "fmt",
-    type=Format(),
-    default="rich",
-    show_default=True,
-    metavar="FORMAT",
-    help="rich, json, csv (each block's stamps), or one of tabulate's: plain, github, html …",
-)
-@deadline_options
+@format_option
 def profile_blocks(
     kernel: str,
-    kernel_files: tuple[str, ...],
-    kernels_dir: str | None,
-    size: str | None,
-    tile: str | None,
-    settings: tuple[str, ...],
-    backend: str,
-    device: str | None,
+    files: KernelFiles,
+    sizes: SizeOptions,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    deadlines: DeadlineOptions,
     timeline: str | None,
     fmt: str,
-    timeout: float,
-    build_timeout: float,
 ) -> None:
     """Clock the blocks of one launch: how long each took, where, and what that means.
 
     The kernel file is not changed: a second build of it reads the device's clocks around each
-    block, and what that costs is shown.
+    block, and what that costs is shown. CSV has each block's stamps.
 
     \b
-    matbench blocks tiled --size 1000 --tile 16
+    matbench blocks tiled --sizes 1000 --set TILE=16
     matbench blocks mine.cu --timeline mine.html
     """
-    from matbench import backends
     from matbench.analysis import blocks
     from matbench.kernelfile import sweep
-    from matbench.measure.bench import Options
+    from matbench.measure.quick_look import fastest
     from matbench.measure.worker import Crew
-    from matbench.records import results
-    from matbench.show import plots, report
+    from matbench.records import provenance
+    from matbench.show import blocks as view
+    from matbench.show import outcomes
+    from matbench.show.pictures import files as pictures
+    from matbench.show.pictures import timeline as picture
 
     if timeline is not None:
-        plots.require(Path(timeline), plots.TIMELINE_SUFFIXES, (kernel, *kernel_files))
-    chosen = one_kernel_of(kernel, kernel_files, kernels_dir)
+        inputs = (kernel, *files.kernel_files)
+        pictures.require(Path(timeline), pictures.TIMELINE_SUFFIXES, inputs)
+    chosen = files.one(kernel)
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library's product; it has no blocks")
-    problems = problems_of([chosen], size)
-    if size is None:
-        problems = problems[-1:]
-    if len(problems) > 1:
-        raise UsageError(f"--size {size!r}: one size at a time")
-    overrides = sweep.parse_settings(settings, None, [chosen])
-    if tile is not None:
-        if "TILE" not in (*chosen.sweep, *chosen.tune):
-            raise UsageError(f"--tile {tile!r}: {chosen.name} has no TILE; leave it away")
-        overrides["TILE"] = sweep.parse_values("--tile", tile)
-    info = backends.host_device() if chosen.on_host else backends.choose(backend, device)
-    cases = sweep.cases([chosen], problems, overrides, info)
-    options = Options(precision=0.05, max_time_s=0.3, minimum_samples=3)
-    deadlines = deadlines_of(timeout, build_timeout)
+    problem = sizes.one_problem(chosen)
+    info = device.choose(chosen)
+    cases = sweep.cases([chosen], [problem], constants.values([chosen]), info)
+    options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick(blocks=True)
     with (
         Interruption() as interruption,
-        Crew(options, deadlines) as crew,
+        Crew(options, deadlines.deadlines) as crew,
         progress(1) as advance,
     ):
-        advance(f"{chosen.name} at {problems[0].size}")
+        advance(f"{chosen.name} at {problem.size}")
         case, _ = fastest(crew.worker(info), cases)
-        outcome, sample = crew.worker(info).profile(case)
+        found = crew.worker(info).clock_blocks(case)
     interruption.exit(0, 1, "cases")
-    about = results.environment(sys.argv[1:], [info], {})
-    if sample is None or case.launch is None:
-        show_report(report.outcome_report([outcome], [about]), fmt)
-        sys.exit(0 if outcome.status == "skipped" else 1)
-    profile = blocks.analyse(sample, case.launch, info)
+    about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
+    if found.stamps is None or case.launch is None:
+        show_report(outcomes.report([found.outcome], [about]), fmt)
+        sys.exit(0 if found.outcome.status == "skipped" else 1)
+    profile = blocks.analyse(found.stamps, case.launch, info)
     if timeline is not None:
-        plots.timeline(sample, profile, Path(timeline), case.label)
-    if fmt == "rich":
-        show_rich(*report.block_renderables(profile, case.label))
-    elif fmt == "json":
-        click.echo(results.array([about, outcome, profile]))
-    elif fmt == "csv":
-        click.echo(report.block_csv(sample, case.launch))
-    else:
-        click.echo(report.block_text(profile, case.label, fmt))
+        picture.draw(found.stamps, profile, Path(timeline), case.label)
+    show_report(view.report(profile, found.stamps, case.label, found.outcome, [about]), fmt)

@@ -4,46 +4,37 @@ from __future__ import annotations
 
 import sys
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import click
 
 from matbench.cli.app import main
+from matbench.cli.console import Interruption, exit_with, progress, show_report, show_rich
 from matbench.cli.options import (
-    deadline_options,
-    device_options,
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    KernelFiles,
+    allow_skips_option,
     format_option,
-    one_kernel,
+    grouped,
+    kernel_argument,
 )
-from matbench.cli.shared import (
-    Interruption,
-    deadlines_of,
-    one_kernel_of,
-    progress,
-    show_report,
-    show_rich,
-    skipped,
-)
+from matbench.cli.selection import skipped
 from matbench.errors import UsageError
-
-if TYPE_CHECKING:
-    from matbench.model import Case, Outcome
+from matbench.model import Case
 
 #: So many probes of a set of parameters that pass their deadline are enough to know that it hangs.
 _DEADLINES = 2
 
 
 @main.command()
-@one_kernel
-@click.option("--tiles", metavar="LIST", help="Values of TILE, in place of the kernel's own.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=LIST",
-    help="Values of another swept constant; repeatable.",
+@kernel_argument
+@grouped(
+    files=KernelFiles,
+    constants=ConstantOptions,
+    device=DeviceOptions,
+    deadlines=DeadlineOptions,
 )
-@device_options
 @click.option(
     "--large/--no-large",
     default=None,
@@ -52,94 +43,91 @@ _DEADLINES = 2
 @click.option(
     "--sanitize", is_flag=True, help="Also run under compute-sanitizer: all four of its tools."
 )
+@allow_skips_option
 @format_option
-@deadline_options
 def check(
     kernel: str,
-    kernel_files: tuple[str, ...],
-    kernels_dir: str | None,
-    tiles: str | None,
-    settings: tuple[str, ...],
-    backend: str,
-    device: str | None,
+    files: KernelFiles,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    deadlines: DeadlineOptions,
     large: bool | None,
     sanitize: bool,
+    allow_skips: bool,
     fmt: str,
-    timeout: float,
-    build_timeout: float,
 ) -> None:
-    """Probe a kernel at awkward shapes: which of them it gets right.
+    """Probe a kernel at awkward shapes: which of them does it get right?
 
-    What is wrong at the others is said below the table.
+    Below the table stands what is wrong at the others.
 
     \b
     matbench check tiled
     matbench check mine.cu --sanitize
     """
-    from matbench import backends
     from matbench.kernelfile import sweep
-    from matbench.measure import bench
     from matbench.measure import sanitize as sanitizer
+    from matbench.measure.options import Options
+    from matbench.measure.prepared import host_memory_bytes
     from matbench.measure.worker import Crew
-    from matbench.records import results
-    from matbench.show import report
+    from matbench.records import encoding, provenance
+    from matbench.records.probe import Probe
+    from matbench.show import outcomes, probes, safe
 
-    chosen = one_kernel_of(kernel, kernel_files, kernels_dir)
+    chosen = files.one(kernel)
     if chosen.library is not None and (chosen.on_host or sanitize):
         raise UsageError(f"{chosen.name} is a library's product; `matbench run` checks it")
     if sanitize:
         sanitizer.executable()
-    overrides = sweep.parse_settings(settings, tiles, [chosen])
-    info = backends.host_device() if chosen.on_host else backends.choose(backend, device)
+    info = device.choose(chosen)
     if sanitize and info.backend != "cuda":
-        raise UsageError(f"--sanitize watches CUDA alone; this is {info.backend}")
+        raise UsageError(f"--sanitize works on CUDA alone; this is {info.backend}")
     wants_large = info.kind == "gpu" if large is None else large
-    memory = bench.host_memory_bytes() if wants_large else None
-    probed = sweep.probed(chosen, overrides, info, memory)
+    memory = host_memory_bytes() if wants_large else None
+    probed = sweep.probed(chosen, constants.values([chosen]), info, memory)
 
-    outcomes: list[Outcome] = []
-    given_up: dict[str, str] = {}
-    deadlines = deadlines_of(timeout, build_timeout)
+    found: list[Probe] = []
     with (
         Interruption() as interruption,
-        Crew(bench.Options(timed=False), deadlines) as crew,
+        Crew(Options(timed=False), deadlines.deadlines) as crew,
         progress(len(probed)) as advance,
     ):
         crew.build_ahead([(info, case) for _, case in probed])
         worker = crew.worker(info)
+        given_up: dict[str, str] = {}
         for index, (purpose, case) in enumerate(probed):
             advance(f"{case.label}, {case.problem.inputs}: {purpose}")
             if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
                 reason = given_up.setdefault(str(case.params), _given_up(case, probed[index:]))
                 case = skipped(case, reason)
                 probed[index] = purpose, case
-            outcomes.append(worker.run(case))
+            found.append(Probe(purpose=purpose, outcome=worker.measure(case).outcome))
     runs = _under_sanitizer(probed) if sanitize else []
     findings: list[list[str]] = []
     if runs and not interruption:
         with interruption, progress(len(runs)) as advance:
             for case, tool in runs:
                 advance(f"{tool}: {case.label}")
-                said = sanitizer.run(info, case, tool, timeout)
+                said = sanitizer.run(info, case, tool, deadlines.timeout)
                 findings.append([f"{case.label}: {finding}" for finding in said])
-    found = list(chain.from_iterable(findings))
-    done = len(outcomes) + len(findings), len(probed) + len(runs)
-    if not outcomes:
+    told = list(chain.from_iterable(findings))
+    done = len(found) + len(findings), len(probed) + len(runs)
+    if not found:
         interruption.exit(*done, "probes")
+    about = provenance.environment(sys.argv[1:], [info], {})
     if fmt == "rich":
-        purposes = [purpose for purpose, _ in probed]
-        show_rich(*report.check(chosen.name, info, purposes, outcomes))
+        show_rich(*probes.renderables(chosen.name, info, found))
+    elif fmt == "json":
+        click.echo(encoding.array([about, *found]))
     else:
-        about = results.environment(sys.argv[1:], [info], {})
-        show_report(report.outcome_report(outcomes, [about]), fmt)
-    for line in found:
-        click.echo(line)
+        show_report(outcomes.report([probe.outcome for probe in found], [about]), fmt)
+    for line in told:
+        click.echo(safe.line(line))
     if findings:
-        counted = f"{len(findings)} runs, {len(found)} findings"
-        click.echo(f"compute-sanitizer: {counted}", err=True)
+        click.echo(f"compute-sanitizer: {len(findings)} runs, {len(told)} findings", err=True)
     interruption.exit(*done, "probes")
-    if found or any(outcome.status in ("wrong", "failed") for outcome in outcomes):
+    if told:
         sys.exit(1)
+    exit_with([probe.outcome for probe in found], allow_skips=allow_skips)
 
 
 def _given_up(case: Case, left: list[tuple[str, Case]]) -> str:

@@ -4,264 +4,291 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from matbench.cli.app import main
+from matbench.cli.console import Interruption, chart_width, exit_with, progress, show_report
 from matbench.cli.options import (
-    deadline_options,
-    device_options,
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    KernelFiles,
+    LaunchOptions,
+    SizeOptions,
     format_option,
-    one_kernel,
-    size_option,
-)
-from matbench.cli.shared import (
-    Interruption,
-    chart_width,
-    deadlines_of,
-    one_kernel_of,
-    problems_of,
-    progress,
-    show_report,
+    grouped,
+    kernel_argument,
 )
 from matbench.errors import CaseError, UsageError
 
 if TYPE_CHECKING:
     from matbench.analysis.architectures import Architecture
-    from matbench.analysis.explain import Width
-    from matbench.measure.bench import Options
-    from matbench.measure.limits import Limits
-    from matbench.measure.worker import Deadlines
-    from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem
+    from matbench.analysis.widths import Builds
+    from matbench.measure.worker import Crew
+    from matbench.model import Case, DeviceInfo, Kernel, Problem, Resources
+    from matbench.records.explanation import Explanation, HardwareCounters, Limits, Width
+    from matbench.records.outcome import Outcome
 
-    #: A case with its outcome, and the driver's count of its resident blocks.
-    Look = tuple[Case, Outcome, int | None]
-
-DEFAULT_ARCHITECTURES = "g80,gt200,kepler,this"
+#: What a kernel's blocks are fitted to where there is no GPU.
+_CURRENT = "hopper"
 
 
 @main.command()
-@one_kernel
-@size_option
-@click.option("--tile", metavar="T", help="Explain this TILE; the fastest of all when not given.")
-@click.option("--tiles", metavar="LIST", help="Values of TILE to hold against each other.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME=LIST",
-    help="Values of another swept constant; repeatable.",
+@kernel_argument
+@grouped(
+    files=KernelFiles,
+    sizes=SizeOptions,
+    constants=ConstantOptions,
+    device=DeviceOptions,
+    deadlines=DeadlineOptions,
 )
 @click.option(
     "--arch",
-    default=DEFAULT_ARCHITECTURES,
-    show_default=True,
     metavar="LIST",
-    help="Architectures by family, chip or compute capability; `this` is the device at hand.",
+    help="Architectures by family, chip or compute capability, as in g80,kepler,9.0; `this` is the "
+    f"device at hand. Default: this; without a GPU {_CURRENT} too.",
 )
-@device_options
 @click.option("--plot", metavar="FILE", help="Draw the roofline: .svg or .png; replaces the file.")
 @click.option(
     "--counters", is_flag=True, help="Also count what one launch does, with Nsight Compute (ncu)."
 )
 @format_option
-@deadline_options
 def explain(
     kernel: str,
-    kernel_files: tuple[str, ...],
-    kernels_dir: str | None,
-    size: str | None,
-    tile: str | None,
-    tiles: str | None,
-    settings: tuple[str, ...],
-    arch: str,
-    backend: str,
-    device: str | None,
+    files: KernelFiles,
+    sizes: SizeOptions,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    deadlines: DeadlineOptions,
+    arch: str | None,
     plot: str | None,
     counters: bool,
     fmt: str,
-    timeout: float,
-    build_timeout: float,
 ) -> None:
     """Say why a kernel is as fast as it is: traffic, occupancy, and what bounds it.
 
-    Global traffic as the kernel's front matter models it stands beside the least there can be, the
+    Global traffic as the kernel's front matter models it is shown beside the least possible, the
     case beside what this device was measured to do at best, and each width of its tiles beside what
-    a multiprocessor holds of it, on any architecture. What is modelled is never called measured.
+    a multiprocessor holds of it, on any architecture. The case that is explained is the one that
+    --set names, else the fastest.
 
     \b
-    matbench explain tiled --size 1000
-    matbench explain tiled --tile 16 --arch g80,gt200,kepler,hopper,this
+    matbench explain tiled --sizes 1000
+    matbench explain tiled --set TILE=16 --arch g80,gt200,kepler,hopper,this
     matbench explain mine.cu --plot roofline.svg
     """
-    from matbench.analysis import explain as explaining
-    from matbench.cache import Cache
+    from matbench.analysis import widths
     from matbench.kernelfile import sweep
     from matbench.measure import counters as ncu
-    from matbench.measure.bench import Options
-    from matbench.records import results
-    from matbench.show import plots
+    from matbench.show.pictures import files as pictures
 
-    cache = Cache()
-    cache.prepare()
     if plot is not None:
-        plots.require(Path(plot), plots.CHART_SUFFIXES, (kernel, *kernel_files))
+        inputs = (kernel, *files.kernel_files)
+        pictures.require(Path(plot), pictures.CHART_SUFFIXES, inputs)
     if counters:
         ncu.executable()
-    chosen = one_kernel_of(kernel, kernel_files, kernels_dir)
+    chosen = files.one(kernel)
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library's product; there is no kernel to explain")
     if chosen.on_host:
         raise UsageError(f"{chosen.name} runs on the host alone; `matbench run` shows it")
-    problems = problems_of([chosen], size)
-    if size is not None and len(problems) > 1:
-        raise UsageError(f"--size {size!r}: one size at a time")
-    named, here = _architectures(arch)
-    overrides = sweep.parse_settings(settings, None, [chosen])
-    wanted, overrides = _widths_wanted(chosen, tile, tiles, overrides)
-    info = _device(backend, device, needed=counters or not named)
+    info = _device(device, needed=counters or arch == "this")
+    named, here = _architectures(arch, info)
     if counters and info is not None and info.backend != "cuda":
         raise UsageError(f"--counters needs CUDA; this is {info.label}")
-    params = list(sweep.parameter_sets(chosen, overrides))
-    at_hand = [info] if info is not None else []
-    architectures = [explaining.device_of(architecture) for architecture in named]
-    problem = explaining.largest_legal(chosen, problems, params, [*at_hand, *architectures])
-    options = Options(blocks=False, precision=0.05, max_time_s=0.3, minimum_samples=3)
-    deadlines = deadlines_of(timeout, build_timeout)
-
-    measured: list[Look] = []
-    limits = None
-    widths: list[Width] = []
-    cases = [sweep.case(chosen, problem, each, info) for each in params] if info else []
+    problems = sizes.problems([chosen])
+    if sizes.sizes is not None:
+        problems = [sizes.one_problem(chosen)]
+    overrides = constants.values([chosen])
+    tile = _tile(overrides)
+    params = list(sweep.parameter_sets(chosen, _widened(chosen, overrides)))
+    devices = [*([info] if info else []), *map(widths.device_of, named)]
+    problem = widths.largest_legal(chosen, problems, params, devices)
+    looks = Looks(chosen, problem, params, info, named)
     with Interruption() as interruption:
-        if info is not None:
-            limits = _measure(info, cases, options, deadlines, measured)
-    builds = explaining.Builds(chosen, [outcome for _, outcome, _ in measured], cache)
-    asked = [(architecture, each) for architecture in named for each in params]
+        looks.measure(deadlines)
     if not interruption:
         with interruption:
-            for architecture, each in asked:
-                widths.append(explaining.width(problem, each, architecture, builds))
-    done = len(measured) + len(widths), len(cases) + len(asked), "widths"
-    if not (measured or widths):
-        interruption.exit(*done)
-    if info is not None and here:
-        widths += [
-            explaining.width_here(case, info, outcome, resident, builds)
-            for case, outcome, resident in measured
-        ]
-    case, outcome = _explained(chosen, problem, params, wanted, measured)
+            looks.fit()
+    if not (looks.measured or looks.widths):
+        interruption.exit(*looks.progress)
+    if here:
+        looks.fit_here()
+    case, outcome = looks.chosen(tile)
     counted = None
     if counters and info is not None and not interruption:
         with interruption:
-            counted = ncu.count(info, case, timeout)
-    found = explaining.explained(case, info, outcome, limits, widths, counted)
-    about = results.environment(sys.argv[1:], [info] if info is not None else [], {})
-    roof = explaining.roofline(found)
-    if plot is not None and roof is not None:
-        plots.roofline(roof, Path(plot), f"{case.label} on {found.device}")
-    elif plot is not None:
-        click.echo(f"{plot}: not drawn: no floating-point rate was measured", err=True)
+            counted = ncu.count(info, case, deadlines.timeout)
+    _show(looks, case, outcome, counted, plot, fmt)
+    interruption.exit(*looks.progress)
+    if outcome is not None:
+        exit_with([outcome])
+
+
+class Looks:
+    """What is found of a kernel's parameters: measured on the device at hand, fitted to others."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        problem: Problem,
+        params: Sequence[dict[str, int]],
+        device: DeviceInfo | None,
+        architectures: Sequence[Architecture],
+    ) -> None:
+        self.kernel = kernel
+        self.problem = problem
+        self.params = params
+        self.device = device
+        self.architectures = architectures
+        self.measured: list[tuple[Case, Outcome]] = []
+        self.widths: list[Width] = []
+        self.limits: Limits | None = None
+
+    @property
+    def progress(self) -> tuple[int, int, str]:
+        """How many widths are done, of how many."""
+        done = len(self.measured) + len(self.widths)
+        devices = len(self.architectures) + (self.device is not None)
+        return done, devices * len(self.params), "widths"
+
+    def measure(self, deadlines: DeadlineOptions) -> None:
+        """A quick look at every case on the device at hand, and the device's limits."""
+        from matbench.kernelfile import sweep
+        from matbench.measure.worker import Crew
+
+        if self.device is None:
+            return
+        info = self.device
+        cases = [sweep.case(self.kernel, self.problem, each, info) for each in self.params]
+        options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
+        with Crew(options, deadlines.deadlines) as crew, progress(len(cases) + 1) as advance:
+            crew.build_ahead([(info, case) for case in cases])
+            for case in cases:
+                advance(case.label)
+                self.measured.append((case, crew.worker(info).measure(case).outcome))
+            if any(outcome.status == "measured" for _, outcome in self.measured):
+                advance("the limits of the device")
+                self._measure_limits(crew, info)
+
+    def _measure_limits(self, crew: Crew, info: DeviceInfo) -> None:
+        try:
+            # What else runs on a CPU lowers what it can do: look again each time.
+            self.limits = crew.worker(info).limits(anew=info.kind == "cpu")
+        except CaseError as error:
+            click.echo(f"the limits of the device are not known: {error.reason}", err=True)
+
+    def fit(self) -> None:
+        """What fits on the architectures that were named."""
+        from matbench.analysis import widths
+
+        builds = self._builds()
+        for architecture in self.architectures:
+            for each in self.params:
+                self.widths.append(widths.elsewhere(self.problem, each, architecture, builds))
+
+    def fit_here(self) -> None:
+        """The same for the device at hand, with what was measured there."""
+        from matbench.analysis import widths
+
+        if self.device is not None:
+            builds = self._builds()
+            self.widths += [
+                widths.here(case, self.device, outcome, builds) for case, outcome in self.measured
+            ]
+
+    def chosen(self, tile: int | None) -> tuple[Case, Outcome | None]:
+        """The case to explain."""
+        from matbench.analysis import explanation
+
+        return explanation.chosen(self.kernel, self.problem, self.params, tile, self.measured)
+
+    def _builds(self) -> Builds:
+        from matbench import backends
+        from matbench.analysis.widths import Builds
+        from matbench.cache import Cache
+
+        cache = Cache()
+
+        def compiled(architecture: Architecture, params: dict[str, int]) -> Resources | None:
+            capability = architecture.compute_capability
+            return backends.compiled_resources(capability, self.kernel, params, cache)
+
+        return Builds(self.kernel, compiled, [outcome for _, outcome in self.measured])
+
+
+def _show(
+    looks: Looks,
+    case: Case,
+    outcome: Outcome | None,
+    counted: HardwareCounters | None,
+    plot: str | None,
+    fmt: str,
+) -> None:
+    """Put together what was found, and print and draw it."""
+    from matbench.analysis import explanation
+    from matbench.records import provenance
+    from matbench.show import explanation as view
+
+    info = looks.device
+    found = explanation.explanation(case, info, outcome, looks.limits, looks.widths, counted)
+    about = provenance.environment(sys.argv[1:], [info] if info is not None else [], {})
+    if plot is not None:
+        _draw(found, Path(plot))
     chart = chart_width() if fmt in ("rich", "plain") else None
-    show_report(explaining.as_report(found, [about], chart=chart), fmt)
-    interruption.exit(*done)
-    if outcome is not None and outcome.status in ("wrong", "failed"):
-        sys.exit(1)
+    show_report(view.report(found, [about], chart=chart), fmt)
 
 
-def _architectures(arch: str) -> tuple[list[Architecture], bool]:
+def _draw(found: Explanation, path: Path) -> None:
+    from matbench.analysis.roofline import roofline
+    from matbench.show.pictures import roofline as picture
+
+    roof = roofline(found)
+    if roof is None:
+        click.echo(f"{path}: not drawn: no floating-point rate was measured", err=True)
+        return
+    picture.draw(roof, path, f"{found.case.label} on {found.case.device}")
+
+
+def _architectures(arch: str | None, info: DeviceInfo | None) -> tuple[list[Architecture], bool]:
     """Those named, and whether the device at hand is among them."""
     from matbench.analysis import architectures
 
+    if arch is None:
+        arch = "this" if info is not None and info.kind == "gpu" else f"{_CURRENT},this"
     names = [name.strip().lower() for name in arch.split(",")]
     named = [architectures.named(name) for name in names if name != "this"]
     return list({each.name: each for each in named}.values()), "this" in names
 
 
-def _widths_wanted(
-    kernel: Kernel, tile: str | None, tiles: str | None, overrides: dict[str, tuple[int, ...]]
-) -> tuple[int | None, dict[str, tuple[int, ...]]]:
-    """The TILE to explain, and the values to hold against each other."""
-    from matbench.analysis import explain
-    from matbench.kernelfile import sweep
-
-    if "TILE" not in (*kernel.sweep, *kernel.tune):
-        for option, value in (("--tile", tile), ("--tiles", tiles)):
-            if value is not None:
-                raise UsageError(f"{option} {value!r}: {kernel.name} has no TILE; leave it away")
-        return None, overrides
-    wanted = sweep.parse_values("--tile", tile) if tile is not None else ()
-    if len(wanted) > 1:
-        raise UsageError(f"--tile {tile!r}: one value; --tiles takes several")
-    if tiles is not None:
-        values = sweep.parse_values("--tiles", tiles)
-    else:
-        values = overrides.get("TILE") or (*explain.TILES, *kernel.sweep.get("TILE", ()))
-    every = tuple(sorted({*values, *wanted}))
-    return (wanted[0] if wanted else None), overrides | {"TILE": every}
+def _tile(overrides: dict[str, tuple[int, ...]]) -> int | None:
+    """The TILE to explain, where exactly one is given."""
+    given = overrides.get("TILE", ())
+    return given[0] if len(given) == 1 else None
 
 
-def _device(backend: str, device: str | None, *, needed: bool) -> DeviceInfo | None:
+def _widened(kernel: Kernel, overrides: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The overrides; where at most one TILE is given, with the usual widths beside it."""
+    from matbench.analysis.widths import TILES
+
+    given = overrides.get("TILE", ())
+    if "TILE" not in (*kernel.sweep, *kernel.tune) or len(given) > 1:
+        return overrides
+    every = sorted({*TILES, *kernel.sweep.get("TILE", ()), *given})
+    return overrides | {"TILE": tuple(every)}
+
+
+def _device(device: DeviceOptions, *, needed: bool) -> DeviceInfo | None:
     """The device at hand; None where there is none, and none was asked for."""
     from matbench import backends
 
     try:
-        return backends.choose(backend, device)
+        return device.choose()
     except backends.NoDeviceError as error:
-        if needed or backend != "auto" or device is not None:
+        if needed or device.backend != "auto" or device.device is not None:
             raise
         click.echo(f"nothing is measured: {error}", err=True)
         return None
-
-
-def _measure(
-    info: DeviceInfo,
-    cases: Sequence[Case],
-    options: Options,
-    deadlines: Deadlines,
-    found: list[Look],
-) -> Limits | None:
-    """Find every case with its outcome and the driver's count of resident blocks; the limits."""
-    from matbench.measure.worker import Crew
-
-    with Crew(options, deadlines) as crew, progress(len(cases) + 1) as advance:
-        crew.build_ahead([(info, case) for case in cases])
-        worker = crew.worker(info)
-        for case in cases:
-            advance(case.label)
-            outcome = worker.run(case)
-            resident = None
-            if outcome.status == "measured":
-                with suppress(CaseError):
-                    resident = worker.resident_blocks(case)
-            found.append((case, outcome, resident))
-        if not any(outcome.status == "measured" for _, outcome, _ in found):
-            return None
-        advance("the limits of the device")
-        try:
-            # What else runs on a CPU lowers what it can do: look again each time.
-            return worker.limits(anew=info.kind == "cpu")
-        except CaseError as error:
-            click.echo(f"the limits of the device are not known: {error.reason}", err=True)
-    return None
-
-
-def _explained(
-    kernel: Kernel,
-    problem: Problem,
-    params: Sequence[dict[str, int]],
-    tile: int | None,
-    measured: Sequence[Look],
-) -> tuple[Case, Outcome | None]:
-    """The case to explain: of the TILE asked for, else of all, the fastest; else the first."""
-    from matbench.model import Case
-
-    fit = [each for each in params if tile is None or each.get("TILE") == tile]
-    mine = [(case, outcome) for case, outcome, _ in measured if case.params in fit]
-    timed = [pair for pair in mine if pair[1].status == "measured"]
-    if timed:
-        return min(timed, key=lambda pair: pair[1].median_ns or 0.0)
-    return mine[0] if mine else (Case(kernel, problem, fit[0], None), None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from matbench.cli.app import Group, main
-from matbench.cli.shared import show_rich
+from matbench.cli.console import show_rich
 
 if TYPE_CHECKING:
     from matbench.model import DeviceInfo

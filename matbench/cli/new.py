@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from matbench.cli.app import main
-from matbench.cli.options import kernel_names
-from matbench.cli.shared import catalogue_of
+from matbench.cli.options import KernelFiles, kernel_names
 from matbench.errors import UsageError
 from matbench.workloads import DEFAULT, WORKLOADS
 
@@ -49,11 +48,11 @@ def new(name: str, origin: str | None, workload: str | None, output: str) -> Non
     \b
     matbench new mine --from tiled
     matbench new mine --workload dot
-    matbench run --watch mine.cu
+    matbench watch mine.cu
     """
     from matbench.kernelfile import catalogue, scaffold
 
-    known, _ = catalogue_of()
+    known, _, _ = KernelFiles().catalogue()
     catalogue.check_name(name)
     if name in known.kernels:
         taken_by = known.kernels[name].path or "a library"
@@ -75,7 +74,7 @@ def new(name: str, origin: str | None, workload: str | None, output: str) -> Non
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
     click.echo(f"wrote {path}: {kernel.name} under the name {name}")
-    click.echo(f"next: matbench run --watch {shlex.quote(str(path))}")
+    click.echo(f"next: matbench watch {shlex.quote(str(path))}")
 
 
 def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:

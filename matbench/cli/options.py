@@ -1,15 +1,58 @@
-"""Options that commands share, and the types of their values."""
+"""Options that commands share: each group a frozen dataclass that reads its own values.
+
+The same option has the same name and meaning in every command that takes it.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
+from matbench.errors import UsageError
 from matbench.workloads import MATMUL, WORKLOADS
 
+if TYPE_CHECKING:
+    from matbench.kernelfile.catalogue import Catalogue
+    from matbench.measure.options import Deadlines, Options
+    from matbench.model import DeviceInfo, Inputs, Kernel, Problem
+    from matbench.records.writing import Mode
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def grouped(**groups: type[Any]) -> Callable[[F], F]:
+    """Give a command the options of some groups, as one argument for each group."""
+
+    def decorate(command: F) -> F:
+        @functools.wraps(command)
+        def called(*args: Any, **values: Any) -> Any:
+            for argument, group in groups.items():
+                own = {field.name: values.pop(field.name) for field in fields(group)}
+                values[argument] = group(**own)
+            return command(*args, **values)
+
+        decorated: Any = called
+        for group in reversed(groups.values()):
+            for option in reversed(group.OPTIONS):
+                decorated = option(decorated)
+        return decorated  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def renamed(old: str, new: str) -> Callable[[F], F]:
+    """An option of former releases, which now only says what has taken its place."""
+
+    def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value:
+            raise UsageError(f"{old} is now {new}")
+
+    return click.option(old, hidden=True, expose_value=False, multiple=True, callback=refuse)
 
 
 def kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
@@ -17,15 +60,6 @@ def kernel_names(context: click.Context, parameter: click.Parameter, typed: str)
     from matbench.kernelfile import catalogue
 
     return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
-
-
-def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def decorate(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
 
 
 class Seconds(click.FloatRange):
@@ -37,7 +71,7 @@ class Seconds(click.FloatRange):
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         seconds = float(super().convert(value, param, ctx))
         if seconds != seconds:
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a number", param, ctx)
         return seconds
 
 
@@ -57,118 +91,13 @@ class Share(click.ParamType[float]):
         return share
 
 
-kernel_file_options = stack(
-    click.option(
-        "--kernel",
-        "kernel_files",
-        multiple=True,
-        metavar="PATH.cu",
-        help="Add a kernel file to those at hand; repeatable.",
-    ),
-    click.option("--kernels-dir", metavar="DIR", help="Add every *.cu file of a folder."),
-)
-one_kernel = stack(
-    click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names),
-    kernel_file_options,
-)
-size_option = click.option(
-    "--size",
-    metavar="N",
-    help="The size: 1000 (the default) for a square product, MxNxK for A (M×K) times B (K×N); "
-    "2^20 for a row of numbers.",
-)
-device_options = stack(
-    click.option(
-        "--backend",
-        type=click.Choice(["auto", "cuda", "opencl"]),
-        default="auto",
-        show_default=True,
-        help="auto: CUDA if it can be used, else an OpenCL GPU, else the CPU through OpenCL.",
-    ),
-    click.option("--device", metavar="N|NAME", help="Which device, as `matbench info` lists them."),
-)
-problem_options = stack(
-    click.option(
-        "--sizes",
-        metavar="LIST",
-        help="Sizes: 1000 for a square product, MxNxK for A (M×K) times B (K×N); 2^20 for a row "
-        f"of numbers. By default {MATMUL.default_sizes}, or what suits the workload.",
-    ),
-    click.option(
-        "--tiles", metavar="LIST", help="Values of TILE, in place of each kernel's own: 8,16,32."
-    ),
-    click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="NAME=LIST",
-        help="Values of another swept constant, as in THREADS=128,256; repeatable.",
-    ),
-    click.option(
-        "--inputs",
-        type=click.Choice(list(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs))),
-        help="What inputs are drawn from: [0, 1) (the default of matmul), [-1, 1), a normal "
-        "distribution; 0, 1, 2, …; digits from 0 to 9.",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0, 2**63 - 1),
-        default=0,
-        show_default=True,
-        help="Seed of the inputs.",
-    ),
-)
-launch_options = stack(
-    click.option(
-        "--cold",
-        is_flag=True,
-        help="Time single launches, the L2 cache overwritten before each (a GPU's default).",
-    ),
-    click.option("--hot", is_flag=True, help="Time launches back to back."),
-    click.option("--graph", is_flag=True, help="Launch the hot ones as a CUDA graph."),
-)
-sampling_options = stack(
-    launch_options,
-    click.option(
-        "--precision",
-        type=Share(),
-        metavar="SHARE",
-        help="Sample until the median is known to this: 0.5% (GPU) or 2% (CPU) by default.",
-    ),
-    click.option(
-        "--max-time",
-        type=Seconds(),
-        metavar="SECONDS",
-        help="Sample one case no longer than this: 2 (GPU) or 0.5 (CPU) by default.",
-    ),
-)
-deadline_options = stack(
-    click.option(
-        "--timeout",
-        type=Seconds(),
-        default=60.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long checking and timing one case may take before its process is stopped.",
-    ),
-    click.option(
-        "--build-timeout",
-        type=Seconds(),
-        default=120.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long building one kernel may take.",
-    ),
-)
-
-
 class Format(click.ParamType[str]):
     """A choice whose values are looked up only when one is given: imports cost start-up time."""
 
     name = "format"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        from matbench.show.report import FORMATS
+        from matbench.show.formats import FORMATS
 
         if value not in FORMATS:
             self.fail(f"{value!r} is none of {', '.join(FORMATS)}", param, ctx)
@@ -184,3 +113,300 @@ format_option = click.option(
     metavar="FORMAT",
     help="rich, csv, json, or one of tabulate's formats: plain, github, pipe, tsv, html, latex …",
 )
+kernel_argument = click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
+fastest_option = click.option(
+    "--fastest", is_flag=True, help="Show one row per kernel and size: its fastest parameters."
+)
+allow_skips_option = click.option(
+    "--allow-skips", is_flag=True, help="Exit 0 even if everything was skipped."
+)
+
+
+@dataclass(frozen=True)
+class KernelFiles:
+    """Kernel files beside those that come with matbench."""
+
+    kernel_files: tuple[str, ...] = ()
+    kernels_dir: str | None = None
+
+    OPTIONS: ClassVar = (
+        click.option(
+            "--kernel",
+            "kernel_files",
+            multiple=True,
+            metavar="PATH.cu",
+            help="Add a kernel file; repeatable.",
+        ),
+        click.option("--kernels-dir", metavar="DIR", help="Add every *.cu file of a folder."),
+    )
+
+    def catalogue(self) -> tuple[Catalogue, list[Kernel], list[Kernel]]:
+        """All kernels, those of the files that were named, and those of the folder."""
+        from matbench.kernelfile import catalogue
+
+        folder = catalogue.load_folder(Path(self.kernels_dir)) if self.kernels_dir else []
+        files = [catalogue.load(Path(path)) for path in self.kernel_files]
+        known = catalogue.Catalogue([*catalogue.builtin(), *folder, *files])
+        return known, files, folder
+
+    def named(self, names: tuple[str, ...] | list[str]) -> list[Kernel]:
+        """Kernels by their names, or by the names of their files: `FILE.cu` is read from there."""
+        from matbench.kernelfile import catalogue
+
+        known, _, _ = self.catalogue()
+        loaded = {name: catalogue.load(Path(name)) for name in names if name.endswith(".cu")}
+        everything = catalogue.Catalogue([*known.kernels.values(), *loaded.values()])
+        return [loaded.get(name) or everything.get(name) for name in names]
+
+    def one(self, name: str) -> Kernel:
+        """The kernel that `KERNEL|FILE.cu` means."""
+        (found,) = self.named([name])
+        return found
+
+
+@dataclass(frozen=True)
+class SizeOptions:
+    """Which sizes, and what the inputs are."""
+
+    sizes: str | None
+    inputs: Inputs | None
+    seed: int
+
+    OPTIONS: ClassVar = (
+        click.option(
+            "--sizes",
+            metavar="LIST",
+            help="Sizes: 1000 or 4k for a square product, MxNxK for A (M×K) times B (K×N), "
+            "256..8192 for each doubling; 2^20 for a row of numbers. "
+            f"By default {MATMUL.default_sizes}, or what suits the workload.",
+        ),
+        renamed("--size", "--sizes"),
+        click.option(
+            "--inputs",
+            type=click.Choice(list(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs))),
+            help="What inputs are drawn from: [0, 1) (the default of matmul), [-1, 1), a normal "
+            "distribution; 0, 1, 2, …; digits from 0 to 9.",
+        ),
+        click.option(
+            "--seed",
+            type=click.IntRange(0, 2**63 - 1),
+            default=0,
+            show_default=True,
+            help="Seed of the inputs.",
+        ),
+    )
+
+    def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
+        """The problems of every workload among the kernels; its own sizes unless some are given."""
+        from matbench import workloads
+        from matbench.kernelfile import sweep
+
+        found = []
+        for name in dict.fromkeys(kernel.workload for kernel in kernels):
+            workload = workloads.get(name)
+            own = workload.smoke_sizes if smoke else workload.default_sizes
+            sizes = own if smoke or self.sizes is None else self.sizes
+            found += sweep.problems(sizes, workload, self.inputs, self.seed)
+        return found
+
+    def one_problem(self, kernel: Kernel) -> Problem:
+        """For a command that looks at one size: the one given, or the largest of its own."""
+        problems = self.problems([kernel])
+        if self.sizes is not None and len(problems) > 1:
+            raise UsageError(f"--sizes {self.sizes!r}: this command takes one size")
+        return problems[-1]
+
+    @property
+    def recorded(self) -> dict[str, str | int | float | bool | None]:
+        """What the environment of a record file says of them."""
+        return {"seed": self.seed, "inputs": self.inputs or "default"}
+
+
+@dataclass(frozen=True)
+class ConstantOptions:
+    """Values of the constants that kernels sweep."""
+
+    settings: tuple[str, ...]
+
+    OPTIONS: ClassVar = (
+        click.option(
+            "--set",
+            "settings",
+            multiple=True,
+            metavar="NAME=LIST",
+            help="Values of a swept constant, in place of the kernel's own: TILE=8,16,32; "
+            "repeatable.",
+        ),
+        renamed("--tiles", "--set TILE=8,16,32"),
+        renamed("--tile", "--set TILE=16"),
+    )
+
+    def values(self, kernels: list[Kernel]) -> dict[str, tuple[int, ...]]:
+        from matbench.kernelfile import sweep
+
+        return sweep.parse_settings(self.settings, kernels)
+
+
+@dataclass(frozen=True)
+class DeviceOptions:
+    """Which device."""
+
+    backend: str
+    device: str | None
+
+    OPTIONS: ClassVar = (
+        click.option(
+            "--backend",
+            type=click.Choice(["auto", "cuda", "opencl"]),
+            default="auto",
+            show_default=True,
+            help="auto: CUDA if it can be used, else an OpenCL GPU, else the CPU through OpenCL.",
+        ),
+        click.option(
+            "--device", metavar="N|NAME", help="Which device, as `matbench info` lists them."
+        ),
+    )
+
+    def choose(self, kernel: Kernel | None = None) -> DeviceInfo:
+        """The device that is meant; the CPU for a kernel that runs on the host alone."""
+        from matbench import backends
+
+        if kernel is not None and kernel.on_host:
+            return backends.host_device()
+        return backends.choose(self.backend, self.device)
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """Which kind of launches is timed, and how long."""
+
+    cold: bool
+    hot: bool
+    graph: bool
+    max_time: float | None
+
+    OPTIONS: ClassVar = (
+        click.option(
+            "--cold",
+            is_flag=True,
+            help="Time single launches, the L2 cache overwritten before each (a GPU's default).",
+        ),
+        click.option("--hot", is_flag=True, help="Time launches back to back."),
+        click.option("--graph", is_flag=True, help="Launch the hot ones as a CUDA graph."),
+        click.option(
+            "--max-time",
+            type=Seconds(),
+            metavar="SECONDS",
+            help="Longest time to sample one row of the table: by default 2 (GPU) or 0.5 (CPU) "
+            "for a case, 10 for a pair that is compared, 3 for one that is watched.",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        if self.graph and not self.hot:
+            raise UsageError("--graph launches hot samples; add --hot")
+
+    def require_one_kind(self, device: DeviceInfo) -> None:
+        """For a command that times one kind of launches."""
+        if self.cold and self.hot:
+            raise UsageError("--cold and --hot cannot be combined here; `matbench run` takes both")
+        self.require_cuda(device)
+
+    def require_cuda(self, *devices: DeviceInfo) -> None:
+        """A graph needs it on one device at least."""
+        if self.graph and not any(device.backend == "cuda" for device in devices):
+            raise UsageError(f"--graph needs CUDA; this is {devices[0].label}")
+
+    def quick(self, **changes: Any) -> Options:
+        """A few samples of each case: to find the fastest, or to compare afterwards."""
+        from matbench.measure.options import Options
+
+        known = {"cold": not self.hot, "hot": self.hot, "graph": self.graph}
+        return Options(
+            **{
+                **known,
+                "blocks": False,
+                "uncertainty": 0.05,
+                "max_time_s": 0.3,
+                "minimum_samples": 3,
+                **changes,
+            }
+        )
+
+
+uncertainty_option = click.option(
+    "--uncertainty",
+    type=Share(),
+    metavar="SHARE",
+    help="Sample until the median is known to ± this: 0.5% (GPU) or 2% (CPU) by default.",
+)
+
+
+@dataclass(frozen=True)
+class DeadlineOptions:
+    """How long one case may take before its process is stopped."""
+
+    timeout: float
+    build_timeout: float
+
+    OPTIONS: ClassVar = (
+        click.option(
+            "--timeout",
+            type=Seconds(),
+            default=60.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Longest time to check and sample one case before its process is stopped.",
+        ),
+        click.option(
+            "--build-timeout",
+            type=Seconds(),
+            default=120.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="Longest time to build one kernel.",
+        ),
+    )
+
+    @property
+    def deadlines(self) -> Deadlines:
+        from matbench.measure.options import Deadlines
+
+        return Deadlines(build_s=self.build_timeout, run_s=self.timeout)
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """Where records are kept."""
+
+    output: str | None
+    append: bool
+    force: bool
+    resume: str | None
+
+    OPTIONS: ClassVar = (
+        click.option(
+            "--output", metavar="FILE", help="Keep the records: JSON Lines, case by case."
+        ),
+        click.option("--append", is_flag=True, help="Add to an existing output file."),
+        click.option("--force", is_flag=True, help="Replace an existing output file."),
+        click.option(
+            "--resume", metavar="FILE", help="Continue an interrupted sweep; what is done is kept."
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        if sum((self.append, self.force, self.resume is not None)) > 1:
+            raise UsageError("--append, --force and --resume cannot be combined")
+        if self.resume is not None and self.output is not None:
+            raise UsageError("--resume cannot be combined with --output")
+
+    @property
+    def target(self) -> tuple[Path, Mode] | None:
+        """The file, and how it is written; None: no records are kept but those of the last run."""
+        if self.resume is not None:
+            return Path(self.resume), "resume"
+        if self.output is None:
+            return None
+        mode: Mode = "append" if self.append else "force" if self.force else "new"
+        return Path(self.output), mode

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from matbench.cli.app import main
+from matbench.cli.console import read_records
 
 
 @main.command()
@@ -20,23 +21,17 @@ from matbench.cli.app import main
 def plot(files: tuple[str, ...], output: str) -> None:
     """Draw speed and the largest error over n, from one or more record files.
 
-    One line a kernel, at its fastest parameters for each n; devices, ways of timing and kinds of
-    inputs keep apart. Both axes are logarithmic.
+    One line per kernel, at its fastest parameters for each n; devices, kinds of samples and kinds
+    of inputs are kept apart. Both axes are logarithmic.
 
     \b
-    matbench run --group ladder --sizes 256,512,1024,2048 --output mine.jsonl
+    matbench run --group ladder --sizes 256..2048 --output mine.jsonl
     matbench plot mine.jsonl --output mine.svg
     """
-    from matbench.records import results
-    from matbench.show import plots
+    from matbench.show.pictures import chart
+    from matbench.show.pictures import files as pictures
 
-    plots.require(Path(output), plots.CHART_SUFFIXES, files)
-    outcomes = []
-    for file in files:
-        notes: list[str] = []
-        _, found = results.read(Path(file), notes)
-        outcomes += results.without_retried(found)
-        for note in notes:
-            click.echo(note, err=True)
-    devices = dict.fromkeys(outcome.device for outcome in outcomes)
-    plots.chart(outcomes, Path(output), " / ".join(devices))
+    pictures.require(Path(output), pictures.CHART_SUFFIXES, files)
+    _, outcomes = read_records(files)
+    devices = dict.fromkeys(outcome.case.device for outcome in outcomes)
+    chart.draw(outcomes, Path(output), " / ".join(devices))

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from matbench.cli.app import main
-from matbench.cli.options import format_option
-from matbench.cli.shared import show_report
-
-if TYPE_CHECKING:
-    from matbench.model import Outcome
+from matbench.cli.console import read_records, show_report
+from matbench.cli.options import fastest_option, format_option
 
 
 @main.command("report")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@fastest_option
 @format_option
-def report_files(files: tuple[str, ...], fmt: str) -> None:
+def report_files(files: tuple[str, ...], fastest: bool, fmt: str) -> None:
     """Print the table of one or more record files again."""
-    from matbench.records import results
-    from matbench.show import report
+    from matbench.show import outcomes
 
-    environments: list[Any] = []
-    outcomes: list[Outcome] = []
-    for file in files:
-        notes: list[str] = []
-        found_environments, found = results.read(Path(file), notes)
-        environments += found_environments
-        outcomes += results.without_retried(found)
-        for note in notes:
-            click.echo(note, err=True)
-    show_report(report.outcome_report(outcomes, environments), fmt)
+    environments, found = read_records(files)
+    show_report(outcomes.report(found, environments, fastest=fastest), fmt)

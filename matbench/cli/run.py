@@ -3,122 +3,101 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from matbench.cli.app import main
+from matbench.cli.console import Interruption, exit_with, progress, show_report
 from matbench.cli.options import (
-    deadline_options,
-    device_options,
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    KernelFiles,
+    LaunchOptions,
+    OutputOptions,
+    SizeOptions,
+    allow_skips_option,
+    fastest_option,
     format_option,
-    kernel_file_options,
+    grouped,
     kernel_names,
-    problem_options,
-    sampling_options,
+    renamed,
+    uncertainty_option,
 )
-from matbench.cli.shared import (
-    Interruption,
-    cases_of,
-    chosen_kernels,
-    deadlines_of,
-    problems_of,
-    progress,
-    require_one_kind,
-    show_report,
-)
-from matbench.cli.watch import follow, rungs
+from matbench.cli.selection import Cases, SelectionOptions
 from matbench.errors import UsageError
-from matbench.workloads import MATMUL, WORKLOADS
+from matbench.workloads import MATMUL
 
 if TYPE_CHECKING:
-    from matbench.model import Case, DeviceInfo, Environment, Inputs, Outcome
-    from matbench.records.results import Mode
+    from matbench.analysis.error_map import ErrorMap
+    from matbench.measure.options import Options
+    from matbench.model import Case, DeviceInfo
+    from matbench.records.environment import Environment
+    from matbench.records.outcome import Outcome
+    from matbench.records.writing import RecordWriter
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What else is done with each case, and what is shown of it."""
+
+    smoke: bool
+    uncertainty: float | None
+    no_blocks: bool
+    error_map: str | None
+    fastest: bool
+    allow_skips: bool
+
+    OPTIONS: ClassVar = (
+        click.option(
+            "--smoke",
+            is_flag=True,
+            help=f"Every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
+        ),
+        uncertainty_option,
+        renamed("--precision", "--uncertainty"),
+        click.option("--no-blocks", is_flag=True, help="Leave out per-block times."),
+        click.option(
+            "--error-map",
+            metavar="FILE.png",
+            help="Draw where C is wrong; FILE_2.png and so on for more, and nothing is replaced.",
+        ),
+        fastest_option,
+        allow_skips_option,
+    )
 
 
 @main.command()
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
-@kernel_file_options
-@click.option(
-    "--group",
-    type=click.Choice(["tutorial", "ladder", "baseline", "all"]),
-    help="Run a whole group; tutorial when no kernel is named.",
-)
-@click.option(
-    "--workload",
-    type=click.Choice(list(WORKLOADS)),
-    help="What is computed, when no kernel is named: matmul by default.",
-)
-@click.option(
-    "--baseline",
-    "baselines",
-    multiple=True,
-    metavar="LIST",
-    help="Add baselines beside the kernels: cublas, cublas-tf32, cublas-bf16, numpy …, or 'cublas*'"
-    " for all of them; repeatable.",
-)
-@click.option(
-    "--tuned", is_flag=True, help="Take the parameters that `matbench tune` kept for this device."
-)
-@problem_options
-@device_options
-@click.option("--output", metavar="FILE", help="Keep the records: JSON Lines, case by case.")
-@click.option("--append", is_flag=True, help="Add to an existing output file.")
-@click.option("--force", is_flag=True, help="Replace an existing output file.")
-@click.option(
-    "--resume", metavar="FILE", help="Go on with an interrupted sweep; what is finished stays."
+@grouped(
+    files=KernelFiles,
+    selection=SelectionOptions,
+    sizes=SizeOptions,
+    constants=ConstantOptions,
+    device=DeviceOptions,
+    launches=LaunchOptions,
+    more=RunOptions,
+    output=OutputOptions,
+    deadlines=DeadlineOptions,
 )
 @format_option
-@click.option(
-    "--smoke",
-    is_flag=True,
-    help=f"Every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
-)
-@click.option(
-    "--watch",
-    metavar="FILE.cu",
-    help="Check and time this file on every save, in turns with what it was and with KERNELS.",
-)
-@sampling_options
-@click.option("--no-blocks", is_flag=True, help="Leave out per-block times.")
-@click.option(
-    "--error-map",
-    metavar="FILE.png",
-    help="Draw where C is wrong; FILE_2.png and so on for more, and nothing is replaced.",
-)
-@deadline_options
+@renamed("--watch", "`matbench watch FILE.cu [KERNELS]`")
 def run(
     kernels: tuple[str, ...],
-    kernel_files: tuple[str, ...],
-    kernels_dir: str | None,
-    group: str | None,
-    workload: str | None,
-    baselines: tuple[str, ...],
-    tuned: bool,
-    sizes: str | None,
-    tiles: str | None,
-    settings: tuple[str, ...],
-    inputs: Inputs | None,
-    seed: int,
-    backend: str,
-    device: str | None,
-    output: str | None,
-    append: bool,
-    force: bool,
-    resume: str | None,
+    files: KernelFiles,
+    selection: SelectionOptions,
+    sizes: SizeOptions,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    launches: LaunchOptions,
+    more: RunOptions,
+    output: OutputOptions,
+    deadlines: DeadlineOptions,
     fmt: str,
-    smoke: bool,
-    watch: str | None,
-    cold: bool,
-    hot: bool,
-    graph: bool,
-    precision: float | None,
-    max_time: float | None,
-    no_blocks: bool,
-    error_map: str | None,
-    timeout: float,
-    build_timeout: float,
 ) -> None:
     """Check and time KERNELS over sizes and parameters.
 
@@ -127,152 +106,148 @@ def run(
 
     \b
     matbench run --sizes 256,1000
-    matbench run tiled kahan --tiles 16,32 --sizes 512x1024x768
+    matbench run tiled kahan --set TILE=16,32 --sizes 512x1024x768
     matbench run --kernel mine.cu --output mine.jsonl
     matbench run --workload dot --sizes 2^20
-    matbench run --group ladder --baseline cublas,cublas-tf32
-
-    With --watch FILE.cu, each save is checked, timed and compared with the version before, the
-    last that was right, and with the nearest rung: of KERNELS (else the tutorial's and the
-    ladder's) the slowest that it has not beaten yet. Ctrl-C ends it, with exit code 0.
-
-    \b
-    matbench run --watch mine.cu
-    matbench run --watch mine.cu tiled vectorized --sizes 1000
+    matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
-    from matbench import backends
-    from matbench.kernelfile import sweep
-    from matbench.measure.bench import Options
-    from matbench.show import plots
+    from matbench.measure.options import Options
+    from matbench.show.pictures import files as pictures
 
-    if error_map is not None:
-        plots.require(Path(error_map), plots.ERROR_MAP_SUFFIXES)
-    if graph and not hot:
-        raise UsageError("--graph launches hot samples; add --hot")
-    if sum((append, force, resume is not None)) > 1:
-        raise UsageError("--append, --force and --resume exclude each other; give one of them")
-    if resume is not None and output is not None:
-        raise UsageError("--resume FILE writes to that file; leave --output away")
-    if watch is not None:
-        unfit = {
-            "--output": output, "--append": append, "--force": force, "--resume": resume,
-            "--smoke": smoke, "--workload": workload, "--format": fmt != "rich",
-            "--baseline": baselines, "--tuned": tuned,
-        }  # fmt: skip
-        if given := [option for option, value in unfit.items() if value]:
-            raise UsageError(f"--watch shows a file from save to save; leave {given[0]} away")
-        info = backends.choose(backend, device)
-        require_one_kind(cold, hot, graph, info)
-        follow(
-            Path(watch),
-            rungs=rungs(kernels, kernel_files, kernels_dir, group),
-            problems=lambda kernel: problems_of([kernel], sizes, inputs, seed),
-            settings=settings,
-            tiles=tiles,
-            device=info,
-            options=Options(
-                blocks=False,
-                cold=not hot,
-                hot=hot,
-                graph=graph,
-                precision=precision or 0.05,
-                max_time_s=max_time or 0.3,
-                minimum_samples=3,
-                error_map=error_map,
-            ),
-            deadlines=deadlines_of(timeout, build_timeout),
-        )
-        return
-    if tuned and (tiles is not None or settings):
-        raise UsageError("--tuned takes parameters as they were kept; leave --tiles and --set away")
-    if smoke and not (kernels or kernel_files or kernels_dir or group or workload):
-        group = "all"
-    chosen = chosen_kernels(
-        kernels,
-        kernel_files,
-        kernels_dir,
-        group,
-        workload,
-        baselines,
-        of_every_workload=smoke and workload is None,
+    if more.error_map is not None:
+        pictures.require(Path(more.error_map), pictures.ERROR_MAP_SUFFIXES)
+    if selection.tuned and constants.settings:
+        raise UsageError("--tuned cannot be combined with --set")
+    named = kernels or files.kernel_files or files.kernels_dir
+    if more.smoke and not (named or selection.group or selection.workload):
+        selection = SelectionOptions("all", None, selection.baselines, selection.tuned)
+    chosen = selection.kernels(
+        kernels, files, of_every_workload=more.smoke and selection.workload is None
     )
-    problems = problems_of(chosen, sizes, inputs, seed, smoke=smoke)
-    overrides = sweep.parse_settings(settings, tiles, chosen)
-    cases = cases_of(chosen, problems, overrides, backend, device, tuned=tuned)
-    if graph and not any(info.backend == "cuda" for info, _ in cases):
-        raise UsageError(f"--graph needs CUDA; this is {cases[0][0].label}")
-
-    mode: Mode = "resume" if resume else "append" if append else "force" if force else "new"
-    _work_through(
+    problems = sizes.problems(chosen, smoke=more.smoke)
+    cases = selection.cases(chosen, problems, constants.values(chosen), device)
+    launches.require_cuda(*(info for info, _ in cases))
+    sweep = Sweep(
         cases,
-        options=Options(
-            blocks=not (no_blocks or smoke),
-            cold=cold or not hot,
-            hot=hot,
-            graph=graph,
+        Options(
+            blocks=not (more.no_blocks or more.smoke),
+            cold=launches.cold or not launches.hot,
+            hot=launches.hot,
+            graph=launches.graph,
             # A smoke run takes enough samples to see that timing works, no more.
-            precision=1e9 if smoke else precision,
-            max_time_s=0.05 if smoke else max_time,
-            minimum_samples=3 if smoke else 10,
-            error_map=error_map,
+            uncertainty=1e9 if more.smoke else more.uncertainty,
+            max_time_s=0.05 if more.smoke else launches.max_time,
+            minimum_samples=3 if more.smoke else 10,
+            error_map=more.error_map is not None,
         ),
-        deadlines=deadlines_of(timeout, build_timeout),
-        outputs=[(Path(target), mode)] if (target := resume or output) else [],
-        fmt=fmt,
-        settings={"seed": seed, "inputs": inputs or "default"},
+        error_map=more.error_map,
     )
+    interruption = Interruption()
+    with interruption:
+        sweep.work_through(output, deadlines, sizes.recorded)
+    sweep.show(fmt, fastest=more.fastest, interrupted=bool(interruption))
+    interruption.exit(len(sweep.outcomes), len(cases), "cases")
+    exit_with(sweep.outcomes, allow_skips=more.allow_skips)
 
 
-def _work_through(
-    cases: list[tuple[DeviceInfo, Case]],
-    *,
-    options: Any,
-    deadlines: Any,
-    outputs: list[tuple[Path, Mode]],
-    fmt: str,
-    settings: dict[str, Any],
-) -> None:
-    """Measure, record each outcome as it is made, print the table, and exit with what it means."""
-    from contextlib import ExitStack
+class Sweep:
+    """Cases that are measured one after the other, each recorded as soon as it is known."""
 
-    from matbench.measure.worker import Crew
+    def __init__(self, cases: Cases, options: Options, *, error_map: str | None = None) -> None:
+        self.cases = cases
+        self.options = options
+        self.error_map = error_map
+        self.outcomes: list[Outcome] = []
+        self.environment: Environment | None = None
 
-    outcomes: list[Outcome] = []
-    about: Environment | None = None
-    devices = list({info.label: info for info, _ in cases}.values())
-    with Interruption() as interruption, ExitStack() as stack:
-        crew = stack.enter_context(Crew(options, deadlines))
-        crew.start(info for info, case in cases[:1])  # while this process imports the rest
-        from matbench.records import results
-        from matbench.show import report
+    def work_through(
+        self, output: OutputOptions, deadlines: DeadlineOptions, settings: dict[str, Any]
+    ) -> None:
+        """Measure all that a resumed file does not hold already."""
+        from matbench.measure.worker import Crew
 
-        about = results.environment(sys.argv[1:], devices, settings)
-        writers = [results.RecordWriter(path, about, mode) for path, mode in outputs]
-        last = results.last_run_path()
-        writers.append(results.RecordWriter(last, about, "force", best_effort=True))
-        finished: dict[Any, Outcome] = {}
-        modes = {None, options.on("gpu").mode, options.on("cpu").mode}
-        for writer in writers:
-            stack.enter_context(writer)
-            if writer.mode == "resume":
-                found = results.finished(writer.outcomes)
-                finished |= {key: o for key, o in found.items() if o.timing_mode in modes}
-            for note in writer.notes:
-                click.echo(note, err=True)
-        advance = stack.enter_context(progress(len(cases)))
-        known = [finished.get(results.case_key(case, info)) for info, case in cases]
-        crew.build_ahead([c for c, done in zip(cases, known, strict=True) if done is None])
-        for (info, case), done in zip(cases, known, strict=True):
-            advance(case.label)
-            if done is not None:
-                outcomes.append(done)
-                continue
-            outcome = crew.worker(info).run(case)
-            outcomes.append(outcome)
+        with ExitStack() as stack:
+            crew = stack.enter_context(Crew(self.options, deadlines.deadlines))
+            crew.start(info for info, _ in self.cases[:1])  # while this process imports the rest
+            writers = self._writers(output, settings)
             for writer in writers:
-                writer.write(outcome)
-    if about is not None and (outcomes or not interruption):
-        show_report(report.outcome_report(outcomes, [about]), fmt)
-    interruption.exit(len(outcomes), len(cases), "cases")
-    if any(outcome.status in ("wrong", "failed") for outcome in outcomes):
-        sys.exit(1)
+                stack.enter_context(writer)
+                for note in writer.notes:
+                    click.echo(note, err=True)
+            advance = stack.enter_context(progress(len(self.cases)))
+            known = self._known(writers)
+            new = [c for c, done in zip(self.cases, known, strict=True) if done is None]
+            crew.build_ahead(new)
+            for (info, case), done in zip(self.cases, known, strict=True):
+                advance(case.label)
+                if done is not None:
+                    self.outcomes.append(done)
+                    continue
+                found = crew.worker(info).measure(case)
+                self.outcomes.append(self._drawn(found.outcome, found.error_map))
+                for writer in writers:
+                    writer.write(self.outcomes[-1])
+
+    def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
+        """The table, of what there is."""
+        from matbench.show import outcomes
+
+        if self.environment is not None and (self.outcomes or not interrupted):
+            show_report(outcomes.report(self.outcomes, [self.environment], fastest=fastest), fmt)
+
+    def _writers(self, output: OutputOptions, settings: dict[str, Any]) -> list[RecordWriter]:
+        """The file that was asked for, and the one that keeps the last run."""
+        from matbench.records import provenance
+        from matbench.records.writing import RecordWriter
+
+        devices = list({info.label: info for info, _ in self.cases}.values())
+        self.environment = provenance.environment(sys.argv[1:], devices, settings)
+        last = RecordWriter(provenance.last_run_path(), self.environment, "force", best_effort=True)
+        if output.target is None:
+            return [last]
+        path, mode = output.target
+        return [RecordWriter(path, self.environment, mode), last]
+
+    def _known(self, writers: list[RecordWriter]) -> list[Outcome | None]:
+        """What a resumed file holds of each case, timed as this run times."""
+        from matbench.records import resuming
+
+        finished: dict[Any, Outcome] = {}
+        for writer in writers:
+            if writer.mode == "resume":
+                finished |= resuming.finished(writer.outcomes)
+
+        def known(info: DeviceInfo, case: Case) -> Outcome | None:
+            found = finished.get(resuming.case_key(case, info))
+            if found is None or found.status != "measured":
+                return found
+            options = self.options.on(info.kind)
+            wanted = (options.cold, options.hot)
+            taken = (found.cold is not None, found.hot is not None)
+            is_graph = found.hot is not None and found.hot.graph
+            return found if taken == wanted and is_graph == options.graph else None
+
+        return [known(info, case) for info, case in self.cases]
+
+    def _drawn(self, outcome: Outcome, error_map: ErrorMap | None) -> Outcome:
+        """The outcome with a note about the picture of what is wrong with it."""
+        if error_map is None or self.error_map is None:
+            return outcome
+        import msgspec
+
+        note = draw_error_map(error_map, self.error_map)
+        return msgspec.structs.replace(outcome, notes=(*outcome.notes, note))
+
+
+def draw_error_map(found: ErrorMap, path: str) -> str:
+    """Draw where a C is wrong, in a file that is not there yet; what came of it, in words."""
+    from matbench.errors import MatbenchError
+    from matbench.show.pictures import error_map
+    from matbench.show.pictures import files as pictures
+
+    unused = pictures.unused(Path(path))
+    try:
+        error_map.draw(found, unused)
+    except (MatbenchError, MemoryError) as error:
+        return f"no error map: {error}"
+    return f"error map: {unused}"

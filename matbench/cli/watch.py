@@ -1,92 +1,144 @@
-"""`matbench run --watch`: one kernel file, from save to save."""
+"""`matbench watch`: check and time one kernel file whenever it is saved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from matbench import signals
-from matbench.cli.shared import catalogue_of, named_kernels, open_console
+from matbench.cli.app import main
+from matbench.cli.console import open_console
+from matbench.cli.options import (
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    KernelFiles,
+    LaunchOptions,
+    SizeOptions,
+    grouped,
+    kernel_names,
+)
+from matbench.cli.run import draw_error_map
 from matbench.errors import UsageError
-from matbench.model import DeviceInfo, Kernel, Problem
 
 if TYPE_CHECKING:
-    from matbench.measure.bench import Options
     from matbench.measure.watch import Saves, Watch
-    from matbench.measure.worker import Deadlines
+    from matbench.model import Case, Kernel
 
-#: How long two versions take turns at most, in nanoseconds.
-_TURNS_NS = 3e9
-
-
-def rungs(
-    names: Sequence[str], kernel_files: Sequence[str], kernels_dir: str | None, group: str | None
-) -> list[Kernel]:
-    """The kernels that were named, or the tutorial's and the ladder's."""
-    catalogue, added = catalogue_of(kernel_files, kernels_dir)
-    named = named_kernels(names, catalogue) + added
-    for kernel in named:
-        if kernel.on_host:
-            raise UsageError(f"--watch: {kernel.name} runs on the host alone, and is no rung")
-    groups = [group] if group else [] if named else ["tutorial", "ladder"]
-    return named + [kernel for name in groups for kernel in catalogue.group(name, None)]
+#: How long two versions take turns at most, in seconds.
+_TURNS_S = 3.0
 
 
-def follow(
-    path: Path,
-    *,
-    rungs: Sequence[Kernel],
-    problems: Callable[[Kernel], Sequence[Problem]],
-    settings: Sequence[str],
-    tiles: str | None,
-    device: DeviceInfo,
-    options: Options,
-    deadlines: Deadlines,
+@main.command()
+@click.argument("file", metavar="FILE.cu")
+@click.argument("kernels", nargs=-1, shell_complete=kernel_names)
+@grouped(
+    files=KernelFiles,
+    sizes=SizeOptions,
+    constants=ConstantOptions,
+    device=DeviceOptions,
+    launches=LaunchOptions,
+    deadlines=DeadlineOptions,
+)
+@click.option(
+    "--error-map",
+    metavar="FILE.png",
+    help="Draw where C is wrong; FILE_2.png and so on for more, and nothing is replaced.",
+)
+def watch(
+    file: str,
+    kernels: tuple[str, ...],
+    files: KernelFiles,
+    sizes: SizeOptions,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    launches: LaunchOptions,
+    deadlines: DeadlineOptions,
+    error_map: str | None,
 ) -> None:
-    """Look at every save until Ctrl-C, which is the way to end it."""
+    """Check and time FILE.cu whenever it is saved, until Ctrl-C.
+
+    Each save is checked, timed and compared with the version before, the last that was right, and
+    with the nearest rung: of KERNELS (else the tutorial's and the ladder's) the slowest that it has
+    not beaten yet. Ctrl-C ends it, with exit code 0.
+
+    \b
+    matbench watch mine.cu
+    matbench watch mine.cu tiled vectorized --sizes 1000
+    """
     from matbench.analysis.statistics import ComparisonPlan
-    from matbench.kernelfile import catalogue
+    from matbench.kernelfile import catalogue, sweep
     from matbench.measure.watch import Saves, Watch
     from matbench.measure.worker import Crew
+    from matbench.show.pictures import files as pictures
 
+    path = Path(file)
+    if error_map is not None:
+        pictures.require(Path(error_map), pictures.ERROR_MAP_SUFFIXES)
     if not path.is_file():
         if path.suffix != ".cu" or path.exists():
-            raise UsageError(f"{path}: no kernel file; --watch takes one, as in mine.cu")
+            raise UsageError(f"{path}: not a kernel file; name one such as mine.cu")
         raise UsageError(f"{path}: no such file; `matbench new {path.stem}` writes one")
-    plan = ComparisonPlan(maximum_time_ns=_TURNS_NS)
-    with Crew(options, deadlines) as crew:
-        crew.start([device])
-        worker = crew.worker(device)
-        watch = Watch(crew, worker, path, rungs, problems, settings, tiles, plan)
+    info = device.choose()
+    launches.require_one_kind(info)
+    rungs = _rungs(kernels, files)
+
+    def cases(kernel: Kernel) -> list[Case]:
+        overrides = constants.values([kernel])
+        return sweep.cases([kernel], sizes.problems([kernel]), overrides, info)
+
+    plan = ComparisonPlan(maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
+    options = launches.quick(error_map=error_map is not None)
+    with Crew(options, deadlines.deadlines) as crew:
+        crew.start([info])
+        worker = crew.worker(info)
+
+        def draw(found: Any) -> str:
+            return draw_error_map(found, error_map) if error_map is not None else ""
+
+        watched = Watch(crew, worker, path, rungs, cases, plan, draw)
         try:
             first = catalogue.load(path)
         except UsageError:
-            pass  # to be mended while it is watched
+            pass  # to be fixed while it is watched
         else:
-            watch.cases(first)  # options that suit no version end it here
+            cases(first)  # options that suit no version end it here
         try:
-            _follow(Saves(path), watch)
+            _follow(Saves(path), watched)
         except KeyboardInterrupt:
             if signals.is_terminated():
                 raise
             click.echo("")
 
 
-def _follow(saves: Saves, watch: Watch) -> None:
+def _rungs(names: tuple[str, ...], files: KernelFiles) -> list[Kernel]:
+    """The kernels that were named, or the tutorial's and the ladder's."""
+    known, added, folder = files.catalogue()
+    named = files.named(names) + added + folder
+    for kernel in named:
+        if kernel.on_host:
+            raise UsageError(f"{kernel.name} runs on the host alone and cannot be compared with")
+    groups = [] if named else ["tutorial", "ladder"]
+    return named + [kernel for name in groups for kernel in known.group(name, None)]
+
+
+def _follow(saves: Saves, watched: Watch) -> None:
+    from matbench.show import watch as view
+
     turns = saves.wait()
-    with _screen(watch) as show:
+    with _screen(watched) as show:
         while True:
             if (content := saves.new()) is not None:
                 saves.seen = content
-                _work(watch.look(content), saves, show)
+                _work(watched.look(content), saves, show)
                 if not open_console().is_terminal:
-                    click.echo(f"{saves.path.name} {watch.line(watch.versions[-1])}")
-            elif watch.can_climb:
-                _work(watch.climb(), saves, show)
+                    click.echo(f"{saves.path.name} {view.line(watched.versions[-1])}")
+            elif watched.can_climb:
+                _work(watched.climb(), saves, show)
             else:
                 show("Waiting for the next save; Ctrl-C ends it.")
                 next(turns)
@@ -101,7 +153,7 @@ def _work(steps: Iterator[str], saves: Saves, show: Callable[[str], None]) -> No
 
 
 @contextmanager
-def _screen(watch: Watch) -> Iterator[Callable[[str], None]]:
+def _screen(watched: Watch) -> Iterator[Callable[[str], None]]:
     """Draws where the watch stands, above a line that says what comes next; nothing in a pipe."""
     console = open_console()
     if not console.is_terminal:
@@ -111,8 +163,12 @@ def _screen(watch: Watch) -> Iterator[Callable[[str], None]]:
     from rich.live import Live
     from rich.text import Text
 
+    from matbench.show import watch as view
+
+    def screen(line: str) -> Group:
+        shown = view.screen(watched.path.name, watched.worker.device, watched.versions)
+        return Group(*shown, Text(f"\n{line}", style="cyan"))
+
     # Drawn once a step: nothing else may run while a CPU is timed.
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        yield lambda line: live.update(
-            Group(*watch.screen(), Text(f"\n{line}", style="cyan")), refresh=True
-        )
+        yield lambda line: live.update(screen(line), refresh=True)

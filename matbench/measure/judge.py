@@ -18,7 +18,8 @@ from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import cuda_c
 from matbench.measure import oracle
-from matbench.model import U32, Accuracy, Kernel, Launch, LaunchRules, Storage
+from matbench.model import U32, Kernel, Launch, LaunchRules, Storage
+from matbench.records.outcome import Accuracy
 
 # Quiet NaNs with payloads that no arithmetic makes. They differ by place: some devices carry a
 # payload through arithmetic, so that a stray value written to a guard must not look like the guard,

@@ -67,12 +67,13 @@ def _child(path: str) -> None:
     """What the tool observes."""
     from matbench import backends
     from matbench.cache import Cache
-    from matbench.measure import bench
+    from matbench.measure.options import Options
+    from matbench.measure.session import Session
 
     job = msgspec.msgpack.decode(Path(path).read_bytes(), type=_Job)
     cache = Cache()
-    options = bench.Options(timed=False, guarded=job.guarded)
-    session = bench.Session(backends.open_backend(job.device, cache), cache, options)
+    options = Options(timed=False, guarded=job.guarded)
+    session = Session(backends.open_backend(job.device, cache), cache, options)
     try:
         session.measure(job.case)
     finally:

@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.cache import Cache
-from matbench.model import U32, Accuracy, Precision, Problem, Reading
+from matbench.model import U32, Precision, Problem, Reading
+from matbench.records.outcome import Accuracy
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]

@@ -1,0 +1,136 @@
+"""What commands print, and how they end: reports, the progress bar, interruptions, exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from matbench import signals
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from matbench.records.environment import Environment
+    from matbench.records.outcome import Outcome
+    from matbench.show.table import Report
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """Terminals get their own width; in a pipe nothing is cut."""
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=10_000)
+
+
+def chart_width() -> int:
+    """How wide a chart made of letters is drawn."""
+    console = open_console()
+    return min(console.width, 100) if console.is_terminal else 76
+
+
+def show_rich(*renderables: Any) -> None:
+    console = open_console()
+    for renderable in renderables:
+        console.print(renderable)
+
+
+def show_report(report: Report, fmt: str) -> None:
+    """A report in the form that was asked for; on a terminal as wide as it is."""
+    from matbench.show import formats, terminal
+
+    if fmt != "rich":
+        click.echo(formats.text(report, fmt))
+        return
+    console = open_console()
+    show_rich(*terminal.renderables(report, console.width if console.is_terminal else None))
+
+
+def read_records(files: Iterable[str]) -> tuple[list[Environment], list[Outcome]]:
+    """All records of some files, retried failures once; what is odd about them is said."""
+    from matbench.records import reading, resuming
+
+    environments: list[Environment] = []
+    outcomes: list[Outcome] = []
+    for file in files:
+        notes: list[str] = []
+        found_environments, found = reading.read(Path(file), notes)
+        environments += found_environments
+        outcomes += resuming.without_retried(found)
+        for note in notes:
+            click.echo(f"note: {note}", err=True)
+    return environments, outcomes
+
+
+def exit_with(outcomes: Iterable[Outcome], *, allow_skips: bool = True) -> None:
+    """Exit 1 for a wrong or failed case, and unless that is allowed where none could run."""
+    statuses = [outcome.status for outcome in outcomes]
+    if "wrong" in statuses or "failed" in statuses:
+        sys.exit(1)
+    if "measured" not in statuses and not allow_skips:
+        click.echo("nothing was measured; --allow-skips makes that exit 0", err=True)
+        sys.exit(1)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal's standard error, nothing in a pipe; call it with what comes next."""
+    console = open_console(stderr=True)
+    if not console.is_terminal:
+        yield lambda label: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total)
+        started = False
+
+        def advance(label: str) -> None:
+            nonlocal started
+            progress.update(task, description=label, advance=1 if started else 0)
+            started = True
+
+        yield advance
+
+
+class Interruption:
+    """Ctrl-C or SIGTERM ends the work in this block, and then no more than that: what is known
+    after it is printed, and `exit` says how far it came."""
+
+    code: int | None = None
+
+    def __enter__(self) -> Interruption:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, KeyboardInterrupt):
+            return False
+        signals.ignore()
+        self.code = signals.exit_code()
+        return True
+
+    def __bool__(self) -> bool:
+        return self.code is not None
+
+    def exit(self, done: int, total: int, what: str) -> None:
+        """End the command where it was interrupted; else go on."""
+        if self.code is not None:
+            click.echo(f"interrupted: {done} of {total} {what} are done", err=True)
+            sys.exit(self.code)

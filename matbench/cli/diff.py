@@ -1,0 +1,72 @@
+"""`matbench diff`: what changed between two record files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.compare import exit_if_slower, fail_if_slower_option, threshold_option
+from matbench.cli.console import show_report
+from matbench.cli.options import format_option
+
+#: So many cases that one of the files lacks are named.
+_SHOWN_LABELS = 8
+
+
+@main.command()
+@click.argument("old", metavar="OLD.jsonl")
+@click.argument("new", metavar="NEW.jsonl")
+@threshold_option
+@fail_if_slower_option
+@click.option(
+    "--ignore-environment",
+    is_flag=True,
+    help="Judge the files although device, driver, toolkit or clocks differ.",
+)
+@format_option
+def diff(
+    old: str,
+    new: str,
+    threshold: float,
+    fail_if_slower: float | None,
+    ignore_environment: bool,
+    fmt: str,
+) -> None:
+    """Compare two record files case by case: is NEW FASTER, SLOWER or the SAME?
+
+    With --fail-if-slower: exit 1 when a case is slower than allowed, or no longer right, and exit 3
+    when the files come from environments that differ.
+
+    \b
+    matbench diff old.jsonl new.jsonl --fail-if-slower 3%
+    """
+    from matbench.analysis import comparison
+    from matbench.records import reading
+    from matbench.show import comparisons, safe
+
+    notes: list[str] = []
+    first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
+    joined = comparison.compare_records(first, second, (old, new), threshold)
+
+    def tell(line: str) -> None:
+        click.echo(safe.line(line), err=True)
+
+    for line in (*notes, *joined.differences):
+        tell(f"note: {line}")
+    show_report(comparisons.report(joined.records, second[0]), fmt)
+    for file, labels in ((old, joined.only_old), (new, joined.only_new)):
+        if labels:
+            shown = ", ".join(labels[:_SHOWN_LABELS])
+            more = len(labels) - _SHOWN_LABELS
+            tell(f"only in {file}: {shown}" + (f" and {more:,} more" if more > 0 else ""))
+    for line in joined.broken:
+        tell(line)
+    if fail_if_slower is None:
+        return
+    if not comparison.comparable(joined) and not ignore_environment:
+        tell("not comparable: the environments differ; --ignore-environment judges them anyway")
+        sys.exit(3)
+    exit_if_slower(joined.records, fail_if_slower, broken=bool(joined.broken))

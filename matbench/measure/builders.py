@@ -1,0 +1,56 @@
+"""Compiles the kernels of a sweep ahead of the worker that times them, several at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from matbench.backends import Variant
+from matbench.measure.process import Pool, result
+from matbench.model import Case, DeviceInfo
+
+
+def build_key(case: Case) -> bytes:
+    """Equal for cases of one kernel with the same parameters, of any problem."""
+    return msgspec.msgpack.encode((case.kernel.name, case.kernel.sha256, case.params))
+
+
+class Builders:
+    """Processes that leave builds in the cache, where that disturbs no timing."""
+
+    def __init__(self, deadline_s: float) -> None:
+        self.deadline_s = deadline_s
+        self.pool = Pool(processes=max(1, min(8, (os.cpu_count() or 1) // 2)))
+        self.futures: dict[tuple[bytes, tuple[Variant, ...]], Any] = {}
+
+    def start(
+        self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
+    ) -> None:
+        """Begin with every different build of these cases, in their order."""
+        from matbench.backends import can_precompile
+
+        for case in cases if can_precompile(device) else ():
+            key = build_key(case), variants
+            if case.skip is None and key not in self.futures:
+                self.futures[key] = self.pool.schedule(
+                    _precompile, device, case, variants, timeout_s=self.deadline_s
+                )
+
+    def wait(self, case: Case) -> None:
+        """Until the case's builds are in the cache; raises what building it raised."""
+        wanted = build_key(case)
+        for future in [future for (key, _), future in self.futures.items() if key == wanted]:
+            result(future)
+
+    def close(self) -> None:
+        self.pool.kill()
+
+
+def _precompile(device: DeviceInfo, case: Case, variants: tuple[Variant, ...]) -> None:
+    from matbench import backends
+    from matbench.cache import Cache
+
+    backends.precompile(device, case.kernel, case.params, Cache(), variants)

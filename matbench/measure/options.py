@@ -1,0 +1,67 @@
+"""How cases are measured, and how long that may take; light, so that commands can import it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from matbench.backends import VARIANTS, Variant
+
+#: What is checked, each by its name. All of it always is; tests take one away to show what it does.
+CHECKS = frozenset(
+    {
+        "reference", "integers", "selection", "fresh", "repeat", "determinism",
+        "guards", "inputs", "poison", "shared", "staggered",
+    }
+)  # fmt: skip
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How cases are measured; None: what suits the device.
+
+    A GPU is sampled until its median is known to ±0.5%, for 2 s at most, with a cold cache. A CPU
+    shares its time with all else on the machine: ±2%, 0.5 s, and its caches as they are.
+    `back_to_back`: a hot sample is the mean of many launches; on a CPU it is one of them.
+    `error_map`: describe where a wrong C is wrong, for a picture.
+    """
+
+    timed: bool = True
+    blocks: bool = True
+    cold: bool = True
+    hot: bool = False
+    graph: bool = False
+    back_to_back: bool = True
+    uncertainty: float | None = None
+    max_time_s: float | None = None
+    minimum_samples: int = 10
+    checks: frozenset[str] = CHECKS
+    guarded: bool = True
+    error_map: bool = False
+
+    def on(self, kind: Literal["gpu", "cpu"]) -> Options:
+        """The options with everything decided for a device of that kind."""
+        gpu = kind == "gpu"
+        return msgspec.structs.replace(
+            self,
+            cold=(self.cold or not self.hot) and gpu,
+            hot=self.hot or not gpu,
+            graph=self.graph and gpu,
+            back_to_back=gpu,
+            uncertainty=self.uncertainty or (0.005 if gpu else 0.02),
+            max_time_s=self.max_time_s or (2.0 if gpu else 0.5),
+        )
+
+    @property
+    def builds(self) -> tuple[Variant, ...]:
+        """The builds of a kernel that measuring it takes."""
+        clocked = self.timed and self.blocks
+        named = {"plain": True, "clocked": clocked, "staggered": "staggered" in self.checks}
+        return tuple(variant for variant in VARIANTS if named[variant])
+
+
+class Deadlines(msgspec.Struct, frozen=True):
+    """How long a worker may take, in seconds."""
+
+    build_s: float = 120.0
+    run_s: float = 60.0

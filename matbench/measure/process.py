@@ -1,0 +1,133 @@
+"""One spawned process that may die: tasks one at a time, each with a deadline."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import signal
+from collections.abc import Callable
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any, TypeVar
+
+from matbench import signals
+from matbench.errors import MatbenchError
+
+T = TypeVar("T")
+
+
+class DiedError(MatbenchError):
+    """The process ended in the middle of a task; says how."""
+
+
+class DeadlineError(MatbenchError):
+    """The task passed its deadline and its process was killed."""
+
+
+class _Deaf(SpawnProcess):
+    """A process that is deaf to Ctrl-C and SIGTERM from its first moment: the main process hears
+    them, for they may be sent to all of a group."""
+
+    def start(self) -> None:
+        if not hasattr(signal, "pthread_sigmask"):
+            return super().start()
+        deaf_to = {signal.SIGINT, signal.SIGTERM}
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, deaf_to)
+        try:
+            super().start()  # the mask is inherited
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def terminate(self) -> None:
+        self.kill()
+
+
+class _Spawn(SpawnContext):
+    Process = _Deaf
+
+
+class Pool:
+    """Processes of pebble's that are kept, and replaced when they die; one unless told otherwise.
+
+    `initializer` runs first in each process, with `initargs`.
+    """
+
+    def __init__(
+        self, initializer: Callable[..., None] | None = None, *initargs: Any, processes: int = 1
+    ) -> None:
+        self._start = (initializer, initargs)
+        self._processes = processes
+        self._pool: Any = None
+
+    @property
+    def is_started(self) -> bool:
+        return self._pool is not None
+
+    def schedule(
+        self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
+    ) -> Any:
+        """Start on a task; `result` waits for it."""
+        from pebble import ProcessPool
+
+        if self._pool is not None and not self._pool.active:  # its process died between two tasks
+            self.kill()
+        if self._pool is None:
+            self._pool = ProcessPool(
+                max_workers=self._processes,
+                context=_Spawn(),
+                initializer=_begin,
+                initargs=self._start,
+            )
+        return self._pool.schedule(function, args=args, timeout=timeout_s)
+
+    def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
+        """The task's result. `DiedError` or `DeadlineError` leave a fresh process behind."""
+        found: T = result(self.schedule(function, *args, timeout_s=timeout_s))
+        return found
+
+    def kill(self) -> None:
+        """End the processes; the next task starts others."""
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            pool.stop()
+            pool.join()
+
+
+def result(future: Any) -> Any:
+    """A task's result; the ways in which its process can be lost as errors of ours."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    from pebble import ProcessExpired
+
+    try:
+        return future.result()
+    except concurrent.futures.TimeoutError:
+        raise DeadlineError("past its deadline") from None
+    except ProcessExpired as error:
+        raise DiedError(_manner_of_death(error.exitcode)) from None
+    except BrokenProcessPool:
+        raise DiedError("it was gone before the task began") from None
+
+
+def _manner_of_death(exitcode: int | None) -> str:
+    if exitcode is not None and exitcode < 0:
+        try:
+            name = signal.Signals(-exitcode).name
+        except ValueError:
+            name = f"signal {-exitcode}"
+        words = {
+            "SIGSEGV": "it crashed (segmentation fault: an address outside its memory)",
+            "SIGABRT": "it aborted (SIGABRT)",
+            "SIGFPE": "it crashed (arithmetic error, such as a division by zero)",
+            "SIGKILL": "it was killed from outside (SIGKILL, as when memory runs out)",
+        }
+        return words.get(name, f"it was ended by {name}")
+    return f"it exited with code {exitcode}"
+
+
+def _begin(initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
+    """What a kernel prints must not mix with the table; nothing outlives the main process."""
+    signals.end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where there are no masks
+    os.dup2(2, 1)
+    if initializer is not None:
+        initializer(*initargs)

@@ -1,0 +1,29 @@
+"""Which of a kernel's parameters to compare or profile: the fastest by a quick look at all."""
+
+from __future__ import annotations
+
+from matbench.measure.worker import Worker
+from matbench.model import Case, settings_of
+
+
+def fastest(worker: Worker, cases: list[Case]) -> tuple[Case, str]:
+    """The only case that can run, or the fastest by a quick look at all of them.
+
+    With it what was considered, in words; nothing where there was no choice.
+    """
+    runnable = [case for case in cases if case.skip is None]
+    if len(runnable) <= 1:
+        return (runnable or cases)[0], ""
+    looks = [(worker.measure(case).outcome, case) for case in runnable]
+    timed = [(outcome.median_ns, case) for outcome, case in looks if outcome.median_ns is not None]
+    best = min(timed, key=lambda found: found[0])[1] if timed else runnable[0]
+    values: dict[str, dict[int, None]] = {}
+    for case in runnable:
+        for name, value in case.params.items():
+            values.setdefault(name, {})[value] = None
+    varied = " and ".join(
+        f"{name} {', '.join(map(str, found))}" for name, found in values.items() if len(found) > 1
+    )
+    note = f"{best.kernel.name}: the fastest of {len(runnable)} by a quick look at {varied}"
+    bad = [f"{settings_of(case.params)} {o.status}" for o, case in looks if o.median_ns is None]
+    return best, f"{note}; {', '.join(bad)}" if bad else note

@@ -1,0 +1,138 @@
+"""Samples until their median is known, and what must be known of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from matbench.analysis import statistics
+from matbench.measure.options import Options
+from matbench.model import Conditions
+from matbench.records.outcome import Timing
+
+#: How often a case is sampled at most when clocks were not calm, how often they are looked at,
+#: and by which share they may move.
+_MOST_TRIES = 3
+_LOOK_AT_CLOCKS_NS = 50_000_000
+_CLOCK_TOLERANCE = 0.02
+#: How long cold samples of a GPU are taken at least.
+_LEAST_TIME_NS = 30e6
+
+Sampler = Callable[[], float]
+
+
+def sample_until_known(
+    sample: Sampler,
+    options: Options,
+    conditions: Callable[[], Conditions],
+    *,
+    cold: bool = False,
+) -> Timing:
+    """Take samples (nanoseconds) until the median is known to the precision asked for.
+
+    When a GPU's clocks were held down or moved meanwhile, up to twice more: the calmest try counts,
+    and says what was wrong with it if none was calm.
+    """
+    tries: list[_Try] = []
+    while len(tries) < _MOST_TRIES:
+        tries.append(_sample_once(sample, options, conditions, cold))
+        if not tries[-1].unrest:
+            break
+    best = min(tries, key=lambda found: len(found.unrest))
+    return Timing(
+        samples_ns=tuple(best.samples),
+        median_ns=float(np.median(best.samples)),
+        interval_ns=statistics.median_interval(best.samples),
+        graph=options.graph and not cold,
+        warmups=best.warmups,
+        settled=best.stopped == statistics.SETTLED,
+        stopped=best.stopped,
+        attempts=len(tries),
+        conditions=best.conditions,
+        notes=(*statistics.notes(best.samples), *best.unrest),
+    )
+
+
+class _Try(NamedTuple):
+    samples: list[float]
+    warmups: int
+    stopped: str
+    conditions: tuple[Conditions, ...]
+    unrest: tuple[str, ...]
+
+
+def _sample_once(
+    sample: Sampler, options: Options, conditions: Callable[[], Conditions], cold: bool
+) -> _Try:
+    assert options.uncertainty is not None and options.max_time_s is not None
+    before = conditions()
+    warmups = [sample()]
+    while not statistics.settled_warm_up(warmups):
+        warmups.append(sample())
+    rule = statistics.StoppingRule(
+        precision=options.uncertainty,
+        minimum=options.minimum_samples,
+        minimum_time_ns=_LEAST_TIME_NS if cold else 0.0,
+        maximum_time_ns=options.max_time_s * 1e9,
+    )
+    samples: list[float] = []
+    during = [conditions()]
+    started = looked = time.perf_counter_ns()
+    stopped = None
+    while stopped is None:
+        samples.append(sample())
+        now = time.perf_counter_ns()
+        stopped = rule.decide(samples, now - started)
+        if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
+            during.append(conditions())
+            looked = now
+    return _Try(samples, len(warmups), stopped, (before, *during), _unrest(during))
+
+
+def _unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
+    """What was wrong with a GPU's clocks while it was sampled, in words."""
+    found = []
+    throttled = sorted({reason for moment in during for reason in moment.throttled})
+    if throttled:
+        found.append(f"clocks held down while sampled: {', '.join(throttled)}")
+    clocks = [moment.sm_mhz for moment in during if moment.sm_mhz]
+    if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
+        found.append(
+            f"SM clock moved from {min(clocks):,} to {max(clocks):,} MHz while sampled "
+            "(`matbench info` says how to hold it)"
+        )
+    return tuple(found)
+
+
+def samples_in_turns(
+    samplers: Sequence[Sampler], plan: statistics.ComparisonPlan, seed: int
+) -> tuple[tuple[list[float], list[float]], statistics.Comparison]:
+    """Samples of a baseline and a candidate, pair by pair, until the plan says how they compare.
+
+    The order within each pair is random, seeded: neither profits from coming second.
+    """
+    samples: tuple[list[float], list[float]] = ([], [])
+    for sample in (*samplers, *samplers):
+        sample()  # warm-up
+    started = time.perf_counter_ns()
+    for order in statistics.interleaved_order(plan.looks[-1], seed):
+        for which in order:
+            samples[which].append(samplers[which]())
+        comparison = plan.decide(*samples, time.perf_counter_ns() - started)
+        if comparison is not None:
+            return samples, comparison
+    raise AssertionError("a plan ends at its last look")
+
+
+def timing_of(samples: Sequence[float], *, graph: bool = False) -> Timing:
+    """The timing of samples that were taken for a comparison or a quick look."""
+    return Timing(
+        samples_ns=tuple(samples),
+        median_ns=float(np.median(samples)),
+        interval_ns=statistics.median_interval(samples),
+        graph=graph,
+        notes=statistics.notes(samples),
+    )

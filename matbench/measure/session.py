@@ -1,0 +1,281 @@
+"""An open device that works through cases: build, check, time, check again.
+
+Knows no backend by name. A kernel is timed only after it was right on every trial, and its timing
+counts only if it still is right afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from matbench import workloads
+from matbench.analysis import architectures
+from matbench.analysis.blocks import BlockSample
+from matbench.analysis.error_map import ErrorMap
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.backends import Backend, Program, Variant
+from matbench.cache import Cache
+from matbench.errors import BuildError, CaseError
+from matbench.measure import limits
+from matbench.measure.checks import Built, Checks, WrongError
+from matbench.measure.judge import Judge
+from matbench.measure.launches import SLOW_NS, Launches
+from matbench.measure.options import Options
+from matbench.measure.outcomes import case_record
+from matbench.measure.prepared import Prepared
+from matbench.measure.sampling import samples_in_turns, timing_of
+from matbench.model import Case, Launch, Problem, Reading
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.explanation import Limits
+from matbench.records.outcome import Accuracy, Build, Outcome, Timing
+
+
+class Found(NamedTuple):
+    """The outcome of a case, and what was asked for besides."""
+
+    outcome: Outcome
+    error_map: ErrorMap | None = None
+    stamps: BlockSample | None = None
+
+
+class Session:
+    """A device with what its cases share: the inputs of one problem, builds, measured limits."""
+
+    def __init__(self, backend: Backend, cache: Cache, options: Options) -> None:
+        self.backend = backend
+        self.cache = cache
+        self.options = options.on(backend.info.kind)
+        self.judge = Judge(backend)
+        self._prepared: Prepared | None = None
+        self._built: dict[bytes, Built] = {}
+        self._limits: Limits | None = None
+
+    def prepare(self, problem: Problem, reading: Reading) -> None:
+        """Draw the inputs, take or compute the reference, and upload them; once per problem."""
+        self._of(problem, reading)
+
+    def build(self, case: Case, variants: Sequence[Variant] | None = None) -> None:
+        """Compile what measuring the case needs; `BuildError` carries the compiler's message."""
+        self._build(case, variants)
+
+    def measure(self, case: Case) -> Found:
+        """Check, time and check again. `CaseError` when the kernel could not run."""
+        return self._measure(case, timed=self.options.timed)
+
+    def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
+        """A few samples of a plain build, checked before unless it was already.
+
+        They end early when two of them have taken longer than `limit_ns`.
+        """
+        built = self._build(case, ("plain",))
+        accuracy = None
+        with self._checks(case, built) as checks:
+            if check:
+                try:
+                    accuracy = checks.before_timing()
+                except WrongError as wrong:
+                    return self._outcome(case, built, wrong=wrong)
+            sample = Launches(checks).sampler()
+            sample()  # warm-up
+            taken: list[float] = []
+            while len(taken) < samples and not (len(taken) > 1 and min(taken) > limit_ns):
+                taken.append(sample())
+        timing = Timing(
+            samples_ns=tuple(taken), median_ns=float(np.median(taken)), graph=self.options.graph
+        )
+        return self._timed(self._outcome(case, built, accuracy=accuracy), timing)
+
+    def compare(
+        self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
+    ) -> ComparisonRecord:
+        """Check both, time them in turns on the same inputs and buffers, check both again."""
+        cases = (baseline, candidate)
+        names = baseline.kernel.name, candidate.kernel.name
+        first, second = (case.kernel.reading.storage for case in cases)
+        if first != second:
+            raise CaseError(f"{first} and {second} inputs are not the same ones")
+        outcomes = [self._measure(case, timed=False).outcome for case in cases]
+        if any(outcome.status != "measured" for outcome in outcomes):
+            return _compared(names, outcomes)
+        shared = self._of(candidate.problem, candidate.kernel.reading)
+        with contextlib.ExitStack() as stack:
+            checks = [stack.enter_context(self._checks(c, self._build(c), shared)) for c in cases]
+            samplers = [Launches(check).sampler() for check in checks]
+            samples, comparison = samples_in_turns(samplers, plan, seed)
+        outcomes = [self._measure(case, timed=False).outcome for case in cases]
+        if any(outcome.status != "measured" for outcome in outcomes):
+            return _compared(names, outcomes)
+        graph = self.options.graph
+        outcomes = [
+            self._timed(outcome, timing_of(taken, graph=graph))
+            for outcome, taken in zip(outcomes, samples, strict=True)
+        ]
+        record = _compared(names, outcomes)
+        return msgspec.structs.replace(record, comparison=comparison)
+
+    def clock_blocks(self, case: Case) -> Found:
+        """Check a case, then clock its blocks; no stamps of a kernel that is not right."""
+        outcome = self._measure(case, timed=False).outcome
+        built = self._build(case)
+        if outcome.status != "measured" or built.clocked is None:
+            return Found(outcome)
+        with self._checks(case, built) as checks:
+            launches = Launches(checks)
+            pairs = 9 if launches.once_ns() < SLOW_NS else 1
+            return Found(outcome, stamps=launches.stamps(built.clocked, pairs))
+
+    def limits(self, *, anew: bool = False) -> Limits:
+        """What the device can do at best, measured once and kept; `CaseError` where it fails."""
+        self._limits = limits.measured(self.backend, self.cache, anew=anew)
+        return self._limits
+
+    def close(self) -> None:
+        """Give back all memory and the device."""
+        self._forget()
+        self.judge.close()
+        self.backend.close()
+
+    # -- the steps of one case -------------------------------------------------------------
+
+    def _of(self, problem: Problem, reading: Reading) -> Prepared:
+        if self._prepared is None or not self._prepared.is_for(problem, reading):
+            self._forget()
+            self._prepared = Prepared(
+                self.backend, self.judge, problem, reading, self.cache, guards=self.options.guarded
+            )
+        return self._prepared
+
+    def _measure(self, case: Case, *, timed: bool) -> Found:
+        built = self._build(case)
+        with self._checks(case, built) as checks:
+            try:
+                accuracy = checks.before_timing()
+                times = Launches(checks).time() if timed else None
+                checks.after_timing(timed=timed)
+            except WrongError as wrong:
+                return Found(self._outcome(case, built, wrong=wrong), wrong.error_map)
+        outcome = self._outcome(case, built, accuracy=accuracy)
+        if times is None:
+            return Found(outcome)
+        return Found(
+            msgspec.structs.replace(
+                outcome,
+                cold=times.cold,
+                hot=times.hot,
+                blocks=times.blocks,
+                copy_bytes_per_s=self._copy_bytes_per_s(case.problem),
+            )
+        )
+
+    @contextlib.contextmanager
+    def _checks(
+        self, case: Case, built: Built, prepared: Prepared | None = None
+    ) -> Iterator[Checks]:
+        prepared = prepared or self._of(case.problem, case.kernel.reading)
+        checks = Checks(prepared, case, built, self.options)
+        try:
+            yield checks
+        finally:
+            checks.restore()
+
+    def _build(self, case: Case, variants: Sequence[Variant] | None = None) -> Built:
+        width = case.launch.block[0] if case.launch is not None else 1
+        key = msgspec.msgpack.encode(
+            (case.kernel.sha256, case.kernel.name, case.params, width, variants)
+        )
+        if key in self._built:
+            return self._built[key]
+        start = time.perf_counter()
+        # Nothing can be added to a library's machine code.
+        wanted = ("plain",) if case.kernel.library else variants or self.options.builds
+        builds: dict[Variant, Program] = {}
+        notes = []
+        for variant in self.backend.variants:
+            if variant not in wanted:
+                continue
+            try:
+                builds[variant] = self.backend.build(
+                    case.kernel, case.params, variant, block_width=width
+                )
+            except BuildError as error:
+                if variant == "plain":
+                    raise
+                # What wraps the kernel may not suit it; then that look at it is missing.
+                notes.append(f"not {variant}: {error.reason.splitlines()[0]}")
+        self._built[key] = Built(
+            builds["plain"],
+            builds.get("clocked"),
+            builds.get("staggered"),
+            time.perf_counter() - start,
+            tuple(notes),
+        )
+        return self._built[key]
+
+    def _outcome(
+        self,
+        case: Case,
+        built: Built,
+        *,
+        accuracy: Accuracy | None = None,
+        wrong: WrongError | None = None,
+    ) -> Outcome:
+        """A case that ran, without its times: right, or wrong."""
+        assert case.launch is not None
+        return Outcome(
+            case=case_record(case, self.backend.info),
+            status="measured" if wrong is None else "wrong",
+            reason=None if wrong is None else wrong.reason,
+            build=self._build_record(built, case.launch),
+            accuracy=accuracy,
+            notes=(*case.notes, *built.notes),
+        )
+
+    def _build_record(self, built: Built, launch: Launch) -> Build:
+        """What was built, and how many blocks of the launch fit on a multiprocessor at once."""
+        resident = built.program.resident_blocks(launch)
+        architecture = architectures.of_capability(self.backend.info.compute_capability)
+        occupancy = None
+        if resident is not None and architecture is not None:
+            warps = -(-launch.threads_per_block // architectures.WARP)
+            occupancy = resident * warps / architecture.warps
+        return Build(
+            duration_s=built.duration_s,
+            resources=built.program.resources,
+            resident_blocks=resident,
+            occupancy=occupancy,
+        )
+
+    def _timed(self, outcome: Outcome, timing: Timing) -> Outcome:
+        """The outcome with samples of the kind that this session takes."""
+        if self.options.cold:
+            return msgspec.structs.replace(outcome, cold=timing)
+        return msgspec.structs.replace(outcome, hot=timing)
+
+    def _copy_bytes_per_s(self, problem: Problem) -> float | None:
+        """The device's bandwidth; measured once for a GPU, for a CPU if speed is bytes there."""
+        counted = workloads.of(problem).rate == "B/s"
+        if self._limits is None and (counted or self.backend.info.kind == "gpu"):
+            with contextlib.suppress(CaseError):  # as when memory is short
+                self.limits()
+        return self._limits.copy_bytes_per_s if self._limits is not None else None
+
+    def _forget(self) -> None:
+        if self._prepared is not None:
+            prepared, self._prepared = self._prepared, None
+            prepared.release()
+
+
+def _compared(names: tuple[str, str], outcomes: Sequence[Outcome]) -> ComparisonRecord:
+    return ComparisonRecord(
+        baseline_name=names[0],
+        candidate_name=names[1],
+        baseline=outcomes[0],
+        candidate=outcomes[1],
+        comparison=None,
+    )

@@ -1,0 +1,275 @@
+"""Finds the fastest values of a kernel's constants on a device.
+
+Each candidate is checked, then timed with a few samples, and left as soon as two show it slow.
+The fastest quarter goes on to the next round with three times as many (successive halving: Jamieson
+and Talwalkar, AISTATS 2016), until some are left. Those are measured like any case of a run, and
+take turns to decide between them: chance picks the best of many quick looks too often.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+import msgspec
+
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.errors import UsageError
+from matbench.kernelfile import sweep
+from matbench.measure.builders import Builders
+from matbench.measure.search_space import Space
+from matbench.measure.worker import Worker
+from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.records.comparison import Comparison
+from matbench.records.outcome import Outcome
+from matbench.records.tuned import Store, without_inputs
+from matbench.records.tuning import Tuned, TuningRecord
+
+#: What each round keeps: a quarter, with three times the samples of the round before.
+_KEPT = 4
+_MORE_SAMPLES = 3
+_FIRST_SAMPLES = 3
+_FINALISTS = 4
+#: A first look ends when samples take so many times as long as the best median so far.
+_HOPELESS = 2.0
+_MOST_BUDGET = 999_999
+
+
+class Budget(NamedTuple):
+    """What the first looks may take: so many candidates, or so many seconds; None: no bound."""
+
+    candidates: int | None = None
+    seconds: float | None = None
+
+
+def parse_budget(text: str | None) -> Budget:
+    """`200` candidates, or `90s`, `10m`, `1h` of time."""
+    if text is None:
+        return Budget()
+    found = re.fullmatch(r"0*([0-9]{1,30})([smh]?)", text.strip())
+    if found is None or int(found[1]) == 0:
+        raise UsageError(f"--budget {text!r:.60}: write 200 (candidates), or 90s, 10m, 1h")
+    number = int(found[1])
+    if number > _MOST_BUDGET:
+        raise UsageError(f"--budget {text!r}: {_MOST_BUDGET:,}{found[2]} at most")
+    if not found[2]:
+        return Budget(candidates=number)
+    return Budget(seconds=number * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]])
+
+
+def rounds(candidates: int) -> list[tuple[int, int]]:
+    """How many candidates each round has, the first looks included, and samples of each."""
+    found = [(candidates, _FIRST_SAMPLES)]
+    while found[-1][0] > _FINALISTS:
+        count, samples = found[-1]
+        found.append((max(_FINALISTS, -(-count // _KEPT)), _MORE_SAMPLES * samples))
+    return found
+
+
+class Standing(NamedTuple):
+    """A candidate, the last round it was in, and what came of it there."""
+
+    case: Case
+    round: int
+    outcome: Outcome
+
+    @property
+    def median_ns(self) -> float:
+        assert self.outcome.median_ns is not None
+        return self.outcome.median_ns
+
+
+class Search:
+    """One kernel on one problem. What is known so far outlives an interruption."""
+
+    def __init__(self, space: Space, budget: Budget) -> None:
+        self.space = space
+        self.budget = budget
+        self.standings: list[Standing] = []
+        self.winner: Standing | None = None
+        #: Who took turns with the fastest default at last, and what came of it.
+        self.compared: Standing | None = None
+        self.comparison: Comparison | None = None
+        self.complete = False
+
+    @property
+    def candidates(self) -> list[Case]:
+        return self.space.cases[: self.budget.candidates]
+
+    @property
+    def steps(self) -> int:
+        """How many looks and measurements it takes at most."""
+        planned = rounds(len(self.candidates))
+        return sum(count for count, _ in planned) + planned[-1][0] + 1
+
+    def ranking(self) -> list[Standing]:
+        """All that were right and timed, the fastest of the last round first."""
+        measured = [s for s in self.standings if s.outcome.median_ns is not None]
+        return sorted(measured, key=lambda s: (-s.round, s.median_ns))
+
+    def run(self, worker: Worker, builders: Builders, advance: Callable[[str], None]) -> None:
+        """Look at all, go on with fewer and fewer, and let the last ones take turns."""
+        cases = self.candidates
+        builders.start(worker.device, cases, ("plain",))
+        started, best_ns = time.monotonic(), math.inf
+        for case in cases:
+            late = time.monotonic() - started > (self.budget.seconds or math.inf)
+            if late and len(self.standings) >= len(self.space.defaults):
+                break
+            advance(self._label(case))
+            first = case in self.space.defaults  # what all are held against must not be cut short
+            limit_ns = math.inf if first else _HOPELESS * best_ns
+            outcome = worker.look(case, _FIRST_SAMPLES, limit_ns, check=True)
+            self.standings.append(Standing(case, 0, outcome))
+            best_ns = min(best_ns, outcome.median_ns or math.inf)
+        planned = rounds(len(self.ranking()))
+        for number, (count, samples) in enumerate(planned[1:], start=1):
+            for standing in self.ranking()[:count]:
+                advance(self._label(standing.case))
+                outcome = worker.look(standing.case, samples, math.inf, check=False)
+                self._replace(standing, outcome, number)
+        self._finals(worker, builders, advance, len(planned))
+        self.complete = True
+
+    def _replace(self, standing: Standing, outcome: Outcome, number: int) -> None:
+        if outcome.accuracy is None:  # not checked again
+            outcome = msgspec.structs.replace(outcome, accuracy=standing.outcome.accuracy)
+        index = self.standings.index(standing)
+        self.standings[index] = Standing(standing.case, number, outcome)
+
+    def _label(self, case: Case) -> str:
+        best = next(iter(self.ranking()), None)
+        return case.label + (f"; best so far {best.case.label}" if best else "")
+
+    def default(self) -> Standing | None:
+        """The fastest of what a bare run takes."""
+        return next((s for s in self.ranking() if s.case in self.space.defaults), None)
+
+    def _finals(
+        self, worker: Worker, builders: Builders, advance: Callable[[str], None], last: int
+    ) -> None:
+        """Measure the finalists and the default as a run does, then let the best take turns."""
+        finalists = self.ranking()[:_FINALISTS]
+        default = self.default()
+        if default is not None and default not in finalists:
+            finalists.append(default)
+        builds = worker.options.builds
+        builders.start(worker.device, [standing.case for standing in finalists], builds)
+        for standing in finalists:
+            advance(f"{standing.case.label}: measured and checked in full")
+            self._replace(standing, worker.measure(standing.case).outcome, last)
+        while self.winner is None:
+            ranked = [standing for standing in self.ranking() if standing.round == last]
+            if not ranked:
+                return
+            self._decide(worker, ranked)
+
+    def _decide(self, worker: Worker, ranked: list[Standing]) -> None:
+        """The best against its runner-up, and then against the default, which it must beat.
+
+        Whoever turns out to be wrong meanwhile is out, and there is no winner yet.
+        """
+        best, default = ranked[0], self.default()
+        for rival in ranked[1:2]:
+            if rival != default:
+                comparison = self._turns(worker, rival, best)
+                if comparison is None:
+                    return
+                best = rival if comparison.verdict == "SLOWER" else best
+        if default is not None and default != best:
+            self.compared, self.comparison = best, self._turns(worker, default, best)
+            if self.comparison is None:
+                return
+            best = best if self.comparison.verdict == "FASTER" else default
+        self.winner = best
+
+    def _turns(self, worker: Worker, first: Standing, second: Standing) -> Comparison | None:
+        record = worker.compare(first.case, second.case, ComparisonPlan(), 0)
+        if record.comparison is None:
+            for standing, outcome in ((first, record.baseline), (second, record.candidate)):
+                if outcome.status != "measured":
+                    self._replace(standing, outcome, standing.round)
+        return record.comparison
+
+    def leader(self) -> Standing | None:
+        """The winner; before there is one, the best so far."""
+        return self.winner or next(iter(self.ranking()), None)
+
+    def is_fruitless(self) -> bool:
+        """Whether there was something to try, and none of it was right."""
+        return bool(self.space.cases) and self.leader() is None
+
+    def broken(self) -> list[Standing]:
+        """Candidates that were wrong, or failed."""
+        return [s for s in self.standings if s.outcome.status in ("wrong", "failed")]
+
+
+def records(searches: Iterable[Search]) -> list[TuningRecord]:
+    """Each search's candidates, the winner first, and how long they take against the default."""
+    found = []
+    for search in searches:
+        leader, default = search.leader(), search.default()
+        for standing in sorted(search.ranking(), key=lambda standing: standing != leader):
+            found.append(
+                TuningRecord(
+                    outcome=standing.outcome,
+                    round=standing.round,
+                    is_best=standing == leader,
+                    is_default=standing.case in search.space.defaults,
+                    complete=search.complete,
+                    median_ratio=standing.median_ns / default.median_ns if default else None,
+                    comparison=search.comparison if standing == search.compared else None,
+                    tried=len(search.standings),
+                    space=search.space.record(),
+                )
+            )
+    return found
+
+
+def tuned(search: Search, device: DeviceInfo) -> Tuned | None:
+    """What a search found, as it is kept; None when nothing was right."""
+    leader = search.leader()
+    if leader is None:
+        return None
+    case = leader.case
+    is_default = case in search.space.defaults
+    return Tuned(
+        kernel=case.kernel.name,
+        sha256=case.kernel.sha256,
+        backend=device.backend,
+        device=device.name,
+        driver=device.driver,
+        toolkit=device.toolkit,
+        problem=without_inputs(case.problem),
+        params=case.params,
+        median_ns=leader.median_ns,
+        ratio=search.comparison.ratio if search.comparison and not is_default else None,
+        tried=len(search.standings),
+        combinations=search.space.combinations,
+        complete=search.complete,
+        time=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+
+
+def tuned_case(kernel: Kernel, problem: Problem, device: DeviceInfo, store: Store) -> Case | None:
+    """The kernel with what tuning found, where that is legal; None when nothing fits.
+
+    A note says where that was found otherwise than for this size, to the end, with this driver.
+    """
+    for winner in store.nearest(kernel.sha256, device, problem):
+        case = sweep.case(kernel, problem, winner.params, device)
+        if case.skip is not None:
+            continue
+        notes = []
+        if winner.problem != without_inputs(problem):
+            notes.append(f"parameters tuned at {winner.problem.size}")
+        if not winner.complete:
+            notes.append("parameters from a tuning that was interrupted")
+        if winner.driver not in ("", device.driver):
+            notes.append(f"parameters tuned with driver {winner.driver}, this is {device.driver}")
+        return msgspec.structs.replace(case, notes=tuple(notes))
+    return None

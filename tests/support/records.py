@@ -68,7 +68,7 @@ def timing(ms: float = 0.0011, **changes: Any) -> Timing:
 def outcome(kernel: str = "tiled", ms: float | None = None, **changes: Any) -> Outcome:
     """What became of a case; fields of a `CaseRecord` may be named directly.
 
-    A measured one has cold samples around `ms` (1.1 µs by default), unless `cold` or `hot` is given.
+    A measured one has cold samples around `ms`, 1.1 µs by default, unless `cold` or `hot` is given.
     """
     case: dict[str, Any] = {
         "kernel": kernel,

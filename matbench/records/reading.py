@@ -7,6 +7,7 @@ added to it. An array of the same objects, as `--format json` prints it, can be 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -134,11 +135,9 @@ def _one_line(error: Exception) -> str:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
-    names: set[str] = set()
-    for name, _ in pairs:
-        if name in names:
-            raise RecordError(f"{name!r:.60} occurs twice")
-        names.add(name)
+    if len(dict(pairs)) < len(pairs):
+        names = Counter(name for name, _ in pairs)
+        raise RecordError(f"{names.most_common(1)[0][0]!r:.60} occurs twice")
 
 
 class _Reader:

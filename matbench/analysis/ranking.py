@@ -54,17 +54,9 @@ class Ranked:
         return self.work_per_s / 1e9 if is_rate and self.work_per_s is not None else None
 
     @property
-    def samples(self) -> int:
-        return len(self.outcome.samples_ns)
-
-    @property
     def hot(self) -> Timing | None:
         """The hot samples beside the cold ones that it ranks by."""
         return self.outcome.hot if self.outcome.cold is not None else None
-
-    @property
-    def hot_samples(self) -> int | None:
-        return len(self.hot.samples_ns) if self.hot is not None else None
 
     @property
     def notes(self) -> tuple[str, ...]:

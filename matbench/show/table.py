@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from matbench.show.units import UNKNOWN
@@ -23,7 +23,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """Cells in the order of the columns, then what the last column and the footnotes say."""
+    """Cells in the order of the columns, then what the last column and the footnotes say.
+
+    A `mark` goes beside the first of the cells that are shown.
+    """
 
     cells: tuple[str, ...]
     status: str = ""
@@ -31,6 +34,7 @@ class Row:
     notes: tuple[str, ...] = ()
     style: str = ""
     best: bool = False
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,9 @@ class Section:
     def rows(self) -> list[Row]:
         return [row for group in self.groups for row in group.rows]
 
-    def with_columns(self, kept: Sequence[int]) -> Section:
-        """The section with these of its columns."""
+    def with_columns(self, titles: Collection[str]) -> Section:
+        """The section with those of its columns that have one of these titles."""
+        kept = [i for i, column in enumerate(self.columns) if column.title in titles]
 
         def narrowed(row: Row) -> Row:
             return replace(row, cells=tuple(row.cells[i] for i in kept))
@@ -77,7 +82,7 @@ class Section:
 class Report:
     """A table in every form: `sections` and `footer` for people, the rest for programs.
 
-    `fields` names CSV's columns, each with the path to an attribute of `rows`.
+    `fields` names CSV's columns, each with its path in a row: `outcome.timing.interval_ns.0`.
     """
 
     sections: tuple[Section, ...]
@@ -94,22 +99,38 @@ def section(
     groups: Sequence[Group],
     legend: tuple[tuple[str, str], ...] = (),
 ) -> Section:
-    """A section that says what is the same for all rows above them, and leaves out empty columns.
+    """A section without what says nothing: empty columns, and those that are the same throughout.
 
-    Several rows are needed for that; a `right` column is the same when all known numbers are.
+    The latter become a line above the table. Where rows only have notes, the last column says so.
     """
     rows = [row for group in groups for row in group.rows]
-    kept, shared = [], []
+    kept: list[int] = []
+    shared: dict[int, str] = {}
     for index, column in enumerate(columns):
         values = [row.cells[index] for row in rows]
         known = [value for value in values if value != UNKNOWN]
+        # Numbers are the same when all that are known are.
         compared = known if column.right else values
-        if not known:
-            continue
-        if column.shared and len(compared) > 1 and len(set(compared)) == 1:
-            shared.append(f"{column.title}: {known[0]}")
-        else:
+        if known and column.shared and len(compared) > 1 and len(set(compared)) == 1:
+            shared[index] = known[0]
+        elif known:
             kept.append(index)
-    above = (*heading, *([" · ".join(shared)] if shared else []))
-    whole = Section(above, tuple(columns), last_title, tuple(groups), legend)
-    return whole.with_columns(kept)
+    if shared and all(columns[index].right for index in kept):  # numbers of what?
+        first_shared = next(iter(shared))
+        del shared[first_shared]
+        kept = sorted([*kept, first_shared])
+    above = [f"{columns[index].title}: {value}" for index, value in shared.items()]
+    if not any(row.status or row.reason for row in rows):
+        last_title = "notes" if any(row.notes for row in rows) else ""
+
+    def shown(row: Row) -> Row:
+        first, *others = (row.cells[index] for index in kept)
+        return replace(row, cells=(f"{first} {row.mark}".rstrip(), *others))
+
+    return Section(
+        (*heading, *([" · ".join(above)] if above else [])),
+        tuple(columns[index] for index in kept),
+        last_title,
+        tuple(replace(group, rows=tuple(map(shown, group.rows))) for group in groups),
+        legend,
+    )

@@ -106,7 +106,7 @@ def _speedup(ratio: float | None) -> tuple[str, str]:
     factor = max(ratio, 1 / ratio) if ratio else math.inf
     if factor == math.inf:
         return "∞ ×", "faster"
-    if factor < 1.1:
+    if factor < 1.01:
         shown = f"{factor:.3f}"
     elif factor < 1e6:
         shown = f"{factor:,.{_decimals(factor, 3)}f}"

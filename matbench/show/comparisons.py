@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -11,7 +12,7 @@ from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.environment import Environment
-from matbench.show import safe, units
+from matbench.show import footnotes, safe, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
 from matbench.show.table import Column, Group, Report, Row, Section, section
@@ -44,8 +45,11 @@ def report(records: Iterable[ComparisonRecord], environments: Iterable[Environme
 def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environment]) -> Section:
     first = records[0]
     sizes: dict[str, list[ComparisonRecord]] = {}
+    never = _never_timed(records)
+    apart = {id(record) for found in never for record in found}
     for record in records:
-        sizes.setdefault(size_label(record.candidate.case.problem), []).append(record)
+        if id(record) not in apart:
+            sizes.setdefault(size_label(record.candidate.case.problem), []).append(record)
     return section(
         heading=(
             f"candidate {safe.line(first.candidate_name)} against "
@@ -61,13 +65,31 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
             Column("the candidate is", right=True),
             Column("interval", right=True, drop=3),
             Column("p", right=True, drop=6),
-            Column("baseline err", right=True, drop=5, shared=True),
-            Column("candidate err", right=True, drop=4, shared=True),
+            Column("max rel err", right=True, drop=4, shared=True),
             Column("samples", right=True, drop=7, shared=True),
         ),
         last_title="verdict",
-        groups=[_group(size, found) for size, found in sizes.items()],
+        groups=[
+            *(_group(size, found) for size, found in sizes.items()),
+            Group("", tuple(map(_row_of_several, never))),
+        ],
     )
+
+
+def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRecord]]:
+    """Cases that could not be compared at several sizes, for reasons that differ in numbers."""
+    alike: dict[tuple[object, ...], list[ComparisonRecord]] = {}
+    for record in records:
+        if record.comparison is None:
+            names = record.candidate.case.kernel, _both_params(record)
+            alike.setdefault((*names, footnotes.kind(record.reason)), []).append(record)
+    return [found for found in alike.values() if len(found) > 1]
+
+
+def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
+    sizes = dict.fromkeys(size_label(record.candidate.case.problem) for record in records)
+    row = _row(", ".join(sizes), records[0], units.durations([]))
+    return replace(row, reason=safe.lines(footnotes.merged([r.reason for r in records])))
 
 
 def _group(size: str, records: Sequence[ComparisonRecord]) -> Group:
@@ -84,14 +106,13 @@ def _row(size: str, record: ComparisonRecord, time: units.Formatter) -> Row:
         cells=(
             size,
             safe.line(kernel) if kernel != record.candidate_name else UNKNOWN,
-            _both_params(record) or UNKNOWN,
+            _both_params(record),
             time(baseline.median_ns),
             time(candidate.median_ns),
             units.speedup(record.ratio),
             units.speedups(found.interval if found else None),
             units.probability(found.p_value if found else None),
-            units.error(baseline.max_rel_err),
-            units.error(candidate.max_rel_err),
+            _both(units.error(baseline.max_rel_err), units.error(candidate.max_rel_err)),
             " + ".join(map(str, found.samples)) if found else UNKNOWN,
         ),
         status=record.verdict or "no verdict",
@@ -103,10 +124,13 @@ def _row(size: str, record: ComparisonRecord, time: units.Formatter) -> Row:
 
 
 def _both_params(record: ComparisonRecord) -> str:
-    """What both sides were run with, or `baseline's / candidate's`."""
     sides = (record.baseline, record.candidate)
-    first, second = (safe.line(settings_of(side.case.params)) for side in sides)
-    return first if first == second else f"{first or UNKNOWN} / {second or UNKNOWN}"
+    return _both(*(safe.line(settings_of(side.case.params)) or UNKNOWN for side in sides))
+
+
+def _both(baseline: str, candidate: str) -> str:
+    """What is the same on both sides once, or `baseline's / candidate's`."""
+    return baseline if baseline == candidate else f"{baseline} / {candidate}"
 
 
 #: CSV's columns; `ratio` is the candidate's time over the baseline's.

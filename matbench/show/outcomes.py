@@ -36,7 +36,7 @@ def report(
     footer = _counts(found)
     if fastest:
         shown = every = ranking.fastest(found)
-        footer += f"; of {len(found)} cases, {len(shown)} at each kernel's fastest parameters"
+        footer += f"; {len(shown)} shown: each kernel at its fastest parameters"
     else:
         shown = found
     devices = [device for environment in about for device in environment.devices]

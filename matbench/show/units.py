@@ -112,8 +112,7 @@ def _speedup(ratio: float | None) -> tuple[str, str]:
         shown = f"{factor:,.{_decimals(factor, 3)}f}"
     else:
         shown = f"{factor:.1e}"
-    word = "" if shown == "1.000" else "faster" if ratio < 1 else "slower"
-    return f"{shown} ×", word
+    return f"{shown} ×", "faster" if ratio < 1 else "slower" if ratio > 1 else ""
 
 
 def error(value: float | None) -> str:

@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 from matbench import backends
 from matbench.cache import Cache
 from matbench.cli import main
-from matbench.measure import bench
+from matbench.measure.options import Options
+from matbench.measure.session import Session
 from matbench.model import DeviceInfo
 
 # Where tests run in the background Ctrl-C is ignored, and so it would be in what they start.
@@ -58,9 +59,9 @@ def backend(device: DeviceInfo) -> Iterator[backends.Backend]:
 
 
 @pytest.fixture(scope="session")
-def session(backend: backends.Backend) -> bench.Session:
+def session(backend: backends.Backend) -> Session:
     """Checks every case in this process, and times none; good kernels only."""
-    return bench.Session(backend, Cache(), bench.Options(timed=False))
+    return Session(backend, Cache(), Options(timed=False))
 
 
 class Matbench(Protocol):

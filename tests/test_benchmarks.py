@@ -19,7 +19,7 @@ from support.paths import ROOT
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import bench
+from matbench.measure.session import Session
 from matbench.model import Conditions, DeviceInfo, Kernel, Problem
 
 FOLDER = ROOT / "benchmarks"
@@ -151,7 +151,7 @@ def test_spread_of_medians(load: Any) -> None:
 
 
 def test_the_slowed_twin_is_the_kernel_with_a_spin(
-    load: Any, tiled: Kernel, tmp_path: Path, session: bench.Session
+    load: Any, tiled: Kernel, tmp_path: Path, session: Session
 ) -> None:
     path = tmp_path / "twin.cu"
     path.write_text(load("verdicts").slowed(tiled.source, "tiled", 321), encoding="utf-8")
@@ -159,7 +159,7 @@ def test_the_slowed_twin_is_the_kernel_with_a_spin(
     assert (twin.name, twin.entry, twin.launch) == ("tiled-slowed", "tiled", tiled.launch)
     assert "clock64() + 321;" in twin.source
     case = sweep.case(twin, Problem(33, 31, 35), {"TILE": 8}, session.backend.info)
-    assert session.measure(case).status == "measured"
+    assert session.measure(case).outcome.status == "measured"
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc, or no gcc and g++ for it")

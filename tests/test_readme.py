@@ -12,14 +12,15 @@ import click
 import msgspec
 import pytest
 from conftest import Matbench
+from matbench.measure.tune import Tuned
 from support.paths import ROOT
 from test_architecture import LAYERS
 
 from matbench.cli import main
 from matbench.kernelfile import catalogue
-from matbench.measure.tune import Tuned
-from matbench.model import Conditions, DeviceInfo, Environment, LaunchRules, Outcome, Problem
+from matbench.model import Conditions, DeviceInfo, Environment, LaunchRules, Problem
 from matbench.records import results
+from matbench.records.outcome import Outcome
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

@@ -95,7 +95,7 @@ class Checks:
             return accuracy
         # Judged by its arithmetic on rounded inputs; reported against the inputs as given.
         self.prepared.load(self.prepared.given)
-        self._run()
+        self.run()
         given = self._verdict(self.prepared.given).accuracy
         return msgspec.structs.replace(given, bound_ratio=accuracy.bound_ratio)
 
@@ -103,7 +103,7 @@ class Checks:
         """C poisoned and computed anew on the inputs that were timed, then on fresh ones."""
         if not timed:
             self.prepared.load(self.prepared.reference)
-            self._run()  # in place of the launches that timing makes
+            self.run()  # in place of the launches that timing makes
         self._trial(self.prepared.reference, "repeat", load=False)
         if "determinism" in self.options.checks and self.case.kernel.deterministic:
             words = self.C.words
@@ -125,7 +125,7 @@ class Checks:
             for matrix in (*self.prepared.inputs, self.C):
                 self.judge.broken_guard(matrix)
 
-    def _run(self, *, staggered: bool = False) -> None:
+    def run(self, *, staggered: bool = False) -> None:
         """Poison, launch, wait."""
         if "shared" in self.options.checks:
             self.judge.poison_shared()
@@ -142,7 +142,7 @@ class Checks:
         """Run once and look at everything the kernel could have got wrong."""
         if load:
             self.prepared.load(trial)
-        self._run(staggered=check == "staggered")
+        self.run(staggered=check == "staggered")
         if "guards" in self.options.checks:
             for matrix in (*self.prepared.inputs, self.C):
                 broken = self.judge.broken_guard(matrix)
@@ -167,7 +167,7 @@ class Checks:
 
     def _wrong(self, trial: DeviceTrial, check: str) -> WrongError:
         """What is wrong with C, in words, and as a map where that was asked for."""
-        C = self._result(trial)
+        C = self.result(trial)
         reason = diagnosis.explain(C, trial.host, self.factor, self.case)
         if self.case.kernel.finish is not None:
             reason += diagnosis.unwritten_parts(self._parts(trial))
@@ -188,9 +188,9 @@ class Checks:
         """What C is worth on a trial; the host finishes what a kernel leaves in parts."""
         if self.case.kernel.finish is None:
             return self.judge.compare(self.C.data, trial, self.factor)
-        return oracle.judge(self._result(trial), trial.host, self.factor)
+        return oracle.judge(self.result(trial), trial.host, self.factor)
 
-    def _result(self, trial: DeviceTrial) -> oracle.Array:
+    def result(self, trial: DeviceTrial) -> oracle.Array:
         """C on the host."""
         if self.case.kernel.finish is None:
             return self.judge.download(self.C.data, trial.host)

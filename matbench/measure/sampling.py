@@ -11,6 +11,7 @@ import numpy as np
 from matbench.analysis import statistics
 from matbench.measure.options import Options
 from matbench.model import Conditions
+from matbench.records.comparison import Comparison
 from matbench.records.outcome import Timing
 
 #: How often a case is sampled at most when clocks were not calm, how often they are looked at,
@@ -109,7 +110,7 @@ def _unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
 
 def samples_in_turns(
     samplers: Sequence[Sampler], plan: statistics.ComparisonPlan, seed: int
-) -> tuple[tuple[list[float], list[float]], statistics.Comparison]:
+) -> tuple[tuple[list[float], list[float]], Comparison]:
     """Samples of a baseline and a candidate, pair by pair, until the plan says how they compare.
 
     The order within each pair is random, seeded: neither profits from coming second.

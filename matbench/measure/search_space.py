@@ -105,7 +105,7 @@ def _drawn(values: Values, seed: int) -> Iterator[dict[str, int]]:
     """Combinations in an order drawn by lot, without making a list of them all."""
     for index in _order(math.prod(map(len, values.values())), seed):
         chosen: dict[str, int] = {}
-        for name, choices in reversed(values.items()):
+        for name, choices in reversed(list(values.items())):
             index, which = divmod(index, len(choices))
             chosen[name] = choices[which]
         yield {name: chosen[name] for name in values}

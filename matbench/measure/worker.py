@@ -200,7 +200,8 @@ class Worker:
         self, method: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
     ) -> T:
         """What a method of the session returns."""
-        return self._task("running", _do, method, args, more)
+        found: T = self._task("running", _do, method, args, more)
+        return found
 
     def _task(self, doing: str, task: Callable[..., T], *args: Any) -> T:
         deadline_s, _ = self._deadline(doing)

@@ -22,8 +22,9 @@ from support.paths import ROOT
 from matbench import __version__, backends, cli, workloads
 from matbench.kernelfile import catalogue
 from matbench.measure import worker
-from matbench.model import DeviceInfo, Outcome
+from matbench.model import DeviceInfo
 from matbench.records import results
+from matbench.records.outcome import Outcome
 from matbench.show import report
 
 #: As little sampling as there can be: these tests look at everything but the times.
@@ -79,7 +80,9 @@ def last_run() -> list[Outcome]:
 
 
 def summary(outcomes: list[Outcome]) -> list[tuple[str, int | None, str, str]]:
-    return [(o.kernel, o.params.get("TILE"), o.problem.size, o.status) for o in outcomes]
+    return [
+        (o.case.kernel, o.case.params.get("TILE"), o.case.problem.size, o.status) for o in outcomes
+    ]
 
 
 # -- help ----------------------------------------------------------------------------------------
@@ -415,7 +418,7 @@ grid = ["ceil_div(N, 8)", "ceil_div(M, 8)"]"""
 
 def test_each_kernel_met_its_fate(sweep: tuple[Any, Path]) -> None:
     _, outcomes = results.read(sweep[1])
-    found = {(o.kernel, o.params.get("TILE"), o.problem.size): o for o in outcomes}
+    found = {(o.case.kernel, o.case.params.get("TILE"), o.case.problem.size): o for o in outcomes}
     assert len(found) == len(outcomes)
     sizes = {"20", "33x20x40"}
     assert found.keys() == {
@@ -443,8 +446,8 @@ def test_each_kernel_met_its_fate(sweep: tuple[Any, Path]) -> None:
             assert outcome.status == "measured", outcome.reason
             assert outcome.reason is None
             assert outcome.median_ns is not None
-            assert outcome.bound_ratio is not None
-            assert outcome.bound_ratio <= 1
+            assert outcome.accuracy.bound_ratio is not None
+            assert outcome.accuracy.bound_ratio <= 1
 
 
 def test_a_record_has_the_fields_that_programs_rely_on(sweep: tuple[Any, Path]) -> None:
@@ -501,7 +504,10 @@ def test_csv_reads_back(sweep: tuple[Any, Path], matbench: Matbench) -> None:
     text = matbench("report", sweep[1], "--format", "csv").stdout
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == len(outcomes)
-    expected = {(o.kernel, o.params.get("TILE"), o.problem.size): o.median_ns for o in outcomes}
+    expected = {
+        (o.case.kernel, o.case.params.get("TILE"), o.case.problem.size): o.median_ns
+        for o in outcomes
+    }
     for row in rows:
         tile = re.search(r"TILE=(\d+)", row["params"])
         median = expected.pop((row["kernel"], int(tile[1]) if tile else None, row["size"]))
@@ -640,12 +646,12 @@ TUTORIAL = {
 
 def test_a_bare_run_takes_the_tutorial(planned: Any) -> None:
     outcomes = planned()
-    assert {o.kernel for o in outcomes} >= TUTORIAL
-    assert {o.group for o in outcomes} == {"tutorial"}
-    assert {o.problem.size for o in outcomes} == {"256", "1000"}
-    tiles = {o.params["TILE"] for o in outcomes if o.kernel == "tiled"}
+    assert {o.case.kernel for o in outcomes} >= TUTORIAL
+    assert {o.case.group for o in outcomes} == {"tutorial"}
+    assert {o.case.problem.size for o in outcomes} == {"256", "1000"}
+    tiles = {o.case.params["TILE"] for o in outcomes if o.case.kernel == "tiled"}
     assert tiles == {8, 16, 32}
-    assert {(o.problem.seed, o.problem.inputs) for o in outcomes} == {(0, "uniform")}
+    assert {(o.case.problem.seed, o.case.problem.inputs) for o in outcomes} == {(0, "uniform")}
 
 
 def test_groups(planned: Any) -> None:
@@ -653,16 +659,16 @@ def test_groups(planned: Any) -> None:
     every = {kernel.name: kernel.group for kernel in kernels}
     for group in ("tutorial", "ladder", "baseline"):
         names = {name for name, of in every.items() if of == group}
-        assert {o.kernel for o in planned("--group", group, "--sizes", "8")} == names
-    assert {o.kernel for o in planned("--group", "all", "--sizes", "8")} == set(every)
-    assert {o.kernel for o in planned("numpy", "--group", "ladder", "--sizes", "8")} == {
+        assert {o.case.kernel for o in planned("--group", group, "--sizes", "8")} == names
+    assert {o.case.kernel for o in planned("--group", "all", "--sizes", "8")} == set(every)
+    assert {o.case.kernel for o in planned("numpy", "--group", "ladder", "--sizes", "8")} == {
         "numpy", *(name for name, of in every.items() if of == "ladder")
     }  # fmt: skip
 
 
 def test_tiles_take_the_place_of_a_kernels_own(planned: Any) -> None:
     outcomes = planned("tiled", "thread-1d", "single-block", "--tiles", "4,8", "--sizes", "8")
-    assert [(o.kernel, o.params) for o in outcomes] == [
+    assert [(o.case.kernel, o.case.params) for o in outcomes] == [
         ("tiled", {"TILE": 4}), ("tiled", {"TILE": 8}), ("thread-1d", {"THREADS": 256}),
         ("single-block", {}),
     ]  # fmt: skip
@@ -672,7 +678,7 @@ def test_set_takes_the_place_of_other_constants(planned: Any) -> None:
     outcomes = planned(
         "thread-1d", "tiled", "--set", "THREADS=64,128", "--set", "TILE=4", "--sizes", "8"
     )
-    assert [o.params for o in outcomes] == [{"THREADS": 64}, {"THREADS": 128}, {"TILE": 4}]
+    assert [o.case.params for o in outcomes] == [{"THREADS": 64}, {"THREADS": 128}, {"TILE": 4}]
 
 
 def test_names_and_files(planned: Any, tmp_path: Path) -> None:
@@ -682,7 +688,7 @@ def test_names_and_files(planned: Any, tmp_path: Path) -> None:
         (folder / f"{name}.cu").write_text(kernel_text(name), encoding="utf-8")
 
     def names(*arguments: str | Path) -> list[str]:
-        return [o.kernel for o in planned("--sizes", "8", "--tiles", "8", *arguments)]
+        return [o.case.kernel for o in planned("--sizes", "8", "--tiles", "8", *arguments)]
 
     assert names("--kernel", folder / "mine.cu") == ["mine"]
     assert names("--kernel", folder / "mine.cu", "--kernel", folder / "other.cu") == [
@@ -697,17 +703,20 @@ def test_names_and_files(planned: Any, tmp_path: Path) -> None:
 
 def test_sizes_seed_and_inputs(planned: Any) -> None:
     found = planned("single-block", "--sizes", "3,2x3x4,3", "--seed", "7", "--inputs", "normal")
-    assert [(o.problem.M, o.problem.N, o.problem.K) for o in found] == [(3, 3, 3), (2, 3, 4)]
-    assert {(o.problem.seed, o.problem.inputs) for o in found} == {(7, "normal")}
+    assert [(o.case.problem.M, o.case.problem.N, o.case.problem.K) for o in found] == [
+        (3, 3, 3),
+        (2, 3, 4),
+    ]
+    assert {(o.case.problem.seed, o.case.problem.inputs) for o in found} == {(7, "normal")}
 
 
 def test_smoke_means_every_kernel_at_awkward_sizes(planned: Any) -> None:
     outcomes = planned("--smoke")
-    assert {o.kernel for o in outcomes} == {kernel.name for kernel in catalogue.builtin()}
-    sizes = {o.problem.size for o in outcomes if o.problem.workload == "matmul"}
+    assert {o.case.kernel for o in outcomes} == {kernel.name for kernel in catalogue.builtin()}
+    sizes = {o.case.problem.size for o in outcomes if o.case.problem.workload == "matmul"}
     assert sizes == {"1", "17", "33", "65x31x129"}
-    assert {o.problem.workload for o in outcomes} == set(workloads.WORKLOADS)
-    assert {o.params["TILE"] for o in outcomes if o.kernel == "tiled"} == {8, 16, 32}
+    assert {o.case.problem.workload for o in outcomes} == set(workloads.WORKLOADS)
+    assert {o.case.params["TILE"] for o in outcomes if o.case.kernel == "tiled"} == {8, 16, 32}
 
 
 def test_all_right_or_skipped_is_success(matbench: Matbench, device: DeviceInfo) -> None:
@@ -722,7 +731,7 @@ def test_all_right_or_skipped_is_success(matbench: Matbench, device: DeviceInfo)
 
 def test_a_baseline_on_the_host(matbench: Matbench, device: DeviceInfo) -> None:
     run(matbench, "--group", "baseline", "--sizes", "20,300")
-    found = {(o.kernel, o.problem.size): o for o in last_run()}
+    found = {(o.case.kernel, o.case.problem.size): o for o in last_run()}
     assert found["numpy", "20"].status == found["numpy", "300"].status == "measured"
     assert found["numpy", "20"].device_kind == "cpu"
     loop = found["host-loop", "300"]
@@ -990,7 +999,7 @@ def test_a_kernel_file_is_taken_wherever_a_kernel_is(
     matbench: Matbench, planned: Any, tmp_path: Path, write_kernel: KernelWriter
 ) -> None:
     path = write_kernel(name="mine")
-    assert {o.kernel for o in planned(path, "--sizes", "8")} == {"mine"}
+    assert {o.case.kernel for o in planned(path, "--sizes", "8")} == {"mine"}
     assert "mine" in matbench("show", path).stdout
     missing = matbench("run", tmp_path / "gone.cu", code=2).stderr
     assert "gone.cu: cannot be read" in missing
@@ -1004,7 +1013,7 @@ def test_an_empty_group_is_no_other_one(matbench: Matbench) -> None:
 def test_baselines_are_of_what_is_computed(matbench: Matbench, planned: Any) -> None:
     told = matbench("run", "--workload", "dot", "--baseline", "numpy", code=2).stderr
     assert "it computes matmul; there are: cublas-dot" in told
-    found = {o.kernel for o in planned("dot-tree", "tiled", "--baseline", "cublas*")}
+    found = {o.case.kernel for o in planned("dot-tree", "tiled", "--baseline", "cublas*")}
     assert found >= {"dot-tree", "tiled", "cublas", "cublas-dot"}
 
 
@@ -1016,7 +1025,7 @@ def test_a_folder_of_all_kinds_is_sifted_by_workload(
     renamed = source.replace("reverse-direct", "turned").replace("reverse_direct", "turned")
     (tmp_path / "turned.cu").write_text(renamed, encoding="utf-8")
     found = planned("--workload", "reverse", "--kernels-dir", tmp_path)
-    assert {o.kernel for o in found} == {"turned"}
+    assert {o.case.kernel for o in found} == {"turned"}
 
 
 def test_a_launch_of_nothing_fails(matbench: Matbench, write_kernel: KernelWriter) -> None:

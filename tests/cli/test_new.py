@@ -10,7 +10,7 @@ from conftest import Matbench
 
 from matbench import workloads
 from matbench.kernelfile import catalogue, cuda_c, sweep
-from matbench.measure import bench
+from matbench.measure.session import Session
 from matbench.model import Kernel, Problem
 
 WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.source]
@@ -18,7 +18,7 @@ WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.source]
 
 @pytest.mark.parametrize("origin", WITH_SOURCE, ids=lambda kernel: kernel.name)
 def test_a_new_file_loads_and_is_right_at_once(
-    origin: Kernel, tmp_path: Path, matbench: Matbench, session: bench.Session
+    origin: Kernel, tmp_path: Path, matbench: Matbench, session: Session
 ) -> None:
     matbench("new", "mine", "--from", origin.name, "--output", tmp_path)
     kernel = catalogue.load(tmp_path / "mine.cu")
@@ -46,7 +46,7 @@ def test_a_new_file_loads_and_is_right_at_once(
         assert "needs CUDA" in str(cases[0].skip)
         pytest.skip(str(cases[0].skip))
     case = runnable[-1]
-    outcome = session.measure(case)
+    outcome = session.measure(case).outcome
     assert (outcome.status, outcome.reason) == ("measured", None)
 
 
@@ -92,7 +92,7 @@ def test_it_says_what_to_type_next_and_that_works(
 
 @pytest.mark.parametrize("name", ["dot", "double", "kernel", "3d", "row", "ty", "a.b-c", "max"])
 def test_names_that_no_function_can_have_get_another_one(
-    name: str, tmp_path: Path, matbench: Matbench, session: bench.Session
+    name: str, tmp_path: Path, matbench: Matbench, session: Session
 ) -> None:
     matbench("new", name, "--from", "tiled", "--output", tmp_path)
     kernel = catalogue.load(tmp_path / f"{name}.cu")
@@ -100,7 +100,7 @@ def test_names_that_no_function_can_have_get_another_one(
     expected = "a_b_c" if name == "a.b-c" else f"kernel_{name}"
     assert kernel.entry == expected
     [case] = sweep.cases([kernel], [Problem(9, 9, 9)], {"TILE": (8,)}, session.backend.info)
-    assert session.measure(case).status == "measured"
+    assert session.measure(case).outcome.status == "measured"
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,9 @@ from conftest import SPIN_BODY, Matbench, kernel_text
 from rich.cells import cell_len
 
 from matbench.kernelfile import catalogue
-from matbench.model import DeviceInfo, Outcome, Problem
+from matbench.model import DeviceInfo, Problem
 from matbench.records import results
+from matbench.records.outcome import Outcome
 from matbench.workloads import WORKLOADS
 
 COMMAND = [sys.executable, "-m", "matbench"]
@@ -148,7 +149,7 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
     assert "b-spins" not in table
     assert "1 measured, 0 wrong, 0 failed, 0 skipped" in table
     [environment], [outcome] = results.read(output)
-    assert (outcome.kernel, outcome.status) == ("a-good", "measured")
+    assert (outcome.case.kernel, outcome.status) == ("a-good", "measured")
     assert environment.argv[0] == "run"
     assert results.read(results.last_run_path())[1] == [outcome]
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".lock"]
@@ -379,7 +380,7 @@ def test_in_a_pipe_nothing_is_cut(records: Path) -> None:
     done = subprocess.run([*COMMAND, "report", records], capture_output=True, text=True, check=True)
     _, outcomes = results.read(records)
     for outcome in outcomes:
-        assert outcome.kernel in done.stdout
+        assert outcome.case.kernel in done.stdout
         if outcome.reason:
             assert outcome.reason.splitlines()[0] in done.stdout
     assert "avg rel err" in done.stdout

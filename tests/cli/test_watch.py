@@ -17,9 +17,9 @@ from test_terminal import COMMAND, assert_gone, on_terminal
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.kernelfile import catalogue
-from matbench.measure import bench
 from matbench.measure.watch import Saves, Watch
-from matbench.model import Case, DeviceInfo, Outcome, Problem
+from matbench.model import Case, DeviceInfo, Problem
+from matbench.records.outcome import Outcome
 
 #: Right, and as slow as one likes: what it adds up goes to memory each time, over and over.
 SLOW_BODY = GOOD_BODY.replace("float sum", "volatile float sum").replace(

@@ -12,8 +12,10 @@ import pytest
 from matbench import backends, workloads
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.bench import CHECKS, Options, Session
-from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem
+from matbench.measure.options import CHECKS, Options
+from matbench.measure.session import Session
+from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.records.outcome import Outcome
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -82,9 +84,9 @@ def test_there_are_enough_and_each_has_its_file() -> None:
 def test_rejected_for_its_own_reason(name: str, bad_session: Session) -> None:
     expected, kernel = EXPECTED[name], load(name)
     for case in cases_of(kernel, expected["sizes"], bad_session.backend.info):
-        assert_rejected(bad_session.measure(case), expected)
+        assert_rejected(bad_session.measure(case).outcome, expected)
     for case in cases_of(kernel, expected.get("right_at", []), bad_session.backend.info):
-        outcome = bad_session.measure(case)
+        outcome = bad_session.measure(case).outcome
         assert outcome.status == "measured", f"{case.label}: {outcome.reason}"
 
 
@@ -94,7 +96,7 @@ def test_rejected_although_it_keeps_state(name: str, device: DeviceInfo) -> None
     for case in cases_of(kernel, expected["sizes"], device):
         session = new_session(device)
         try:
-            assert_rejected(session.measure(case), expected)
+            assert_rejected(session.measure(case).outcome, expected)
         finally:
             session.close()
 
@@ -104,7 +106,7 @@ def test_rejected_although_it_keeps_state(name: str, device: DeviceInfo) -> None
 def test_rejected_beyond_32_bits(name: str, bad_session: Session) -> None:
     expected = EXPECTED[name]
     for case in cases_of(load(name), expected["sizes"], bad_session.backend.info):
-        assert_rejected(bad_session.measure(case), expected)
+        assert_rejected(bad_session.measure(case).outcome, expected)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_slips_through_without_its_check(
                 )
                 params = next(iter(sweep.parameter_sets(good, {})))
                 session.measure(sweep.case(good, case.problem, params, device))
-            outcome = session.measure(case)
+            outcome = session.measure(case).outcome
         finally:
             session.close()
         assert outcome.status == "measured", f"{case.label}: {outcome.reason}"
@@ -142,7 +144,7 @@ def test_slips_through_without_its_check(
 def test_races_are_rejected_whatever_luck_does(name: str, bad_session: Session) -> None:
     for case in cases_of(load(name), EXPECTED[name]["sizes"], bad_session.backend.info):
         for _ in range(3):
-            assert_rejected(bad_session.measure(case), EXPECTED[name])
+            assert_rejected(bad_session.measure(case).outcome, EXPECTED[name])
 
 
 @pytest.mark.gpu
@@ -152,7 +154,7 @@ def test_luck_hides_races_from_all_other_checks(name: str, device: DeviceInfo) -
     session = new_session(device, CHECKS - {"staggered"})
     try:
         cases = cases_of(load(name), EXPECTED[name]["sizes"], device)
-        lucky = [case for case in cases * 5 if session.measure(case).status == "measured"]
+        lucky = [case for case in cases * 5 if session.measure(case).outcome.status == "measured"]
     finally:
         session.close()
     if not lucky:
@@ -189,6 +191,6 @@ def test_no_false_alarm_in_a_thousand_random_problems(bad_session: Session) -> N
         params = random_.choice(list(sweep.parameter_sets(kernel, {})))
         case = sweep.case(kernel, problem, params, device)
         if case.skip is None:
-            outcome = bad_session.measure(case)
+            outcome = bad_session.measure(case).outcome
             assert outcome.status == "measured", f"{case.label} {problem}: {outcome.reason}"
             accepted += 1

@@ -10,8 +10,8 @@ import pytest
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.measure import limits
-from matbench.measure.bench import Options
-from matbench.measure.worker import Crew, Deadlines
+from matbench.measure.options import Deadlines, Options
+from matbench.measure.worker import Crew
 from matbench.model import DeviceInfo
 
 H200 = DeviceInfo(

@@ -16,16 +16,11 @@ from conftest import SPIN_BODY, KernelWriter
 
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.bench import Options
-from matbench.measure.worker import (
-    Crew,
-    DeadlineError,
-    Deadlines,
-    DiedError,
-    LocalExecutor,
-    Worker,
-)
-from matbench.model import Case, DeviceInfo, Outcome, Problem
+from matbench.measure.options import Deadlines, Options
+from matbench.measure.process import DeadlineError, DiedError, Pool
+from matbench.measure.worker import Crew
+from matbench.model import Case, DeviceInfo, Problem
+from matbench.records.outcome import Outcome
 
 CHECK_ONLY = Options(timed=False)
 
@@ -41,8 +36,8 @@ BAD_BODIES = {
 
 
 @pytest.fixture
-def executor() -> Iterator[LocalExecutor]:
-    made = LocalExecutor()
+def pool() -> Iterator[Pool]:
+    made = Pool()
     yield made
     made.kill()
 
@@ -50,26 +45,26 @@ def executor() -> Iterator[LocalExecutor]:
 # -- the process ---------------------------------------------------------------------------------
 
 
-def test_calls_share_one_process(executor: LocalExecutor) -> None:
-    first = executor.call(os.getpid)
+def test_calls_share_one_process(pool: Pool) -> None:
+    first = pool.call(os.getpid)
     assert first != os.getpid()
-    assert executor.call(os.getpid, timeout_s=30) == first
-    assert executor.call(divmod, 17, 5) == (3, 2)
-    executor.kill()
-    executor.kill()
-    assert executor.call(os.getpid) not in (first, os.getpid())
+    assert pool.call(os.getpid, timeout_s=30) == first
+    assert pool.call(divmod, 17, 5) == (3, 2)
+    pool.kill()
+    pool.kill()
+    assert pool.call(os.getpid) not in (first, os.getpid())
 
 
-def test_errors_come_back_as_they_were(executor: LocalExecutor) -> None:
-    process = executor.call(os.getpid)
+def test_errors_come_back_as_they_were(pool: Pool) -> None:
+    process = pool.call(os.getpid)
     with pytest.raises(ZeroDivisionError):
-        executor.call(divmod, 1, 0)
+        pool.call(divmod, 1, 0)
     for error in (BuildError("no"), OutOfMemoryError("7 bytes"), CaseError("lost", fatal=True)):
         with pytest.raises(type(error)) as raised:
-            executor.call(_raise, error)
+            pool.call(_raise, error)
         assert type(raised.value) is type(error)
         assert (raised.value.reason, raised.value.fatal) == (error.reason, error.fatal)
-    assert executor.call(os.getpid) == process
+    assert pool.call(os.getpid) == process
 
 
 def _raise(error: Exception) -> None:
@@ -88,46 +83,46 @@ def _raise(error: Exception) -> None:
     ],
 )
 def test_how_a_process_died_is_told(
-    function: Callable[..., Any], arguments: tuple[Any, ...], manner: str, executor: LocalExecutor
+    function: Callable[..., Any], arguments: tuple[Any, ...], manner: str, pool: Pool
 ) -> None:
     with pytest.raises(DiedError) as died:
-        executor.call(function, *arguments)
+        pool.call(function, *arguments)
     assert str(died.value).startswith(manner)
-    assert executor.call(divmod, 7, 2) == (3, 1)
+    assert pool.call(divmod, 7, 2) == (3, 1)
 
 
-def test_a_task_past_its_deadline_is_stopped(executor: LocalExecutor) -> None:
-    executor.call(os.getpid)
+def test_a_task_past_its_deadline_is_stopped(pool: Pool) -> None:
+    pool.call(os.getpid)
     started = time.monotonic()
     with pytest.raises(DeadlineError):
-        executor.call(time.sleep, 60, timeout_s=0.3)
+        pool.call(time.sleep, 60, timeout_s=0.3)
     assert time.monotonic() - started < 20
-    assert executor.call(divmod, 7, 2) == (3, 1)
+    assert pool.call(divmod, 7, 2) == (3, 1)
 
 
-def test_a_process_that_leaves_as_if_all_were_well_is_stopped_too(executor: LocalExecutor) -> None:
+def test_a_process_that_leaves_as_if_all_were_well_is_stopped_too(pool: Pool) -> None:
     with pytest.raises(DeadlineError):
-        executor.call(os._exit, 0, timeout_s=0.5)
-    assert executor.call(divmod, 7, 2) == (3, 1)
+        pool.call(os._exit, 0, timeout_s=0.5)
+    assert pool.call(divmod, 7, 2) == (3, 1)
 
 
-def test_a_process_that_died_between_tasks_is_replaced(executor: LocalExecutor) -> None:
-    process = executor.call(os.getpid)
+def test_a_process_that_died_between_tasks_is_replaced(pool: Pool) -> None:
+    process = pool.call(os.getpid)
     os.kill(process, signal.SIGKILL)
     time.sleep(1)
-    assert executor.call(os.getpid) != process
+    assert pool.call(os.getpid) != process
 
 
-def test_a_worker_does_not_hear_ctrl_c(executor: LocalExecutor) -> None:
+def test_a_worker_does_not_hear_ctrl_c(pool: Pool) -> None:
     """A terminal sends it to all processes; only the main one decides."""
-    process = executor.call(os.getpid)
+    process = pool.call(os.getpid)
     os.kill(process, signal.SIGINT)
-    assert executor.call(os.getpid) == process
+    assert pool.call(os.getpid) == process
 
 
-def test_no_process_is_left_behind(executor: LocalExecutor) -> None:
-    process = executor.call(os.getpid)
-    executor.kill()
+def test_no_process_is_left_behind(pool: Pool) -> None:
+    process = pool.call(os.getpid)
+    pool.kill()
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
     assert process not in [child.pid for child in multiprocessing.active_children()]
@@ -149,12 +144,12 @@ def test_the_sweep_goes_on_whatever_a_kernel_does(
     found: list[Outcome] = []
     with Crew(CHECK_ONLY, deadlines) as crew:
         worker = crew.worker(device)
-        found.append(worker.run(good))
+        found.append(worker.measure(good).outcome)
         for name, body in BAD_BODIES.items():
-            found.append(worker.run(case_of(write_kernel(name, body=body), device)))
-            found.append(worker.run(good))
+            found.append(worker.measure(case_of(write_kernel(name, body=body), device)).outcome)
+            found.append(worker.measure(good).outcome)
     for outcome in found[::2]:
-        assert (outcome.kernel, outcome.status, outcome.reason) == ("good", "measured", None)
+        assert (outcome.case.kernel, outcome.status, outcome.reason) == ("good", "measured", None)
     null_write, spins, no_compile, wrong = found[1::2]
     for outcome in (null_write, spins, no_compile):
         assert outcome.status == "failed"
@@ -180,12 +175,12 @@ def test_a_worker_killed_from_outside_costs_one_case(
     )
     with Crew(CHECK_ONLY, Deadlines(run_s=60)) as crew:
         worker = crew.worker(device)
-        assert worker.run(good).status == "measured"
-        process = worker.executor.call(os.getpid)
+        assert worker.measure(good).outcome.status == "measured"
+        process = worker.pool.call(os.getpid)
         killer = threading.Timer(1.0, os.kill, (process, signal.SIGKILL))
         killer.start()
         started = time.monotonic()
-        killed = worker.run(spins)
+        killed = worker.measure(spins).outcome
         killer.join()
         assert time.monotonic() - started < 15
         assert killed.status == "failed"
@@ -193,22 +188,22 @@ def test_a_worker_killed_from_outside_costs_one_case(
             "running ended its process: "
             "it was killed from outside (SIGKILL, as when memory runs out)"
         )
-        assert worker.run(good).status == "measured"
-        assert worker.executor.call(os.getpid) != process
+        assert worker.measure(good).outcome.status == "measured"
+        assert worker.pool.call(os.getpid) != process
 
 
 def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter) -> None:
     kernel = catalogue.load(write_kernel("good"))
     with Crew(CHECK_ONLY, Deadlines()) as crew:
         worker = crew.worker(device)
-        outcome = worker.run(Case(kernel, Problem(1, 1, 1), {}, None, "for a reason"))
+        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, "for a reason")).outcome
         assert (outcome.status, outcome.reason) == ("skipped", "for a reason")
-        assert worker.executor.pool is None  # type: ignore[attr-defined]
+        assert not worker.pool.is_started
 
 
 def test_numpy_needs_no_device(device: DeviceInfo) -> None:
     with Crew(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as crew:
-        outcome = crew.worker(device).run(Case(catalogue.NUMPY, Problem(9, 8, 7), {}, None))
+        outcome = crew.worker(device).measure(Case(catalogue.NUMPY, Problem(9, 8, 7), {}, None)).outcome
     assert outcome.status == "measured"
     assert outcome.median_ns is not None
     assert outcome.median_ns > 0
@@ -218,7 +213,7 @@ def test_numpy_needs_no_device(device: DeviceInfo) -> None:
 
 
 class Raises:
-    """An executor whose every task ends in the same way."""
+    """A pool whose every task ends in the same way."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -232,10 +227,11 @@ class Raises:
 
 
 def run_with(error: Exception, device: DeviceInfo, case: Case) -> tuple[Outcome, int]:
-    executor = Raises(error)
     with Crew(CHECK_ONLY, Deadlines(1, 2)) as crew:
-        worker = Worker(device, CHECK_ONLY, Deadlines(1, 2), executor, crew.builders)
-        return worker.run(case), executor.killed
+        worker = crew.worker(device)
+        worker.pool = raises = Raises(error)  # type: ignore[assignment]
+        outcome = worker.measure(case).outcome
+        return outcome, raises.killed
 
 
 @pytest.mark.parametrize(

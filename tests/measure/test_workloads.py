@@ -20,10 +20,12 @@ from matbench import workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import bench, judge, oracle
+from matbench.measure import judge, oracle
 from matbench.measure.oracle import Trial, Trials, cubes, dot, reverse
-from matbench.model import Case, DeviceInfo, Kernel, Outcome, Problem, Reading
+from matbench.measure.session import Session
+from matbench.model import Case, DeviceInfo, Kernel, Problem, Reading
 from matbench.records import results
+from matbench.records.outcome import Outcome
 
 KERNELS = {
     kernel.name: kernel
@@ -55,14 +57,14 @@ def may_skip(case: Case, device: DeviceInfo) -> bool:
     return case.kernel.name in SPECIAL and SPECIAL[case.kernel.name](case, device.limits)
 
 
-def right(session: bench.Session, case: Case) -> Outcome:
+def right(session: Session, case: Case) -> Outcome:
     assert case.skip is None, case.skip
-    outcome = session.measure(case)
+    outcome = session.measure(case).outcome
     assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
     return outcome
 
 
-def check_at_every_size(kernel: Kernel, inputs: str, session: bench.Session) -> None:
+def check_at_every_size(kernel: Kernel, inputs: str, session: Session) -> None:
     device = session.backend.info
     for N in SIZES:
         for case in sweep.cases([kernel], [problem(kernel.workload, N, inputs)], {}, device):
@@ -72,8 +74,8 @@ def check_at_every_size(kernel: Kernel, inputs: str, session: bench.Session) -> 
             assert not may_skip(case, device)
             outcome = right(session, case)
             if kernel.workload == "dot":
-                assert outcome.bound_ratio is not None
-                assert 0 <= outcome.bound_ratio <= 1
+                assert outcome.accuracy.bound_ratio is not None
+                assert 0 <= outcome.accuracy.bound_ratio <= 1
                 if (N, inputs) == (1, "ramp"):
                     continue  # 0·0: there is nothing to be relative to
                 assert outcome.max_rel_err is not None
@@ -88,20 +90,20 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("kernel", "inputs"), EVERY)
-def test_right_at_every_awkward_size(kernel: Kernel, inputs: str, session: bench.Session) -> None:
+def test_right_at_every_awkward_size(kernel: Kernel, inputs: str, session: Session) -> None:
     check_at_every_size(kernel, inputs, session)
 
 
-def result(session: bench.Session, case: Case) -> float:
+def result(session: Session, case: Case) -> float:
     """What a kernel finds of its problem's own inputs, the host's part of it included."""
-    session.prepare(case.problem, case.kernel.reading)
-    run = bench._Run(session, case, session._build(case), timed=False)
-    run.load(run.state.reference)
-    run.run()
-    return float(run.result(run.state.reference)[0, 0])
+    with session._checks(case, session._build(case)) as checks:
+        reference = checks.prepared.reference
+        checks.prepared.load(reference)
+        checks.run()
+        return float(checks.result(reference)[0, 0])
 
 
-def check_compensation(kernel: Kernel, plain: Kernel, session: bench.Session) -> None:
+def check_compensation(kernel: Kernel, plain: Kernel, session: Session) -> None:
     """Signed products cancel, and still the result is the float32 next to the exact one.
 
     One block finds it, so that nothing but the kernel's own rounding is between.
@@ -122,11 +124,11 @@ def check_compensation(kernel: Kernel, plain: Kernel, session: bench.Session) ->
     assert misses >= 4
 
 
-def test_compensation_survives_the_optimiser(session: bench.Session) -> None:
+def test_compensation_survives_the_optimiser(session: Session) -> None:
     check_compensation(KERNELS["dot-compensated"], KERNELS["dot-vectorized"], session)
 
 
-def test_the_tutorials_ramp(session: bench.Session) -> None:
+def test_the_tutorials_ramp(session: Session) -> None:
     """N = 33·1024, aᵢ = i, bᵢ = 2i: Σ is known in closed form."""
     N = 33 * 1024
     closed = 2 * (N - 1) * N * (2 * N - 1) // 6
@@ -426,8 +428,8 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
         *("--output", path, "--format", "plain"),
     )
     _, outcomes = results.read(path)
-    assert sorted(o.kernel for o in outcomes) == sorted(names)
-    assert {o.problem for o in outcomes} == {problem("dot", 1024, "signed")}
+    assert sorted(o.case.kernel for o in outcomes) == sorted(names)
+    assert {o.case.problem for o in outcomes} == {problem("dot", 1024, "signed")}
     for text in (run.stdout, matbench("report", path, "--format", "plain").stdout):
         assert text.startswith("dot: dot product c = Σ aᵢ·bᵢ; B/s counts each input once")
         assert "errors are relative to Σ|aᵢ·bᵢ|" in text
@@ -438,7 +440,7 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
     shown = list(csv.DictReader(table.splitlines()))
     for outcome in outcomes:
         assert outcome.median_ns is not None
-        [row] = [row for row in shown if row["kernel"] == outcome.kernel]
+        [row] = [row for row in shown if row["kernel"] == outcome.case.kernel]
         assert float(row["gbytes_per_s"]) == pytest.approx(
             (8 * 1024 + 4) / outcome.median_ns, rel=1e-3
         )

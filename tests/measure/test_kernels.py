@@ -15,8 +15,11 @@ from support.nvcc import CompileError, compile_cubin, find_nvcc
 from matbench import workloads
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, cuda_c, sweep
-from matbench.measure import bench
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Outcome, Problem
+from matbench.measure import judge, library
+from matbench.measure.options import Options
+from matbench.measure.session import Session
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
+from matbench.records.outcome import Outcome
 
 KERNELS = catalogue.builtin()
 FILES = [kernel for kernel in KERNELS if kernel.source]
@@ -60,8 +63,8 @@ def allowed_skip(case: Case, device: DeviceInfo) -> bool:
     return case.params.get("TILE", 1) ** 2 > limit
 
 
-def measure(session: bench.Session, case: Case) -> Outcome:
-    outcome = session.measure(case)
+def measure(session: Session, case: Case) -> Outcome:
+    outcome = session.measure(case).outcome
     assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
     return outcome
 
@@ -71,7 +74,7 @@ def measure(session: bench.Session, case: Case) -> Outcome:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kernel", PRODUCTS, ids=name)
 def test_right_at_every_awkward_size(
-    kernel: Kernel, size: str, inputs: str, session: bench.Session
+    kernel: Kernel, size: str, inputs: str, session: Session
 ) -> None:
     device = session.backend.info
     if kernel.on_host and device.kind == "gpu":
@@ -84,20 +87,18 @@ def test_right_at_every_awkward_size(
             assert allowed_skip(case, device), case.skip
             continue
         outcome = measure(session, case)
-        assert outcome.bound_ratio is not None
-        assert 0 <= outcome.bound_ratio <= 1
+        assert outcome.accuracy.bound_ratio is not None
+        assert 0 <= outcome.accuracy.bound_ratio <= 1
         assert outcome.max_rel_err is not None
-        assert outcome.avg_rel_err is not None
+        assert outcome.accuracy.avg_rel_err is not None
         # Where nothing cancels, the bound holds for relative errors of the inputs as given too.
         if inputs == "uniform" and kernel.precision == "float32":
             bound = (kernel.error_constant + case.problem.K + 1) * 2**-24
-            assert outcome.avg_rel_err <= outcome.max_rel_err <= bound
+            assert outcome.accuracy.avg_rel_err <= outcome.max_rel_err <= bound
 
 
 @pytest.mark.parametrize("kernel", [kernel for kernel in FILES if kernel.tune], ids=name)
-def test_right_for_every_value_that_it_can_be_tuned_to(
-    kernel: Kernel, session: bench.Session
-) -> None:
+def test_right_for_every_value_that_it_can_be_tuned_to(kernel: Kernel, session: Session) -> None:
     """One constant at a time, the others as they are by default."""
     device = session.backend.info
     if "cuda" in kernel.requires and device.backend != "cuda":
@@ -122,14 +123,14 @@ def test_numpy_is_right_as_well(size: str, inputs: str) -> None:
     from matbench.backends import host
 
     case = Case(catalogue.NUMPY, problem(size, inputs), {}, None)
-    options = bench.Options(timed=False)
-    outcome = bench.measure_library(case, host.device(), Cache(), options)
+    options = Options(timed=False)
+    outcome = library.measure(case, host.device(), Cache(), options)
     assert outcome.status == "measured", outcome.reason
-    assert outcome.bound_ratio is not None
-    assert outcome.bound_ratio <= 1
+    assert outcome.accuracy.bound_ratio is not None
+    assert outcome.accuracy.bound_ratio <= 1
 
 
-def test_compensation_survives_the_optimiser(session: bench.Session) -> None:
+def test_compensation_survives_the_optimiser(session: Session) -> None:
     """At n = 1000 `kahan` has the error of one rounding; plain tiles have many times as much."""
     device, large = session.backend.info, problem("1000")
     [kahan] = [kernel for kernel in FILES if kernel.name == "kahan"]
@@ -218,7 +219,7 @@ def test_nvcc_compiles_it_without_a_warning(
 @needs_nvcc
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(
-    "path", sorted(Path(bench.__file__).parent.glob("device_code/*.cu")), ids=lambda path: path.stem
+    "path", sorted(Path(judge.__file__).parent.glob("device_code/*.cu")), ids=lambda path: path.stem
 )
 def test_what_judges_compiles_too(path: Path, arch: str) -> None:
     assert compile_cubin(path, arch, None, *STRICT)
@@ -237,7 +238,7 @@ def test_nvcc_names_the_kernels_own_line(unit: str, tmp_path: Path) -> None:
         compile_cubin(path, "sm_90")
 
 
-def test_blocks_of_every_narrow_width(session: bench.Session) -> None:
+def test_blocks_of_every_narrow_width(session: Session) -> None:
     """A CPU's compiler is told of narrow blocks; it takes some widths and refuses others."""
     (kernel,) = [kernel for kernel in FILES if kernel.name == "single-block"]
     for width in range(1, 18):

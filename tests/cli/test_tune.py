@@ -261,7 +261,7 @@ def test_losers_are_left_early(
     from matbench.measure.bench import Options
 
     kernel = catalogue.load(file)
-    with worker.Crew(Options(blocks=False), worker.Deadlines()) as crew:
+    with worker.Crew(Options(blocks=False), Deadlines()) as crew:
         found = crew.worker(device)
         case = sweep.case(kernel, SIZE, {"TURNS": 64, "KIND": 1}, device)
         slow = found.look(case, 50, 1.0, check=True)
@@ -290,7 +290,7 @@ def test_a_budget_of_time_takes_the_defaults_at_least(
     from matbench.measure.bench import Options
 
     search = tune.Search(space(catalogue.load(file), device, KIND=(1,)), tune.Budget(None, 1e-9))
-    with worker.Crew(Options(blocks=False), worker.Deadlines()) as crew:
+    with worker.Crew(Options(blocks=False), Deadlines()) as crew:
         search.run(crew.worker(device), crew.builders, lambda label: None)
     assert [standing.case.params["TURNS"] for standing in search.standings] == [8]
     assert search.winner is not None

@@ -1,6 +1,6 @@
-"""The words of matbench: frozen records that every other room speaks in, and its errors.
+"""The words of matbench: frozen records of kernels, problems, cases and devices.
 
-Units stand in the names: `_ns` nanoseconds, `_bytes` bytes. Shapes of the matrix product are
+Units are in the names: `_ns` nanoseconds, `_bytes` bytes. Shapes of the matrix product are
 BLAS's: A is M×K, B is K×N, C = A·B is M×N, all row-major.
 """
 
@@ -25,14 +25,14 @@ U32 = 2.0**-24
 
 
 def settings_of(params: Mapping[str, int]) -> str:
-    """The values of swept constants as people write them: `TILE=16 THREADS=256`."""
+    """The values of swept constants as text: `TILE=16 THREADS=256`."""
     return " ".join(f"{name}={value}" for name, value in params.items())
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):
     """One size of one workload and the inputs it is computed from.
 
-    A workload of one dimension has N alone; its M and K are 1.
+    A workload of one dimension has only N; its M and K are 1.
     """
 
     M: int
@@ -52,7 +52,7 @@ class Problem(msgspec.Struct, frozen=True, order=True):
         return f"{self.M}x{self.N}x{self.K}"
 
 
-#: What the host does with what a kernel leaves: `sum`, C holds one partial sum per block.
+#: What the host does with C: `sum` adds up one partial sum per block.
 Finish = Literal["sum"]
 
 #: The types that an entry's pointers may have, and how the numbers behind them lie in memory.
@@ -84,10 +84,11 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """How a kernel reads its inputs, which decides what it is tried on.
+    """How a kernel reads its inputs, which decides what it is checked with.
 
-    They are rounded to `precision` and lie in memory as `storage`; numbers from 2^low to 2^high of
-    `exponents` come out right. `exact`: results that need no rounding must match to the last bit.
+    Inputs are rounded to `precision` and lie in memory as `storage`; `exponents` is the range of
+    binary exponents that it handles. `exact`: results that need no rounding must match to the last
+    bit.
     """
 
     precision: Precision = "float32"
@@ -96,10 +97,10 @@ class Reading(msgspec.Struct, frozen=True):
     exact: bool = True
 
 
-class Kernel(msgspec.Struct, frozen=True):
-    """One kernel file: what its front matter says, and its source.
+class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The keys of a kernel file's front matter, and what each is by default.
 
-    `library` names the library whose product stands in for a source: NumPy's, cuBLAS's.
+    `entry` and `args` depend on the name and the workload where a file leaves them out.
     """
 
     name: str
@@ -118,6 +119,14 @@ class Kernel(msgspec.Struct, frozen=True):
     finish: Finish | None = None
     deterministic: bool = True
     model: dict[str, str] = {}
+
+
+class Kernel(FrontMatter, frozen=True):
+    """One kernel file: its front matter, its source and the parameters of its entry.
+
+    `library` names the library that computes in place of a source: `numpy` or `cublas`.
+    """
+
     source: str = ""
     path: str = ""
     sha256: str = ""
@@ -131,12 +140,12 @@ class Kernel(msgspec.Struct, frozen=True):
 
     @property
     def truncates(self) -> bool:
-        """Whether its sums may be the tensor cores', which truncate where others round."""
+        """Whether tensor cores may compute its sums; they truncate instead of rounding."""
         return self.precision != "float32"
 
     @property
     def reading(self) -> Reading:
-        """How it reads its inputs; its entry's pointers say how they lie in memory."""
+        """How it reads its inputs; the types of its entry's pointers give the storage."""
         types = {
             parameter.type
             for text, parameter in zip(self.args, self.parameters, strict=False)
@@ -171,8 +180,8 @@ class Launch(msgspec.Struct, frozen=True):
 class DeviceInfo(msgspec.Struct, frozen=True):
     """A device as its backend describes it.
 
-    `limits` are the whole numbers that front matter may name; `properties` are for people;
-    `missing` tells of libraries that it could use what they lack.
+    `limits` are the whole numbers that front matter may name; `properties` are for people to read;
+    `missing` says for each library that cannot be used on it what it lacks.
     """
 
     backend: str
@@ -192,10 +201,10 @@ class DeviceInfo(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One kernel on one problem with one set of parameters; `skip` says why it will not run, and
-    `is_mistaken` that its own file is to blame.
+    """One kernel on one problem with one set of parameters.
 
-    `notes` are for its row: where its parameters come from.
+    `skip` is the reason why it will not run; `is_mistaken`: the kernel file itself is wrong.
+    `notes` say where its parameters come from.
     """
 
     kernel: Kernel

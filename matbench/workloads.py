@@ -1,8 +1,8 @@
 """What kernels compute: the matrix product, the dot product, the reversal, the sum of cubes.
 
 A workload says which buffers a kernel is given and how large they are, what a size on the command
-line means, how much work there is, and which shapes find mistakes. What is *right* stands in
-`oracle`. No NumPy here, so that kernels can be listed without waiting for it.
+line means, how much work there is, and which shapes find mistakes. What is *correct* is decided by
+the oracle. No NumPy here, so that kernels can be listed without waiting for it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,19 @@ class Workload:
     dimensions: ClassVar[tuple[str, ...]] = ("M", "N", "K")
     #: The buffers that are read; C is written.
     reads: ClassVar[tuple[str, ...]] = ("A", "B")
-    #: C's type of number.
+    #: The type of C's elements.
     element: ClassVar[Literal["float32", "int32"]] = "float32"
-    #: What inputs can be drawn from; the first by default.
+    #: What inputs can be drawn from; the first is the default.
     inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed", "normal")
-    #: What awkward shapes are filled with.
+    #: What the inputs of awkward shapes are drawn from.
     probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
     default_sizes: ClassVar[str] = "256,1000"
     smoke_sizes: ClassVar[str] = "1,17,33,65x31x129"
-    size_help: ClassVar[str] = "1000 or MxNxK, as in 512x1024x768"
-    #: What speed is counted in.
+    #: What to write for a size.
+    size_help: ClassVar[str] = "1000 or MxNxK, as in 512x1024x768, or a range, as in 256..8k"
+    #: Whether C is a single number, which blocks may leave to the host to add up.
+    is_reduction: ClassVar[bool] = False
+    #: The unit of speed.
     rate: ClassVar[Literal["FLOP/s", "B/s"]] = "FLOP/s"
     #: What the relative errors are relative to.
     relative_to: ClassVar[str] = "|R|"
@@ -44,14 +47,19 @@ class Workload:
     def buffers(self) -> tuple[str, ...]:
         return (*self.reads, "C")
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What an entry is passed unless its file gives `args`."""
+        return (*self.buffers, *self.dimensions)
+
     def storages(self, buffer: str) -> tuple[Storage, ...]:
-        """How a kernel may take a buffer's numbers; floats are also given as 16 bits."""
+        """How a buffer's numbers may lie in memory; float inputs also come as 16 bits."""
         if buffer == "C" or self.element == "int32":
             return (self.element,)
         return (self.element, "float16", "bfloat16")
 
     def size(self, numbers: tuple[int, ...]) -> Size | None:
-        """The size that one number means, or one for each dimension; None: there is none such."""
+        """The size that one number, or one for each dimension, means; None: neither was given."""
         if len(numbers) == 1:
             numbers *= len(self.dimensions)
         if len(numbers) != len(self.dimensions):
@@ -60,11 +68,11 @@ class Workload:
         return given.get("M", 1), given.get("N", 1), given.get("K", 1)
 
     def values(self, problem: Problem) -> dict[str, int]:
-        """The dimensions by name, as front matter speaks of them."""
+        """The dimensions by the names that front matter uses."""
         return {name: getattr(problem, name) for name in self.dimensions}
 
     def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
-        """Rows and columns of a buffer; C's are those of the finished result."""
+        """Rows and columns of a buffer; for C, of the final result."""
         M, N, K = problem.M, problem.N, problem.K
         return {"A": (M, K), "B": (K, N), "C": (M, N)}[buffer]
 
@@ -77,7 +85,7 @@ class Workload:
         return 2 * problem.M * problem.N * problem.K
 
     def work(self, problem: Problem) -> int:
-        """What its speed is counted in: operations, or bytes where there are few of those."""
+        """What speed is counted in: operations, or bytes where there are few operations."""
         return self.operations(problem) if self.rate == "FLOP/s" else self.least_bytes(problem)
 
     def terms(self, problem: Problem) -> int:
@@ -89,12 +97,12 @@ class Workload:
         return 4 * sum(self.words(buffer, problem) for buffer in self.buffers)
 
     def host_bytes(self, problem: Problem) -> int:
-        """What inputs and references of all trials take on the host while they are made."""
+        """Host memory that the inputs and references of all trials take while they are made."""
         M, N, K = problem.M, problem.N, problem.K
         return 16 * (M * K + K * N) + 48 * M * N
 
     def probes(self, params: Mapping[str, int]) -> dict[Size, str]:
-        """Shapes that find mistakes a square multiple of the tile hides, and what each is for."""
+        """Shapes that find mistakes which a square multiple of the tile hides, each with why."""
         t = max(params.get("TILE", 16), 2)
         return {
             (1, 1, 1): "a single element",
@@ -115,7 +123,7 @@ class Workload:
         }
 
     def large(self) -> dict[Size, str]:
-        """Shapes at which indices overflow, the largest first: C passes 2³¹ elements, say."""
+        """Shapes at which 32-bit indices overflow, the largest first."""
         return {
             (46342, 46341, 1): "more than 2³¹ elements",
             (32769, 32769, 1): "more than 2³² bytes",
@@ -124,12 +132,12 @@ class Workload:
 
 
 class _OneDimension(Workload):
-    """N numbers in a row."""
+    """N numbers in an array."""
 
     dimensions: ClassVar[tuple[str, ...]] = ("N",)
     reads: ClassVar[tuple[str, ...]] = ("A",)
     smoke_sizes = "1,33,257,4099"
-    size_help = "a number such as 1000 or 2^28"
+    size_help = "a number such as 1000, 4M or 2^28, or a range, as in 1k..1M"
     rate = "B/s"
 
     def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
@@ -168,6 +176,7 @@ class _Dot(_OneDimension):
     name = "dot"
     title = "dot product c = Σ aᵢ·bᵢ"
     reads: ClassVar[tuple[str, ...]] = ("A", "B")
+    is_reduction = True
     inputs: ClassVar[tuple[Inputs, ...]] = ("ramp", "uniform", "signed", "normal")
     probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
     default_sizes = "33792"
@@ -196,6 +205,7 @@ class _Cubes(_OneDimension):
     name = "cubes"
     title = "sum of the cubes of whole numbers from 0 to 9"
     element = "int32"
+    is_reduction = True
     inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
     probed_inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
     default_sizes = "1048576"
@@ -222,5 +232,5 @@ def get(name: str) -> Workload:
 
 
 def of(problem: Problem) -> Workload:
-    """What a problem is of."""
+    """The workload of a problem."""
     return get(problem.workload)

@@ -1,7 +1,8 @@
 """The arithmetic of front matter: checked when a kernel is loaded, bounded when evaluated.
 
-`simpleeval` walks the tree; this room narrows it to numbers, so that no expression can call
-anything but the functions below, loop, or take unbounded time or memory.
+An expression is compiled to nested functions of the values of its names. `_compiled` refuses every
+kind of node that it does not list, so nothing else can be called, looped over or looked into, and
+the text, its depth and every intermediate value have a limit.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
-
-from simpleeval import InvalidExpression, SimpleEval
 
 from matbench.errors import MatbenchError
 
 Number = int | float
+_Compiled = Callable[[Mapping[str, Number]], Number]
 
 MAX_LENGTH = 300
 MAX_DEPTH = 40
@@ -35,37 +34,25 @@ def ceil_div(a: int, b: int) -> int:
 
 
 def is_power_of_two(a: Number) -> bool:
-    """Whether a is 1, 2, 4, 8, … — as a tree that halves needs it."""
+    """Whether a is 1, 2, 4, 8, …, as a reduction by halves needs it."""
     return a >= 1 and a == int(a) and int(a).bit_count() == 1
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "ceil_div": ceil_div,
-    "is_power_of_two": is_power_of_two,
-    "max": max,
-    "min": min,
-}
 
 
 def _power(base: Number, exponent: Number) -> Number:
     if not 0 <= exponent <= 64 or abs(base) > 2**64:
         raise ExpressionError("a power is limited to exponents 0 to 64 and bases up to 2**64")
     if base < 0 and exponent != int(exponent):
-        raise ExpressionError("the root of a negative number is no real one")
+        raise ExpressionError("a negative number has no real root")
     return base**exponent
 
 
-def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*operands: Number) -> Any:
-        result = function(*operands)
-        if not isinstance(result, bool) and not abs(result) <= MAX_MAGNITUDE:
-            raise ExpressionError("the value grows without bound")
-        return result
-
-    return call
-
-
-_ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "ceil_div": ceil_div,
+    "is_power_of_two": is_power_of_two,
+    "max": max,
+    "min": min,
+}
+_OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -82,84 +69,29 @@ _ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_OPERATORS = {kind: _bounded(function) for kind, function in _ARITHMETIC.items()}
-_NODES = (
-    ast.Expression, ast.Expr, ast.Constant, ast.Name, ast.Load, ast.Call, ast.IfExp,
-    ast.UnaryOp, ast.BinOp, ast.BoolOp, ast.And, ast.Or, ast.Compare, *_OPERATORS,
-)  # fmt: skip
-
-
-def parse(text: str, names: Collection[str]) -> ast.Expr:
-    """Parse `text` and refuse all that is not bounded arithmetic over `names`."""
-    tree, used = _parsed(text)
-    for name in used:
-        if name not in names:
-            raise ExpressionError(f"{name!r} is not known here; known: {', '.join(sorted(names))}")
-    return tree
-
-
-@functools.lru_cache(maxsize=1024)  # kernels share most of theirs, and the cases of one all
-def _parsed(text: str) -> tuple[ast.Expr, tuple[str, ...]]:
-    """The tree of `text`, and the names in it in order of appearance."""
-    if len(text) > MAX_LENGTH:
-        raise ExpressionError(f"longer than {MAX_LENGTH} characters")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            body = ast.parse(text.strip(), mode="exec").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise ExpressionError("not an arithmetic expression") from None
-    if len(body) != 1 or not isinstance(body[0], ast.Expr):
-        raise ExpressionError("not an arithmetic expression")
-    used: list[ast.Name] = []
-    _check(body[0], used, 0)
-    used.sort(key=lambda node: (node.lineno, node.col_offset))
-    return body[0], tuple(dict.fromkeys(node.id for node in used))
-
-
-def _check(node: ast.AST, used: list[ast.Name], depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise ExpressionError(f"nested deeper than {MAX_DEPTH} levels")
-    if not isinstance(node, _NODES):
-        raise ExpressionError(f"{type(node).__name__.lower()} is not arithmetic")
-    if isinstance(node, ast.Constant) and type(node.value) not in (int, float, bool):
-        raise ExpressionError(f"{node.value!r:.40} is not a number")
-    if isinstance(node, ast.Call):
-        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
-            raise ExpressionError(f"only {', '.join(FUNCTIONS)} can be called")
-        fewest = 1 if node.func.id == "is_power_of_two" else 2
-        if len(node.args) < fewest:
-            raise ExpressionError(f"{node.func.id} takes {('a number', 'two numbers')[fewest - 1]}")
-        for argument in node.args:
-            _check(argument, used, depth + 1)
-        return
-    if isinstance(node, ast.Name):
-        used.append(node)
-    for child in ast.iter_child_nodes(node):
-        _check(child, used, depth + 1)
 
 
 def names_in(text: str, names: Collection[str]) -> list[str]:
-    """The names that `text` mentions, in order of appearance."""
-    parse(text, names)
-    return list(_parsed(text)[1])
+    """The names that `text` mentions, in order of appearance; all have to be among `names`."""
+    used = list(_parsed(text)[1])
+    for name in used:
+        if name not in names:
+            raise ExpressionError(f"{name!r} is not known here; known: {', '.join(sorted(names))}")
+    return used
 
 
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     """The number (or truth value) of `text` with `values` for its names."""
-    tree = parse(text, values.keys())
+    compiled, _ = _parsed(text)
+    names_in(text, values.keys())
     try:
-        evaluator = SimpleEval(operators=_OPERATORS, functions=FUNCTIONS, names=dict(values))
-        result = evaluator.eval(text, previously_parsed=tree)
-    except ExpressionError:
-        raise
+        return compiled(values)
     except ZeroDivisionError:
         raise ExpressionError("division by zero") from None
-    except (InvalidExpression, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except OverflowError:
+        raise ExpressionError("the value grows without bound") from None
+    except TypeError as error:  # a function that was given too much
         raise ExpressionError(str(error)) from None
-    if not abs(result) <= MAX_MAGNITUDE:
-        raise ExpressionError("the value grows without bound")
-    return result  # type: ignore[no-any-return]
 
 
 def whole(text: int | str, values: Mapping[str, Number]) -> int:
@@ -170,3 +102,102 @@ def whole(text: int | str, values: Mapping[str, Number]) -> int:
     if not isinstance(result, int):
         raise ExpressionError("not a whole number; divide with // or ceil_div")
     return int(result)
+
+
+@functools.lru_cache(maxsize=1024)  # kernels share most of theirs, and all cases of one kernel do
+def _parsed(text: str) -> tuple[_Compiled, tuple[str, ...]]:
+    """`text` compiled, and the names in it in order of appearance."""
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(f"longer than {MAX_LENGTH} characters")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise ExpressionError("not an arithmetic expression") from None
+    used: dict[str, None] = {}
+    return _compiled(tree.body, used, 0), tuple(used)
+
+
+def _compiled(node: ast.AST, used: dict[str, None], depth: int) -> _Compiled:
+    """One node and all below it as a function; what is no bounded arithmetic is refused.
+
+    Parts are compiled in the order of the text, so that `used` gets its names in that order.
+    """
+    if depth > MAX_DEPTH:
+        raise ExpressionError(f"nested deeper than {MAX_DEPTH} levels")
+
+    def part(child: ast.AST) -> _Compiled:
+        return _compiled(child, used, depth + 1)
+
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return lambda values: _bounded(number)
+        case ast.Constant(value=other):
+            raise ExpressionError(f"{other!r:.40} is not a number")
+        case ast.Name(id=name):
+            used[name] = None
+            return lambda values: values[name]
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+            fewest = 1 if name == "is_power_of_two" else 2
+            if len(args) < fewest:
+                raise ExpressionError(f"{name} takes {('a number', 'two numbers')[fewest - 1]}")
+            return _call(FUNCTIONS[name], *map(part, args))
+        case ast.Call():
+            raise ExpressionError(f"only {', '.join(FUNCTIONS)} can be called")
+        case ast.UnaryOp(op=op, operand=operand):
+            return _call(_operator(op), part(operand))
+        case ast.BinOp(left=left, op=op, right=right):
+            return _call(_operator(op), part(left), part(right))
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            return _chain([part(left), *map(part, comparators)], list(map(_operator, ops)))
+        case ast.BoolOp(op=op, values=operands):
+            return _decided(isinstance(op, ast.Or), list(map(part, operands)))
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            first, condition, second = part(body), part(test), part(orelse)
+            return lambda values: first(values) if condition(values) else second(values)
+    raise ExpressionError(f"{type(node).__name__.lower()} is not arithmetic")
+
+
+def _operator(op: ast.AST) -> Callable[..., Number]:
+    if type(op) not in _OPERATORS:
+        raise ExpressionError(f"{type(op).__name__.lower()} is not arithmetic")
+    return _OPERATORS[type(op)]
+
+
+def _bounded(value: Number) -> Number:
+    if not abs(value) <= MAX_MAGNITUDE:
+        raise ExpressionError("the value grows without bound")
+    return value
+
+
+def _call(function: Callable[..., Number], *operands: _Compiled) -> _Compiled:
+    return lambda values: _bounded(function(*[operand(values) for operand in operands]))
+
+
+def _chain(operands: list[_Compiled], comparisons: list[Callable[..., Number]]) -> _Compiled:
+    """`a < b <= c`; each operand is evaluated once, or time would double with every level."""
+
+    def is_true(values: Mapping[str, Number]) -> bool:
+        left = operands[0](values)
+        for compare, operand in zip(comparisons, operands[1:], strict=True):
+            right = operand(values)
+            if not compare(left, right):
+                return False
+            left = right
+        return True
+
+    return is_true
+
+
+def _decided(by: bool, operands: list[_Compiled]) -> _Compiled:
+    """The first operand whose truth is `by`, or the last one: `or` by true, `and` by false."""
+
+    def decide(values: Mapping[str, Number]) -> Number:
+        for operand in operands:
+            value = operand(values)
+            if bool(value) == by:
+                break
+        return value
+
+    return decide

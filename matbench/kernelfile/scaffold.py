@@ -1,46 +1,47 @@
-"""A new kernel file from one at hand: renamed, and with comments that say what to change where."""
+"""A new kernel file made from another: renamed, with comments that say what to change and where."""
 
 from __future__ import annotations
 
 import re
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, cuda_c
+from matbench.kernelfile import front_matter
+from matbench.kernelfile.signature import without_comments
 from matbench.model import Kernel
 
-#: What stands above the keys and tables of front matter, each once.
+#: The comments above the keys and tables of front matter, each written once.
 _GUIDE = {
-    "name": "What the command line calls it; `entry` below, or else the name, is its function.",
+    "name": "Its name on the command line, and that of its function unless `entry` is given.",
     "workload": "What it computes.",
     "args": "What the function is passed, in order: buffers, and expressions for numbers.",
-    "requires": "What it cannot do without; where that is missing it is skipped.",
-    "precision": "What it rounds its inputs to, and so how it is judged.",
+    "requires": "What it needs from the device; it is skipped on devices without that.",
+    "precision": "What it rounds its inputs to, which sets the error that it is allowed.",
     "error_constant": "What each product may lose before it is added, in units of 2⁻²⁴.",
     "deterministic": "Whether the same inputs give the same bits.",
-    "exponents": "The binary exponents of inputs that it takes.",
+    "exponents": "The range of binary exponents of its inputs.",
     "finish": 'What the host does with C: "sum" adds up one partial sum per block.',
-    "sweep": "The values a run tries; `#ifndef` below gives the default of other compilers.",
-    "tune": "More values, for --set and --tiles alone.",
+    "sweep": "The values that a run tries; `#ifndef` below gives other compilers a default.",
+    "tune": "More values, only for --set and --tiles.",
     "launch": "Expressions over the problem's sizes, the constants and the device's limits.",
-    "where": "What has to hold: else the case is skipped, with the condition as the reason.",
+    "where": "Conditions; a case that does not meet one is skipped, with it as the reason.",
     "block": "Threads of a block in x, y, z.",
     "grid": "Blocks in x, y, z.",
     "shared_bytes": "Shared memory that is sized at launch.",
-    "model": "What it claims of itself; change it with the loop, or leave it out.",
+    "model": "What it claims about itself; change it with the loop, or delete it.",
 }
 _HEADER = """\
-// {file}: begun as a copy of {origin}; from here on it is yours.
+// {file}: a copy of {origin} to start from; change anything.
 //
-//   matbench run --watch {file}    builds, checks and times it whenever you save it
-//   matbench check {file}          awkward shapes: which of them does it get right?
+//   matbench watch {file}          builds, checks and times it whenever you save it
+//   matbench check {file}          which awkward shapes does it get right?
 //   matbench run --kernel {file}   every value of [sweep], as a table
 //
 // Above: its name, the constants it is swept over, and how many threads and blocks it is launched
-// with (all keys: docs/kernels.md). Below: what one thread computes. Keep its guards, for any size
-// has to come out right, and write every element of the result: it holds NaN at the start.
+// with (all keys: docs/kernels.md). Below: what one thread computes. Keep its guards, because every
+// size has to come out right, and write every element of the result: it holds NaN at the start.
 
 """
-#: Words that C++, CUDA or OpenCL C have a meaning for, so that no function of a kernel can have it.
+#: Words with a meaning in C++, CUDA or OpenCL C, which no function of a kernel can be called.
 _TAKEN = frozenset(
     """
     abs acos alignas alignof all and any asin asm atan auto barrier bool break case catch ceil
@@ -55,32 +56,31 @@ _TAKEN = frozenset(
     ushort using vec virtual void volatile while xor
     """.split()  # noqa: SIM905
 )
-_FRONT = re.compile(r"\A(?P<open>// /// matbench[ \t]*\n)(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*\n")
 _KEY = re.compile(r"//\s*(?:\[(?P<table>\w+)\]|(?P<key>\w+)\s*=)")
 
 
 def source(name: str, origin: Kernel, file: str) -> str:
     """The text of a kernel file `file`: a builtin kernel under another name, with comments.
 
-    `UsageError` when `name` is none that the catalogue takes, or `origin` has no source.
+    `UsageError` when no kernel can be called `name`, or when `origin` has no source.
     """
-    catalogue.check_name(name)
+    front_matter.check_name(name)
     if not origin.source:
-        raise UsageError(f"{origin.name} is a library's product: it has no source to begin with")
-    front = _FRONT.match(origin.source)
+        raise UsageError(f"{origin.name} is a library's product: it has no source to start from")
+    front = front_matter.FENCE.match(origin.source)
     assert front is not None, f"{origin.path} opens with its front matter"
-    body = origin.source[front.end() :]
-    entry = catalogue.default_entry(name)
-    used = set(re.findall(r"\w+", cuda_c.without_comments(body))) - {origin.entry}
+    body = origin.source[front.end() :].lstrip("\n")
+    entry = front_matter.default_entry(name)
+    used = set(re.findall(r"\w+", without_comments(body))) - {origin.entry}
     if entry in used | _TAKEN or not entry.isidentifier():
         entry = f"kernel_{entry}"
     lines = [front["open"], *_front_matter(name, entry, origin, front["body"]), "// ///\n\n"]
     header = _HEADER.format(file=file, origin=origin.path)
-    return "".join(lines) + header + _renamed(body.lstrip("\n"), origin.entry, entry)
+    return "".join(lines) + header + _renamed(body, origin.entry, entry)
 
 
 def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]:
-    """Its lines, a comment above each key; the group and the entry's old name are left out."""
+    """Its lines with a comment above each key; `group` and the old `entry` are dropped."""
     lines = []
     explained = set()
     for line in body.splitlines(keepends=True):
@@ -93,7 +93,7 @@ def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]
             explained.add(key)
         if key == "name":
             line = f'// name = "{name}"\n'
-            if entry != catalogue.default_entry(name):
+            if entry != front_matter.default_entry(name):
                 line += f'// entry = "{entry}"\n'
         elif key == "summary":
             line = f'// summary = "{name}, from {origin.name}"\n'
@@ -102,8 +102,8 @@ def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]
 
 
 def _renamed(body: str, old: str, new: str) -> str:
-    """The function under its new name wherever code, not a comment, speaks of it."""
-    code = cuda_c.without_comments(body)
+    """The function under its new name everywhere in code, but not in comments."""
+    code = without_comments(body)
     for match in reversed(list(re.finditer(rf"\b{re.escape(old)}\b", code))):
         body = body[: match.start()] + new + body[match.end() :]
     return body

@@ -10,64 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matbench import workloads
 from matbench.errors import UsageError
-from matbench.kernelfile import cuda_c, expressions
-from matbench.model import Case, DeviceInfo, Inputs, Kernel, Launch, Problem
-from matbench.workloads import Size, Workload
+from matbench.kernelfile import expressions, signature
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
 
-#: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.
-MAX_SIZE = 2**30
 MAX_CASES = 100_000
-
-
-def parse_sizes(text: str, workload: Workload = workloads.MATMUL) -> list[Size]:
-    """`256,1000,512x1024x768` as (M, N, K) triples; one number stands for all three."""
-    sizes = [_parse_size(piece.strip(), workload) for piece in text.split(",")]
-    return list(dict.fromkeys(sizes))
-
-
-def _parse_size(piece: str, workload: Workload) -> Size:
-    words = piece.lower().split("x")
-    values = tuple(map(_parse_number, words))
-    size = workload.size(tuple(value for value in values if value is not None))
-    if None in values or size is None:
-        raise UsageError(f"size {piece!r}: write {workload.size_help}")
-    for value in size:
-        flat = len(workload.dimensions) == 1
-        if value < 1:
-            what = "there is at least one number" if flat else "a matrix has at least one row"
-            raise UsageError(f"size {piece!r}: {what}{'' if flat else ' and column'}")
-        if value > MAX_SIZE:
-            raise UsageError(f"size {piece!r}: at most {MAX_SIZE:,}{'' if flat else ' a side'}")
-    return size
-
-
-def _parse_number(text: str) -> int | None:
-    """A whole number, or a power of two written as `2^28`."""
-    if power := re.fullmatch(r"2\^(\d{1,2})", text):
-        return 1 << int(power[1])
-    return int(text) if re.fullmatch(r"-?\d{1,30}", text) else None
-
-
-def problems(
-    text: str, workload: Workload, inputs: Inputs | None = None, seed: int = 0
-) -> list[Problem]:
-    """The problems of `--sizes`; inputs are the workload's own kind unless one is given."""
-    if inputs is not None and inputs not in workload.inputs:
-        raise UsageError(
-            f"--inputs {inputs!r}: {workload.name} is drawn from {', '.join(workload.inputs)}"
-        )
-    kind = inputs or workload.inputs[0]
-    return [
-        Problem(m, n, k, inputs=kind, seed=seed, workload=workload.name)
-        for m, n, k in parse_sizes(text, workload)
-    ]
 
 
 def parse_values(option: str, text: str) -> tuple[int, ...]:
     """`8,16,32` as the values of a swept constant."""
     values = []
     for piece in text.split(","):
-        if not re.fullmatch(r"\d{1,9}", piece.strip()) or int(piece) < 1:
+        if not re.fullmatch("[0-9]{1,9}", piece.strip()) or int(piece) < 1:
             raise UsageError(f"{option} {piece.strip()!r}: a whole number above 0, as in 8,16,32")
         values.append(int(piece))
     return tuple(dict.fromkeys(values))
@@ -76,10 +29,11 @@ def parse_values(option: str, text: str) -> tuple[int, ...]:
 def parse_settings(
     settings: Iterable[str], tiles: str | None, kernels: Sequence[Kernel]
 ) -> dict[str, tuple[int, ...]]:
-    """`--set NAME=1,2` and `--tiles 8,16` as overrides; a name that no kernel has is refused."""
-    overrides: dict[str, tuple[int, ...]] = {}
-    if tiles is not None:
-        overrides["TILE"] = parse_values("--tiles", tiles)
+    """`--set NAME=1,2` as overrides, and `--tiles 8,16`, which is short for `--set TILE=8,16`.
+
+    A name that no kernel sweeps is refused; only `--tiles` passes over kernels without a TILE.
+    """
+    overrides = {} if tiles is None else {"TILE": parse_values("--tiles", tiles)}
     known = {name for kernel in kernels for name in (*kernel.sweep, *kernel.tune)}
     for setting in settings:
         name, separator, values = setting.partition("=")
@@ -101,7 +55,7 @@ def parse_settings(
 def parameter_sets(
     kernel: Kernel, overrides: Mapping[str, tuple[int, ...]]
 ) -> Iterator[dict[str, int]]:
-    """Every combination of the kernel's swept constants, overrides taking the place of its own.
+    """Every combination of the kernel's swept constants, with `overrides` in place of its own.
 
     A constant that only `[tune]` names stays at the source's default unless it is overridden.
     """
@@ -125,9 +79,9 @@ def probed(
     device: DeviceInfo,
     memory_bytes: int | None,
 ) -> list[tuple[str, Case]]:
-    """Cases to probe, each with what it is for; those of one problem together.
+    """Cases at awkward shapes, each with its purpose; the cases of one problem are together.
 
-    With `memory_bytes` of the host given, also the largest C that fits it well.
+    Where the host's `memory_bytes` are given, also the largest C that fits into them easily.
     """
     found: list[tuple[str, Case]] = []
     workload = workloads.get(kernel.workload)
@@ -152,10 +106,10 @@ def cases(
     overrides: Mapping[str, tuple[int, ...]],
     device: DeviceInfo,
 ) -> list[Case]:
-    """All cases on one device, problem by problem and there by how kernels read their inputs, so
-    that those are made and uploaded once.
+    """All cases on one device; each kernel takes the problems of its own workload.
 
-    A kernel takes the problems of its own workload.
+    They are ordered by problem, and within one by how kernels read their inputs, so that inputs
+    are made and uploaded once.
     """
     kernels = list(kernels)
     readings = list(dict.fromkeys(kernel.reading for kernel in kernels))
@@ -177,9 +131,9 @@ def cases(
 
 
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
-    """One case with its launch worked out, or with the reason why the device cannot run it.
+    """One case with its launch, or with the reason why the device cannot run it.
 
-    Geometry that no device could launch is a mistake of the kernel's file.
+    Geometry that no device could launch is a mistake in the kernel file.
     """
     values = {**device.limits, **params, **workloads.of(problem).values(problem)}
     try:
@@ -225,14 +179,14 @@ def _unmet_condition(kernel: Kernel, values: Mapping[str, int]) -> str | None:
 
 def _check_arguments(kernel: Kernel, values: Mapping[str, int]) -> None:
     for text, parameter in zip(kernel.args, kernel.parameters, strict=False):
-        described = cuda_c.tensor_map(text)
+        described = signature.tensor_map(text)
         if described is not None:
             box = [expressions.whole(side, values) for side in described[1:]]
             if not all(1 <= side <= 256 for side in box):
                 raise expressions.ExpressionError(f"{text}: a box has 1 to 256 rows and columns")
         elif not parameter.pointer:
             value = expressions.evaluate(text, values)
-            if not cuda_c.holds(parameter.type, value):
+            if not signature.holds(parameter.type, value):
                 what = f"{text} = {value}" if text != str(value) else text
                 raise expressions.ExpressionError(
                     f"{what:.80} does not fit {parameter.name}, which is {parameter.type}"
@@ -240,7 +194,7 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int]) -> None:
 
 
 def _launch(kernel: Kernel, values: Mapping[str, int]) -> Launch:
-    """The geometry that front matter gives; an error names the key and its expression."""
+    """The geometry that front matter gives; errors name the key and its expression."""
 
     def number(key: str, text: int | str, least: int) -> int:
         try:
@@ -266,7 +220,7 @@ def _launch(kernel: Kernel, values: Mapping[str, int]) -> Launch:
 
 
 def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
-    """The first limit of the device that a launch passes, whatever its front matter says."""
+    """The first limit of the device that a launch exceeds, whatever its front matter says."""
     asked = {
         "max_threads_per_block": ("threads a block", launch.threads_per_block),
         "max_shared_bytes_per_block": ("bytes of shared memory a block", launch.shared_bytes),

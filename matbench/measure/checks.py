@@ -12,7 +12,7 @@ from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program, TensorMap
 from matbench.errors import CaseError
-from matbench.kernelfile import cuda_c, expressions
+from matbench.kernelfile import signature, expressions
 from matbench.measure import diagnosis, oracle
 from matbench.measure.judge import UNWRITTEN, DeviceTrial, Judge
 from matbench.measure.options import Options
@@ -74,7 +74,7 @@ class Checks:
         if text in buffers:
             return buffers[text]
         values = {**self.backend.info.limits, **self.case.params, **workload.values(problem)}
-        described = cuda_c.tensor_map(text)
+        described = signature.tensor_map(text)
         if described is None:
             return expressions.evaluate(text, values)
         name, *box = described

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.errors import BuildError, CaseError
-from matbench.kernelfile import cuda_c
+from matbench.kernelfile import signature
 from matbench.measure import oracle
 from matbench.model import U32, Kernel, Launch, LaunchRules, Storage
 from matbench.records.outcome import Accuracy
@@ -283,5 +283,5 @@ def device_kernel(file: str, entry: str) -> Kernel:
         source=source,
         path=f"matbench/measure/device_code/{file}",
         sha256=hashlib.sha256(source.encode()).hexdigest(),
-        parameters=cuda_c.parameters(source, entry),
+        parameters=signature.parameters(source, entry),
     )

@@ -42,6 +42,31 @@ def test_what_is_no_bounded_arithmetic_is_refused_at_once(text: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+def test_chains_inside_chains_take_no_longer() -> None:
+    text = "M"
+    for _ in range(38):
+        text = f"1<({text})<2"
+    started = time.perf_counter()
+    assert expressions.evaluate(text, VALUES) == 0
+    assert expressions.evaluate(text, {"M": 1}) == 0
+    assert time.perf_counter() - started < 2
+
+
+def test_what_is_not_evaluated_is_checked_when_it_is_read() -> None:
+    """So that a mistake does not wait for the size that reaches it."""
+    for branch, told in (
+        ("Q", "'Q' is not known here"),
+        ("'x'", "'x' is not a number"),
+        ("abs(1)", "can be called"),
+        ("max(1)", "max takes two numbers"),
+        ("M.real", "attribute is not arithmetic"),
+        ("~M", "invert is not arithmetic"),
+    ):
+        for text in (f"1 or {branch}", f"1 if M else {branch}", f"0 > 1 > ({branch})"):
+            with pytest.raises(ExpressionError, match=told):
+                expressions.evaluate(text, VALUES)
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and abs(value) <= expressions.MAX_MAGNITUDE
 

@@ -1,11 +1,9 @@
-"""Sizes, parameters and cases: what is run, what is skipped and why, and what is refused."""
+"""Parameters and cases: what is run, what is skipped and why, and what is refused."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from matbench.errors import UsageError
 from matbench.kernelfile import sweep
@@ -55,70 +53,16 @@ def one(kernel: Kernel, size: int = 8, device: DeviceInfo = GPU, **params: int) 
     return sweep.case(kernel, problem(size), params, device)
 
 
-# -- sizes and values ----------------------------------------------------------------------------
-
-
-def test_sizes() -> None:
-    assert sweep.parse_sizes("256,1000") == [(256, 256, 256), (1000, 1000, 1000)]
-    assert sweep.parse_sizes("512x1024x768") == [(512, 1024, 768)]
-    assert sweep.parse_sizes(" 1 , 2X3x4 ,1") == [(1, 1, 1), (2, 3, 4)]
-    assert sweep.parse_sizes(str(sweep.MAX_SIZE)) == [(sweep.MAX_SIZE,) * 3]
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("0", "size '0': a matrix has at least one row and column"),
-        ("-5", "size '-5': a matrix has at least one row and column"),
-        ("4x0x4", "size '4x0x4': a matrix has at least one row and column"),
-        ("1073741825", "size '1073741825': at most 1,073,741,824 a side"),
-        ("9" * 30, "at most 1,073,741,824 a side"),
-        ("9" * 31, "write 1000 or MxNxK, as in 512x1024x768"),
-        ("256x", "size '256x': write 1000 or MxNxK, as in 512x1024x768"),
-        ("x256", "size 'x256': write 1000"),
-        ("256x256", "size '256x256': write 1000"),
-        ("1x2x3x4", "size '1x2x3x4': write 1000"),
-        ("abc", "size 'abc': write 1000"),
-        ("1e3", "size '1e3': write 1000"),
-        ("1.5", "size '1.5': write 1000"),
-        ("0x10", "size '0x10': write 1000"),
-        ("nan", "size 'nan': write 1000"),
-        ("1_000", "size '1_000': write 1000"),
-        ("²", "size '²': write 1000"),
-        ("", "size '': write 1000"),
-        ("256,", "size '': write 1000"),
-        ("256,,512", "size '': write 1000"),
-        ("256;512", "size '256;512': write 1000"),
-    ],
-)
-def test_what_is_no_size(text: str, told: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        sweep.parse_sizes(text)
-    assert told in str(refused.value)
-
-
-@given(st.tuples(*[st.integers(1, sweep.MAX_SIZE)] * 3))
-def test_a_size_reads_as_it_is_shown(size: tuple[int, int, int]) -> None:
-    m, n, k = size
-    assert sweep.parse_sizes(Problem(M=m, N=n, K=k).size) == [size]
-
-
-@given(st.text(max_size=40) | st.text(alphabet="0123456789x,- ", max_size=40))
-def test_any_text_is_sizes_or_a_clean_error(text: str) -> None:
-    try:
-        sizes = sweep.parse_sizes(text)
-    except UsageError as error:
-        assert str(error).isprintable()
-    else:
-        assert sizes
-        assert all(1 <= side <= sweep.MAX_SIZE for size in sizes for side in size)
+# -- settings ------------------------------------------------------------------------------------
 
 
 def test_values() -> None:
     assert sweep.parse_values("--tiles", "8, 16,8,32") == (8, 16, 32)
 
 
-@pytest.mark.parametrize("piece", ["0", "-8", "eight", "1.5", "", "8x8", "1e1", "9" * 10, "+8"])
+@pytest.mark.parametrize(
+    "piece", ["0", "-8", "eight", "1.5", "", "8x8", "1e1", "9" * 10, "+8", "٨"]
+)
 def test_what_is_no_value_of_a_constant(piece: str) -> None:
     with pytest.raises(UsageError) as refused:
         sweep.parse_values("--tiles", f"8,{piece}")

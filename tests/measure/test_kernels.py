@@ -14,7 +14,8 @@ from support.nvcc import CompileError, compile_cubin, find_nvcc
 
 from matbench import workloads
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, cuda_c, sweep
+from matbench.kernelfile import catalogue, instrument, libraries, sweep
+from matbench.kernelfile.sizes import parse_problems, parse_sizes
 from matbench.measure import judge, library
 from matbench.measure.options import Options
 from matbench.measure.session import Session
@@ -33,7 +34,7 @@ def name(kernel: Kernel) -> str:
 
 
 def problem(size: str, inputs: str = "uniform") -> Problem:
-    [(m, n, k)] = sweep.parse_sizes(size)
+    [(m, n, k)] = parse_sizes(size)
     return Problem(m, n, k, inputs=inputs)  # type: ignore[arg-type]
 
 
@@ -105,7 +106,7 @@ def test_right_for_every_value_that_it_can_be_tuned_to(kernel: Kernel, session: 
         pytest.skip("CUDA alone")
     default = {name: values[:1] for name, values in kernel.sweep.items()}
     workload = workloads.get(kernel.workload)
-    probe = sweep.problems(workload.smoke_sizes, workload)[-1]
+    probe = parse_problems(workload.smoke_sizes, workload)[-1]
     skipped = 0
     for name, values in kernel.tune.items():
         for case in sweep.cases([kernel], [probe], {**default, name: values}, device):
@@ -153,11 +154,10 @@ QUICK = ("-Xcicc=-O0", "-Xptxas=-O0")  # where the optimiser has been at the sam
 
 def units(kernel: Kernel) -> dict[str, str]:
     """What CUDA compiles of a kernel: as it is, clocked, and with warps out of step."""
-    source, path = kernel.source, kernel.path
     return {
-        "plain": cuda_c.cuda_unit(source, path),
-        "clocked": cuda_c.cuda_clocked_unit(source, path, kernel.entry, kernel.parameters),
-        "staggered": cuda_c.cuda_staggered_unit(source, path, kernel.entry, kernel.parameters),
+        "plain": instrument.plain_unit(kernel),
+        "clocked": instrument.clocked_unit(kernel),
+        "staggered": instrument.staggered_unit(kernel),
     }
 
 

@@ -1,0 +1,132 @@
+"""The sources that CUDA compiles: the kernel as it is, clocked block by block, or staggered.
+
+The kernel file is never edited: macros before it and generated text after it make the other
+builds. Its lines keep their numbers, so a compiler's message points into the kernel file.
+"""
+
+from __future__ import annotations
+
+import re
+
+from matbench.kernelfile.signature import TENSOR_MAP, without_comments
+from matbench.model import Kernel, Parameter
+
+_CLUSTER = re.compile(r"\b__cluster_dims__\s*\(([^()]*)\)")
+
+# Each block's slot holds its start and end by two clocks, and its multiprocessor. The stamps must
+# not change what they time, so no register carries them through the kernel: the start is stored
+# at once, and the end reads lane and block again from special registers. (Kept across the kernel,
+# those few values cost it registers: fewer loads in flight, up to twice the time.)
+_CUDA_CLOCK = """
+struct matbench_stamp { unsigned long long start, end, start_ns, end_ns, unit; };
+#define MATBENCH_SPECIAL(name, type, constraint, move, register)                          \\
+    static __device__ __forceinline__ type name(void)                                     \\
+    { type value; asm volatile(move " %0, %%" register ";" : constraint(value)); return value; }
+MATBENCH_SPECIAL(matbench_ns, unsigned long long, "=l", "mov.u64", "globaltimer")
+MATBENCH_SPECIAL(matbench_unit, unsigned, "=r", "mov.u32", "smid")
+MATBENCH_SPECIAL(matbench_lane, unsigned, "=r", "mov.u32", "laneid")
+MATBENCH_SPECIAL(matbench_block_x, unsigned, "=r", "mov.u32", "ctaid.x")
+MATBENCH_SPECIAL(matbench_block_y, unsigned, "=r", "mov.u32", "ctaid.y")
+MATBENCH_SPECIAL(matbench_block_z, unsigned, "=r", "mov.u32", "ctaid.z")
+static __device__ __forceinline__ matbench_stamp *matbench_slot(matbench_stamp *stamps)
+{
+    return stamps + matbench_block_x() + (size_t)gridDim.x
+        * (matbench_block_y() + (size_t)gridDim.y * matbench_block_z());
+}
+"""
+
+# Each warp sleeps for a different time (up to about 1 µs) wherever it could run ahead of others.
+_CUDA_STAGGER = """
+struct matbench_stamp;
+inline __device__ void matbench_stagger(unsigned most_ns)
+{
+    const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    unsigned hash = (thread / 32 + 1) * 2654435761u ^ (unsigned)clock64() * 2246822519u;
+    hash ^= hash >> 15;
+    const unsigned wait = __shfl_sync(__activemask(), hash, __ffs(__activemask()) - 1) % most_ns;
+#if __CUDA_ARCH__ >= 700
+    __nanosleep(wait);
+#else
+    const long long end = clock64() + wait;
+    while (clock64() < end) { }
+#endif
+}
+inline __device__ void matbench_barrier(void) { __syncthreads(); }
+#define __syncthreads() (matbench_stagger(500), matbench_barrier(), matbench_stagger(500))
+"""
+
+
+def plain_unit(kernel: Kernel) -> str:
+    """The translation unit of the kernel file as it is."""
+    return f"{line_directive(kernel.path)}\n{kernel.source}\n"
+
+
+def clocked_unit(kernel: Kernel) -> str:
+    """A build that reads the clock of each block before and after the whole kernel.
+
+    The last parameter of its entry points to one zeroed `matbench_stamp` per block.
+    """
+    body = """    if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {
+        matbench_stamp *stamp = matbench_slot(matbench_stamps);
+        stamp->unit = matbench_unit();
+        stamp->start_ns = matbench_ns();
+        stamp->start = clock64();
+    }
+    KERNEL;
+    if (matbench_lane() == 0) {
+        matbench_stamp *stamp = matbench_slot(matbench_stamps);
+        atomicMax(&stamp->end, (unsigned long long)clock64());
+        atomicMax(&stamp->end_ns, matbench_ns());
+    }
+"""
+    return _wrapped_unit(kernel, _CUDA_CLOCK, body)
+
+
+def staggered_unit(kernel: Kernel) -> str:
+    """A build in which warps drift apart at the start and around every barrier.
+
+    A correct kernel computes the same; one that lacks a barrier no longer passes because its warps
+    happen to stay in step.
+    """
+    return _wrapped_unit(kernel, _CUDA_STAGGER, "    matbench_stagger(4000);\n    KERNEL;\n")
+
+
+def _wrapped_unit(kernel: Kernel, prelude: str, body: str) -> str:
+    """The kernel as a device function, and a new entry `matbench_entry` whose `body` calls it.
+
+    So what follows the call also runs when the kernel returns early. Cluster dimensions move to the
+    new entry. Tensor maps stay in its parameters, where the launch put them; the kernel takes
+    references.
+    """
+    declared = "".join(f"{declaration(p)}, " for p in kernel.parameters)
+    cluster = _CLUSTER.search(without_comments(kernel.source))
+    shape = f"__attribute__((cluster_dims({cluster[1]}))) " if cluster else ""
+    call = f"{kernel.entry}({', '.join(p.name for p in kernel.parameters)});"
+    return f"""{prelude}
+#undef __global__
+#define __global__ static __device__ __forceinline__
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#undef __cluster_dims__
+#define __cluster_dims__(...)
+#undef __grid_constant__
+#define __grid_constant__ &
+{plain_unit(kernel)}#undef __global__
+#define __global__ __attribute__((global))
+extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbench_stamps)
+{{
+{body.replace("KERNEL;", call)}}}
+"""
+
+
+def line_directive(path: str) -> str:
+    """Tells the compiler that line 1 of the kernel file follows; any path is quoted safely."""
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'#line 1 "{escaped}"'
+
+
+def declaration(parameter: Parameter) -> str:
+    """A parameter of the entry as a new entry declares it."""
+    if parameter.type == TENSOR_MAP and not parameter.pointer:
+        return f"const {TENSOR_MAP} __attribute__((grid_constant)) {parameter.name}"
+    return f"{parameter.type} {'*' if parameter.pointer else ''}{parameter.name}"

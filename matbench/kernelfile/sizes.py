@@ -1,0 +1,82 @@
+"""Sizes as `--sizes` takes them, and the problems they stand for."""
+
+from __future__ import annotations
+
+import re
+
+from matbench import workloads
+from matbench.errors import UsageError
+from matbench.model import Inputs, Problem
+from matbench.workloads import Size, Workload
+
+#: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.
+MAX_SIZE = 2**30
+#: For the help of an option that takes sizes.
+HELP = (
+    "Sizes: 1000 for a square product, MxNxK for A (M×K) times B (K×N), 2^20 for an array; "
+    "k is 1024 and M is 1024k, so 4k is 4096. A range doubles: 256..1000 is 256, 512 and 1000; "
+    "both ends are included."
+)
+_NUMBER = re.compile(r"2\^(?P<exponent>[0-9]{1,2})|(?P<digits>-?[0-9]{1,30})(?P<suffix>[km]?)")
+_SUFFIX = {"": 1, "k": 1024, "m": 1024**2}
+
+
+def parse_sizes(text: str, workload: Workload = workloads.MATMUL) -> list[Size]:
+    """`256,1k,512x1024x768,256..8192` as (M, N, K) triples; one number stands for all three."""
+    sizes = [size for piece in text.split(",") for size in _parse_piece(piece.strip(), workload)]
+    return list(dict.fromkeys(sizes))
+
+
+def _parse_piece(piece: str, workload: Workload) -> list[Size]:
+    first, dots, last = piece.partition("..")
+    if not dots:
+        return [_size(piece, list(map(_number, piece.lower().split("x"))), workload)]
+    low, high = _number(first.lower()), _number(last.lower())
+    if low is None or high is None:
+        raise UsageError(f"size {piece!r}: a range has two numbers, as in 256..8192")
+    start, end = (_size(piece, [number], workload) for number in (low, high))
+    if low > high:
+        raise UsageError(f"size {piece!r}: a range starts with its smaller number")
+    found = [start]
+    while (low := 2 * low) < high:
+        found.append(_size(piece, [low], workload))
+    return [*found, end]
+
+
+def _number(text: str) -> int | None:
+    """A whole number, one with a suffix (`4k`), or a power of two written as `2^28`."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    if found["exponent"]:
+        return 1 << int(found["exponent"])
+    return int(found["digits"]) * _SUFFIX[found["suffix"]]
+
+
+def _size(piece: str, numbers: list[int | None], workload: Workload) -> Size:
+    given = tuple(number for number in numbers if number is not None)
+    size = workload.size(given)
+    if len(given) < len(numbers) or size is None:
+        raise UsageError(f"size {piece!r}: write {workload.size_help}")
+    for value in size:
+        flat = len(workload.dimensions) == 1
+        if value < 1:
+            what = "there is at least one number" if flat else "a matrix has at least one row"
+            raise UsageError(f"size {piece!r}: {what}{'' if flat else ' and column'}")
+        if value > MAX_SIZE:
+            raise UsageError(f"size {piece!r}: at most {MAX_SIZE:,}{'' if flat else ' a side'}")
+    return size
+
+
+def parse_problems(
+    text: str, workload: Workload, inputs: Inputs | None = None, seed: int = 0
+) -> list[Problem]:
+    """The problems of `--sizes`; without `inputs`, of the workload's own kind."""
+    if inputs is not None and inputs not in workload.inputs:
+        known = ", ".join(workload.inputs)
+        raise UsageError(f"--inputs {inputs!r}: {workload.name} is drawn from {known}")
+    kind = inputs or workload.inputs[0]
+    return [
+        Problem(m, n, k, inputs=kind, seed=seed, workload=workload.name)
+        for m, n, k in parse_sizes(text, workload)
+    ]

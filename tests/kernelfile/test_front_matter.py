@@ -1,0 +1,500 @@
+"""Kernel files: what front matter says is read, and what is wrong with it is told with its line."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from conftest import kernel_text
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from matbench.errors import UsageError
+from matbench.kernelfile import catalogue
+from matbench.model import Kernel, LaunchRules
+
+FULL = """// /// matbench
+// name = "full-one"
+// summary = "Says everything that can be said"
+// group = "ladder"
+// entry = "other"
+// args = ["A", "B", "C", "M", "N", "K", "1.0", "2 * TILE"]
+// requires = ["cuda", "sm_80"]
+// precision = "tf32"
+// error_constant = 2.5
+// deterministic = false
+// [sweep]
+// TILE = [8, 16]
+// WIDE = [1]
+// [tune]
+// TILE = [8, 16, 32, 64]
+// DEEP = [2, 4]
+// [launch]
+// where = ["TILE * TILE <= max_threads_per_block", "K % 4 == 0"]
+// block = ["TILE", 2, "1"]
+// grid = ["ceil_div(N, TILE)", "M"]
+// shared_bytes = "K * 4 + DEEP"
+// [model]
+// global_loads = "2 * M * N * K / TILE"
+// ///
+extern "C" __global__ void other(const float *__restrict__ A, const float * B, float C[], int m,
+                                 unsigned int n, long long k, float alpha, double beta) {}
+"""
+
+
+def load(path: Path, text: str | bytes) -> Kernel:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return catalogue.load(path)
+
+
+def refusal(path: Path, text: str | bytes | None) -> str:
+    """The one line that says why a file is refused."""
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UsageError) as refused:
+        catalogue.load(path)
+    message = str(refused.value)
+    assert "\n" not in message
+    assert message.startswith(str(path))
+    return message.removeprefix(str(path))
+
+
+# -- what is read --------------------------------------------------------------------------------
+
+
+def test_everything_that_front_matter_can_say(tmp_path: Path) -> None:
+    kernel = load(tmp_path / "full.cu", FULL)
+    assert kernel == Kernel(
+        name="full-one",
+        summary="Says everything that can be said",
+        group="ladder",
+        entry="other",
+        args=("A", "B", "C", "M", "N", "K", "1.0", "2 * TILE"),
+        sweep={"TILE": (8, 16), "WIDE": (1,)},
+        tune={"TILE": (8, 16, 32, 64), "DEEP": (2, 4)},
+        requires=("cuda", "sm_80"),
+        precision="tf32",
+        error_constant=2.5,
+        deterministic=False,
+        launch=LaunchRules(
+            where=("TILE * TILE <= max_threads_per_block", "K % 4 == 0"),
+            block=("TILE", 2, "1"),
+            grid=("ceil_div(N, TILE)", "M"),
+            shared_bytes="K * 4 + DEEP",
+        ),
+        model={"global_loads": "2 * M * N * K / TILE"},
+        source=FULL,
+        path=str(tmp_path / "full.cu"),
+        sha256=hashlib.sha256(FULL.encode()).hexdigest(),
+        parameters=kernel.parameters,
+    )
+    assert [(p.type, p.name, p.pointer) for p in kernel.parameters] == [
+        ("float", "A", True), ("float", "B", True), ("float", "C", True), ("int", "m", False),
+        ("unsigned int", "n", False), ("long long", "k", False), ("float", "alpha", False),
+        ("double", "beta", False),
+    ]  # fmt: skip
+
+
+def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
+    kernel = load(tmp_path / "mine.cu", kernel_text("my-own"))
+    assert (kernel.group, kernel.entry, kernel.precision) == ("tutorial", "my_own", "float32")
+    assert kernel.args == ("A", "B", "C", "M", "N", "K")
+    assert (kernel.requires, kernel.tune, kernel.model) == ((), {}, {})
+    assert (kernel.error_constant, kernel.deterministic) == (0.0, True)
+    assert kernel.launch.shared_bytes == 0
+    assert kernel.launch.where == ()
+
+
+def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    text = kernel_text()
+    unix = load(tmp_path / "mine.cu", text)
+    windows = load(tmp_path / "mine.cu", text.replace("\n", "\r\n"))
+    assert windows.source == text
+    assert windows.sha256 != unix.sha256
+    assert msgspec.structs.replace(windows, sha256=unix.sha256) == unix
+
+
+def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    kernel = load(tmp_path / "mine.cu", b"\xef\xbb\xbf" + kernel_text().encode())
+    assert kernel.name == "mine"
+    assert kernel.source == kernel_text()
+
+
+def test_front_matter_need_not_be_at_the_top(tmp_path: Path) -> None:
+    text = f"// A licence.\n\n{kernel_text()}"
+    assert load(tmp_path / "mine.cu", text).name == "mine"
+
+
+def test_an_entry_may_be_dressed_up(tmp_path: Path) -> None:
+    body = """
+    // __global__ void mine(int commented_out)
+    __device__ float helper(float x) { return x; }
+    /* extern "C" __global__ void mine(float *no) */
+    extern "C"
+    __global__ void __launch_bounds__(256, 2)
+    mine(const float *__restrict__ A,  // the left one
+         const float *__restrict__ B, float *__restrict__ C,
+         const int M, int N /* columns */, int K)
+    {}
+    """
+    kernel = load(tmp_path / "mine.cu", kernel_text(body=body))
+    assert [p.name for p in kernel.parameters] == ["A", "B", "C", "M", "N", "K"]
+    assert [p.type for p in kernel.parameters] == ["float"] * 3 + ["int"] * 3
+
+
+# -- what is refused, and on which line ----------------------------------------------------------
+
+
+def test_only_a_single_number_can_be_added_up_by_the_host(tmp_path: Path) -> None:
+    """C of the other workloads has no room for one partial sum per block."""
+    body = 'extern "C" __global__ void mine(const TYPE *A, TYPE *C, int N) {}\n'
+    dot = body.replace("const TYPE *A", "const TYPE *A, const TYPE *B").replace("TYPE", "float")
+    words = body.replace("TYPE", "int")
+    launch = 'block = [1]\ngrid = ["N"]'
+    for workload, source in (("dot", dot), ("cubes", words)):
+        front = f'workload = "{workload}"\nfinish = "sum"'
+        text = kernel_text(front=front, launch=launch, body=source)
+        assert load(tmp_path / "mine.cu", text).finish == "sum"
+    text = kernel_text(front='workload = "reverse"\nfinish = "sum"', launch=launch, body=words)
+    assert "C of reverse is not a single number" in refusal(tmp_path / "mine.cu", text)
+
+
+#: In a file with one mistake: marks the line that must be named.
+MARK = re.compile(r"(#|//|/\*) here\b")
+
+GOOD = """// /// matbench
+// name = "mine"
+// summary = "For a test"
+// [sweep]
+// TILE = [8]
+// [launch]
+// block = ["TILE", "TILE"]
+// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
+// ///
+extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K) {}
+"""
+SUMMARY, NAME, TILE = '// summary = "For a test"\n', '// name = "mine"\n', "// TILE = [8]\n"
+BLOCK = '// block = ["TILE", "TILE"]\n'
+GRID = '// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+SIGNATURE = "(const float *A, const float *B, float *C, int M, int N, int K)"
+
+
+def mapped(argument: str) -> str:
+    """An entry that takes a tensor map, which is given as `argument`."""
+    args = f'// args = [{argument}, "A", "B", "C", "M", "N", "K"] # here\n'
+    text = GOOD.replace(SIGNATURE, "(const CUtensorMap __grid_constant__ map, " + SIGNATURE[1:])
+    return text.replace(SUMMARY, SUMMARY + args)
+
+
+def instead(old: str, new: str) -> str:
+    assert GOOD.count(old) == 1
+    return GOOD.replace(old, new)
+
+
+def after(old: str, new: str) -> str:
+    return instead(old, old + new)
+
+
+MISTAKES: dict[str, tuple[str, str]] = {
+    # not TOML
+    "no equals sign": (after(SUMMARY, "// group tutorial # here\n"), "not TOML"),
+    "open text": (after(SUMMARY, '// group = "tutorial # here\n'), "not TOML"),
+    "a key twice": (after(SUMMARY, '// name = "twice" # here\n'), "not TOML"),
+    "a table twice": (after(TILE, "// [sweep] # here\n"), "not TOML"),
+    "nested deeply": (after(NAME, f"// x = {'[' * 5000}\n"), "not TOML: nested too deeply"),
+    "endless number": (after(NAME, f"// x = {'9' * 5000}\n"), "not TOML"),
+    # unknown keys
+    "unknown key": (after(SUMMARY, '// sumary = "x" # here\n'), "`sumary`; did you mean `summary`"),
+    "unknown table": (instead("// [sweep]\n", "// [sweeps] # here\n"), "did you mean `sweep`?"),
+    "unknown launch key": (after(GRID, '// blck = ["1"] # here\n'), "`blck`; did you mean `block`"),
+    "key of the top in launch": (after(GRID, '// name = "x" # here\n'), "unknown key `name`"),
+    "nothing like it": (after(SUMMARY, '// qqq = "x" # here\n'), "known: name, summary, launch"),
+    # missing
+    "no name": (instead(NAME, ""), "`name` is missing"),
+    "no summary": (instead(SUMMARY, ""), "`summary` is missing"),
+    "no block": (instead(BLOCK, "").replace("[launch]", "[launch] # here"), "`launch.block`"),
+    "no grid": (instead(GRID, "").replace("[launch]", "[launch] # here"), "`launch.grid`"),
+    "no launch": (GOOD.split("// [launch]")[0] + "// ///\n", "`launch` is missing"),
+    # wrong types
+    "name is a number": (instead(NAME, "// name = 7 # here\n"), "`name`: Expected `str`"),
+    "sweep is a list": (instead("// [sweep]\n// TILE = [8]\n", "// sweep = [8] # here\n"), "sweep"),
+    "value is no list": (instead(TILE, "// TILE = 8 # here\n"), "`sweep.TILE`: Expected `array`"),
+    "value is text": (instead(TILE, '// TILE = ["8"] # here\n'), "`sweep.TILE`: Expected `int`"),
+    "value is a fraction": (instead(TILE, "// TILE = [8.5] # here\n"), "`sweep.TILE`"),
+    "block is text": (instead(BLOCK, '// block = "TILE" # here\n'), "`launch.block`: Expected"),
+    "block of a fraction": (instead(BLOCK, "// block = [1.5] # here\n"), "`launch.block`"),
+    "block of a truth": (instead(BLOCK, "// block = [true] # here\n"), "`launch.block`"),
+    "where is text": (after(BLOCK, '// where = "M > 1" # here\n'), "`launch.where`: Expected"),
+    "no such group": (
+        after(SUMMARY, '// group = "toturial" # here\n'),
+        "'toturial' is none of tutorial, ",
+    ),
+    "no such precision": (after(SUMMARY, '// precision = "fp8" # here\n'), "'fp8' is none of"),
+    "deterministic is text": (after(SUMMARY, '// deterministic = "no" # here\n'), "`bool`"),
+    "model is a number": (after(GRID, "// [model]\n// loads = 7 # here\n"), "`model.loads`"),
+    "a date": (after(SUMMARY, "// group = 2024-01-01 # here\n"), "`group`"),
+    # wrong values
+    "name with a space": (instead('"mine"', '"my kernel" # here'), "name 'my kernel': use"),
+    "name of capitals": (instead('"mine"', '"Mine" # here'), "name 'Mine'"),
+    "name of nothing": (instead('"mine"', '"" # here'), "name ''"),
+    "name is a path": (instead('"mine"', '"../mine" # here'), "name '../mine'"),
+    "empty summary": (instead('"For a test"', '" " # here'), "summary: one line of text"),
+    "summary of two lines": (instead('"For a test"', r'"a\nb" # here'), "summary: one line"),
+    "terminal codes": (instead('"For a test"', r'"a\u001b[2J" # here'), "summary: one line"),
+    "constant is less": (after(SUMMARY, "// error_constant = -0.5 # here\n"), "error_constant"),
+    "constant is no number": (after(SUMMARY, "// error_constant = nan # here\n"), "error_constant"),
+    "unknown requirement": (after(SUMMARY, '// requires = ["avx"] # here\n'), "requires 'avx'"),
+    "no architecture": (after(SUMMARY, '// requires = ["sm_"] # here\n'), "requires 'sm_'"),
+    "no values": (instead(TILE, "// TILE = [] # here\n"), "[sweep] TILE: a list of whole numbers"),
+    "zero": (instead(TILE, "// TILE = [8, 0] # here\n"), "[sweep] TILE: a list of whole numbers"),
+    "negative": (instead(TILE, "// TILE = [-8] # here\n"), "[sweep] TILE: a list of whole numbers"),
+    "huge": (instead(TILE, "// TILE = [2147483648] # here\n"), "[sweep] TILE: a list"),
+    "huger": (instead(TILE, f"// TILE = [{'9' * 100}] # here\n"), "TILE"),
+    "sweeps a size": (after(TILE, "// M = [8] # here\n"), "[sweep] M: not a name for a swept"),
+    "sweeps a limit": (after(TILE, "// warp_size = [8] # here\n"), "[sweep] warp_size: not a name"),
+    "sweeps no name": (after(TILE, "// a-b = [8] # here\n"), "[sweep] a-b: not a name"),
+    "sweeps a function": (after(TILE, "// max = [8] # here\n"), "[sweep] max: not a name"),
+    "sweeps a keyword": (after(TILE, "// if = [8] # here\n"), "[sweep] if: not a name"),
+    "tunes nothing": (after(TILE, "// [tune]\n// DEEP = [0] # here\n"), "[tune] DEEP: a list of"),
+    "block of four": (instead(BLOCK, "// block = [1, 1, 1, 1] # here\n"), "one to three numbers"),
+    "grid of none": (instead(GRID, "// grid = [] # here\n"), "launch.grid: one to three numbers"),
+    # expressions
+    "unknown name": (instead(BLOCK, '// block = ["TIEL"] # here\n'), "'TIEL' is not known here"),
+    "not arithmetic": (instead(BLOCK, '// block = ["TILE +"] # here\n'), "not an arithmetic"),
+    "a call": (
+        instead(GRID, '// grid = ["abs(M)"] # here\n'),
+        "only ceil_div, is_power_of_two, max, min can be",
+    ),
+    "an attribute": (instead(GRID, '// grid = ["M.real"] # here\n'), "attribute is not arithmetic"),
+    "dunders": (instead(GRID, '// grid = ["M.__class__"] # here\n'), "attribute is not arithmetic"),
+    "an import": (instead(GRID, """// grid = ["__import__('os')"] # here\n"""), "can be called"),
+    "a lambda": (instead(GRID, '// grid = ["lambda: 1"] # here\n'), "lambda is not arithmetic"),
+    "a list": (instead(GRID, '// grid = ["[1] * 10**9"] # here\n'), "list is not arithmetic"),
+    "grows": (after(BLOCK, '// shared_bytes = "9**9**9" # here\n'), "a power is limited"),
+    "nested": (instead(GRID, f'// grid = ["{"-" * 290}1"] # here\n'), "nested deeper than 40"),
+    "long": (instead(GRID, f'// grid = ["{"1+" * 500}1"] # here\n'), "longer than 300 characters"),
+    "very long": (instead(GRID, f'// grid = ["{"1" * 400_000}"] # here\n'), "longer than 300"),
+    "a fraction": (instead(GRID, '// grid = ["M / TILE"] # here\n'), "not a whole number; divide"),
+    "by zero": (instead(GRID, '// grid = ["M // 0"] # here\n'), "division by zero"),
+    "where unknown": (after(GRID, '// where = ["K < max_k"] # here\n'), "'max_k' is not known"),
+    "second where": (
+        after(GRID, '// where = ["K < 4", # here\n// "K < m"]\n'),
+        "'m' is not known",
+    ),
+    "second tile": (
+        instead(TILE, '// TILE = [8]\n// WIDE = ["x"] # here\n// DEEP = [2]\n'),
+        "`sweep.WIDE`",
+    ),
+    "model unknown": (after(GRID, '// [model]\n// loads = "Q" # here\n'), "model.loads 'Q'"),
+    "where is no number": (after(GRID, "// where = [\"'x'\"] # here\n"), "'x' is not a number"),
+    # args
+    "too few args": (after(SUMMARY, '// args = ["A", "B", "C"] # here\n'), "args has 3 entries"),
+    "too many": (after(SUMMARY, '// args = ["A","B","C","M","N","K","1"] # here\n'), "has 7"),
+    "no C": (after(SUMMARY, '// args = ["A","B","A","M","N","K"] # here\n'), "C is not among"),
+    "no A": (after(SUMMARY, '// args = ["B","B","C","M","N","K"] # here\n'), "A is not among"),
+    "number for buffer": (
+        after(SUMMARY, '// args = ["1","B","C","M","N","K"] # here\n'),
+        "A takes",
+    ),
+    "buffer for number": (
+        after(SUMMARY, '// args = ["A","B","C","A","N","K"] # here\n'),
+        "M takes",
+    ),
+    "unknown arg": (after(SUMMARY, '// args = ["A","B","C","m","N","K"] # here\n'), "'m' is not"),
+    "a number for a map": (
+        mapped('"N"'),
+        "map takes `tensor_map(A, rows, columns)`, not 'N'",
+    ),
+    "a map of D": (mapped('"tensor_map(D, 8, 8)"'), "not 'tensor_map(D, 8, 8)'"),
+    "a map by half a box": (mapped('"tensor_map(A, 8)"'), "not 'tensor_map(A, 8)'"),
+    "a map by unknowns": (mapped('"tensor_map(A, 8, BK)"'), "'BK' is not known here"),
+    "a map for a number": (
+        after(SUMMARY, '// args = ["A","B","C","tensor_map(A, 8, 8)","N","K"] # here\n'),
+        "only ceil_div, is_power_of_two, max, min can be called",
+    ),
+    "no args in the file": (
+        instead(SIGNATURE, "()").replace(NAME, NAME.replace("\n", " # here\n")),
+        "args has 6 entries, mine has 0 parameters",
+    ),
+    # what the host adds up
+    "sum of a product": (
+        after(SUMMARY, '// finish = "sum" # here\n'),
+        "finish = 'sum': C of matmul is not a single number",
+    ),
+    "no such finish": (after(SUMMARY, '// finish = "mean" # here\n'), "'mean' is none of sum"),
+    # the source
+    "a NUL byte": (instead("{}", "{} \0 // here"), "holds a NUL byte; is it a kernel file?"),
+    "digits of another script": (
+        after(SUMMARY, '// requires = ["sm_٨٠"] # here\n'),
+        "requires 'sm_٨٠'",
+    ),
+    "no entry": (
+        instead("mine(", "yours(").replace(NAME, '// name = "mine" # here\n'),
+        "no entry `__global__ void mine(…)`",
+    ),
+    "entry unlike name": (after(SUMMARY, '// entry = "yours" # here\n'), "void yours(…)"),
+    "entry of no name": (after(SUMMARY, '// entry = "" # here\n'), "entry '': not the name"),
+    "name for no entry": (instead('"mine"', '"2d" # here'), "entry '2d': not the name"),
+    "entry commented out": (
+        instead('extern "C"', '// extern "C"').replace(NAME, '// name = "mine" # here\n'),
+        "no entry",
+    ),
+    "not extern C": (instead('extern "C" __global__', "/* here */ __global__"), 'extern "C"'),
+    "not closed": (instead(SIGNATURE + " {}", "(int M /* here */"), "mine is not closed"),
+    "unnamed": (instead("int K) {}", "int) {} // here"), "parameter `int` has no name"),
+    "unnamed pointer": (instead("float *C", "float * /* here */"), "has no name"),
+    "a double": (
+        instead("(const float *A, ", "(\n    const double *A, // here\n    "),
+        "A points to `double`: A of matmul is float, __half or __nv_bfloat16",
+    ),
+    "a C of doubles": (
+        instead("float *C", "\n    double *C // here\n    "),
+        "C points to `double`: C of matmul is float",
+    ),
+    "a C of 16 bits": (instead("float *C", "__half *C /* here */"), "C of matmul is float"),
+    "a C of whole numbers": (instead("float *C", "int *C /* here */"), "C of matmul is float"),
+    "rows of pointers": (instead("float *C", "float **C /* here */"), "a pointer to a pointer"),
+    "a type unknown": (instead("int K) {}", "struct x K) {} // here"), "K is a `x`; known are int"),
+}
+
+
+@pytest.mark.parametrize(("text", "told"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_told_with_its_line(text: str, told: str, tmp_path: Path) -> None:
+    started = time.perf_counter()
+    message = refusal(tmp_path / "mine.cu", text)
+    assert time.perf_counter() - started < 5
+    assert told in message
+    assert len(message) < 400
+    line = re.match(r":(\d+): ", message)
+    assert line
+    marks = (number for number, one in enumerate(text.splitlines(), 1) if MARK.search(one))
+    marked = next(marks, None)
+    if marked is not None:
+        assert int(line[1]) == marked
+    else:  # what is missing has no line of its own: the first lines tell where it belongs
+        assert 1 <= int(line[1]) <= 6
+
+
+def test_the_file_without_a_mistake_is_taken(tmp_path: Path) -> None:
+    assert load(tmp_path / "mine.cu", GOOD).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (b"", ":1: no front matter; open the file with `// /// matbench`"),
+        (b"\n\n", ":1: no front matter"),
+        (b"__global__ void mine() {}\n", ":1: no front matter"),
+        (b"// /// matbenches\n// ///\n", ":1: no front matter"),
+        (b"// Me.\n\n// /// matbench\n// name = 'x'\n", ":3: front matter is not closed"),
+        (b"// /// matbench\n// name = 'x'\nint x;\n// ///\n", ":1: front matter is not closed"),
+        (b"// /// matbench\n// ///\n", ":2: `name` is missing"),
+        (b"\x7fELF\x02\x01\x01\x00\xff\xfe", ": not UTF-8 text; is it a kernel file?"),
+        (b"\xff\xfe/\x00/\x00", ": not UTF-8 text; is it a kernel file?"),
+        (b"// /// matbench\n" + b"// x\n" * 250_000, ": larger than 1,000,000 bytes"),
+        (bytes(100), ":1: no front matter"),
+    ],
+    ids=lambda value: repr(value[:30]) if isinstance(value, bytes) else None,
+)
+def test_what_is_no_kernel_file(text: bytes, told: str, tmp_path: Path) -> None:
+    assert told in refusal(tmp_path / "mine.cu", text)
+
+
+# -- anything at all -----------------------------------------------------------------------------
+
+fuzzing = settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example writes its file
+)
+
+keys = st.sampled_from(
+    ["name", "summary", "group", "entry", "args", "requires", "precision", "error_constant",
+     "deterministic", "sweep", "tune", "launch", "model", "launch.block", "launch.grid",
+     "launch.where", "launch.shared_bytes", "sweep.TILE", "tune.TILE", "model.loads", "other"]
+)  # fmt: skip
+texts = st.sampled_from(
+    ["mine", "M", "N", "TILE", "C", "ceil_div(N, TILE)", "9**9**9", "M // 0", "1.0", "cuda",
+     "sm_90", "float32", "ladder", "", "__import__('os')", "(" * 30 + "M" + ")" * 30]
+) | st.text(max_size=8)  # fmt: skip
+scalars = st.one_of(texts, st.integers(-(2**70), 2**70), st.booleans(), st.floats())
+toml_values = st.one_of(scalars, st.lists(scalars, max_size=4))
+
+
+def as_toml(value: Any) -> str:
+    if isinstance(value, str):
+        unsafe = re.compile(r'[\x00-\x1f"\\\x7f-\x9f\u2028\u2029]|[\ud800-\udfff]')
+        return '"' + unsafe.sub(lambda m: f"\\u{ord(m[0]) % 0xD800:04x}", value) + '"'
+    if isinstance(value, list):
+        return "[" + ", ".join(map(as_toml, value)) + "]"
+    return str(value).lower()
+
+
+@fuzzing
+@given(st.dictionaries(keys, toml_values, max_size=8), st.booleans())
+def test_any_values_give_a_kernel_or_a_clean_error(
+    tmp_path: Path, changes: dict[str, Any], start_from_good: bool
+) -> None:
+    good = {
+        "name": "mine", "summary": "For a test", "sweep.TILE": [8],
+        "launch.block": ["TILE", "TILE"], "launch.grid": ["ceil_div(N, TILE)", "ceil_div(M, TILE)"],
+    }  # fmt: skip
+    values = {**good, **changes} if start_from_good else changes
+    front = "".join(f"// {key} = {as_toml(value)}\n" for key, value in values.items())
+    source = GOOD.split("// ///\n", 1)[1]
+    read_or_refuse(tmp_path / "mine.cu", f"// /// matbench\n{front}// ///\n{source}".encode())
+
+
+lines = st.sampled_from(GOOD.splitlines()) | st.text(max_size=30).map("// {}".format) | st.text()
+
+
+@fuzzing
+@given(st.lists(lines, max_size=20).map("\n".join).map(lambda t: t.encode("utf-8", "replace")))
+@example(GOOD.replace("\n", "\r").encode())
+@example(GOOD.replace("// TILE", "//\tTILE").encode())
+def test_any_file_gives_a_kernel_or_a_clean_error(tmp_path: Path, data: bytes) -> None:
+    read_or_refuse(tmp_path / "mine.cu", data)
+
+
+@fuzzing
+@given(st.data())
+def test_a_damaged_file_gives_a_kernel_or_a_clean_error(
+    tmp_path: Path, data: st.DataObject
+) -> None:
+    whole = FULL.encode()
+    start = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(start, min(len(whole), start + 40)))
+    put = data.draw(
+        st.binary(max_size=10) | st.text(max_size=10).map(lambda t: t.encode("utf-8", "replace"))
+    )
+    read_or_refuse(tmp_path / "mine.cu", whole[:start] + put + whole[end:])
+
+
+def test_what_a_message_quotes_commands_no_terminal(tmp_path: Path) -> None:
+    hostile = instead("int K) {}", "\x1b[1\n2\x00) {}")
+    message = refusal(tmp_path / "mine.cu", hostile)
+    assert message == ":10: parameter `\ufffd[1 2\ufffd` has no name"
+    (tmp_path / "a\x1b[2Jb.cu").write_text("nothing")
+    with pytest.raises(UsageError) as refused:
+        catalogue.load(tmp_path / "a\x1b[2Jb.cu")
+    assert "a\ufffd[2Jb.cu:1: no front matter" in str(refused.value)
+
+
+def read_or_refuse(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    started = time.perf_counter()
+    try:
+        kernel = catalogue.load(path)
+    except UsageError as error:
+        assert str(error).startswith(f"{path}:")
+        assert "\n" not in str(error)
+        assert str(error).isprintable()
+    else:
+        assert "C" in kernel.args
+        assert len(kernel.args) == len(kernel.parameters)
+    assert time.perf_counter() - started < 5

@@ -1,0 +1,65 @@
+"""The sources that CUDA compiles: every line where it was, and the kernel's own signature."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from support.sources import PATH, kernel, lines_of_the_kernel
+
+from matbench.kernelfile import catalogue, instrument
+from matbench.model import Kernel, Parameter
+
+FILES = [kernel for kernel in catalogue.builtin() if kernel.source]
+WRAPPED = [instrument.clocked_unit, instrument.staggered_unit]
+
+
+@pytest.mark.parametrize("made", [instrument.plain_unit, *WRAPPED], ids=lambda made: made.__name__)
+def test_every_line_stays_where_it_was(made: Callable[[Kernel], str]) -> None:
+    for builtin in FILES:
+        unit = made(msgspec.structs.replace(builtin, path=PATH))
+        source = builtin.source.splitlines()
+        assert lines_of_the_kernel(unit)[: len(source)] == source, builtin.name
+
+
+def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
+    unit = instrument.clocked_unit(kernel())
+    assert "entry(A, B, C, M, N, K, alpha);" in unit
+    assert re.search(r"matbench_entry\(float \*A, .*long long K, float alpha, matbench_stamp", unit)
+
+
+@pytest.mark.parametrize("path", ['we"ird.cu', "back\\slash.cu", "per%cent.cu", "naïve.cu"])
+@pytest.mark.parametrize("made", [instrument.plain_unit, *WRAPPED], ids=lambda made: made.__name__)
+def test_a_path_cannot_break_out_of_its_line(path: str, made: Callable[[Kernel], str]) -> None:
+    quoted = path.replace("\\", "\\\\").replace('"', '\\"')
+    assert f'\n#line 1 "{quoted}"\n' in f"\n{made(kernel(path=path))}"
+
+
+@pytest.mark.parametrize("made", WRAPPED, ids=lambda made: made.__name__)
+def test_tensor_maps_are_passed_by_value_and_on_by_reference(made: Callable[[Kernel], str]) -> None:
+    source = (
+        'extern "C" __global__ void mine(const CUtensorMap __grid_constant__ map, float *C) { }\n'
+    )
+    mine = kernel(source, "mine")
+    assert mine.parameters == (
+        Parameter("CUtensorMap", "map", pointer=False),
+        Parameter("float", "C", pointer=True),
+    )
+    unit = made(mine)
+    assert unit.index("#define __grid_constant__ &\n") < unit.index(source)
+    assert "(const CUtensorMap __attribute__((grid_constant)) map, float *C, " in unit
+
+
+@pytest.mark.parametrize("made", WRAPPED, ids=lambda made: made.__name__)
+def test_a_wrapped_kernel_keeps_its_cluster(made: Callable[[Kernel], str]) -> None:
+    source = (
+        'extern "C" __global__ void __cluster_dims__(1, 1, SPLITS) mine(float *C, int N)\n{ }\n'
+    )
+    unit = made(kernel(source, "mine"))
+    entry = "__attribute__((cluster_dims(1, 1, SPLITS))) void matbench_entry("
+    assert f'extern "C" __global__ {entry}' in unit
+    assert unit.index("#define __cluster_dims__(...)") < unit.index(source)
+    plain = made(kernel(source.replace("__cluster_dims__(1, 1, SPLITS) ", ""), "mine"))
+    assert "cluster_dims(" not in plain

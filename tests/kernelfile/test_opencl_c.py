@@ -1,0 +1,65 @@
+"""CUDA C as OpenCL C: address spaces, shared memory, and every line where it was."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+from support.sources import PATH, SEVERAL, kernel, lines_of_the_kernel
+
+from matbench.kernelfile import catalogue, opencl_c
+from matbench.kernelfile.signature import SourceError, without_comments
+from matbench.model import Kernel
+
+FILES = [kernel for kernel in catalogue.builtin() if kernel.source]
+
+
+@pytest.mark.parametrize("builtin", FILES, ids=lambda kernel: kernel.name)
+def test_every_line_stays_where_it_was(builtin: Kernel) -> None:
+    shown = msgspec.structs.replace(builtin, path=PATH)
+    plain, dynamic = opencl_c.plain_unit(shown)
+    clocked, also_dynamic = opencl_c.clocked_unit(shown, "0")
+    assert dynamic == also_dynamic == ("extern __shared__" in builtin.source)
+    for unit in (plain, clocked):
+        code = without_comments(builtin.source).splitlines()
+        pairs = list(zip(code, lines_of_the_kernel(unit), strict=False))
+        assert len(pairs) == len(code)
+        unchanged = [
+            was == now for was, now in pairs if not re.search("global|__local|extern", was + now)
+        ]
+        assert len(unchanged) > 10
+        assert all(unchanged)
+
+
+def test_pointers_and_shared_memory_get_their_address_spaces() -> None:
+    unit, dynamic = opencl_c.plain_unit(kernel())
+    body = "\n".join(lines_of_the_kernel(unit))
+    assert dynamic
+    assert "__global const float *__restrict__ A" in body
+    assert "__global const float* B" in body
+    assert "__global float C[]" in body
+    assert "ulong N, long K, float alpha, __local float *staged" in " ".join(body.split())
+    assert "void helper(__global unsigned *words, ulong n)" in body
+    assert "float twice(const float *x)" in body  # generic: it may get either
+    assert "extern" not in body
+
+
+def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
+    unit, _ = opencl_c.clocked_unit(kernel(), "now()")
+    assert "entry(A, B, C, M, N, K, alpha, staged);" in unit
+    assert unit.count("= now();") == 2
+
+
+@pytest.mark.parametrize("path", ['we"ird.cu', "back\\slash.cu", "per%cent.cu", "naïve.cu"])
+def test_a_path_cannot_break_out_of_its_line(path: str) -> None:
+    quoted = path.replace("\\", "\\\\").replace('"', '\\"')
+    mine = kernel(path=path)
+    for unit, _ in (opencl_c.plain_unit(mine), opencl_c.clocked_unit(mine, "0")):
+        assert f'\n#line 1 "{quoted}"\n' in unit
+
+
+def test_a_source_without_its_entry_is_refused() -> None:
+    lost = msgspec.structs.replace(kernel(), source=SEVERAL.replace("void entry", "void other"))
+    with pytest.raises(SourceError, match="no entry"):
+        opencl_c.plain_unit(lost)

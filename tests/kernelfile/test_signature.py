@@ -1,0 +1,94 @@
+"""Reading CUDA C: comments out of the way, the entry and its parameters, tensor maps."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.sources import SEVERAL
+
+from matbench.kernelfile import signature
+from matbench.kernelfile.signature import SourceError
+from matbench.model import Parameter
+
+# -- comments ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("a // b\nc", "a     \nc"),
+        ("a /* b\nc */ d", "a     \n     d"),
+        ("a /* // */ b", "a          b"),
+        ("a // /* b\nc", "a        \nc"),
+        ('"// no" // yes', '"// no"       '),
+        ('"a\\"// b" /**/', '"a\\"// b"     '),
+        ("a /* open", "a /* open"),
+        ("a / b * c", "a / b * c"),
+    ],
+)
+def test_comments_are_blanked_in_their_place(source: str, code: str) -> None:
+    assert signature.without_comments(source) == code
+
+
+@given(st.text(alphabet='/*"\\\n ab', max_size=80))
+def test_blanking_moves_nothing(source: str) -> None:
+    code = signature.without_comments(source)
+    assert len(code) == len(source)
+    for was, now in zip(source, code, strict=True):
+        assert now == was or (now == " " and was != "\n")
+
+
+# -- the signature -------------------------------------------------------------------------------
+
+
+def test_the_parameters_of_the_entry() -> None:
+    assert signature.parameters(SEVERAL, "entry") == (
+        Parameter("float", "A", True),
+        Parameter("float", "B", True),
+        Parameter("float", "C", True),
+        Parameter("unsigned int", "M", False),
+        Parameter("size_t", "N", False),
+        Parameter("long long", "K", False),
+        Parameter("float", "alpha", False),
+    )
+    assert [p.name for p in signature.parameters(SEVERAL, "helper")] == ["words", "n"]
+
+
+@pytest.mark.parametrize("empty", ["()", "(void)", "( /* none */ )"])
+def test_an_entry_may_take_nothing(empty: str) -> None:
+    assert signature.parameters(f'extern "C" __global__ void entry{empty} {{}}', "entry") == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "told", "line"),
+    [
+        ("\n__global__ void entry(int M) {}", 'entry entry must be declared `extern "C"`', 2),
+        ("\n\n__device__ void entry(int M) {}", "no entry `__global__ void entry(…)`", None),
+        ('extern "C" __global__ void entries(int M) {}', "no entry", None),
+        ('extern "C" __global__ void\nentry(int M', "the parameter list of entry is not closed", 2),
+        ('extern "C" __global__ void entry(int) {}', "parameter `int` has no name", 1),
+        ('extern "C" __global__ void entry(int M,) {}', "parameter `` has no name", 1),
+        ('\nextern "C" __global__ void entry(float4 v) {}', "v is a `float4`; known are int", 2),
+    ],
+)
+def test_what_a_signature_lacks(source: str, told: str, line: int | None) -> None:
+    with pytest.raises(SourceError, match=re.escape(told)) as refused:
+        signature.parameters(source, "entry")
+    assert refused.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("text", "described"),
+    [
+        ("tensor_map(A, 128, 64)", ("A", "128", "64")),
+        (" tensor_map( B ,BK, 2 * BN)", ("B", "BK", "2 * BN")),
+        ("tensor_map(A, 128)", None),
+        ("A", None),
+        ("N", None),
+    ],
+)
+def test_what_a_tensor_map_is_of(text: str, described: tuple[str, str, str] | None) -> None:
+    assert signature.tensor_map(text) == described

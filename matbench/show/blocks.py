@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, overload
 
+import msgspec
+
 from matbench.analysis.blocks import BlockSample
 from matbench.records import encoding
 from matbench.records.blocks import PERTURBATION_LIMIT, BlockProfile
@@ -64,7 +66,7 @@ def report(
             _section(["Durations of its blocks"], ("duration (µs)", "blocks", "share", ""), bars),
         ),
         footer=explanation(profile),
-        fields={name: name for name in Stamp._fields},
+        fields={name: name for name in Stamp.__struct_fields__},
         rows=Stamps(sample, profile),
         json=lambda: encoding.array([*environments, outcome, profile]),
     )
@@ -77,7 +79,7 @@ def _section(
     return section(heading, columns, "", [Group("", tuple(map(Row, rows)))])
 
 
-class Stamp(NamedTuple):
+class Stamp(msgspec.Struct, frozen=True):
     """The stamps of one block as CSV has them; None where the device does not tell."""
 
     block_x: int

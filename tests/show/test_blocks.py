@@ -117,7 +117,7 @@ def test_stamps_as_csv_leave_out_what_the_device_does_not_tell() -> None:
     sample = sampled(UNEVEN, told=False)
     sample.stamps[2, 1] = 0
     *_, last = reported(sample, gpu_or_cpu("cpu")).rows
-    assert last == (2, 0, 0, None, 1000, None, None, None)
+    assert last == blocks.Stamp(2, 0, 0, None, 1000, None, None, None)
     whole = reported(sampled(UNEVEN))
     assert list(whole.fields) == [
         "block_x", "block_y", "block_z", "multiprocessor", "start_ticks", "end_ticks", "start_ns",

@@ -82,7 +82,7 @@ class _Bars:
         text = f"thinned: {len(self.drawn):,} of {len(self.start):,} blocks drawn"
         if self.slots < self.resident:
             text += f", {self.slots} of up to {self.resident} resident together"
-        return f"{text}; grey: only blocks that are not drawn ran"
+        return f"{text}; grey: busy with blocks that are not drawn"
 
     def tooltips(self, profile: BlockProfile) -> list[str]:
         """A line about each bar, in the order in which they are drawn."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
@@ -36,6 +37,10 @@ GUARD_CONFIDENCE = 0.999
 NOTES_MINIMUM = 10
 #: How often, at most, independent samples are said to drift, or to be autocorrelated.
 NOTES_LEVEL = 0.002
+#: A note about samples matters where what it tells of may move the median by this share.
+NOTABLE = 0.01
+#: Of two modes the rarer has at least this share where the median may fall into either.
+MODES_MINIMUM = 0.4
 #: Coarsest step of an event timer; a larger gap between samples is not the timer's.
 TIMER_STEP_NS = 1100.0
 
@@ -296,6 +301,39 @@ def _two_modes(x: Vector) -> str | None:
         return None
     share = (x.size - split) / x.size
     return f"two modes: {share:.0%} of the samples take {e / b:.3g} times as long as the others"
+
+
+#: What `notes` say, in the order of their functions.
+_NOTES = re.compile(
+    r"[\d,]+ of [\d,]+ samples (?P<outliers>is an outlier|are outliers) "
+    r"|drifting: (?P<drift>[+-][\d.]+)%"
+    r"|autocorrelated: r = (?P<r>-?[\d.]+)"
+    r"|two modes: (?P<share>\d+)% of the samples take (?P<factor>[\d.e+]+) times"
+)
+
+
+def matters(note: str, half_width: float | None) -> bool:
+    """Whether a note changes what to make of a median with this half-width, a share of it.
+
+    Of those that `notes` makes: outliers do not move a median. A drift matters when it exceeds both
+    1% and the interval, two modes when they are that far apart and nearly as frequent.
+    Autocorrelation matters when the interval says less than 1% and, with the samples counted as the
+    fewer independent ones that they amount to, would say more. Any other note matters.
+    """
+    found = _NOTES.match(note)
+    if found is None:
+        return True
+    if found["outliers"]:
+        return False
+    stated = half_width if half_width is not None and math.isfinite(half_width) else 0.0
+    if found["drift"]:
+        return abs(float(found["drift"])) / 100 >= max(NOTABLE, stated)
+    if found["r"]:
+        r = float(found["r"])
+        widened = stated * math.sqrt((1 + r) / (1 - r)) if r < 1 else math.inf
+        return r > 0 and stated < NOTABLE <= widened
+    share, factor = int(found["share"]) / 100, float(found["factor"])
+    return min(share, 1 - share) > MODES_MINIMUM and factor - 1 >= max(NOTABLE, stated)
 
 
 def compare_samples(

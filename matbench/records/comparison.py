@@ -57,8 +57,9 @@ class ComparisonRecord(
         """Why the verdict is what it is, or why there is none."""
         if self.comparison is not None:
             return self.comparison.reason
-        return "; ".join(
+        reasons = [
             f"{side.case.kernel}: {side.status}: {side.reason or 'not timed'}"
             for side in (self.baseline, self.candidate)
             if not side.samples_ns
-        )
+        ]
+        return "; ".join(dict.fromkeys(reasons))

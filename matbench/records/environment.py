@@ -6,6 +6,10 @@ import msgspec
 
 from matbench.model import DeviceInfo
 
+#: The version of the record format. Raise it when a field is renamed or changes its meaning; a new
+#: field with a default needs no new version. `upgrading` turns older records into this one.
+SCHEMA = 2
+
 
 class Environment(msgspec.Struct, frozen=True, tag="environment", tag_field="type", kw_only=True):
     """The run's command line, machine, software and devices; `schema` is that of its outcomes."""

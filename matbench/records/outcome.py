@@ -6,7 +6,7 @@ plain numbers (0.01 is 1%). None: not known.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -23,13 +23,19 @@ from matbench.model import (
 
 Status = Literal["measured", "wrong", "skipped", "failed"]
 TimingMode = Literal["cold", "hot", "hot graph"]
+#: Numbers with a limit. Reading a record checks it; making one does not.
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+Nanoseconds = Annotated[float, msgspec.Meta(gt=0)]
+#: A ratio less 1, which rounding may take just below 0.
+Excess = Annotated[float, msgspec.Meta(ge=-1e-9)]
 
 
 class Claims(msgspec.Struct, frozen=True):
     """What a kernel file says of itself that changes how it is judged; see `model.Kernel`."""
 
     precision: Precision = "float32"
-    error_constant: float = 0.0
+    error_constant: Amount = 0.0
     exponents: tuple[int, int] | None = None
     deterministic: bool = True
     where: tuple[str, ...] = ()
@@ -73,10 +79,10 @@ class Build(msgspec.Struct, frozen=True, kw_only=True):
     driver's count of blocks on one multiprocessor, `occupancy` their share of its warps.
     """
 
-    duration_s: float | None = None
+    duration_s: Amount | None = None
     resources: Resources | None = None
-    resident_blocks: int | None = None
-    occupancy: float | None = None
+    resident_blocks: Count | None = None
+    occupancy: Amount | None = None
 
 
 class Accuracy(msgspec.Struct, frozen=True):
@@ -86,9 +92,9 @@ class Accuracy(msgspec.Struct, frozen=True):
     `bound_ratio` is the largest |C − R| as a share of its rounding-error bound (> 1 is wrong).
     """
 
-    max_rel_err: float | None
-    avg_rel_err: float | None
-    bound_ratio: float | None
+    max_rel_err: Amount | None
+    avg_rel_err: Amount | None
+    bound_ratio: Amount | None
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,14 +107,14 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     `graph`: hot launches as one CUDA graph.
     """
 
-    samples_ns: tuple[float, ...] = ()
-    median_ns: float | None
-    interval_ns: tuple[float, float] | None = None
+    samples_ns: tuple[Nanoseconds, ...] = ()
+    median_ns: Nanoseconds | None
+    interval_ns: tuple[Nanoseconds, Nanoseconds] | None = None
     graph: bool = False
-    warmups: int | None = None
+    warmups: Count | None = None
     settled: bool | None = None
     stopped: str | None = None
-    attempts: int | None = None
+    attempts: Count | None = None
     conditions: tuple[Conditions, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -120,10 +126,10 @@ class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
     by which share the clock slowed that launch; `sm_mhz` the SM clock that was held meanwhile.
     """
 
-    median_ns: float | None
-    imbalance: float | None = None
+    median_ns: Nanoseconds | None
+    imbalance: Excess | None = None
     perturbation: float | None = None
-    sm_mhz: float | None = None
+    sm_mhz: Amount | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_only=True):
@@ -141,7 +147,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     cold: Timing | None = None
     hot: Timing | None = None
     blocks: BlockTimes | None = None
-    copy_bytes_per_s: float | None = None
+    copy_bytes_per_s: Amount | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -1,0 +1,236 @@
+"""What ranks against what: cases of one device, workload and problem, by the same kind of samples.
+
+Only what was measured ranks, and never a CPU against a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from matbench import workloads
+from matbench.analysis import limits, statistics
+from matbench.model import DeviceInfo, Precision, Problem
+from matbench.records.outcome import Outcome, Status, Timing, TimingMode
+
+#: The order of rows without a time.
+STATUSES: tuple[Status, ...] = ("measured", "wrong", "failed", "skipped")
+#: The product of cuBLAS that a kernel ranks against, by its workload and precision.
+CUBLAS: dict[tuple[str, Precision], str] = {
+    ("matmul", "float32"): "cublas",
+    ("matmul", "tf32"): "cublas-tf32",
+    ("matmul", "bfloat16"): "cublas-bf16",
+    ("dot", "float32"): "cublas-dot",
+}
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """An outcome and its place among its like; None where it does not rank.
+
+    `spread` and `of_limit` are shares, `of_cublas` is cuBLAS's time over its own, and
+    `times_slowest` the slowest's. `rivals` counts those it ranks among, itself included.
+    """
+
+    outcome: Outcome
+    spread: float | None = None
+    work_per_s: float | None = None
+    times_slowest: float | None = None
+    of_cublas: float | None = None
+    of_limit: float | None = None
+    best: bool = False
+    rivals: int = 0
+
+    @property
+    def gflops(self) -> float | None:
+        return self._giga("FLOP/s")
+
+    @property
+    def gbytes_per_s(self) -> float | None:
+        return self._giga("B/s")
+
+    def _giga(self, unit: str) -> float | None:
+        is_rate = workloads.of(self.outcome.case.problem).rate == unit
+        return self.work_per_s / 1e9 if is_rate and self.work_per_s is not None else None
+
+    @property
+    def hot(self) -> Timing | None:
+        """The hot samples beside the cold ones that it ranks by."""
+        return self.outcome.hot if self.outcome.cold is not None else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to know of the case, and of the samples that it ranks by."""
+        timing = self.outcome.timing
+        return (*(timing.notes if timing is not None else ()), *self.outcome.notes)
+
+
+@dataclass(frozen=True)
+class ProblemRanking:
+    """The cases of one problem, fastest first."""
+
+    problem: Problem
+    rows: tuple[Ranked, ...]
+
+
+@dataclass(frozen=True)
+class DeviceRanking:
+    """The problems of one workload on one device, the least work first.
+
+    `baselines`: those that run on the CPU beside another device's sweep.
+    """
+
+    workload: workloads.Workload
+    baselines: bool
+    problems: tuple[ProblemRanking, ...]
+
+    @property
+    def rows(self) -> list[Ranked]:
+        return [row for problem in self.problems for row in problem.rows]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [row.outcome for row in self.rows]
+
+
+def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> list[DeviceRanking]:
+    """A ranking for each device and workload: GPUs first, baselines on the CPU last."""
+    names = list(workloads.WORKLOADS)
+    found: dict[tuple[bool, bool, int, str, str], dict[Problem, list[Outcome]]] = {}
+    for outcome in outcomes:
+        case = outcome.case
+        on_cpu = case.device_kind == "cpu"
+        baseline = on_cpu and case.group == "baseline"
+        backend = "" if baseline else case.backend
+        place = (baseline, on_cpu, names.index(case.problem.workload), backend, case.device)
+        found.setdefault(place, {}).setdefault(_unseeded(case.problem), []).append(outcome)
+    return [
+        DeviceRanking(
+            workloads.get(names[place[2]]),
+            place[0],
+            tuple(
+                ProblemRanking(problem, rank(found[place][problem], devices))
+                for problem in sorted(found[place], key=_by_work)
+            ),
+        )
+        for place in sorted(found, key=lambda place: place[:3])
+    ]
+
+
+def _unseeded(problem: Problem) -> Problem:
+    """The problem without its seed: another draw of the same inputs takes as long."""
+    M, N, K = problem.M, problem.N, problem.K
+    return Problem(M, N, K, problem.inputs, workload=problem.workload)
+
+
+def _by_work(problem: Problem) -> tuple[int, str, bool, str]:
+    workload = workloads.of(problem)
+    usual = problem.inputs == workload.inputs[0]
+    return workload.work(problem), problem.size, not usual, problem.inputs
+
+
+def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tuple[Ranked, ...]:
+    """The outcomes of one device and problem, fastest first; cold and hot samples rank apart."""
+    ordered = sorted(
+        outcomes,
+        key=lambda o: (STATUSES.index(o.status), time_ns(o) is None, time_ns(o) or 0.0),
+    )
+    times: dict[TimingMode | None, list[float]] = {}
+    fastest: dict[tuple[TimingMode | None, str], float] = {}
+    for outcome in ordered:
+        if (time := time_ns(outcome)) is not None:
+            times.setdefault(outcome.mode, []).append(time)
+            fastest.setdefault((outcome.mode, outcome.case.kernel), time)
+    ranked = []
+    for outcome in ordered:
+        time = time_ns(outcome)
+        if time is None:
+            ranked.append(Ranked(outcome))
+            continue
+        case, rivals = outcome.case, times[outcome.mode]
+        product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
+        cublas_ns = fastest.get((outcome.mode, product))
+        work_per_s = workloads.of(case.problem).work(case.problem) / time * 1e9
+        ranked.append(
+            Ranked(
+                outcome,
+                spread=spread(outcome.timing),
+                work_per_s=work_per_s,
+                times_slowest=rivals[-1] / time,
+                of_cublas=cublas_ns / time if cublas_ns else None,
+                of_limit=_of_limit(outcome, work_per_s, _device_of(outcome, devices)),
+                best=time == rivals[0],
+                rivals=len(rivals),
+            )
+        )
+    return tuple(ranked)
+
+
+def time_ns(outcome: Outcome) -> float | None:
+    """The time that ranks: a case that was not right, or has no time, has none."""
+    time = outcome.median_ns
+    return time if outcome.status == "measured" and time is not None and time > 0 else None
+
+
+def spread(timing: Timing | None) -> float | None:
+    """Half the median's interval as a share of it; without one, half the samples' middle half."""
+    if timing is None:
+        return None
+    if timing.interval_ns is not None and timing.median_ns:
+        low, high = timing.interval_ns
+        return (high - low) / 2 / timing.median_ns
+    return statistics.spread(timing.samples_ns)
+
+
+def held_mhz(timing: Timing | None) -> float | None:
+    """The mean SM clock while these samples were taken."""
+    clocks = [moment.sm_mhz for moment in timing.conditions[1:] if moment.sm_mhz] if timing else []
+    return sum(clocks) / len(clocks) if clocks else None
+
+
+def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Each kernel at its fastest parameters, for each device, problem and kind of samples.
+
+    A kernel that was not measured there keeps one outcome: a wrong one first, then a failed one.
+    """
+    best: dict[tuple[object, ...], Outcome] = {}
+    measured: set[tuple[object, ...]] = set()
+
+    def order(outcome: Outcome) -> tuple[int, float]:
+        return STATUSES.index(outcome.status), time_ns(outcome) or 0.0
+
+    for outcome in outcomes:
+        case = outcome.case
+        place = (case.kernel, case.backend, case.device, case.problem)
+        key = (*place, outcome.mode if outcome.status == "measured" else None)
+        if outcome.status == "measured":
+            measured.add(place)
+        if key not in best or order(outcome) < order(best[key]):
+            best[key] = outcome
+    return [o for key, o in best.items() if o.status == "measured" or key[:-1] not in measured]
+
+
+def _device_of(outcome: Outcome, devices: Sequence[DeviceInfo]) -> DeviceInfo | None:
+    name = (outcome.case.backend, outcome.case.device)
+    return next((info for info in devices if (info.backend, info.name) == name), None)
+
+
+def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> float | None:
+    """Its speed as a share of what the device can do at best, as far as that is known.
+
+    Bytes are compared with the copy that was measured on the device, unless its cache held them
+    all: that is faster than any copy of more. Operations are compared with what the unit for the
+    declared precision does at the clock that was held while they were sampled.
+    """
+    case = outcome.case
+    workload = workloads.of(case.problem)
+    if workload.rate == "B/s":
+        moved = workload.least_bytes(case.problem)
+        if device is not None and limits.held_by_cache(device, moved, outcome.mode):
+            return None
+        return per_s / outcome.copy_bytes_per_s if outcome.copy_bytes_per_s else None
+    if device is None:
+        return None
+    stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
+    most = limits.of_clock(device, held_mhz(outcome.timing) or stamped, case.claims.precision)
+    return per_s / most if most else None

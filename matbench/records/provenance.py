@@ -1,0 +1,61 @@
+"""Where a run is made, with what, and where what it leaves for later is kept."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+import platformdirs
+
+from matbench import __version__
+from matbench.model import DeviceInfo
+from matbench.records.environment import SCHEMA, Environment
+from matbench.records.revision import project_revision
+
+_PACKAGES = (
+    "numpy", "scipy", "pycuda", "cuda-bindings", "nvmath-python", "nvidia-ml-py", "pyopencl",
+    "intel-opencl-rt", "intel-cmplr-lib-rt", "pocl", "pocl-binary-distribution", "msgspec",
+    "pebble",
+)  # fmt: skip
+Settings = Mapping[str, str | int | float | bool | None]
+
+
+def environment(
+    argv: Iterable[str], devices: Iterable[DeviceInfo], settings: Settings
+) -> Environment:
+    """Where and how this run is made: now, here, with what is installed."""
+    return Environment(
+        schema=SCHEMA,
+        argv=tuple(argv),
+        time=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        host=platform.node(),
+        os=platform.platform(),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        packages=_installed(),
+        devices=tuple(devices),
+        project_revision=project_revision(),
+        settings=dict(settings),
+    )
+
+
+def _installed() -> dict[str, str]:
+    found = {"matbench-cuda": __version__}
+    for name in _PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name) or "unknown"
+    return found
+
+
+def state_folder() -> Path:
+    """`MATBENCH_STATE_DIR`, or the platform's folder for this user's state."""
+    return Path(os.environ.get("MATBENCH_STATE_DIR") or platformdirs.user_state_dir("matbench"))
+
+
+def last_run_path() -> Path:
+    """The file of the last run."""
+    return state_folder() / "last-run.jsonl"

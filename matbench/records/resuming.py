@@ -1,0 +1,59 @@
+"""Which cases of an interrupted run are done, and which of its outcomes a later try replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from matbench.model import Case, DeviceInfo, Problem
+from matbench.records.outcome import Outcome
+
+
+class CaseKey(NamedTuple):
+    """What makes two cases the same: another source, size, input, seed or device is another."""
+
+    kernel: str
+    sha256: str
+    params: frozenset[tuple[str, int]]
+    problem: Problem
+    backend: str
+    device: str
+
+
+def case_key(case: Case, device: DeviceInfo) -> CaseKey:
+    """The key of a case on the device that it will run on."""
+    kernel, params = case.kernel, frozenset(case.params.items())
+    return CaseKey(kernel.name, kernel.sha256, params, case.problem, device.backend, device.name)
+
+
+def outcome_key(outcome: Outcome) -> CaseKey:
+    """The key of the case that an outcome came from."""
+    case, params = outcome.case, frozenset(outcome.case.params.items())
+    return CaseKey(case.kernel, case.sha256, params, case.problem, case.backend, case.device)
+
+
+def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:
+    """The cases that a resumed run need not run again.
+
+    A failed case is none of them: what failed it (a deadline, a device lost, memory that another
+    program held, a killed worker) may be over.
+    """
+    return {outcome_key(found): found for found in outcomes if found.status != "failed"}
+
+
+def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Outcomes without the failures that were tried anew; the later try says that in a note."""
+    kept: list[Outcome] = []
+    later: dict[CaseKey, int] = {}
+    for outcome in reversed(outcomes):
+        key = outcome_key(outcome)
+        if outcome.status == "failed" and key in later:
+            retry = kept[later[key]]
+            note = f"an earlier try failed: {outcome.reason}"
+            kept[later[key]] = msgspec.structs.replace(retry, notes=(*retry.notes, note))
+            continue
+        later[key] = len(kept)
+        kept.append(outcome)
+    return kept[::-1]

@@ -1,0 +1,119 @@
+"""The parameters that searches found, kept for `matbench run --tuned`.
+
+Winners are lines of JSON in the user's state folder, and are only ever added. Lines that this
+version cannot read stay where they are and count for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from matbench.errors import UsageError
+from matbench.model import DeviceInfo, Problem
+from matbench.records import encoding
+from matbench.records.appending import LockedFile
+from matbench.records.provenance import state_folder
+from matbench.records.tuning import Tuned
+
+_SCHEMA = 1
+_WAIT_S = 10
+_HINT = "set MATBENCH_STATE_DIR to another folder"
+_Key = tuple[str, str, str, str, Problem]
+
+
+class _Head(msgspec.Struct, frozen=True):
+    schema: int = _SCHEMA
+
+
+class Store:
+    """Winners, one for each kernel source, device and size, whatever its inputs were."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or state_folder() / "tuned.jsonl"
+
+    def winners(self) -> list[Tuned]:
+        """The latest of each, the latest of all last.
+
+        An unfinished search takes the place of another unfinished one alone.
+        """
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UsageError(f"{self.path}: cannot be read: {error.strerror}") from None
+        found: dict[_Key, Tuned] = {}
+        for winner in map(_decoded, data.split(b"\n")):
+            if winner is None:
+                continue
+            key = _key(winner)
+            if winner.complete or key not in found or not found[key].complete:
+                found.pop(key, None)
+                found[key] = winner
+        return list(found.values())
+
+    def require(self) -> None:
+        """`UsageError` when nothing could be kept here, before anything is measured for it."""
+        self._append(None)
+
+    def keep(self, winner: Tuned) -> bool:
+        """Add a winner; false where its search is unfinished and an earlier one was not."""
+        known = {_key(one): one for one in self.winners()}.get(_key(winner))
+        if known is not None and known.complete and not winner.complete:
+            return False
+        plain = msgspec.structs.replace(winner, problem=_size_of(winner.problem))
+        self._append(encoding.line(plain).encode())
+        return True
+
+    def nearest(self, sha256: str, device: DeviceInfo, problem: Problem) -> list[Tuned]:
+        """Winners for this source on this device: of the same size, else of the nearest volumes."""
+
+        def distance(winner: Tuned) -> tuple[bool, float]:
+            apart = math.log(_volume(winner.problem) / _volume(problem))
+            return _size_of(winner.problem) != _size_of(problem), abs(apart)
+
+        wanted = (sha256, device.backend, device.name)
+        fitting = [one for one in self.winners() if (one.sha256, one.backend, one.device) == wanted]
+        return sorted(fitting, key=distance)
+
+    def _append(self, line: bytes | None) -> None:
+        """Add one line; without one, only find out whether that could be done."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with closing(LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S)) as file:
+                size = file.size
+                file.append((line or b"") + b"\n")
+                if line is None:
+                    file.truncate(size)
+        except OSError as error:
+            reason = f"a winner cannot be kept: {error.strerror}"
+            raise UsageError(f"{self.path}: {reason}; {_HINT}") from None
+
+
+def _decoded(line: bytes) -> Tuned | None:
+    """The winner in a line; None where there is none, or one of another schema."""
+    try:
+        winner = msgspec.json.decode(line, type=Tuned)
+        known = msgspec.json.decode(line, type=_Head).schema == _SCHEMA
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    problem = winner.problem
+    return winner if known and min(problem.M, problem.N, problem.K) >= 1 else None
+
+
+def _key(winner: Tuned) -> _Key:
+    size = _size_of(winner.problem)
+    return winner.sha256, winner.kernel, winner.backend, winner.device, size
+
+
+def _size_of(problem: Problem) -> Problem:
+    """The problem without what its inputs are: winners are not told apart by them."""
+    return msgspec.structs.replace(problem, inputs="uniform", seed=0)
+
+
+def _volume(problem: Problem) -> int:
+    return problem.M * problem.N * problem.K

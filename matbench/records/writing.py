@@ -1,0 +1,137 @@
+"""Writes a record file: each outcome is on disk as soon as it is made.
+
+Whatever ends a run leaves a file that can be read, and resumed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from matbench.errors import MatbenchError, UsageError
+from matbench.records import encoding
+from matbench.records.appending import LockedFile
+from matbench.records.environment import Environment
+from matbench.records.outcome import Outcome
+from matbench.records.reading import RecordError, decode, scan
+
+Mode = Literal["new", "append", "force", "resume"]
+
+
+class RecordWriter:
+    """Appends outcomes to one file, each flushed to disk as it is made.
+
+    `new` refuses a file that holds something, `append` and `resume` add to it (a file that is not
+    there is begun), and `force` replaces it once the first outcome is written. Entering raises a
+    `UsageError` when the file cannot be written or another run holds it. `environments` and
+    `outcomes` are what an appended or resumed file held, `notes` what was fixed in it.
+
+    With `best_effort` no error leaves this class: `error` keeps the first, and recording ends.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        environment: Environment,
+        mode: Mode = "new",
+        *,
+        best_effort: bool = False,
+    ) -> None:
+        self.path = path
+        self.environment = environment
+        self.mode = mode
+        self.best_effort = best_effort
+        self.environments: list[Environment] = []
+        self.outcomes: list[Outcome] = []
+        self.notes: list[str] = []
+        self.written = 0
+        self.error: MatbenchError | None = None
+        self._file: LockedFile | None = None
+
+    def __enter__(self) -> RecordWriter:
+        try:
+            self._open()
+        except BaseException as error:
+            self._close()
+            if not self.best_effort or not isinstance(error, MatbenchError):
+                raise
+            self.error = error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def write(self, outcome: Outcome) -> None:
+        """Append one outcome; a `MatbenchError` when the disk refuses it, or it is no record."""
+        if self.error is not None:
+            return
+        assert self._file is not None, "not entered"
+        try:
+            data = f"{encoding.line(outcome)}\n".encode()
+            decode(data)  # a line that cannot be read again would cost the whole file
+            if not self.written:
+                data = f"{encoding.line(self.environment)}\n".encode() + data
+            if self.mode == "force" and not self.written:
+                self._file.replace(data)
+            else:
+                self._file.append(data)
+        except (OSError, RecordError) as error:
+            refused = self._refused(error)
+            if not self.best_effort:
+                raise refused from None
+            self.error = refused
+            return
+        self.written += 1
+
+    def _refused(self, error: OSError | RecordError) -> MatbenchError:
+        if isinstance(error, RecordError):
+            return MatbenchError(f"{self.path}: an outcome contradicts itself: {error}")
+        hint = "fix that, or name another file"
+        if self.written and self._file is not None and self._file.is_regular:
+            kept = f"it keeps the {self.written} outcomes of this run so far"
+            hint = f"{kept}; fix that and continue with --resume {self.path}"
+        return MatbenchError(f"{self.path}: cannot be written: {error.strerror}; {hint}")
+
+    def _open(self) -> None:
+        if self.best_effort:
+            self._make_folder()
+        self._file = LockedFile(self.path)
+        if not self._file.size:
+            return
+        if self.mode == "new":
+            raise UsageError(
+                f"{self.path}: exists; add to it with --append, replace it with --force, "
+                "or continue it with --resume"
+            )
+        if self.mode in ("append", "resume"):
+            self._continue(self._file)
+
+    def _make_folder(self) -> None:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+    def _continue(self, file: LockedFile) -> None:
+        """Read what the file holds, and cut off a torn last line."""
+        contents = scan(self.path)
+        if contents.is_array:
+            raise UsageError(f"{self.path}: a JSON array cannot be added to; name another file")
+        self.environments, self.outcomes = contents.environments, contents.outcomes
+        if contents.note:
+            try:
+                file.truncate(contents.whole_bytes)
+            except OSError as error:
+                raise UsageError(f"{self.path}: cannot be fixed: {error.strerror}") from None
+            self.notes.append(contents.note)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,234 @@
+"""Comparisons as tables: a section per device and pair, or a square of any number of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from matbench.model import settings_of
+from matbench.records import encoding
+from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.environment import Environment
+from matbench.show import footnotes, safe, units
+from matbench.show.heading import device_lines
+from matbench.show.outcomes import size_label
+from matbench.show.table import Column, Group, Report, Row, Section, section
+from matbench.show.terminal import plain_table
+from matbench.show.units import UNKNOWN
+
+VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow"}
+_TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
+
+
+def report(records: Iterable[ComparisonRecord], environments: Iterable[Environment] = ()) -> Report:
+    """Candidates against baselines, in the order given; those of one size stand together."""
+    shown, about = list(records), list(environments)
+    apart: dict[tuple[str, ...], list[ComparisonRecord]] = {}
+    for record in shown:
+        case = record.candidate.case
+        key = (case.backend, case.device, record.baseline_name, record.candidate_name)
+        apart.setdefault(key, []).append(record)
+    verdicts = [record.verdict or "without a verdict" for record in shown]
+    return Report(
+        sections=tuple(_section(found, about) for found in apart.values()),
+        footer=", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
+        or "nothing to compare",
+        fields=_FIELDS,
+        rows=shown,
+        json=lambda: encoding.array([*about, *shown]),
+    )
+
+
+def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environment]) -> Section:
+    first = records[0]
+    sizes: dict[str, list[ComparisonRecord]] = {}
+    never = _never_timed(records)
+    apart = {id(record) for found in never for record in found}
+    for record in records:
+        if id(record) not in apart:
+            sizes.setdefault(size_label(record.candidate.case.problem), []).append(record)
+    return section(
+        heading=(
+            f"candidate {safe.line(first.candidate_name)} against "
+            f"baseline {safe.line(first.baseline_name)}",
+            *device_lines([record.candidate for record in records], environments),
+        ),
+        columns=(
+            Column("size", shared=True),
+            Column("kernel", shared=True),
+            Column("parameters", shared=True),
+            Column("baseline", right=True, drop=2),
+            Column("candidate", right=True, drop=1),
+            Column("the candidate is", right=True),
+            Column("interval", right=True, drop=3),
+            Column("p", right=True, drop=6),
+            Column("max rel err", right=True, drop=4, shared=True),
+            Column("samples", right=True, drop=7, shared=True),
+        ),
+        last_title="verdict",
+        groups=[
+            *(_group(size, found) for size, found in sizes.items()),
+            Group("", tuple(map(_row_of_several, never))),
+        ],
+    )
+
+
+def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRecord]]:
+    """Cases that could not be compared at several sizes, for reasons that differ in numbers."""
+    alike: dict[tuple[object, ...], list[ComparisonRecord]] = {}
+    for record in records:
+        if record.comparison is None:
+            names = record.candidate.case.kernel, _both_params(record)
+            alike.setdefault((*names, footnotes.kind(record.reason)), []).append(record)
+    return [found for found in alike.values() if len(found) > 1]
+
+
+def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
+    sizes = dict.fromkeys(size_label(record.candidate.case.problem) for record in records)
+    row = _row(", ".join(sizes), records[0], units.durations([]))
+    return replace(row, reason=safe.lines(footnotes.merged([r.reason for r in records])))
+
+
+def _group(size: str, records: Sequence[ComparisonRecord]) -> Group:
+    time = units.durations(
+        side.median_ns for record in records for side in (record.baseline, record.candidate)
+    )
+    return Group("", tuple(_row(size, record, time) for record in records))
+
+
+def _row(size: str, record: ComparisonRecord, time: units.Formatter) -> Row:
+    baseline, candidate, found = record.baseline, record.candidate, record.comparison
+    kernel = candidate.case.kernel
+    return Row(
+        cells=(
+            size,
+            safe.line(kernel) if kernel != record.candidate_name else UNKNOWN,
+            _both_params(record),
+            time(baseline.median_ns),
+            time(candidate.median_ns),
+            units.speedup(record.ratio),
+            units.speedups(found.interval if found else None),
+            units.probability(found.p_value if found else None),
+            _both(units.error(baseline.max_rel_err), units.error(candidate.max_rel_err)),
+            " + ".join(map(str, found.samples)) if found else UNKNOWN,
+        ),
+        status=record.verdict or "no verdict",
+        # Which way the interval lies is said in words already.
+        reason="" if record.verdict in _TURNED else safe.lines(record.reason),
+        notes=tuple(map(safe.lines, record.notes)),
+        style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
+    )
+
+
+def _both_params(record: ComparisonRecord) -> str:
+    sides = (record.baseline, record.candidate)
+    return _both(*(safe.line(settings_of(side.case.params)) or UNKNOWN for side in sides))
+
+
+def _both(baseline: str, candidate: str) -> str:
+    """What is the same on both sides once, or `baseline's / candidate's`."""
+    return baseline if baseline == candidate else f"{baseline} / {candidate}"
+
+
+#: CSV's columns; `ratio` is the candidate's time over the baseline's.
+_FIELDS = {
+    "backend": "candidate.case.backend",
+    "device": "candidate.case.device",
+    "device_kind": "candidate.case.device_kind",
+    "workload": "candidate.case.problem.workload",
+    "size": "candidate.case.problem.size",
+    "inputs": "candidate.case.problem.inputs",
+    "kernel": "candidate.case.kernel",
+    "baseline": "baseline_name",
+    "candidate": "candidate_name",
+    "baseline_params": "baseline.case.params",
+    "candidate_params": "candidate.case.params",
+    "baseline_median_ns": "baseline.median_ns",
+    "candidate_median_ns": "candidate.median_ns",
+    "ratio": "comparison.ratio",
+    "ratio_low": "comparison.interval.0",
+    "ratio_high": "comparison.interval.1",
+    "p_value": "comparison.p_value",
+    "baseline_max_rel_err": "baseline.max_rel_err",
+    "candidate_max_rel_err": "candidate.max_rel_err",
+    "baseline_samples": "comparison.samples.0",
+    "candidate_samples": "comparison.samples.1",
+    "verdict": "verdict",
+    "reason": "reason",
+    "notes": "notes",
+}
+
+
+# Any number of kernels, each with each
+
+_Square = dict[tuple[str, str], ComparisonRecord]
+
+
+def matrix(records: Sequence[ComparisonRecord], names: Sequence[str]) -> Iterator[RenderableType]:
+    """For each size a square: how the column's kernel compares with that of the row.
+
+    Where a pair was compared with several values of a constant, there is a square for each.
+    """
+    for title, square in _squares(records):
+        cells: dict[tuple[str, str], str] = {}
+        for (first, second), record in square.items():
+            if record.comparison is not None and record.ratio:
+                verdict = record.comparison.verdict
+                cells[first, second] = _cell(record.ratio, verdict)
+                cells[second, first] = _cell(1 / record.ratio, _TURNED.get(verdict, verdict))
+        shown = [safe.line(name) for name in names]
+        table = plain_table(Column("baseline"), *(Column(name, right=True) for name in shown))
+        for first, name in zip(names, shown, strict=True):
+            row = [
+                "·" if first == second else cells.get((first, second), UNKNOWN) for second in names
+            ]
+            table.add_row(*map(Text, (name, *row)))
+        yield from (Text(title, style="bold"), table, Text())
+    yield Text("each cell: the column's kernel is faster or slower than the row's")
+    reasons = [record.reason for record in records if record.comparison is None]
+    notes = [note for record in records for note in record.notes]
+    yield from (Text(safe.lines(text)) for text in dict.fromkeys([*reasons, *notes]))
+
+
+def _squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square]]:
+    """Titles, and the records of each square by the names of their sides."""
+    sizes: dict[str, list[_Square]] = {}
+    for record in records:
+        squares = sizes.setdefault(size_label(record.candidate.case.problem), [])
+        pair = record.baseline_name, record.candidate_name
+        square = next((square for square in squares if pair not in square), None)
+        if square is None:
+            squares.append(square := {})
+        square[pair] = record
+    for size, squares in sizes.items():
+        for square in squares:
+            common = settings_of(_common(list(square.values()))) if len(squares) > 1 else ""
+            yield f"size {size}" + (f", {common}" if common else ""), square
+
+
+def _common(records: Sequence[ComparisonRecord]) -> Mapping[str, int]:
+    """The constants that are the same on all sides."""
+    sides = [side.case.params for r in records for side in (r.baseline, r.candidate)]
+    return {
+        name: value
+        for name, value in sides[0].items()
+        if all(params.get(name) == value for params in sides)
+    }
+
+
+def _cell(ratio: float, verdict: str) -> str:
+    """`14.7 × faster`; where no side is faster, the verdict first."""
+    factor = units.speedup(ratio)
+    return factor if verdict in _TURNED else f"{verdict}: {factor}"
+
+
+def in_words(name: str, comparison: Comparison) -> str:
+    """`1.40 × slower than tiled`, or that it is the same, or undecided."""
+    factor = units.speedup(comparison.ratio)
+    if comparison.verdict in _TURNED:
+        return f"{factor} than {name}"
+    said = "the same as" if comparison.verdict == "SAME" else "undecided against"
+    return f"{said} {name}" + (f" ({factor})" if comparison.ratio is not None else "")

@@ -1,0 +1,56 @@
+"""Notes below a table: each text once, with the number that rows refer to it by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+_NUMBER = re.compile(r"(?<![\w.,])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
+_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Footnotes:
+    """Texts in the order in which they are first mentioned.
+
+    Notes that differ only in their numbers become one text with ranges.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[str]] = {}
+        self._numbers: dict[str, int] = {}
+
+    def marks(self, reasons: Iterable[str], notes: Iterable[str]) -> str:
+        """The superscripts of a row, in ascending order; reasons are never merged."""
+        numbers = {self._number(text, text) for text in reasons}
+        numbers |= {self._number(kind(text), text) for text in notes}
+        return " ".join(map(_superscript, sorted(numbers)))
+
+    def _number(self, key: str, text: str) -> int:
+        self._texts.setdefault(key, []).append(text)
+        return self._numbers.setdefault(key, len(self._texts))
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Marks and texts."""
+        return [
+            (_superscript(self._numbers[key]), merged(texts)) for key, texts in self._texts.items()
+        ]
+
+
+def _superscript(number: int) -> str:
+    return str(number).translate(_SUPERSCRIPT)
+
+
+def kind(text: str) -> str:
+    """A text without its numbers: the same for texts that differ in nothing else."""
+    return _NUMBER.sub("\0", text)
+
+
+def merged(texts: Sequence[str]) -> str:
+    """Texts of one `kind` as one: `5 of 40` and `9 of 10` become `5…9 of 10…40`."""
+    columns = zip(*(_NUMBER.findall(text) for text in texts), strict=True)
+
+    def value(number: str) -> float:
+        return float(number.replace(",", ""))
+
+    ranges = (dict.fromkeys((min(c, key=value), max(c, key=value))) for c in columns)
+    return _NUMBER.sub(lambda _: "…".join(next(ranges)), texts[0])

@@ -1,0 +1,141 @@
+"""Reports in every form but a terminal's: the markups of tabulate, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from tabulate import tabulate, tabulate_formats
+
+from matbench.model import settings_of
+from matbench.show import safe
+from matbench.show.footnotes import Footnotes
+from matbench.show.table import Column, Report, Row, Section
+
+# The markup of these has no known way to hold any text whatever, and a record is not trusted.
+_NO_ESCAPE = {
+    "asciidoc", "jira", "latex_raw", "mediawiki", "moinmoin", "textile", "unsafehtml", "youtrack",
+}  # fmt: skip
+#: What `--format` takes.
+FORMATS: tuple[str, ...] = (
+    "rich", "csv", "json", *(name for name in tabulate_formats if name not in _NO_ESCAPE),
+)  # fmt: skip
+
+
+def text(report: Report, fmt: str) -> str:
+    """The report in any of `FORMATS` but `rich`; nothing is cut."""
+    if fmt == "json":
+        return report.json()
+    if fmt == "csv":
+        return csv_table(list(report.fields), _csv_rows(report))
+    parts = [part for section in report.sections for part in _section(section, fmt)]
+    return "\n\n".join(part for part in [*parts, prose([report.footer], fmt)] if part)
+
+
+def last_cell(row: Row, footnotes: Footnotes, *, inline: bool) -> str:
+    """Status with its reason, or with a footnote for it; a long reason keeps one for all of it."""
+    first = safe.line(row.reason.partition("\n")[0])
+    below = [row.reason] if row.reason and (first != row.reason or not inline) else []
+    shown = ": ".join(filter(None, (row.status, first if inline else "")))
+    return shown + footnotes.marks(below, row.notes)
+
+
+def _section(section: Section, fmt: str) -> list[str]:
+    """Heading, table and notes; a size that all rows share stands in the heading."""
+    footnotes = Footnotes()
+    sizes = {group.size for group in section.groups if group.size}
+    size = [Column("size")] if len(sizes) > 1 else []
+    last = [Column(section.last_title)] if section.last_title else []
+    rows = [
+        [
+            *([group.size] if size else []),
+            *row.cells,
+            *([last_cell(row, footnotes, inline=True)] if last else []),
+        ]
+        for group in section.groups
+        for row in group.rows
+    ]
+    one_size = [f"size {next(iter(sizes))}"] if len(sizes) == 1 else []
+    notes = [" ".join(line) for line in (*section.legend, *footnotes.lines())]
+    return [
+        prose([*section.heading, *one_size], fmt),
+        markup_table([*size, *section.columns, *last], rows, fmt),
+        prose(notes, fmt),
+    ]
+
+
+def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: str) -> str:
+    """Cells in one of tabulate's formats, as they are."""
+    table = tabulate(
+        [[escape(cell, fmt) for cell in row] for row in rows],
+        headers=[column.title for column in columns],
+        tablefmt=fmt,
+        colalign=["right" if column.right else "left" for column in columns] if rows else None,
+        disable_numparse=True,
+    )
+    return str(table)
+
+
+def escape(cell: str, fmt: str) -> str:
+    """`tabulate` escapes for HTML and LaTeX, but not for these."""
+    if fmt in ("github", "pipe"):
+        escaped = re.sub(r"([\\`*|\[\]]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", cell)
+        return escaped.replace("&", "&amp;").replace("<", "&lt;")
+    if fmt == "rst":
+        return re.sub(r"([\\`*|]|_(?![^\W_]))", r"\\\1", cell)
+    return cell.replace("|", "\\vert{}") if fmt == "orgtbl" else cell
+
+
+def prose(lines: Sequence[str], fmt: str) -> str:
+    """Lines outside a table; where the markup joins lines, each is a paragraph."""
+    if fmt == "html":
+        return "\n".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    if fmt.startswith("latex"):
+        return "\n".join("% " + line.replace("\n", "\n% ") for line in lines)
+    between = "\n\n" if fmt in ("github", "pipe", "rst") else "\n"
+    return between.join(escape(line, fmt) for line in lines)
+
+
+# CSV
+
+
+def csv_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Rows below their titles, without the last line's end."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(titles)
+    writer.writerows([_csv_value(value) for value in row] for row in rows)
+    return out.getvalue().removesuffix("\n")
+
+
+def _csv_rows(report: Report) -> list[list[object]]:
+    paths = [path.split(".") for path in report.fields.values()]
+    return [[_at(row, path) for path in paths] for row in report.rows]
+
+
+def _at(value: object, path: Sequence[str]) -> object:
+    """The attribute, item or `len` at the end of a path; None where a part of it is None."""
+    for name in path:
+        if value is None:
+            return None
+        if isinstance(value, tuple):
+            value = len(value) if name == "len" else value[int(name)]
+        else:
+            value = getattr(value, name)
+    return value
+
+
+def _csv_value(value: object) -> object:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        value = settings_of(value)
+    if isinstance(value, tuple):
+        value = "; ".join(value)
+    return safe.lines(value) if isinstance(value, str) else value

@@ -1,0 +1,94 @@
+"""The lines above a table: the device, its software, and what must be known to read the times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from matbench.analysis.ranking import held_mhz
+from matbench.records.environment import Environment
+from matbench.records.outcome import Outcome
+from matbench.show import safe
+
+CPU_TIMINGS = "CPU timings: measured on a processor, not on a GPU"
+
+_MODES = {
+    "cold": "cold samples: the cache is overwritten before each",
+    "hot": "hot samples: caches are left as they are",
+    "hot graph": "hot samples: launches back to back, as one CUDA graph",
+}
+_BESIDE = {
+    "hot": "hot: caches are left as they are",
+    "hot graph": "hot: one CUDA graph of launches",
+}
+
+
+def device_lines(
+    outcomes: Sequence[Outcome], environments: Sequence[Environment], *, baselines: bool = False
+) -> list[str]:
+    """Device, driver and toolkit, then the conditions; the outcomes are those of one device."""
+    first = outcomes[0].case
+    backends = {outcome.case.backend for outcome in outcomes}
+    used = [
+        (environment.host, device)
+        for environment in environments
+        for device in environment.devices
+        if device.name == first.device and device.backend in backends
+    ]
+    hosts = dict.fromkeys(host for host, _ in used)
+    named = [
+        "baselines on the CPU" if baselines else "",
+        safe.agreed(outcome.case.backend for outcome in outcomes),
+        safe.line(first.device),
+    ]
+    lines = [
+        " · ".join(filter(None, named)) or "device unknown",
+        safe.agreed(f"driver {device.driver} · {device.toolkit}" for _, device in used),
+        *([CPU_TIMINGS, _host_load(outcomes)] if first.device_kind == "cpu" else []),
+        _clocks(outcomes),
+        _modes(outcomes),
+        f"from several hosts: {safe.agreed(hosts)}" if len(hosts) > 1 else "",
+    ]
+    return [line for line in lines if line]
+
+
+def _host_load(outcomes: Iterable[Outcome]) -> str:
+    """How busy the host was when its cases began, and what governs its frequency."""
+    moments = [
+        timing.conditions[0]
+        for outcome in outcomes
+        for timing in (outcome.cold, outcome.hot)
+        if timing is not None and timing.conditions
+    ]
+    loads = [moment.load for moment in moments if moment.load is not None]
+    governors = {moment.governor for moment in moments if moment.governor}
+    lines = [f"load average {_range(loads, 1)}"] if loads else []
+    if governors:
+        lines.append(f"frequency governor {safe.agreed(sorted(governors))}")
+    return " · ".join(lines)
+
+
+def _clocks(outcomes: Sequence[Outcome]) -> str:
+    """The SM clocks while blocks were stamped, or while samples were taken; apart for hot ones."""
+    stamped = [o.blocks.sm_mhz for o in outcomes if o.blocks is not None and o.blocks.sm_mhz]
+    sampled = [clock for o in outcomes if (clock := held_mhz(o.timing))]
+    hot = [clock for o in outcomes if o.cold is not None and (clock := held_mhz(o.hot))]
+    held = stamped or sampled
+    lines = [f"SM clock held: {_range(held)} MHz"] if held else []
+    if hot:
+        lines.append(f"hot: {_range(hot)} MHz")
+    return ", ".join(lines)
+
+
+def _range(values: Sequence[float], decimals: int = 0) -> str:
+    return " to ".join(dict.fromkeys(f"{v:,.{decimals}f}" for v in (min(values), max(values))))
+
+
+def _modes(outcomes: Iterable[Outcome]) -> str:
+    """What kind of samples the rows rank by, and what the column beside them holds."""
+    timed = [outcome for outcome in outcomes if outcome.mode is not None]
+    modes = {outcome.mode for outcome in timed}
+    if len(modes) > 1:
+        return "cold and hot samples, ranked apart"
+    graphs = {outcome.hot.graph for outcome in timed if outcome.hot is not None}
+    beside = [_BESIDE["hot graph" if graph else "hot"] for graph in sorted(graphs)]
+    return "; ".join([_MODES[mode] for mode in modes if mode] + (beside if "cold" in modes else []))

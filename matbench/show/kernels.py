@@ -1,0 +1,95 @@
+"""The kernels at hand as a list, and one of them at length."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from rich.console import RenderableType
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+from tabulate import tabulate
+
+from matbench.model import Kernel
+from matbench.show import safe
+
+#: What `matbench list` takes besides a terminal's form.
+FORMATS = ("rich", "plain", "github", "json")
+
+
+def text(kernels: Sequence[Kernel], fmt: str) -> str:
+    """One line or one object for each kernel."""
+    rows = [
+        {
+            "kernel": kernel.name,
+            "workload": kernel.workload,
+            "group": kernel.group,
+            "summary": kernel.summary,
+            "requires": ", ".join(kernel.requires),
+            "sweeps": _values(kernel.sweep),
+        }
+        for kernel in kernels
+    ]
+    if fmt == "json":
+        return json.dumps(rows, indent=2, ensure_ascii=False)
+    style = "plain" if fmt == "rich" else fmt
+    table = tabulate(rows, headers="keys", tablefmt=style, disable_numparse=True)
+    return "\n".join(line.rstrip() for line in table.splitlines())
+
+
+def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
+    """For a terminal: names beside summaries; below, what is swept and required."""
+    for title, found in groupby(kernels, lambda kernel: f"{kernel.workload} · {kernel.group}"):
+        yield Text(title, style="bold")
+        table = Table.grid(padding=(0, 2))
+        for kernel in found:
+            table.add_row(Text(f"  {kernel.name}"), Text(kernel.summary))
+            swept = {name: values for name, values in kernel.sweep.items() if len(values) > 1}
+            needs = f"needs {', '.join(kernel.requires)}" if kernel.requires else ""
+            details = " · ".join(filter(None, (_values(swept), needs)))
+            if details:
+                table.add_row("", Text(details))
+        yield table
+        yield Text()
+
+
+def details(kernel: Kernel) -> RenderableType:
+    """The front matter of one kernel in words."""
+    rules = kernel.launch
+    own = not kernel.library
+    lines = {
+        kernel.name: kernel.summary,
+        "group": kernel.group,
+        "file": kernel.path or f"none: a call of {kernel.library}",
+        "runs by default": _values(kernel.sweep) or "once",
+        "can be tuned over": _values(kernel.tune),
+        "called as": f"{kernel.entry}({', '.join(kernel.args)})" if kernel.entry else "",
+        "block (threads)": " × ".join(map(str, rules.block)) if own else "",
+        "grid (blocks)": " × ".join(map(str, rules.grid)) if own else "",
+        "shared memory sized at launch (bytes)": str(rules.shared_bytes or ""),
+        "needs": "; ".join([*kernel.requires, *rules.where]),
+        "reads its inputs as": kernel.precision,
+        "deterministic": "" if kernel.deterministic else "no, its file says",
+        **{f"modelled {key.replace('_', ' ')}": value for key, value in kernel.model.items()},
+    }
+    table = Table.grid(padding=(0, 2))
+    for label, value in lines.items():
+        if value:
+            table.add_row(Text(label, style="bold"), Text(safe.lines(value)))
+    return table
+
+
+def source(kernel: Kernel) -> str:
+    """The code below the front matter; empty for a library's product."""
+    return kernel.source.split("// ///\n", 1)[-1].lstrip("\n")
+
+
+def highlighted(kernel: Kernel) -> RenderableType:
+    """The same in a terminal's colours."""
+    return Syntax(source(kernel), "cuda", theme="ansi_dark", background_color="default")
+
+
+def _values(space: Mapping[str, tuple[int, ...]]) -> str:
+    return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in space.items())

@@ -1,0 +1,70 @@
+"""Probes of awkward shapes: one line a shape, one column a set of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from matbench import workloads
+from matbench.analysis.ranking import STATUSES
+from matbench.model import DeviceInfo, settings_of
+from matbench.records.probe import Probe
+from matbench.show import footnotes, safe
+from matbench.show.table import Column
+from matbench.show.terminal import plain_table
+from matbench.show.units import UNKNOWN
+
+_WORDS = {"measured": "right", "wrong": "WRONG", "failed": "FAILED", "skipped": UNKNOWN}
+
+
+def renderables(
+    kernel_name: str, device: DeviceInfo, probes: Sequence[Probe]
+) -> list[RenderableType]:
+    """The table; below it what is wrong, and how many probes were right."""
+    shapes: dict[tuple[str, str, str], dict[str, str]] = {}
+    # Reasons that differ only in their numbers are shown once, with how many more there are.
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for probe in probes:
+        outcome, problem = probe.outcome, probe.outcome.case.problem
+        label = safe.line(settings_of(outcome.case.params) or kernel_name)
+        key = problem.size, problem.inputs, safe.line(probe.purpose)
+        shapes.setdefault(key, {})[label] = _WORDS[outcome.status]
+        if outcome.reason and outcome.status != "skipped":
+            place = f"{label} at {problem.size}, {problem.inputs}"
+            alike = outcome.status, label, footnotes.kind(outcome.reason)
+            reasons.setdefault(alike, []).append(f"{place}: {safe.lines(outcome.reason)}")
+    labels = list(dict.fromkeys(label for shape in shapes.values() for label in shape))
+    workload = workloads.of(probes[0].outcome.case.problem) if probes else workloads.MATMUL
+    table = plain_table(
+        *map(Column, ("×".join(workload.dimensions), "inputs", "probes", *labels)),
+    )
+    for column in table.columns[3:]:
+        column.no_wrap = True
+    for shape, found in shapes.items():
+        words = [found.get(label, "") for label in labels]
+        marks = [Text(word, style="bold red" if word.isupper() else "") for word in words]
+        table.add_row(*map(Text, shape), *marks)
+    wrong = [
+        Text(texts[0] + (f" … and {len(texts) - 1} more like it" if len(texts) > 1 else ""))
+        for alike, texts in sorted(reasons.items(), key=lambda item: STATUSES.index(item[0][0]))
+    ]
+    return [table, Text(), *wrong, Text(_summary(kernel_name, device, probes), style="bold")]
+
+
+def _summary(kernel_name: str, device: DeviceInfo, probes: Sequence[Probe]) -> str:
+    """How many probes were right of those that could run, and why others could not."""
+    name, place = safe.line(kernel_name), safe.line(device.label)
+    outcomes = [probe.outcome for probe in probes]
+    skipped = [safe.line(o.reason or "") for o in outcomes if o.status == "skipped"]
+    reasons: dict[str, list[str]] = {}
+    for reason in skipped:
+        reasons.setdefault(footnotes.kind(reason), []).append(reason)
+    why = "; ".join(map(footnotes.merged, reasons.values()))
+    probed = len(outcomes) - len(skipped)
+    if not probed:
+        return f"{name}: nothing could be probed on {place}" + (f": {why}" if why else "")
+    right = sum(outcome.status == "measured" for outcome in outcomes)
+    text = f"{name} is right at {right} of {probed} probes on {place}"
+    return f"{text}, {len(skipped)} skipped: {why}" if skipped else text

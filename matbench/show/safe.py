@@ -1,0 +1,31 @@
+"""Text of records on its way to a terminal: the one place that makes it harmless.
+
+Records may come from anywhere: no character of theirs moves a cursor or turns text around.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_HOSTILE = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+#: All rows of a table are as wide as the widest.
+_LONGEST_LINE = 300
+
+
+def lines(text: str) -> str:
+    """The text without control or bidirectional characters; its lines stay."""
+    return _HOSTILE.sub("\ufffd", text.expandtabs(4).replace("\r\n", "\n")).strip()
+
+
+def line(text: str) -> str:
+    """The same on one line, as long as a cell may be."""
+    joined = " ".join(lines(text).split())
+    return joined if len(joined) <= _LONGEST_LINE else joined[: _LONGEST_LINE - 1] + "…"
+
+
+def agreed(texts: Iterable[str]) -> str:
+    """Different texts, each once and on one line, separated by slashes."""
+    return " / ".join(dict.fromkeys(shown for shown in map(line, texts) if shown))

@@ -1,0 +1,136 @@
+"""The model of every table: a report has sections, sections have groups, groups have rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from matbench.show.units import UNKNOWN
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column; on a narrow terminal those with the highest `drop` go first.
+
+    A `shared` column that says the same in every row becomes a line above the table.
+    """
+
+    title: str
+    right: bool = False
+    drop: int = 0
+    shared: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells in the order of the columns, then what the last column and the footnotes say.
+
+    A `mark` goes beside the first of the cells that are shown.
+    """
+
+    cells: tuple[str, ...]
+    status: str = ""
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    style: str = ""
+    best: bool = False
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows under one title; `size` is what a table without group titles says of them."""
+
+    title: str
+    rows: tuple[Row, ...]
+    size: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What ran on one device; `legend` explains marks in its cells.
+
+    The last column, titled `last_title`, holds statuses, reasons and marks of footnotes; without a
+    title there is none.
+    """
+
+    heading: tuple[str, ...]
+    columns: tuple[Column, ...]
+    last_title: str
+    groups: tuple[Group, ...]
+    legend: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for group in self.groups for row in group.rows]
+
+    def with_columns(self, titles: Collection[str]) -> Section:
+        """The section with those of its columns that have one of these titles."""
+        kept = [i for i, column in enumerate(self.columns) if column.title in titles]
+
+        def narrowed(row: Row) -> Row:
+            return replace(row, cells=tuple(row.cells[i] for i in kept))
+
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            groups=tuple(replace(g, rows=tuple(map(narrowed, g.rows))) for g in self.groups),
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table in every form: `sections` and `footer` for people, the rest for programs.
+
+    `fields` names CSV's columns, each with its path in a row: `outcome.timing.interval_ns.0`.
+    """
+
+    sections: tuple[Section, ...]
+    footer: str
+    fields: dict[str, str]
+    rows: Sequence[object]
+    json: Callable[[], str]
+
+
+def section(
+    heading: Sequence[str],
+    columns: Sequence[Column],
+    last_title: str,
+    groups: Sequence[Group],
+    legend: tuple[tuple[str, str], ...] = (),
+) -> Section:
+    """A section without what says nothing: empty columns, and those that are the same throughout.
+
+    The latter become a line above the table. Where rows only have notes, the last column says so.
+    """
+    rows = [row for group in groups for row in group.rows]
+    kept: list[int] = []
+    shared: dict[int, str] = {}
+    for index, column in enumerate(columns):
+        values = [row.cells[index] for row in rows]
+        known = [value for value in values if value != UNKNOWN]
+        # Numbers are the same when all that are known are.
+        compared = known if column.right else values
+        if known and column.shared and len(compared) > 1 and len(set(compared)) == 1:
+            shared[index] = known[0]
+        elif known:
+            kept.append(index)
+    if shared and all(columns[index].right for index in kept):  # numbers of what?
+        first_shared = next(iter(shared))
+        del shared[first_shared]
+        kept = sorted([*kept, first_shared])
+    above = [f"{columns[index].title}: {value}" for index, value in shared.items()]
+    if not any(row.status or row.reason for row in rows):
+        last_title = "notes" if any(row.notes for row in rows) else ""
+
+    def shown(row: Row) -> Row:
+        first, *others = (row.cells[index] for index in kept)
+        return replace(row, cells=(f"{first} {row.mark}".rstrip(), *others))
+
+    return Section(
+        (*heading, *([" · ".join(above)] if above else [])),
+        tuple(columns[index] for index in kept),
+        last_title,
+        tuple(replace(group, rows=tuple(map(shown, group.rows))) for group in groups),
+        legend,
+    )

@@ -1,0 +1,148 @@
+"""Reports for a terminal: which columns its width has room for, and rich's renderables of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from matbench.show.footnotes import Footnotes
+from matbench.show.formats import last_cell
+from matbench.show.table import Column, Report, Section
+
+#: Where the last column would be narrower than this, reasons stand below the table; where reasons
+#: are all that it has, they can wrap more.
+_LEAST_REASON_WIDTH = 32
+_LEAST_REMARK_WIDTH = 20
+
+#: Where a name or a parameter may be broken: after a space, a hyphen or an equals sign.
+_PIECE = re.compile(r"[^\s=-]*[\s=-]*")
+
+
+def renderables(report: Report, width: int | None = None) -> list[RenderableType]:
+    """The report for a rich console of `width` cells; without a width nothing is cut.
+
+    Colour marks the status alone, and repeats what the words say.
+    """
+    parts: list[RenderableType] = []
+    for section in report.sections:
+        title, *others = section.heading
+        parts += [Text(title, style="bold"), *map(Text, others), Text()]
+        parts += [*_section(section, _layout(section, width)), Text()]
+    return [*parts, Text(report.footer)]
+
+
+def plain_table(*columns: Column, gap: int = 2, header: bool = True) -> Table:
+    """A table without lines; numbers are never broken."""
+    table = Table(box=None, show_header=header, pad_edge=False, padding=(0, gap, 0, 0))
+    for column in columns:
+        table.add_column(
+            column.title,
+            justify="right" if column.right else "left",
+            no_wrap=column.right,
+            overflow="fold",
+        )
+    return table
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Which columns there is room for, and how wide each is; the last one is the status."""
+
+    kept: tuple[int, ...]
+    widths: tuple[int, ...]
+    gap: int
+    inline: bool
+
+
+def _layout(section: Section, width: int | None) -> _Layout:
+    """Columns go, the least important first, until the rest fits with the bare status."""
+    columns = section.columns
+    texts = [[c.title, *(row.cells[i] for row in section.rows)] for i, c in enumerate(columns)]
+    widths = [max(map(cell_len, cells)) for cells in texts]
+    short, full = (
+        max(map(cell_len, [section.last_title, *_last_cells(section, inline=inline)]))
+        for inline in (False, True)
+    )
+    kept = list(range(len(columns)))
+    if width is None:
+        return _Layout(tuple(kept), (*widths, full), 2, True)
+
+    def room(gap: int) -> int:
+        return width - sum(widths[index] + gap for index in kept)
+
+    for index in sorted(kept, key=lambda index: -columns[index].drop):
+        if room(2) < short and columns[index].drop:
+            kept.remove(index)
+    gap = 2 if room(2) >= short else 1
+    if room(gap) < short:  # what is left are words, and they can wrap
+        words = [index for index in kept if not columns[index].right]
+        for index in words:
+            widths[index] = min(widths[index], width)
+        whole = {index: max(map(_longest_piece, texts[index])) for index in words}
+        while room(gap) < short and max((widths[index] for index in words), default=1) > 1:
+            loose = [index for index in words if widths[index] > whole[index]] or words
+            widths[max(loose, key=lambda index: widths[index])] -= 1
+    has_words = any(row.status for row in section.rows)
+    inline = room(gap) >= min(full, _LEAST_REASON_WIDTH if has_words else _LEAST_REMARK_WIDTH)
+    last = min(full, room(gap)) if inline else short
+    return _Layout(tuple(kept), (*(widths[index] for index in kept), last), gap, inline)
+
+
+def _last_cells(section: Section, *, inline: bool) -> list[str]:
+    footnotes = Footnotes()
+    return [last_cell(row, footnotes, inline=inline) for row in section.rows]
+
+
+def _longest_piece(cell: str) -> int:
+    return max(cell_len(piece.strip()) for piece in _PIECE.findall(cell))
+
+
+def _section(section: Section, layout: _Layout) -> Iterator[RenderableType]:
+    footnotes = Footnotes()
+    yield _table(section, layout, header=True)
+    yield Text("─" * (sum(layout.widths) + layout.gap * (len(layout.widths) - 1)))
+    for group in section.groups:
+        if group.title:
+            yield Text(f"\n{group.title}", style="bold")
+        table = _table(section, layout, header=False)
+        for row in group.rows:
+            cells = [
+                _wrapped(row.cells[i], w) for i, w in zip(layout.kept, layout.widths, strict=False)
+            ]
+            last = Text(last_cell(row, footnotes, inline=layout.inline), style=row.style)
+            table.add_row(*cells, last, style="bold" if row.best else "")
+        yield table
+    shown = "".join(row.cells[i] for row in section.rows for i in layout.kept)
+    below = [*(entry for entry in section.legend if entry[0] in shown), *footnotes.lines()]
+    if below:
+        notes = Table.grid(padding=(0, 1))
+        notes.add_column()
+        notes.add_column(overflow="fold")
+        for line in below:
+            notes.add_row(*map(Text, line))
+        yield Text()
+        yield notes
+
+
+def _table(section: Section, layout: _Layout, *, header: bool) -> Table:
+    """Tables of one section have the same columns, so that they stand below each other."""
+    columns = [*(section.columns[i] for i in layout.kept), Column(section.last_title)]
+    table = plain_table(*columns, gap=layout.gap, header=header)
+    for column, width in zip(table.columns, layout.widths, strict=True):
+        column.width = width
+    return table
+
+
+def _wrapped(cell: str, width: int) -> Text:
+    lines = [""]
+    for piece in filter(None, _PIECE.findall(cell)):
+        if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return Text("\n".join(lines))

@@ -1,0 +1,130 @@
+"""The candidates of a search for the fastest parameters: the best for people, all for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from matbench.analysis import ranking
+from matbench.model import settings_of
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.records.tuning import TuningRecord
+from matbench.show import safe, units
+from matbench.show.heading import device_lines
+from matbench.show.outcomes import size_label
+from matbench.show.table import Column, Group, Report, Row, Section, section
+from matbench.show.units import UNKNOWN
+
+#: So many candidates of a search are shown, besides the winner and the defaults.
+TOP = 10
+
+
+def report(records: Iterable[TuningRecord], environments: Iterable[Environment]) -> Report:
+    """A group for each size, its candidates in the order given: the winner first."""
+    shown, about = list(records), list(environments)
+    return Report(
+        sections=(_section(shown, about),) if shown else (),
+        footer=f"{len(shown):,} candidates measured" if shown else "no candidate could be measured",
+        fields=_FIELDS,
+        rows=shown,
+        json=lambda: encoding.array([*about, *shown]),
+    )
+
+
+def _section(records: Sequence[TuningRecord], environments: Sequence[Environment]) -> Section:
+    sizes: dict[str, list[TuningRecord]] = {}
+    for record in records:
+        sizes.setdefault(size_label(record.outcome.case.problem), []).append(record)
+    return section(
+        heading=(
+            safe.line(records[0].outcome.case.kernel),
+            *device_lines([record.outcome for record in records], environments),
+            *(f"size {size}: {_searched(found[0])}" for size, found in sizes.items()),
+            "against the fastest default: timed in turns with it; by medians: the samples shown",
+        ),
+        columns=(
+            Column("parameters"),
+            Column("time", right=True),
+            Column("±", right=True, drop=4),
+            Column("against default", right=True),
+            Column("interval", right=True, drop=3),
+            Column("by medians", right=True, drop=1),
+            Column("max rel err", right=True, drop=2, shared=True),
+            Column("samples", right=True, drop=5),
+        ),
+        last_title="place",
+        groups=[_group(size, found) for size, found in sizes.items()],
+    )
+
+
+def _searched(record: TuningRecord) -> str:
+    """How many were looked at, of how many candidates, of how many combinations."""
+    space = record.space
+    text = f"{record.tried:,} looked at of {space.candidates:,} candidates; "
+    text += f"{space.refused:,} of {space.drawn:,} combinations refused"
+    if space.merged:
+        text += f", {space.merged:,} the same launch as another"
+    if space.drawn < space.combinations:
+        text += f", drawn from {space.combinations:,}"
+    return text
+
+
+def _group(size: str, records: Sequence[TuningRecord]) -> Group:
+    best = [record for number, record in enumerate(records) if number < TOP or _place(record)]
+    time = units.durations(record.outcome.median_ns for record in best)
+    rows = [_row(record, time, best=not number) for number, record in enumerate(best)]
+    return Group(f"size {size}", tuple(rows), size)
+
+
+def _row(record: TuningRecord, time: units.Formatter, *, best: bool) -> Row:
+    outcome, turns = record.outcome, record.comparison
+    timing = outcome.timing
+    known = timing is not None and timing.interval_ns is not None
+    return Row(
+        cells=(
+            safe.line(settings_of(outcome.case.params)) or UNKNOWN,
+            time(outcome.median_ns),
+            units.percent(ranking.spread(timing)) if known else UNKNOWN,
+            units.speedup(turns.ratio if turns else None),
+            units.speedups(turns.interval if turns else None),
+            units.speedup(record.median_ratio),
+            units.error(outcome.max_rel_err),
+            units.count(len(outcome.samples_ns)),
+        ),
+        status=_place(record),
+        best=best,
+    )
+
+
+def _place(record: TuningRecord) -> str:
+    places = [
+        *(["winner" if record.complete else "best so far"] if record.is_best else []),
+        *(["default"] if record.is_default else []),
+    ]
+    return ", ".join(places)
+
+
+#: CSV's columns; ratios are times over that of the fastest default.
+_FIELDS = {
+    "backend": "outcome.case.backend",
+    "device": "outcome.case.device",
+    "workload": "outcome.case.problem.workload",
+    "size": "outcome.case.problem.size",
+    "inputs": "outcome.case.problem.inputs",
+    "kernel": "outcome.case.kernel",
+    "params": "outcome.case.params",
+    "is_best": "is_best",
+    "is_default": "is_default",
+    "complete": "complete",
+    "round": "round",
+    "median_ns": "outcome.median_ns",
+    "ratio": "comparison.ratio",
+    "ratio_low": "comparison.interval.0",
+    "ratio_high": "comparison.interval.1",
+    "verdict": "comparison.verdict",
+    "median_ratio": "median_ratio",
+    "samples": "outcome.samples_ns.len",
+    "max_rel_err": "outcome.max_rel_err",
+    "tried": "tried",
+    "sha256": "outcome.case.sha256",
+}

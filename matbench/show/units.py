@@ -1,0 +1,198 @@
+"""How numbers are written: every format of times, shares, errors, rates and counts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeGuard
+
+UNKNOWN = "–"
+
+Formatter = Callable[[float | None], str]
+
+TIME_UNITS = ("ns", "µs", "ms", "s")
+BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+BANDWIDTH_UNITS = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s")
+_PREFIXES = ("", "k", "M", "G", "T", "P")
+
+
+def is_known(value: float | None) -> TypeGuard[float]:
+    """Whether there is a number to show."""
+    return value is not None and math.isfinite(value)
+
+
+# Times
+
+
+def durations(times_ns: Iterable[float | None]) -> Formatter:
+    """One unit and one number of decimals for all: 3 or 4 significant digits of the smallest.
+
+    No unit is smaller than a microsecond, so that the times of small sizes share it.
+    """
+    known = [time for time in times_ns if is_known(time) and time > 0]
+    if not known:
+        return lambda _: UNKNOWN
+    least = min(known)
+    units = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
+    scale, unit = next((pair for pair in units if least >= pair[0]), units[-1])
+    decimals = _decimals(least / scale, 4 if max(known) < 100 * least else 3)
+    if least < scale:
+        # To a picosecond at most: a record may hold any number.
+        decimals = 2 - math.floor(math.log10(max(least, 0.001) / scale))
+    return lambda time: f"{time / scale:.{decimals}f} {unit}" if is_known(time) else UNKNOWN
+
+
+def duration(time_ns: float | None) -> str:
+    """One time by itself, to four digits."""
+    return durations([time_ns])(time_ns)
+
+
+def _decimals(value: float, digits: int) -> int:
+    """How many decimals show `value`, which is at least 1, to that many digits."""
+    return max(0, digits - len(str(int(value))))
+
+
+# Shares and ratios
+
+
+def percent(part: float | None) -> str:
+    """A share at a glance: `0.3%`, `31%`; from ten on, `12.00×`."""
+    if not is_known(part):
+        return UNKNOWN
+    if part >= 10:
+        return times(part)
+    if 0 < part < 0.0005:
+        return "<0.1%"
+    return f"{part:.1%}" if part < 0.1 else f"{part:.0%}"
+
+
+def share(part: float | None) -> str:
+    """A share to a tenth of a percent, where it is read against 100%."""
+    return f"{part:.1%}" if is_known(part) else UNKNOWN
+
+
+def times(factor: float | None) -> str:
+    """`2.00×`."""
+    if not is_known(factor):
+        return UNKNOWN
+    if factor < 100:
+        return f"{factor:.2f}×"
+    return f"{factor:,.0f}×" if factor < 1e6 else f"{factor:.1e}×"
+
+
+def speedup(ratio: float | None) -> str:
+    """A ratio of times in words, below 1 faster: `14.7 × faster`, `1.02 × slower`, `1.000 ×`."""
+    factor, word = _speedup(ratio)
+    return f"{factor} {word}".rstrip()
+
+
+def speedups(interval: tuple[float, float] | None) -> str:
+    """Two ratios in the same words: `14.5 to 14.9 × faster`, `1.01 × faster to 1.02 × slower`."""
+    if interval is None:
+        return UNKNOWN
+    # The smaller factor first where both ends are faster.
+    (first, word), (second, last) = map(_speedup, interval)
+    if word == last:
+        low, high = (second, first) if word == "faster" else (first, second)
+        number = low.removesuffix(" ×")
+        return f"{low} {word}".rstrip() if low == high else f"{number} to {high} {word}".rstrip()
+    return f"{first} {word}".rstrip() + f" to {second} {last}".rstrip()
+
+
+def _speedup(ratio: float | None) -> tuple[str, str]:
+    if not is_known(ratio) or ratio < 0:
+        return UNKNOWN, ""
+    factor = max(ratio, 1 / ratio) if ratio else math.inf
+    if factor == math.inf:
+        return "∞ ×", "faster"
+    if factor < 1.01:
+        shown = f"{factor:.3f}"
+    elif factor < 1e6:
+        shown = f"{factor:,.{_decimals(factor, 3)}f}"
+    else:
+        shown = f"{factor:.1e}"
+    return f"{shown} ×", "faster" if ratio < 1 else "slower" if ratio > 1 else ""
+
+
+def error(value: float | None) -> str:
+    """A relative error: `2.2e-6`."""
+    if not is_known(value):
+        return UNKNOWN
+    return re.sub(r"e([+-])0*(\d+)$", r"e\1\2", f"{value:.1e}").replace("e+", "e") if value else "0"
+
+
+def probability(p: float | None) -> str:
+    return f"{p:.3f}" if is_known(p) and p >= 0.001 else error(p)
+
+
+# Plain numbers, bytes and rates
+
+
+def count(value: float | None) -> str:
+    """A whole number: `1,048,576`."""
+    return f"{value:,.0f}" if is_known(value) else UNKNOWN
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """So many significant digits, whole ones always in full: `0.0123`, `1.23`, `12,345`."""
+    if not is_known(value):
+        return UNKNOWN
+    if not value:
+        return "0"
+    size = abs(value)
+    if not 1e-6 <= size < 1e15:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:,.{max(0, digits - 1 - math.floor(math.log10(size)))}f}"
+
+
+def scaled(value: float | None, units: Sequence[str]) -> str:
+    """Three significant digits in the unit of its thousand: `41.2 kB`; below the first, decimals.
+
+    `units` begin with the unit of `value`, each a thousand of the one before.
+    """
+    if not is_known(value):
+        return UNKNOWN
+    power = _power(value, len(units))
+    part = value / 1000**power
+    digits = max(0, 2 - int(math.log10(part))) if part >= 1 else 2
+    return f"{part:.{digits if power else min(digits, 1)}f} {units[power]}".rstrip()
+
+
+def _power(value: float, count: int) -> int:
+    """The power of a thousand that a unit for `value` has, of `count` units."""
+    return min(int(math.log10(value) // 3) if value >= 1 else 0, count - 1)
+
+
+def bytes_(value: float | None) -> str:
+    return scaled(value, BYTE_UNITS)
+
+
+def bandwidth(bytes_per_s: float | None) -> str:
+    return scaled(bytes_per_s, BANDWIDTH_UNITS)
+
+
+def rates(per_s: Iterable[float | None], unit: str) -> Formatter:
+    """All rates in the unit of the largest, to three significant digits: `51.4 TFLOP/s`."""
+    power = _power(max(filter(is_known, per_s), default=1.0), len(_PREFIXES))
+
+    def shown(rate: float | None) -> str:
+        if not is_known(rate):
+            return UNKNOWN
+        part = rate / 1000**power
+        digits = 2 - math.floor(math.log10(part)) if part > 0 else 0
+        return f"{part:,.{max(0, digits)}f} {_PREFIXES[power]}{unit}"
+
+    return shown
+
+
+def rate_column(per_s: Iterable[float | None], unit: str) -> tuple[str, Formatter]:
+    """The unit of a column of rates, T or G by their median, and the numbers in it."""
+    known = sorted(rate for rate in per_s if is_known(rate) and rate > 0)
+    tera = bool(known) and known[len(known) // 2] >= 1e12
+    scale = 1e12 if tera else 1e9
+    least = min(known, default=scale) / scale
+    decimals = min(3, _decimals(least, 3) if least >= 1 else 3)
+    return (
+        "T" if tera else "G"
+    ) + unit, lambda rate: f"{rate / scale:.{decimals}f}" if is_known(rate) else UNKNOWN

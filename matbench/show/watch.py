@@ -1,0 +1,102 @@
+"""A kernel file that is watched: the last version at length, those before it in a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from matbench.model import DeviceInfo, settings_of
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.watch import Version
+from matbench.show import safe, units
+from matbench.show.comparisons import VERDICT_STYLES, in_words
+from matbench.show.heading import CPU_TIMINGS
+from matbench.show.outcomes import size_label
+from matbench.show.table import Column
+from matbench.show.terminal import plain_table
+from matbench.show.units import UNKNOWN
+
+#: How many lines of a compiler's message are shown, and how many versions before the last.
+_SHOWN_LINES = 12
+_SHOWN_VERSIONS = 8
+
+
+def screen(
+    file_name: str, device: DeviceInfo, versions: Sequence[Version]
+) -> Iterator[RenderableType]:
+    """All of what a terminal shows of a file's versions, oldest first; there is at least one."""
+    version = versions[-1]
+    yield Text(f"{safe.line(file_name)} · {version.label} · {version.saved}", style="bold")
+    yield Text(safe.line(device.label))
+    if device.kind == "cpu":
+        yield Text(CPU_TIMINGS)
+    yield Text()
+    if version.wrong:
+        first, *others = safe.lines(version.wrong).splitlines()
+        yield Text(first, style="bold red")
+        yield from map(Text, others[:_SHOWN_LINES])
+        if others[_SHOWN_LINES:]:
+            yield Text(f"… and {len(others) - _SHOWN_LINES} more lines")
+        yield Text("Nothing was timed; fix it and save.")
+    elif version.standings:
+        yield _table(version)
+        yield Text("\ntimed in turns with the version before and the nearest rung")
+    earlier = [v for v in versions[-_SHOWN_VERSIONS - 1 : -1] if v.wrong or v.standings]
+    if earlier:
+        yield Text()
+    for old in reversed(earlier):
+        yield Text(line(old), style="dim", overflow="ellipsis", no_wrap=True)
+
+
+def line(version: Version) -> str:
+    """What became of a version, on one line."""
+    head = f"{version.label}, {version.saved}"
+    if version.wrong:
+        return f"{head}: not timed: {safe.line(version.wrong)}"
+    sizes = []
+    for problem, standing in version.standings.items():
+        settings = settings_of(standing.params)
+        time = f"{units.duration(standing.median_ns)} at {size_label(problem)}"
+        own = time + (f" ({safe.line(settings)})" if settings else "")
+        sizes.append("; ".join([own, *map(_in_words, standing.comparisons)]))
+    return f"{head}: right; {'; '.join(sizes)}" if sizes else f"{head}: saved anew meanwhile"
+
+
+def _in_words(record: ComparisonRecord) -> str:
+    opponent = safe.line(record.baseline_name)
+    if record.comparison is None or record.ratio is None:
+        return f"not compared with {opponent}: {safe.line(record.reason)}"
+    return in_words(opponent, record.comparison)
+
+
+def _table(version: Version) -> Table:
+    table = plain_table(
+        Column("size"),
+        Column("time", right=True),
+        Column("parameters"),
+        Column("against"),
+        Column("this version is", right=True),
+        Column("interval", right=True),
+        Column("verdict"),
+    )
+    for problem, standing in version.standings.items():
+        settings = safe.line(settings_of(standing.params)) or UNKNOWN
+        own = [size_label(problem), units.duration(standing.median_ns), settings]
+        for cells in map(_cells, standing.comparisons) if standing.comparisons else [()]:
+            table.add_row(*map(Text, own), *cells)
+            own = [""] * len(own)
+    return table
+
+
+def _cells(record: ComparisonRecord) -> tuple[Text, ...]:
+    found = record.comparison
+    settings = settings_of(record.baseline.case.params)
+    against = Text(safe.line(f"{record.baseline_name} {settings}"))
+    if found is None or found.ratio is None:
+        return against, Text(UNKNOWN), Text(UNKNOWN), Text(safe.line(record.reason))
+    interval = found.interval or (found.ratio, found.ratio)
+    verdict = Text(found.verdict, VERDICT_STYLES[found.verdict])
+    return against, Text(units.speedup(found.ratio)), Text(units.speedups(interval)), verdict

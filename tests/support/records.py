@@ -1,0 +1,192 @@
+"""Records for tests: a measured case unless a test says otherwise, and Hypothesis' idea of one.
+
+`outcome("tiled", ms=2.5, params={"TILE": 8}, notes=("busy",))` takes fields of the case and of the
+outcome alike; `cold=timing(2.5, settled=False)` says more about the samples.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from hypothesis import strategies as st
+
+from matbench.model import Conditions, DeviceInfo, Launch, Problem, Resources
+from matbench.records.environment import Environment
+from matbench.records.outcome import (
+    Accuracy,
+    BlockTimes,
+    Build,
+    CaseRecord,
+    Claims,
+    Outcome,
+    Timing,
+)
+
+
+def device(**changes: Any) -> DeviceInfo:
+    """A processor, through OpenCL."""
+    fields: dict[str, Any] = {
+        "backend": "opencl",
+        "index": 0,
+        "name": "A Processor",
+        "kind": "cpu",
+        "driver": "1.2",
+        "toolkit": "OpenCL C 3.0",
+        "limits": {"warp_size": 1},
+    }
+    return DeviceInfo(**(fields | changes))
+
+
+def environment(**changes: Any) -> Environment:
+    """A run on `device()`."""
+    fields: dict[str, Any] = {
+        "schema": 2,
+        "argv": ("matbench", "run"),
+        "time": "2026-11-21T12:00:00+00:00",
+        "host": "host",
+        "os": "Linux",
+        "python": "CPython 3.12",
+        "packages": {"numpy": "2.0"},
+        "devices": (device(),),
+        "project_revision": None,
+    }
+    return Environment(**(fields | changes))
+
+
+def timing(ms: float = 0.0011, **changes: Any) -> Timing:
+    """Three samples around a median of `ms` milliseconds; the median follows other samples."""
+    median = ms * 1e6
+    samples = changes.pop("samples_ns", (0.9 * median, median, 1.1 * median))
+    fields: dict[str, Any] = {
+        "samples_ns": tuple(samples),
+        "median_ns": statistics.median(samples) if samples else None,
+    }
+    return Timing(**(fields | changes))
+
+
+def outcome(kernel: str = "tiled", ms: float | None = None, **changes: Any) -> Outcome:
+    """What became of a case; fields of a `CaseRecord` may be named directly.
+
+    A measured one has cold samples around `ms`, 1.1 µs by default, unless `cold` or `hot` is given.
+    """
+    case: dict[str, Any] = {
+        "kernel": kernel,
+        "sha256": "0" * 64,
+        "group": "tutorial",
+        "params": {"TILE": 16},
+        "problem": Problem(17, 33, 65),
+        "backend": "opencl",
+        "device": "A Processor",
+        "device_kind": "cpu",
+    }
+    named = {name: changes.pop(name) for name in CaseRecord.__struct_fields__ if name in changes}
+    fields: dict[str, Any] = {"case": CaseRecord(**(case | named)), "status": "measured"} | changes
+    if fields["status"] == "measured" and not {"cold", "hot"} & fields.keys():
+        fields["cold"] = timing() if ms is None else timing(ms)
+    return Outcome(**fields)
+
+
+# Hypothesis strategies
+
+#: Of what lasts, or is counted in fractions; the largest can still be added up.
+amounts = st.floats(0, 1e300)
+times = st.floats(1e-3, 1e300)
+counts = st.integers(1, 2**31)
+flags = st.none() | st.booleans()
+texts = st.lists(st.text(max_size=8), max_size=3).map(tuple)
+
+
+@st.composite
+def timings(draw: st.DrawFn, graph: bool = False) -> Timing:
+    """Samples with their median, and an interval around it."""
+    samples = tuple(draw(st.lists(times, max_size=5)))
+    median = statistics.median(samples) if samples else draw(st.none() | times)
+    shares = st.tuples(st.floats(0, 1), st.floats(1, 2))
+    interval = draw(st.none() | shares) if median is not None else None
+    return Timing(
+        samples_ns=samples,
+        median_ns=median,
+        interval_ns=interval and (interval[0] * median, interval[1] * median),
+        graph=graph and draw(st.booleans()),
+        warmups=draw(st.none() | counts),
+        settled=draw(flags),
+        stopped=draw(st.none() | st.text()),
+        attempts=draw(st.none() | counts),
+        conditions=draw(
+            st.lists(
+                st.builds(
+                    Conditions,
+                    st.none() | counts,
+                    st.none() | counts,
+                    st.none() | st.integers(-40, 120),
+                    st.none() | amounts,
+                    texts,
+                    st.none() | amounts,
+                    st.none() | st.text(),
+                ),
+                max_size=2,
+            ).map(tuple)
+        ),
+        notes=draw(texts),
+    )
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> Outcome:
+    """Any outcome that does not contradict itself."""
+    triples = st.tuples(counts, counts, counts)
+    maybe = st.none() | amounts
+    count = st.none() | counts
+    inputs = st.sampled_from(["uniform", "signed", "normal"])
+    claims = st.builds(
+        Claims,
+        precision=st.sampled_from(["float32", "tf32", "float16", "bfloat16"]),
+        error_constant=amounts,
+        exponents=st.none() | st.tuples(st.integers(-126, 0), st.integers(1, 127)),
+        deterministic=st.booleans(),
+        where=texts,
+    )
+    case = st.builds(
+        CaseRecord,
+        kernel=st.text(),
+        sha256=st.text(),
+        group=st.sampled_from(["tutorial", "ladder", "baseline"]),
+        summary=st.text(),
+        claims=claims,
+        params=st.dictionaries(st.text(max_size=8), st.integers(-(2**63), 2**63 - 1), max_size=3),
+        problem=st.builds(Problem, counts, counts, counts, inputs, counts),
+        backend=st.text(),
+        device=st.text(),
+        device_kind=st.sampled_from(["gpu", "cpu"]),
+        launch=st.none() | st.builds(Launch, triples, triples, counts),
+    )
+    resources = st.builds(Resources, count, count, count, count, count, st.none() | st.text())
+    build = st.builds(
+        Build,
+        duration_s=maybe,
+        resources=st.none() | resources,
+        resident_blocks=count,
+        occupancy=maybe,
+    )
+    blocks = st.builds(
+        BlockTimes,
+        median_ns=st.none() | times,
+        imbalance=maybe,
+        perturbation=st.none() | st.floats(-1, 1e300),
+        sm_mhz=maybe,
+    )
+    status = draw(st.sampled_from(["measured", "wrong", "skipped", "failed"]))
+    measured = status == "measured"
+    return Outcome(
+        case=draw(case),
+        status=status,
+        reason=draw(st.none() | st.text()),
+        build=draw(st.none() | build),
+        accuracy=draw(st.none() | st.builds(Accuracy, maybe, maybe, maybe)),
+        cold=draw(st.none() | timings()) if measured else None,
+        hot=draw(st.none() | timings(graph=True)) if measured else None,
+        blocks=draw(st.none() | blocks) if measured else None,
+        copy_bytes_per_s=draw(maybe),
+        notes=draw(texts),
+    )

@@ -11,21 +11,15 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from matbench.errors import CaseError
 from matbench.model import DeviceInfo, Launch
-from matbench.records.blocks import (
-    PERTURBATION_LIMIT,
-    Bin,
-    BlockProfile,
-    Counters,
-    Quartiles,
-    Spread,
-)
+from matbench.records.blocks import Bin, BlockProfile, Counters, Quartiles, Spread
+from matbench.records.outcome import BlockTimes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -108,46 +102,40 @@ def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
     )
 
 
-def brief(sample: BlockSample, device: DeviceInfo) -> tuple[float, float | None]:
-    """The median block duration in nanoseconds and the imbalance: what a sweep shows of each case.
+def brief(sample: BlockSample, device: DeviceInfo, *, clock_is_sm: bool = False) -> BlockTimes:
+    """What a sweep shows of each case; `CaseError` if no block has both stamps.
 
-    As `analyse` finds them, without the rest; `CaseError` when no block has both stamps.
+    `clock_is_sm`: ticks are those of the SM clock, whose frequency the sample then tells too.
     """
     blocks = _read(sample.stamps)
-    median_ns = float(np.median(blocks.end - blocks.start)) / sample.ticks_per_ns
-    if not blocks.told:
-        return median_ns, None
-    return median_ns, _imbalance(blocks, max(device.limits["multiprocessors"], len(blocks.names)))
+    units = max(device.limits["multiprocessors"], len(blocks.names))
+    return BlockTimes(
+        median_ns=float(np.median(blocks.end - blocks.start)) / sample.ticks_per_ns,
+        imbalance=_imbalance(blocks, units) if blocks.told else None,
+        perturbation=sample.perturbation,
+        sm_mhz=sample.ticks_per_ns * 1e3 if clock_is_sm else None,
+    )
 
 
 def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockProfile:
-    """Everything that the stamps of one launch tell; `CaseError` when no block has both."""
+    """Everything that the stamps of one launch tell; `CaseError` if no block has both."""
     blocks, rate = _read(sample.stamps), sample.ticks_per_ns
+    told = blocks.told
     durations = blocks.end - blocks.start
     ticks = _quartiles(durations)
     naive_ticks = _naive_span(blocks)
+    units = max(device.limits["multiprocessors"], len(blocks.names))
     placed = _place(blocks, rate, device.kind)
-    running = None if placed is None else int(_most_together(placed.start_ns, placed.end_ns)[0])
-    span_ns = None if placed is None else float(placed.end_ns.max())
-    told: dict[str, Any] = {}
-    at_once = running
-    if blocks.told:
-        multiprocessors = max(device.limits["multiprocessors"], len(blocks.names))
+    running = resident = at_once = span_ns = unit_ticks = None
+    if placed is not None:
+        at_once = running = int(_most_together(placed.start_ns, placed.end_ns)[0])
+        span_ns = float(placed.end_ns.max())
+    if told:
         resident = _most_together(blocks.start, blocks.end, blocks.unit)
         at_once = int(resident.sum())
         span_ns = float(blocks.end_ns.max())
         unit_ticks = int(blocks.end.max())
-        told = {
-            "multiprocessors_used": len(blocks.names),
-            "blocks_per_multiprocessor": _blocks_each(blocks, multiprocessors),
-            "resident_most": int(resident.max()),
-            "resident_median": float(np.median(resident)),
-            "imbalance": _imbalance(blocks, multiprocessors),
-            "counter_offset_ticks": float(np.ptp(_offsets(blocks, rate))),
-            "timer_step_ns": _timer_step_ns(blocks),
-            "multiprocessor_span_ticks": unit_ticks,
-            "multiprocessor_span_ns": unit_ticks / rate,
-        }
+    unit_ns = None if unit_ticks is None else unit_ticks / rate
     launch_ns = sample.event_ns - sample.empty_ns
 
     def ratio(span_ns: float | None) -> float | None:
@@ -165,21 +153,29 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         duration_us=ticks.times(1e-3 / rate),
         histogram=_histogram(durations, 1e-3 / rate),
         multiprocessors=device.limits["multiprocessors"],
+        multiprocessors_used=len(blocks.names) if told else None,
+        blocks_per_multiprocessor=_blocks_each(blocks, units) if told else None,
+        resident_most=None if resident is None else int(resident.max()),
+        resident_median=None if resident is None else float(np.median(resident)),
         running_most=running,
         waves=None if at_once is None else len(durations) / at_once,
         tail_share=None if placed is None else _tail_share(placed),
+        imbalance=_imbalance(blocks, units) if told else None,
         counters=_counters(blocks, rate, device),
+        counter_offset_ticks=float(np.ptp(_offsets(blocks, rate))) if told else None,
+        timer_step_ns=_timer_step_ns(blocks) if told else None,
         naive_span_ticks=naive_ticks,
         naive_span_ns=naive_ticks / rate,
         naive_span_ratio=ratio(naive_ticks / rate),
         span_ns=span_ns,
         span_ratio=ratio(span_ns),
-        multiprocessor_span_ratio=ratio(told.get("multiprocessor_span_ns")),
+        multiprocessor_span_ticks=unit_ticks,
+        multiprocessor_span_ns=unit_ns,
+        multiprocessor_span_ratio=ratio(unit_ns),
         event_ns=sample.event_ns,
         empty_ns=sample.empty_ns,
         launch_ns=launch_ns,
         perturbation=sample.perturbation,
-        **told,
     )
 
 
@@ -357,182 +353,3 @@ def _tail_share(placed: Placed) -> float:
         running = np.searchsorted(np.sort(start), ends) - np.arange(len(ends))
         full_until = float(ends[running == running.max()].max())
     return (span - full_until) / span if span > 0 else 0.0
-
-
-# In words
-
-
-class Fact(NamedTuple):
-    """One line about a launch: what it is, how much, and what that means."""
-
-    name: str
-    value: str
-    meaning: str = ""
-
-
-def facts(profile: BlockProfile) -> list[Fact]:
-    """What is known of the blocks and multiprocessors, and in words what is not."""
-    p = profile
-    ticks, us = p.duration_ticks, p.duration_us
-    quarters = f"{_number(us.lower)}, {_number(us.median)}, {_number(us.upper)} µs"
-    found = [
-        Fact("blocks", f"{p.blocks:,}", f"{_times(p.launch.block)} threads each"),
-        Fact("duration, shortest", f"{_number(us.minimum)} µs", f"{ticks.minimum:,.0f} ticks"),
-        Fact("duration, quartiles", quarters, f"median {ticks.median:,.0f} ticks"),
-        Fact("duration, longest", f"{_number(us.maximum)} µs", f"{ticks.maximum:,.0f} ticks"),
-    ]
-    if p.unstamped_blocks:
-        ended = f"{p.unstamped_blocks:,}"
-        found.insert(1, Fact("blocks without an end stamp", ended, "left out of all that follows"))
-    each = p.blocks_per_multiprocessor
-    if each is not None and p.multiprocessors_used is not None:
-        idle = p.multiprocessors - p.multiprocessors_used
-        found += [
-            Fact(
-                "blocks per multiprocessor",
-                f"{each.minimum:,.0f} to {each.maximum:,.0f}, median {each.median:,g}",
-                f"{idle:,} of {p.multiprocessors:,} ran none" if idle else "all ran some",
-            ),
-            Fact(
-                "resident together",
-                f"{p.resident_most:,} at most",
-                f"on one multiprocessor; median of each one's most {p.resident_median:,g}",
-            ),
-        ]
-    else:
-        found.append(Fact("multiprocessor of a block", "not told", "by this device"))
-    if p.running_most is not None:
-        units = f"on {p.multiprocessors:,} {_UNITS[p.device_kind]}"
-        found.append(Fact("running together", f"{p.running_most:,} at most", units))
-    if p.waves is not None:
-        found.append(Fact("waves", _number(p.waves), "blocks / what the device held at once"))
-    if p.tail_share is not None:
-        until = (
-            "of the span: from the first idle multiprocessor to the end"
-            if p.multiprocessors_used is not None
-            else f"of the span: after the last moment with {p.running_most:,} running"
-        )
-        found.append(Fact("tail", _share(p.tail_share), until))
-    imbalance = _share(p.imbalance) if p.imbalance is not None else "not known"
-    meaning = (
-        "the busiest multiprocessor's time above the mean of all"
-        if p.imbalance is not None
-        else "without each block's multiprocessor"
-    )
-    found.append(Fact("imbalance", imbalance, meaning))
-    cost = "instrumented against plain launches, in turns"
-    if p.perturbed:
-        cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: read these times with that in mind"
-    elif p.perturbation < -PERTURBATION_LIMIT:
-        cost = "noise: plain launches were slower than clocked ones"
-    found.append(Fact("cost of the clock", f"{p.perturbation:+.1%}", cost))
-    return found
-
-
-_UNITS = {"gpu": "multiprocessors", "cpu": "compute units"}
-
-
-class Span(NamedTuple):
-    """The length of the launch by one clock; `ratio` to its event time. Empty: not known."""
-
-    clock: str
-    ticks: str
-    us: str
-    ratio: str
-
-
-def spans(profile: BlockProfile) -> list[Span]:
-    """How long the launch took by each clock there is."""
-    p = profile
-    rows: list[tuple[str, int | None, float | None, float | None]] = [
-        ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns, p.naive_span_ratio)
-    ]
-    if p.multiprocessor_span_ns is not None:
-        rows.append(
-            (
-                "longest on one multiprocessor",
-                p.multiprocessor_span_ticks,
-                p.multiprocessor_span_ns,
-                p.multiprocessor_span_ratio,
-            )
-        )
-        rows.append(("global timer", None, p.span_ns, p.span_ratio))
-    rows.append(("events − an empty launch's", None, p.launch_ns, 1.0 if p.launch_ns > 0 else None))
-    return [
-        Span(
-            clock,
-            "" if ticks is None else f"{ticks:,}",
-            "" if span_ns is None else _number(span_ns / 1e3),
-            "" if ratio is None else f"{ratio:,.3f}",
-        )
-        for clock, ticks, span_ns, ratio in rows
-    ]
-
-
-def histogram(profile: BlockProfile) -> list[tuple[str, int]]:
-    """The bins as `from to` in µs, and their blocks; the outermost may be wider than the rest."""
-    widths = [found.high_us - found.low_us for found in profile.histogram]
-    decimals = min(6, max(0, 1 - math.floor(math.log10(min(widths)))))
-    return [
-        (f"{found.low_us:,.{decimals}f} to {found.high_us:,.{decimals}f}", found.blocks)
-        for found in profile.histogram
-    ]
-
-
-def explanation(profile: BlockProfile) -> str:
-    """Whether "latest end minus earliest start" is the launch's length here, and why or why not."""
-    p = profile
-    figure = f"{p.naive_span_ticks:,} ticks"
-    if p.counters == "not known":
-        return (
-            "This device tells neither a block's multiprocessor nor a time that all of them share: "
-            f"whether their counters are aligned is not known, nor then what {figure} from the "
-            "earliest start to the latest end mean."
-        )
-    if p.counters == "one":
-        one = (
-            "All compute units of a CPU read one clock"
-            if p.device_kind == "cpu"
-            else "All blocks ran on one multiprocessor, so by one counter"
-        )
-        return (
-            f"{one}: the {figure} from the earliest start to the latest end are the launch's "
-            "length here. Each multiprocessor of a GPU has a counter of its own, and there they "
-            "need not be."
-        )
-    assert p.counter_offset_ticks is not None
-    apart = (
-        f"up to {p.counter_offset_ticks:,.0f} ticks "
-        f"({_number(p.counter_offset_ticks / p.ticks_per_ns / 1e3)} µs)"
-    )
-    if p.counters == "aligned":
-        return (
-            f"At one moment by the global timer the multiprocessors' counters are {apart} apart, "
-            f"which is little against the launch: the {figure} from the earliest start to the "
-            "latest end can be trusted here. Nothing promises that of another device."
-        )
-    length = "" if p.naive_span_ratio is None else f", {p.naive_span_ratio:,.1f} times its length"
-    return (
-        "Latest end minus earliest start is not the length of this launch: each multiprocessor "
-        f"counts from a start of its own, and at one moment by the global timer their counters are "
-        f"{apart} apart. So the {figure} ({_number(p.naive_span_ns / 1e3)} µs{length}) mostly tell "
-        "how far apart the counters are. Within one multiprocessor ticks can be compared, and "
-        "between them the global timer can."
-    )
-
-
-def _number(value: float) -> str:
-    """Four significant digits, none of the whole ones left out."""
-    if not value or not math.isfinite(value):
-        return f"{value:g}"
-    return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
-
-
-def _share(value: float) -> str:
-    return f"{value:.1%}" if value < 10 else f"{value:,.0f} times"
-
-
-def _times(sizes: tuple[int, ...]) -> str:
-    """16 × 16, without the trailing ones of a launch."""
-    kept = [size for i, size in enumerate(sizes) if i == 0 or any(s > 1 for s in sizes[i:])]
-    return " × ".join(f"{size:,}" for size in kept)

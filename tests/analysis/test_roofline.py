@@ -1,13 +1,27 @@
-"""The roofline: what it allows, and its chart."""
+"""What a roofline allows, and which points stand under it."""
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from support import records
 
-from matbench.analysis.roofline import Point, Roofline
+from matbench.analysis.roofline import Point, Roofline, roofline
+from matbench.records.explanation import Bound, Explanation, Limits, Traffic
 
 positive = st.floats(1e-3, 1e15)
+LIMITS = Limits(
+    device="", driver="", copy_bytes_per_s=4e12, fma_flop_per_s=60e12, sm_mhz=None, when=""
+)
+EXPLAINED = Explanation(
+    case=records.outcome().case,
+    outcome=records.outcome(),
+    traffic=Traffic(1000, 100, 10.0),
+    operations_per_s=8e12,
+    limits=LIMITS,
+    bound=Bound(by="neither"),
+)
 
 
 def test_below_the_ridge_memory_is_the_roof_and_above_it_arithmetic() -> None:
@@ -17,32 +31,36 @@ def test_below_the_ridge_memory_is_the_roof_and_above_it_arithmetic() -> None:
     assert roof.allowed(15) == roof.allowed(100) == 60e12
 
 
-def test_the_chart_shows_points_where_they_are() -> None:
-    below = Point("●", "measured", 4.0, 8e12)
-    above = Point("◇", "least", 100.0, 60e12)
-    lines = Roofline(4e12, 60e12, (below, above)).chart()
-    (measured,) = [line for line in lines if "●" in line and "┤" in line]
-    (top,) = [line for line in lines if "◇" in line and "┤" in line]
-    assert measured.startswith("     8,000 ┤")
-    assert top.startswith("    60,000 ┤")
-    assert lines.index(top) < lines.index(measured)
-    assert measured.index("●") < top.index("◇")
-    assert measured.rstrip().endswith("●")  # the roof is to its left and above it
-    assert lines[-2:] == ["● measured", "◇ least"]
-    (numbers,) = [line for line in lines if "4.00" in line]
-    assert numbers.index("4.00") == measured.index("●")
+def test_a_case_without_a_model_stands_at_the_least_traffic() -> None:
+    found = roofline(EXPLAINED)
+    assert found is not None
+    assert found.points == (Point("least", 10, 40e12), Point("measured at least", 10, 8e12))
+
+
+def test_a_modelled_case_stands_at_its_modelled_intensity() -> None:
+    traffic = msgspec.structs.replace(EXPLAINED.traffic, intensity=2.0)
+    found = roofline(msgspec.structs.replace(EXPLAINED, traffic=traffic))
+    assert found is not None
+    assert found.points == (
+        Point("least", 10, 40e12),
+        Point("modelled", 2, 8e12),
+        Point("measured at modelled", 2, 8e12),
+    )
+
+
+def test_without_a_floating_point_rate_there_is_no_roofline() -> None:
+    for changes in ({"whole_numbers": True}, {"limits": None}, {"operations_per_s": None}):
+        assert roofline(msgspec.structs.replace(EXPLAINED, **changes)) is None
 
 
 @given(positive, positive, st.lists(st.tuples(positive, positive), max_size=4))
-def test_any_limits_and_points_make_a_chart(
+def test_all_points_lie_within_the_bounds(
     bytes_per_s: float, flop_per_s: float, points: list[tuple[float, float]]
 ) -> None:
-    roof = Roofline(bytes_per_s, flop_per_s, tuple(Point("●", "p", x, y) for x, y in points))
-    lines = roof.chart()
-    assert max(map(len, lines)) <= 79
+    roof = Roofline(bytes_per_s, flop_per_s, tuple(Point("least", x, y) for x, y in points))
     (left, right), (bottom, top) = roof.bounds()
+    assert left <= roof.ridge <= right
+    assert bottom <= flop_per_s <= top
     for x, y in points:
         assert left <= x <= right
         assert bottom <= y <= top
-    if points:
-        assert any("●" in line for line in lines[:-1])

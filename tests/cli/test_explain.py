@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -17,33 +16,9 @@ from conftest import KernelWriter, Matbench, kernel_text
 from support.nvcc import find_nvcc
 
 from matbench import backends
-from matbench.analysis import explain
-from matbench.kernelfile import catalogue, sweep
 from matbench.measure import observer
-from matbench.measure.counters import Counters
-from matbench.measure.limits import Limits
-from matbench.model import DeviceInfo, Outcome, Problem, Resources
-
-KERNELS = catalogue.Catalogue(catalogue.builtin())
-LIMITS = Limits(
-    device="NVIDIA H200",
-    driver="",
-    copy_bytes_per_s=4e12,
-    fma_flop_per_s=60e12,
-    sm_mhz=1980,
-    when="2026-11-21T00:00:00+00:00",
-)
-H200 = DeviceInfo(
-    backend="cuda",
-    index=0,
-    name="NVIDIA H200",
-    kind="gpu",
-    driver="",
-    toolkit="",
-    limits=catalogue.DEVICE_LIMITS | {"multiprocessors": 132},
-    compute_capability=(9, 0),
-)
-
+from matbench.model import DeviceInfo, Problem
+from matbench.records.explanation import Explanation
 
 MIRROR = """\
 // /// matbench
@@ -99,9 +74,9 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: M
     """2 KB of tiles fit eight times into 16 KB, but 768 threads are three blocks of 256."""
     result = matbench("explain", "tiled", "--tile", "16", "--arch", "g80", "--format", "plain")
     assert (
-        "G80 1.0, TILE = 16: 2,048 bytes of shared memory a block leave room for 8 blocks in "
-        "16,384, 768 threads a multiprocessor hold 3 blocks of 256, and there can be 8 blocks. "
-        "So 3 blocks resident, limited by threads: 24 of 24 warps." in result.stdout
+        "G80 1.0, TILE = 16: 768 threads hold 3 blocks of 256, 16,384 bytes of shared memory hold "
+        "8 blocks of 2,048, and a multiprocessor holds at most 8 blocks. So 3 blocks can be "
+        "resident, limited by threads: 24 of 24 warps." in result.stdout
     )
     # threads, shared memory, fit by threads, by shared memory, resident, occupancy, loads
     assert lines_of(result, "TILE=16") == [
@@ -160,7 +135,7 @@ def test_tiles_divide_the_loads_by_their_width(
     )
     (row,) = lines_of(result, "modelled loads")
     assert row[2] == loads
-    assert f"As modelled it moves {loads} elements" in result.stdout
+    assert f"As modelled, its threads load {loads} elements" in result.stdout
 
 
 @pytest.mark.usefixtures("no_device")
@@ -168,7 +143,7 @@ def test_the_least_traffic_stands_beside_the_modelled(matbench: Matbench) -> Non
     result = matbench(
         "explain", "naive-2d", "--size", "200x300x400", "--arch", "kepler", "--format", "json"
     )
-    modelled = json.loads(result.stdout)[1]["modelled"]
+    modelled = json.loads(result.stdout)[1]["traffic"]
     assert modelled["operations"] == 2 * 200 * 300 * 400
     assert modelled["least_bytes"] == 4 * (200 * 400 + 400 * 300 + 200 * 300)
     assert modelled["bytes"] == 4 * (2 * 200 * 300 * 400 + 200 * 300)
@@ -181,19 +156,19 @@ def test_a_claim_below_the_least_is_said_to_be_off(matbench: Matbench) -> None:
     result = matbench(
         "explain", "thread-tile-2d", "--size", "64", "--arch", "kepler", "--format", "plain"
     )
-    assert "at this size it does not hold" in result.stdout
+    assert "the model does not hold at this size" in result.stdout
     assert "times the least traffic" not in result.stdout
 
 
 @pytest.mark.usefixtures("no_device")
 def test_nothing_is_modelled_below_the_least(matbench: Matbench) -> None:
     result = matbench("explain", "tiled", "--size", "1", "--tile", "16", "--arch", "kepler")
-    said = "Its model claims 4.5 B of traffic, but there are 12.0 B at least: at this size it does"
+    said = "Its model claims 4.5 B of traffic, less than the least possible 12.0 B: the model does"
     assert said in result.stdout
     assert "modelled" not in result.stdout
     result = matbench(*("explain", "tiled", "--size", "1", "--arch", "kepler", "--format", "json"))
     found = json.loads(result.stdout)[1]
-    assert found["modelled"]["bytes"] is None
+    assert found["traffic"]["bytes"] is None
     assert {width["modelled_loads"] for width in found["widths"]} == {None}
 
 
@@ -211,7 +186,7 @@ def test_whole_numbers_are_not_held_against_floating_point(matbench: Matbench) -
     assert "Gop/s" in result.stdout or "Mop/s" in result.stdout
     assert "flop" not in result.stdout.lower()
     assert "multiply-adds" not in result.stdout
-    assert "with whole numbers, whose own limit is not measured here" in result.stdout
+    assert "on integers, for which no limit is measured" in result.stdout
     assert "┤" not in result.stdout
 
 
@@ -252,7 +227,7 @@ def test_a_case_is_measured_and_stands_under_its_roof(printed: Result, device: D
         assert text in printed.stdout
     assert f"this: {device.label}" in printed.stdout
     words = printed.stdout.strip().splitlines()
-    assert any("that multiply-adds alone reach here" in line for line in words)
+    assert any("measured for multiply-adds alone" in line for line in words)
 
 
 def test_modelled_and_measured_never_share_a_name(printed: Result) -> None:
@@ -279,17 +254,15 @@ def test_records_hold_all_of_it(matbench: Matbench, device: DeviceInfo) -> None:
     about, found = json.loads(result.stdout)
     assert about["type"] == "environment"
     assert found["type"] == "explanation"
-    assert found["params"] == {"TILE": 8}
-    assert msgspec.convert(found["problem"], Problem) == Problem(33, 33, 33)
-    assert found["measured_ns"] > 0
-    assert found["measured_operations_per_s"] == pytest.approx(
-        2 * 33**3 / found["measured_ns"] * 1e9
-    )
+    assert found["case"]["params"] == {"TILE": 8}
+    assert msgspec.convert(found["case"]["problem"], Problem) == Problem(33, 33, 33)
+    median_ns = found["outcome"]["cold"]["median_ns"]
+    assert median_ns > 0
+    assert found["operations_per_s"] == pytest.approx(2 * 33**3 / median_ns * 1e9)
     assert found["limits"]["device"] == device.name
     here = [width for width in found["widths"] if width["here"]]
     assert {width["params"]["TILE"] for width in here} == {4, 8, 12, 16, 20, 24, 32}
-    assert explain.Explanation.__struct_config__.tag == "explanation"
-    assert msgspec.convert(found, explain.Explanation).kernel == "kahan"
+    assert msgspec.convert(found, Explanation).case.kernel == "kahan"
 
 
 def test_a_kernel_that_this_device_cannot_run_is_explained_elsewhere(
@@ -395,78 +368,7 @@ def test_counters_without_ncu_are_one_line(
     assert len(result.stderr.splitlines()) == 1
 
 
-# -- in words ------------------------------------------------------------------------------------
-
-
-def outcome(case: Any, median_ns: float, registers: int = 32) -> Outcome:
-    return Outcome(
-        kernel=case.kernel.name,
-        sha256="",
-        group="tutorial",
-        params=case.params,
-        problem=case.problem,
-        backend="cuda",
-        device=H200.name,
-        device_kind="gpu",
-        launch=case.launch,
-        status="measured",
-        median_ns=median_ns,
-        timing_mode="cold",
-        resources=Resources(registers=registers, static_shared_bytes=8192, spilled_bytes=0),
-    )
-
-
-def words_of(
-    n: int, median_ns: float, *, name: str = "tiled", counted: Counters | None = None
-) -> str:
-    """What is said of a kernel with T = 32 at n, on an H200 that took so long."""
-    case = sweep.case(KERNELS.get(name), Problem(n, n, n), {"TILE": 32}, H200)
-    done = outcome(case, median_ns)
-    builds = explain.Builds(case.kernel, [done], None)  # type: ignore[arg-type]
-    here = explain.width_here(case, H200, done, 2, builds)
-    return "\n".join(explain.explained(case, H200, done, LIMITS, [here], counted).words)
-
-
-def test_near_the_rate_of_multiply_adds_arithmetic_bounds_it() -> None:
-    words = words_of(4096, 2 * 4096**3 / 50e12 * 1e9)
-    assert "50.0 TFLOP/s of the 60.0 TFLOP/s that multiply-adds alone reach here (83%)" in words
-    assert "Arithmetic bounds it." in words
-    assert "Memory bounds it" not in words
-
-
-def test_faster_than_the_limit_is_said_not_to_be_held_by_it() -> None:
-    words = words_of(4096, 2 * 4096**3 / 300e12 * 1e9)
-    assert "that limit is not its own" in words
-    assert "bounds it" not in words
-
-
-def test_when_the_least_traffic_takes_the_bandwidth_memory_bounds_it() -> None:
-    words = words_of(64, 3 * 64 * 64 * 4 / 3.6e12 * 1e9)
-    assert "the least traffic would take 90% of a copy's bandwidth" in words
-    assert "Memory bounds it: no kernel moves less." in words
-
-
-def test_a_cache_that_holds_everything_is_no_memory() -> None:
-    case = sweep.case(KERNELS.get("tiled"), Problem(64, 64, 64), {"TILE": 32}, H200)
-    done = msgspec.structs.replace(outcome(case, 13.7), timing_mode="hot")
-    with_cache = msgspec.structs.replace(
-        H200, properties={"last-level cache (bytes)": 50 * 1024 * 1024}
-    )
-    words = "\n".join(explain.explained(case, with_cache, done, LIMITS, []).words)
-    assert "the last-level cache holds all of it" in words
-    assert "bounds it" not in words
-
-
-def test_tensor_cores_are_not_held_against_multiply_adds(write_kernel: KernelWriter) -> None:
-    kernel = catalogue.load(write_kernel("fragments"))
-    source = kernel.source + '\n// asm volatile("mma.sync.aligned.m16n8k8")\n'
-    kernel = msgspec.structs.replace(kernel, source=source)
-    case = sweep.case(kernel, Problem(4096, 4096, 4096), {"TILE": 8}, H200)
-    words = "\n".join(
-        explain.explained(case, H200, outcome(case, 2 * 4096**3 / 50e12 * 1e9), LIMITS, []).words
-    )
-    assert "Tensor cores compute it, whose own limit is not measured here" in words
-    assert "bounds it" not in words
+# -- other workloads -----------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("no_device")
@@ -474,7 +376,7 @@ def test_a_dot_product_is_explained_by_its_own_measure(matbench: Matbench) -> No
     result = matbench(
         "explain", "dot-tree", "--size", "2^20", "--arch", "kepler", "--format", "json"
     )
-    modelled = json.loads(result.stdout)[1]["modelled"]
+    modelled = json.loads(result.stdout)[1]["traffic"]
     assert modelled["operations"] == 2 * 2**20
     assert modelled["loads"] == 2 * 2**20
     assert modelled["least_bytes"] == 4 * (2 * 2**20 + 1)
@@ -485,59 +387,7 @@ def test_what_computes_nothing_has_no_roofline(matbench: Matbench, tmp_path: Pat
     path.write_text(MIRROR, encoding="utf-8")
     picture = tmp_path / "roof.svg"
     result = matbench("explain", path, "--size", "4099", "--arch", "this", "--plot", picture)
-    assert "It computes nothing; the least traffic would take" in result.stdout
+    assert "It does no arithmetic; the least traffic takes" in result.stdout
     assert "┤" not in result.stdout
     assert "not drawn: no floating-point rate was measured" in result.stderr
     assert not picture.exists()
-
-
-def test_in_between_it_says_what_caches_answer_and_no_more() -> None:
-    words = words_of(4096, 23e6, name="naive-2d")
-    assert "would need 6.0 times a copy's bandwidth, so caches answer at least 83% of it" in words
-    assert "is not seen from here" in words
-    assert "bounds it" not in words
-
-
-def test_far_from_every_limit_it_says_so() -> None:
-    words = words_of(4096, 16e6)
-    assert "Neither limit is reached; what holds it back is not seen from here." in words
-    assert "100% of the warps that a multiprocessor can hold are resident." in words
-    assert "bounds it" not in words
-
-
-def test_counters_settle_whether_memory_bounds_it() -> None:
-    counted = Counters(dram_read_bytes=50e9, dram_written_bytes=6e9, achieved_occupancy=0.97)
-    words = words_of(4096, 16e6, counted=counted)
-    assert "its measured DRAM traffic is 88% of a copy's bandwidth" in words
-    assert "Memory bounds it." in words
-
-
-def test_a_launch_with_few_blocks_leaves_multiprocessors_idle() -> None:
-    words = words_of(256, 20e3)
-    assert "The launch has 64 blocks for 132 multiprocessors: 68 of them have nothing" in words
-
-
-def test_the_driver_stands_beside_the_table_where_they_differ() -> None:
-    case = sweep.case(KERNELS.get("tiled"), Problem(64, 64, 64), {"TILE": 32}, H200)
-    done = outcome(case, 1e6)
-    builds = explain.Builds(case.kernel, [done], None)  # type: ignore[arg-type]
-    for driver, shown in ((2, "2"), (1, "2 (driver: 1)")):
-        here = explain.width_here(case, H200, done, driver, builds)
-        found = explain.explained(case, H200, done, LIMITS, [here])
-        (row,) = explain.as_report(found, []).sections[1].rows
-        assert shown in row.cells
-
-
-def test_counted_traffic_stands_beside_the_model() -> None:
-    case = sweep.case(KERNELS.get("tiled"), Problem(64, 64, 64), {"TILE": 32}, H200)
-    done = outcome(case, 1e6)
-    counted = Counters(
-        dram_read_bytes=98304.0, dram_written_bytes=0.0, shared_bytes=4096.0, bank_conflicts=7.0,
-        achieved_occupancy=0.5,
-    )  # fmt: skip
-    found = explain.explained(case, H200, done, LIMITS, [], counted)
-    facts = {name: (figure, remark) for name, figure, remark in explain.facts(found)}
-    assert facts["measured DRAM traffic"] == ("98.3 kB", "2.00 of the least, 1.20 of the modelled")
-    assert facts["measured bank conflicts"][0] == "7"
-    assert facts["measured occupancy"][0] == "50%"
-    assert facts["measured shared memory"][0] == "4.10 kB"

@@ -1,0 +1,74 @@
+"""What bounds a case: its rate and its traffic, held against what the device was measured to do."""
+
+from __future__ import annotations
+
+from matbench.analysis.limits import held_by_cache
+from matbench.model import DeviceInfo
+from matbench.records.explanation import Bound, BoundBy, HardwareCounters, Limits, Traffic
+from matbench.records.outcome import Outcome
+
+#: From this share of a limit on, the limit counts as what bounds a case.
+BOUND_SHARE = 0.7
+#: Reads alone can exceed the bandwidth of a copy, by this factor at most.
+_MOST_OF_A_COPY = 1.2
+
+
+def bound(
+    outcome: Outcome | None,
+    traffic: Traffic,
+    limits: Limits | None,
+    device: DeviceInfo | None,
+    counters: HardwareCounters | None = None,
+    *,
+    has_own_limit: bool = True,
+) -> Bound:
+    """The limit that a measured case reaches, and its share of each limit.
+
+    `has_own_limit`: the rate of multiply-adds limits its arithmetic, as it does not for tensor
+    cores and whole numbers.
+    """
+    if outcome is None or device is None or limits is None or not outcome.median_ns:
+        return Bound(by="not known")
+    seconds = outcome.median_ns * 1e-9
+    copied_bytes = limits.copy_bytes_per_s * seconds
+    has_rate = has_own_limit and traffic.operations > 0
+    computed = traffic.operations / seconds / limits.fma_flop_per_s if has_rate else None
+    least = traffic.least_bytes / copied_bytes
+    dram_bytes = _dram_bytes(counters)
+    counted = None if dram_bytes is None else dram_bytes / copied_bytes
+    cached = held_by_cache(device, traffic.least_bytes, outcome.mode)
+    return Bound(
+        by=_by(computed or 0.0, least, counted, cached),
+        computed_share=computed,
+        least_share=least,
+        modelled_share=None if traffic.bytes is None else traffic.bytes / copied_bytes,
+        counted_share=counted,
+        idle_multiprocessors=_idle(outcome, device),
+    )
+
+
+def _by(computed: float, least: float, counted: float | None, cached: bool) -> BoundBy:
+    if computed > 1:
+        return "doubtful limit"
+    if computed >= BOUND_SHARE:
+        return "arithmetic"
+    if counted is not None:
+        return "memory" if counted >= BOUND_SHARE else "neither"
+    if least >= BOUND_SHARE and cached:
+        return "cache"
+    return "memory" if BOUND_SHARE <= least <= _MOST_OF_A_COPY else "neither"
+
+
+def _dram_bytes(counters: HardwareCounters | None) -> float | None:
+    if counters is None:
+        return None
+    read, written = counters.dram_read_bytes, counters.dram_written_bytes
+    return None if read is None or written is None else read + written
+
+
+def _idle(outcome: Outcome, device: DeviceInfo) -> int:
+    """Multiprocessors that the launch leaves without a block."""
+    launch = outcome.case.launch
+    if launch is None or device.kind != "gpu":
+        return 0
+    return max(0, device.limits["multiprocessors"] - launch.blocks)

@@ -1,0 +1,69 @@
+"""Where C is wrong and by how much, reduced to what a picture can show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+#: An error map has at most so many cells a side.
+MOST_CELLS = 400
+
+Floats = npt.NDArray[np.floating]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class ErrorMap:
+    """The largest error in each cell of `step` × `step` elements of C, and whether any is wrong.
+
+    `worst` and `wrong` have at most `MOST_CELLS` rows and columns. Errors are shares of what
+    rounding allows, or absolute if C must be exact; one that is not finite is infinite. `shape` is
+    C's own (M, N), and `wrong_elements` counts those of it.
+    """
+
+    worst: npt.NDArray[np.float64]
+    wrong: Bools
+    step: int
+    shape: tuple[int, int]
+    wrong_elements: int
+    exact: bool
+    title: str
+
+
+def of(
+    C: npt.NDArray[np.float32],
+    expected: Floats,
+    wrong: Bools,
+    *,
+    bound: Floats | None = None,
+    title: str = "",
+) -> ErrorMap:
+    """Reduce an M×N result to its map; `wrong` marks its wrong elements.
+
+    `bound` is the error that rounding allows each element; without one, C must equal `expected`.
+    """
+    step = max(1, -(-max(C.shape) // MOST_CELLS))
+    M, N = C.shape
+    worst, cells = reduced(C, expected, wrong, bound, step)
+    return ErrorMap(worst, cells, step, (M, N), int(wrong.sum()), bound is None, title)
+
+
+def reduced(
+    C: npt.NDArray[np.float32], expected: Floats, wrong: Bools, bound: Floats | None, step: int
+) -> tuple[npt.NDArray[np.float64], Bools]:
+    """The largest error of each cell of `step` × `step` elements, and whether any is wrong."""
+    rows, columns = (-(-side // step) for side in C.shape)
+    worst, bad = np.zeros((rows, columns)), np.zeros((rows, columns), bool)
+    starts = np.arange(0, C.shape[1], step)
+    for row in range(rows):  # band by band: C may be most of the memory there is
+        band = slice(row * step, (row + 1) * step)
+        with np.errstate(all="ignore"):
+            error = np.abs(C[band].astype(np.float64) - expected[band])
+            if bound is not None:
+                error = np.where(error == 0, 0.0, error / bound[band])
+        error[~np.isfinite(error)] = np.inf
+        worst[row] = np.maximum.reduceat(error.max(axis=0), starts)
+        bad[row] = np.logical_or.reduceat(wrong[band].any(axis=0), starts)
+    return worst, bad

@@ -1,0 +1,115 @@
+"""All that is known of why a case is as fast as it is, put together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from matbench import workloads
+from matbench.analysis import architectures
+from matbench.analysis.bounds import bound
+from matbench.analysis.limits import of_clock
+from matbench.analysis.traffic import traffic
+from matbench.analysis.widths import device_of
+from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.records.explanation import Explanation, HardwareCounters, Limits, Width
+from matbench.records.outcome import CaseRecord, Claims, Outcome
+
+#: How a source asks for tensor cores, in PTX or CUDA C++.
+_TENSOR_CORES = re.compile(r"\b(?:wg)?mma(?:\.|_sync|_async)|\bwmma::|\btcgen05\.mma")
+
+
+def chosen(
+    kernel: Kernel,
+    problem: Problem,
+    params: Sequence[dict[str, int]],
+    tile: int | None,
+    found: Iterable[tuple[Case, Outcome]],
+) -> tuple[Case, Outcome | None]:
+    """The case to explain: the fastest of those found, with that TILE if one is given.
+
+    The first of them if none was measured; if none was found at all, the first of `params`, with
+    neither launch nor outcome.
+    """
+    fit = [each for each in params if tile is None or each.get("TILE") == tile]
+    mine = [(case, outcome) for case, outcome in found if case.params in fit]
+    timed = [(outcome.median_ns, i) for i, (_, outcome) in enumerate(mine) if outcome.median_ns]
+    if timed:
+        return mine[min(timed)[1]]
+    return mine[0] if mine else (Case(kernel, problem, fit[0], None), None)
+
+
+def explanation(
+    case: Case,
+    device: DeviceInfo | None,
+    outcome: Outcome | None,
+    limits: Limits | None,
+    widths: Sequence[Width],
+    counters: HardwareCounters | None = None,
+) -> Explanation:
+    """Put together what was found of a case; without a device nothing is measured."""
+    workload = workloads.of(case.problem)
+    whole_numbers = workload.element == "int32"
+    tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
+    values = device.limits if device is not None else _limits_of(widths)
+    moved = traffic(case.kernel, case.problem, case.params, values)
+    median_ns = outcome.median_ns if outcome is not None else None
+    mhz = _sm_mhz(outcome, limits)
+    return Explanation(
+        case=outcome.case if outcome is not None else _case_record(case, device),
+        outcome=outcome,
+        tensor_cores=tensor_cores,
+        whole_numbers=whole_numbers,
+        traffic=moved,
+        operations_per_s=moved.operations / median_ns * 1e9 if median_ns else None,
+        limits=limits,
+        clock_flop_per_s=(
+            of_clock(device, mhz, case.kernel.precision)
+            if device is not None and not whole_numbers
+            else None
+        ),
+        sm_mhz=mhz,
+        widths=tuple(widths),
+        counters=counters,
+        bound=bound(
+            outcome,
+            moved,
+            limits,
+            device,
+            counters,
+            has_own_limit=not (whole_numbers or tensor_cores),
+        ),
+    )
+
+
+def _case_record(case: Case, device: DeviceInfo | None) -> CaseRecord:
+    """A case without an outcome; without a device its fields are empty."""
+    kernel = case.kernel
+    return CaseRecord(
+        kernel=kernel.name,
+        sha256=kernel.sha256,
+        group=kernel.group,
+        summary=kernel.summary,
+        claims=Claims.of(kernel),
+        params=case.params,
+        problem=case.problem,
+        backend=device.backend if device is not None else "",
+        device=device.name if device is not None else "",
+        device_kind=device.kind if device is not None else "gpu",
+        launch=case.launch,
+    )
+
+
+def _limits_of(widths: Iterable[Width]) -> dict[str, int]:
+    """Without a device at hand: the limits of the first architecture that was asked for."""
+    first = next(each.architecture for each in widths if each.architecture is not None)
+    return device_of(architectures.named(first)).limits
+
+
+def _sm_mhz(outcome: Outcome | None, limits: Limits | None) -> float | None:
+    """The SM clock while the case was sampled, or else while the limits were measured."""
+    timing = outcome.timing if outcome is not None else None
+    clocks = sorted(c.sm_mhz for c in (timing.conditions if timing else ()) if c.sm_mhz)
+    if clocks:
+        return clocks[len(clocks) // 2]
+    return limits.sm_mhz if limits is not None else None

@@ -1,0 +1,81 @@
+"""Global memory traffic as a kernel's front matter claims it, and the least that there can be."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from matbench import workloads
+from matbench.errors import UsageError
+from matbench.kernelfile import expressions
+from matbench.model import WORD_BYTES, Kernel, Problem
+from matbench.records.explanation import Traffic
+
+#: What C's elements, and partial results, take.
+ELEMENT_BYTES = 4
+_CLAIMS = ("global_loads", "global_stores", "shared_loads")
+
+
+def traffic(
+    kernel: Kernel, problem: Problem, params: Mapping[str, int], limits: Mapping[str, int]
+) -> Traffic:
+    """What `[model]` claims for one case; without `global_stores`, the output is written once.
+
+    `limits` are the device's, for front matter may name them. `UsageError` for claims that cannot
+    be evaluated, or that are of no traffic at all.
+    """
+    values = {**limits, **params, **workloads.of(problem).values(problem)}
+    try:
+        claimed = {
+            name: float(expressions.evaluate(kernel.model[name], values))
+            for name in _CLAIMS
+            if name in kernel.model
+        }
+    except expressions.ExpressionError as error:
+        raise UsageError(f"{kernel.path}: [model]: {error}") from None
+    operations, least_bytes = workloads.of(problem).operations(problem), _least(kernel, problem)
+    least = Traffic(
+        operations,
+        least_bytes,
+        operations / least_bytes,
+        shared_loads=claimed.get("shared_loads"),
+        claims=kernel.model,
+    )
+    if "global_loads" not in claimed:
+        return least
+    loads = claimed["global_loads"]
+    stores = claimed.get("global_stores", float(_stores(kernel, problem, values)))
+    moved = _loaded_bytes(kernel) * loads + ELEMENT_BYTES * stores
+    if not moved > 0:
+        raise UsageError(f"{kernel.path}: [model] claims {moved:g} bytes of traffic for {params}")
+    if moved < least_bytes:
+        return msgspec.structs.replace(least, claimed_bytes=moved)
+    return msgspec.structs.replace(
+        least, loads=loads, stores=stores, bytes=moved, intensity=operations / moved
+    )
+
+
+def _stores(kernel: Kernel, problem: Problem, values: Mapping[str, int]) -> int:
+    """Elements of C that a launch writes if it writes each once.
+
+    Where the host finishes, they are one partial result per block.
+    """
+    if kernel.finish is not None:
+        with contextlib.suppress(expressions.ExpressionError):
+            return math.prod(expressions.whole(axis, values) for axis in kernel.launch.grid)
+    return workloads.of(problem).words("C", problem)
+
+
+def _least(kernel: Kernel, problem: Problem) -> int:
+    """Bytes to read each input once, as wide as it lies in memory, and to write the output once."""
+    workload = workloads.of(problem)
+    narrower = ELEMENT_BYTES - _loaded_bytes(kernel)
+    read = sum(workload.words(buffer, problem) for buffer in workload.reads)
+    return workload.least_bytes(problem) - narrower * read
+
+
+def _loaded_bytes(kernel: Kernel) -> int:
+    return WORD_BYTES[kernel.reading.storage]

@@ -1,0 +1,176 @@
+"""Which sets of parameters fit on which architectures, and how many blocks of them at once."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from matbench import workloads
+from matbench.analysis import architectures
+from matbench.analysis.architectures import ARCHITECTURES, Architecture
+from matbench.analysis.traffic import traffic
+from matbench.errors import BuildError
+from matbench.kernelfile import expressions, sweep
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Resources
+from matbench.records.explanation import Width
+from matbench.records.outcome import Outcome
+
+#: The values of TILE that are compared, together with the kernel's own.
+TILES = (4, 8, 12, 16, 20, 24, 32)
+#: Stands for the number of multiprocessors, which front matter may name but only products have.
+_MULTIPROCESSORS = 16
+
+#: Compiles for one architecture; None where no compiler knows it. May raise `BuildError`.
+Compile = Callable[[Architecture, dict[str, int]], Resources | None]
+
+
+class Builds:
+    """What builds of a kernel give it on any architecture."""
+
+    def __init__(self, kernel: Kernel, compiled: Compile, outcomes: Iterable[Outcome] = ()) -> None:
+        """`outcomes` are the kernel's own: their builds tell what static shared memory it takes."""
+        self.kernel = kernel
+        self._compiled = compiled
+        self._shared_bytes = {
+            str(outcome.case.params): outcome.build.resources.static_shared_bytes
+            for outcome in outcomes
+            if outcome.build is not None and outcome.build.resources is not None
+        }
+
+    def resources(self, architecture: Architecture, params: dict[str, int]) -> Resources:
+        """For one architecture; static shared memory alone if no compiler knows it."""
+        found = self._compiled(architecture, params)
+        return found or Resources(static_shared_bytes=self._static_shared_bytes(params))
+
+    def _static_shared_bytes(self, params: dict[str, int]) -> int | None:
+        """From any build that there is, for all have the same."""
+        key = str(params)
+        for architecture in ARCHITECTURES:
+            if self._shared_bytes.get(key) is None:
+                with contextlib.suppress(BuildError):
+                    found = self._compiled(architecture, params)
+                    self._shared_bytes[key] = found.static_shared_bytes if found else None
+        return self._shared_bytes.get(key)
+
+
+def device_of(architecture: Architecture) -> DeviceInfo:
+    """A device of that architecture, of no product in particular."""
+    return DeviceInfo(
+        backend="cuda",
+        index=0,
+        name=architecture.name,
+        kind="gpu",
+        driver="",
+        toolkit="",
+        limits=architecture.limits | {"multiprocessors": _MULTIPROCESSORS},
+        compute_capability=architecture.compute_capability,
+    )
+
+
+def largest_legal(
+    kernel: Kernel,
+    problems: Sequence[Problem],
+    params: Sequence[dict[str, int]],
+    devices: Sequence[DeviceInfo],
+) -> Problem:
+    """The last problem that the first device can run, else the next one, else the last of all."""
+    for device in devices:
+        for problem in reversed(problems):
+            if any(sweep.case(kernel, problem, each, device).skip is None for each in params):
+                return problem
+    return problems[-1]
+
+
+def elsewhere(
+    problem: Problem, params: dict[str, int], architecture: Architecture, builds: Builds
+) -> Width:
+    """A set of parameters on an architecture that need not be at hand."""
+    kernel, device = builds.kernel, device_of(architecture)
+    case = sweep.case(kernel, problem, params, device)
+    known = _modelled(case, device, architecture)
+    block = _block(case, device)
+    threads = math.prod(block)
+    if threads > architecture.threads_per_block and "threads" in (case.skip or "threads"):
+        sides = [str(size) for size in block if size > 1]
+        shape = f"{' × '.join(sides)} = " if len(sides) > 1 else ""
+        reason = f"{shape}{threads:,} threads a block > {architecture.threads_per_block:,}"
+    elif case.launch is None or case.skip is not None:
+        reason = (case.skip or "").replace("this device", architecture.name)
+    else:
+        try:
+            resources = builds.resources(architecture, params)
+            return _fitted(known, architecture, case.launch, resources)
+        except BuildError as error:
+            reason = f"does not build: {error.reason.splitlines()[0]}"
+    return msgspec.structs.replace(
+        known, threads_per_block=threads or None, reason=f"illegal: {reason}"
+    )
+
+
+def here(case: Case, device: DeviceInfo, outcome: Outcome, builds: Builds) -> Width:
+    """A set of parameters on the device at hand, as it was measured there."""
+    architecture = architectures.of_capability(device.compute_capability)
+    resources = outcome.build.resources if outcome.build is not None else None
+    if case.launch is not None:
+        found = _fitted(_modelled(case, device, architecture), architecture, case.launch, resources)
+    elif architecture is not None:
+        found = elsewhere(case.problem, case.params, architecture, builds)
+    else:
+        found = _modelled(case, device, None)
+    reason = found.reason
+    if outcome.status != "measured" and reason is None:
+        status = "illegal" if outcome.status == "skipped" else outcome.status
+        first, _, _ = (outcome.reason or "").partition("\n")
+        reason = f"{status}: {first}"
+    return msgspec.structs.replace(
+        found,
+        here=True,
+        driver_blocks=outcome.build.resident_blocks if outcome.build is not None else None,
+        measured_ns=outcome.median_ns,
+        reason=reason,
+    )
+
+
+def _modelled(case: Case, device: DeviceInfo, architecture: Architecture | None) -> Width:
+    return Width(
+        architecture=architecture.name if architecture is not None else None,
+        params=case.params,
+        modelled_loads=traffic(case.kernel, case.problem, case.params, device.limits).loads,
+    )
+
+
+def _block(case: Case, device: DeviceInfo) -> tuple[int, ...]:
+    """The block that front matter asks for, allowed or not; (0,) if that cannot be evaluated."""
+    dimensions = workloads.of(case.problem).values(case.problem)
+    values = {**device.limits, **case.params, **dimensions}
+    try:
+        return tuple(expressions.whole(axis, values) for axis in case.kernel.launch.block)
+    except expressions.ExpressionError:
+        return (0,)
+
+
+def _fitted(
+    known: Width, architecture: Architecture | None, launch: Launch, resources: Resources | None
+) -> Width:
+    """A width with what its launch and its build take, and the occupancy that these allow."""
+    static = resources.static_shared_bytes if resources is not None else None
+    found = msgspec.structs.replace(
+        known,
+        threads_per_block=launch.threads_per_block,
+        registers=resources.registers if resources is not None else None,
+        shared_bytes=None if static is None else static + launch.shared_bytes,
+    )
+    if architecture is None:
+        return found
+    fits = architectures.occupancy(
+        architecture,
+        launch.threads_per_block,
+        registers=found.registers,
+        shared_bytes=(static or 0) + launch.shared_bytes,
+    )
+    if fits.refused:
+        return msgspec.structs.replace(found, reason=f"illegal: {fits.refused}")
+    return msgspec.structs.replace(found, occupancy=fits)

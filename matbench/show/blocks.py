@@ -1,0 +1,256 @@
+"""What the blocks of one launch tell: durations, occupancy, and how long the launch took."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, overload
+
+import msgspec
+
+from matbench.analysis.blocks import BlockSample
+from matbench.records import encoding
+from matbench.records.blocks import PERTURBATION_LIMIT, BlockProfile
+from matbench.records.environment import Environment
+from matbench.records.outcome import Outcome
+from matbench.show import safe
+from matbench.show.table import Column, Group, Report, Row, Section, section
+from matbench.show.units import UNKNOWN, count, number, percent, share
+
+SPAN_TITLES = ("length of the launch by", "ticks", "µs", "ratio to events")
+_BAR_WIDTH = 40
+_UNITS = {"gpu": "multiprocessors", "cpu": "compute units"}
+
+
+class Fact(NamedTuple):
+    """One line about a launch: what it is, how much, and what that means."""
+
+    name: str
+    value: str
+    meaning: str = ""
+
+
+class Span(NamedTuple):
+    """The length of the launch by one clock; `ratio` to its event time."""
+
+    clock: str
+    ticks: str
+    us: str
+    ratio: str
+
+
+def report(
+    profile: BlockProfile,
+    sample: BlockSample,
+    title: str,
+    outcome: Outcome,
+    environments: Sequence[Environment],
+) -> Report:
+    """One launch in every form; CSV has the stamps of each block, JSON the records.
+
+    `outcome` is that of the launch's case, `title` its label.
+    """
+    heading = [safe.line(title), f"{profile.backend} · {safe.line(profile.device)}"]
+    if profile.device_kind == "cpu":
+        heading.append("CPU timings: measured on a processor, not on a GPU")
+    bins = histogram(profile)
+    most = max(blocks for _, blocks in bins)
+    bars = [
+        (label, count(n), percent(n / profile.blocks), "█" * math.ceil(_BAR_WIDTH * n / most))
+        for label, n in bins
+    ]
+    return Report(
+        sections=(
+            _section(heading, ("of the launch", "figure", ""), facts(profile)),
+            _section(["Length of the launch by each clock"], SPAN_TITLES, spans(profile)),
+            _section(["Durations of its blocks"], ("duration (µs)", "blocks", "share", ""), bars),
+        ),
+        footer=explanation(profile),
+        fields={name: name for name in Stamp.__struct_fields__},
+        rows=Stamps(sample, profile),
+        json=lambda: encoding.array([*environments, outcome, profile]),
+    )
+
+
+def _section(
+    heading: Sequence[str], titles: Sequence[str], rows: Sequence[tuple[str, ...]]
+) -> Section:
+    columns = [Column(title, right=bool(i and title)) for i, title in enumerate(titles)]
+    return section(heading, columns, "", [Group("", tuple(map(Row, rows)))])
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """The stamps of one block as CSV has them; None where the device does not tell."""
+
+    block_x: int
+    block_y: int
+    block_z: int
+    multiprocessor: int | None
+    start_ticks: int
+    end_ticks: int | None
+    start_ns: int | None
+    end_ns: int | None
+
+
+class Stamps(Sequence[Stamp]):
+    """Every block of a launch, made when it is asked for: there may be millions."""
+
+    def __init__(self, sample: BlockSample, profile: BlockProfile) -> None:
+        self._stamps = sample.stamps
+        self._width, self._height, _ = profile.launch.grid
+
+    def __len__(self) -> int:
+        return len(self._stamps)
+
+    @overload
+    def __getitem__(self, index: int) -> Stamp: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Stamp]: ...
+    def __getitem__(self, index: int | slice) -> Stamp | list[Stamp]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        start, end, start_ns, end_ns, unit = self._stamps[index].tolist()
+        y, x = divmod(index, self._width)
+        z, y = divmod(y, self._height)
+        shared = (start_ns, end_ns or None) if start_ns else (None, None)
+        return Stamp(x, y, z, unit if start_ns else None, start, end or None, *shared)
+
+
+def facts(profile: BlockProfile) -> list[Fact]:
+    """What is known of the blocks and multiprocessors, and what is not."""
+    p = profile
+    ticks, us = p.duration_ticks, p.duration_us
+    quarters = f"{number(us.lower, 4)}, {number(us.median, 4)}, {number(us.upper, 4)} µs"
+    found = [Fact("blocks", count(p.blocks), f"{_times(p.launch.block)} threads each")]
+    if p.unstamped_blocks:
+        unstamped = count(p.unstamped_blocks)
+        found.append(Fact("blocks without an end stamp", unstamped, "left out of all that follows"))
+    found += [
+        Fact("duration, shortest", f"{number(us.minimum, 4)} µs", f"{count(ticks.minimum)} ticks"),
+        Fact("duration, quartiles", quarters, f"median {count(ticks.median)} ticks"),
+        Fact("duration, longest", f"{number(us.maximum, 4)} µs", f"{count(ticks.maximum)} ticks"),
+    ]
+    each = p.blocks_per_multiprocessor
+    if each is not None and p.multiprocessors_used is not None:
+        idle = p.multiprocessors - p.multiprocessors_used
+        found += [
+            Fact(
+                "blocks per multiprocessor",
+                f"{count(each.minimum)} to {count(each.maximum)}, median {each.median:,g}",
+                f"{idle:,} of {p.multiprocessors:,} ran none" if idle else "all ran some",
+            ),
+            Fact(
+                "resident together",
+                f"{count(p.resident_most)} at most",
+                f"on one multiprocessor; the median multiprocessor had {p.resident_median:,g}",
+            ),
+        ]
+    else:
+        found.append(Fact("multiprocessor of a block", "not known", "on this device"))
+    if p.running_most is not None:
+        units = f"on {p.multiprocessors:,} {_UNITS[p.device_kind]}"
+        found.append(Fact("running together", f"{count(p.running_most)} at most", units))
+    if p.waves is not None:
+        found.append(Fact("waves", number(p.waves, 4), "blocks / what the device held at once"))
+    if p.tail_share is not None:
+        since = (
+            "the first multiprocessor ran out of blocks"
+            if p.multiprocessors_used is not None
+            else f"fewer than {p.running_most:,} blocks ran together"
+        )
+        found.append(Fact("tail", share(p.tail_share), f"of the launch: from when {since}"))
+    found.append(
+        Fact("imbalance", percent(p.imbalance), "time of the busiest multiprocessor above the mean")
+        if p.imbalance is not None
+        else Fact("imbalance", "not known", "without each block's multiprocessor")
+    )
+    cost = "slowdown of the launch: instrumented against plain, in turns"
+    if p.perturbed:
+        cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
+    elif p.perturbation < -PERTURBATION_LIMIT:
+        cost = "noise: plain launches were slower than instrumented ones"
+    return [*found, Fact("cost of the clock", f"{p.perturbation:+.1%}", cost)]
+
+
+def spans(profile: BlockProfile) -> list[Span]:
+    """How long the launch took by each clock there is."""
+    p = profile
+
+    def span(clock: str, ticks: int | None, span_ns: float | None, ratio: float | None) -> Span:
+        us = None if span_ns is None else span_ns / 1e3
+        return Span(
+            clock, count(ticks), number(us, 4), UNKNOWN if ratio is None else f"{ratio:,.3f}"
+        )
+
+    found = [
+        span("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns, p.naive_span_ratio)
+    ]
+    if p.multiprocessor_span_ns is not None:
+        found += [
+            span(
+                "longest on one multiprocessor",
+                p.multiprocessor_span_ticks,
+                p.multiprocessor_span_ns,
+                p.multiprocessor_span_ratio,
+            ),
+            span("global timer", None, p.span_ns, p.span_ratio),
+        ]
+    events = span("events − an empty launch's", None, p.launch_ns, 1.0 if p.launch_ns > 0 else None)
+    return [*found, events]
+
+
+def histogram(profile: BlockProfile) -> list[tuple[str, int]]:
+    """The bins as `from to` in µs, and their blocks; the outermost may be wider than the rest."""
+    widths = [found.high_us - found.low_us for found in profile.histogram]
+    decimals = min(6, max(0, 1 - math.floor(math.log10(min(widths)))))
+    return [
+        (f"{found.low_us:,.{decimals}f} to {found.high_us:,.{decimals}f}", found.blocks)
+        for found in profile.histogram
+    ]
+
+
+def explanation(profile: BlockProfile) -> str:
+    """Whether "latest end minus earliest start" is the launch's length here, and why or why not."""
+    p = profile
+    figure = f"{count(p.naive_span_ticks)} ticks from the earliest start to the latest end"
+    if p.counters == "not known":
+        return (
+            "This device tells neither the multiprocessor of a block nor a time that all "
+            "multiprocessors share. It is not known whether their counters are aligned, so the "
+            f"{figure} may not be the length of this launch."
+        )
+    if p.counters == "one":
+        one = (
+            "All compute units of a CPU read one clock"
+            if p.device_kind == "cpu"
+            else "All blocks ran on one multiprocessor and read one counter"
+        )
+        return (
+            f"{one}, so the {figure} are the length of this launch. On a GPU each multiprocessor "
+            "has its own counter, and these need not be aligned."
+        )
+    assert p.counter_offset_ticks is not None
+    apart = (
+        f"up to {count(p.counter_offset_ticks)} ticks "
+        f"({number(p.counter_offset_ticks / p.ticks_per_ns / 1e3, 4)} µs)"
+    )
+    if p.counters == "aligned":
+        return (
+            f"Read at the same moment of the global timer, the multiprocessors' counters differ by "
+            f"{apart}, which is little compared with the launch: the {figure} can be trusted here. "
+            "Other devices may differ."
+        )
+    length = "" if p.naive_span_ratio is None else f", {p.naive_span_ratio:,.1f} times its length"
+    return (
+        "Latest end minus earliest start is not the length of this launch: each multiprocessor "
+        "counts from its own start, and read at the same moment of the global timer the counters "
+        f"differ by {apart}. So the {figure} ({number(p.naive_span_ns / 1e3, 4)} µs{length}) "
+        "mostly show how far apart the counters are. Compare ticks only within one "
+        "multiprocessor; between multiprocessors use the global timer."
+    )
+
+
+def _times(sizes: tuple[int, ...]) -> str:
+    """16 × 16, without the trailing ones of a launch."""
+    kept = [size for i, size in enumerate(sizes) if i == 0 or any(s > 1 for s in sizes[i:])]
+    return " × ".join(f"{size:,}" for size in kept)

@@ -1,0 +1,260 @@
+"""Why a case is as fast as it is: its figures, and what fits on which architecture, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from matbench import workloads
+from matbench.analysis import architectures
+from matbench.analysis.roofline import roofline
+from matbench.analysis.traffic import ELEMENT_BYTES
+from matbench.model import settings_of
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.records.explanation import Explanation, HardwareCounters, Traffic, Width
+from matbench.records.outcome import Outcome
+from matbench.show import safe
+from matbench.show.bounds import limiters, rates_of, words
+from matbench.show.roofline import chart as roofline_chart
+from matbench.show.table import Column, Group, Report, Row, Section, section
+from matbench.show.units import (
+    TIME_UNITS,
+    UNKNOWN,
+    bandwidth,
+    bytes_,
+    count,
+    number,
+    percent,
+    scaled,
+)
+
+#: CSV has the widths.
+_FIELDS = {
+    name: name
+    for name in (
+        "architecture", "here", "params", "threads_per_block", "registers", "shared_bytes",
+        "driver_blocks", "modelled_loads", "measured_ns", "reason",
+    )
+} | {
+    "resident_blocks": "occupancy.blocks",
+    "occupancy_share": "occupancy.share",
+    "limiters": "occupancy.limiters",
+}  # fmt: skip
+_COLUMNS = (
+    Column("parameters"),
+    Column("threads", right=True),
+    Column("registers", right=True, drop=3),
+    Column("shared (B)", right=True),
+    Column("fit by threads", right=True, drop=4),
+    Column("by registers", right=True, drop=5),
+    Column("by shared", right=True, drop=4),
+    Column("resident", right=True),
+    Column("occupancy", right=True, drop=1),
+    Column("modelled loads", right=True, drop=2),
+    Column("measured", right=True),
+)
+
+
+class Fact(NamedTuple):
+    """One figure of a case: its name, the figure, and how it came about."""
+
+    name: str
+    figure: str
+    remark: str = ""
+
+
+def report(
+    found: Explanation, environments: Sequence[Environment], *, chart: int | None = 76
+) -> Report:
+    """The explanation in every form; `chart` is the width of the roofline, None leaves it out."""
+    device = _device(found, environments)
+    roof = roofline(found)
+    heading = (
+        f"{safe.line(found.case.label)}{f' on {device}' if device else ', no device at hand'}",
+        *(roofline_chart(roof, chart) if chart is not None and roof is not None else ()),
+    )
+    rows = tuple(Row(fact[:2], "", fact.remark) for fact in facts(found))
+    columns = (Column("of the case"), Column("figure", right=True))
+    groups: dict[tuple[bool, str | None], list[Width]] = {}
+    for each in found.widths:
+        groups.setdefault((each.here, each.architecture), []).append(each)
+    return Report(
+        sections=(
+            Section(heading, columns, "remark", (Group("", rows),)),
+            *(_width_section(found, widths, device) for widths in groups.values()),
+        ),
+        footer="\n".join(words(found)),
+        fields=_FIELDS,
+        rows=found.widths,
+        json=lambda: encoding.array([*environments, found]),
+    )
+
+
+def _device(found: Explanation, environments: Sequence[Environment]) -> str:
+    """The device as its environment labels it; empty if there is none."""
+    case = found.case
+    for info in (info for environment in environments for info in environment.devices):
+        if (info.backend, info.name) == (case.backend, case.device):
+            return safe.line(info.label)
+    return safe.line(f"{case.backend} {case.device}")
+
+
+def facts(found: Explanation) -> list[Fact]:
+    """The figures of a case in the order in which they explain each other."""
+    return [*_traffic(found), *_measured(found), *_given(found)]
+
+
+def _traffic(found: Explanation) -> Iterator[Fact]:
+    moved = found.traffic
+    yield Fact("operations", count(moved.operations), workloads.of(found.case.problem).title)
+    if moved.loads is not None:
+        yield Fact("modelled loads", count(moved.loads), _claim(moved, "global_loads"))
+        yield Fact("modelled stores", count(moved.stores), _stores_claim(found))
+        yield Fact("modelled traffic", bytes_(moved.bytes), "if caches served none of it")
+        yield Fact("modelled intensity", number(moved.intensity), "operations per byte")
+    if moved.shared_loads is not None:
+        claim = _claim(moved, "shared_loads")
+        yield Fact("modelled shared loads", count(moved.shared_loads), claim)
+    each_once = "each input read once, the output written once"
+    yield Fact("least traffic", bytes_(moved.least_bytes), each_once)
+    yield Fact("highest intensity", number(moved.least_intensity), "at the least traffic")
+
+
+def _measured(found: Explanation) -> Iterator[Fact]:
+    rate, outcome, limits = rates_of(found), found.outcome, found.limits
+    if outcome is not None and outcome.median_ns:
+        time = scaled(outcome.median_ns, TIME_UNITS)
+        yield Fact("measured time", time, _how_measured(outcome))
+        if found.operations_per_s:
+            what = "operations on integers" if found.whole_numbers else ""
+            yield Fact("measured rate", rate(found.operations_per_s), what)
+        least = found.traffic.least_bytes / outcome.median_ns * 1e9
+        yield Fact("least bandwidth", bandwidth(least), "the least traffic in that time")
+    if limits is not None:
+        copied = bandwidth(limits.copy_bytes_per_s)
+        yield Fact("measured copy", copied, "the most on this device, bytes read and written")
+        if not found.whole_numbers:
+            fastest = rate(limits.fma_flop_per_s)
+            yield Fact("measured multiply-adds", fastest, "the most on this device, float32")
+    if found.clock_flop_per_s is not None:
+        clock = f"at {found.sm_mhz:,} MHz"
+        yield Fact("the clock allows", rate(found.clock_flop_per_s), clock)
+
+
+def _given(found: Explanation) -> Iterator[Fact]:
+    """What the build and the launch give it, and what hardware counters counted."""
+    launch = found.case.launch
+    build = found.outcome.build if found.outcome is not None else None
+    given = build.resources if build is not None else None
+    if given is not None and given.registers is not None:
+        spilled = ""
+        if given.spilled_bytes is not None:
+            spilled = (
+                f"{given.spilled_bytes:,} bytes spilled" if given.spilled_bytes else "no spills"
+            )
+        yield Fact("registers a thread", count(given.registers), spilled)
+    if launch is not None:
+        yield Fact("threads a block", count(launch.threads_per_block))
+        yield Fact("blocks", count(launch.blocks))
+        if given is not None and given.static_shared_bytes is not None:
+            static, dynamic = given.static_shared_bytes, launch.shared_bytes
+            parts = f"{static:,} static, {dynamic:,} set at launch"
+            yield Fact("shared memory a block", f"{static + dynamic:,} bytes", parts)
+    if found.counters is not None:
+        yield from _counted(found.counters, found.traffic)
+
+
+def _how_measured(outcome: Outcome) -> str:
+    text = f"median of a short run, {outcome.mode}"
+    timing = outcome.timing
+    if timing is None or timing.interval_ns is None or not timing.median_ns:
+        return text
+    low, high = timing.interval_ns
+    return f"{text}: ± {percent((high - low) / 2 / timing.median_ns)}"
+
+
+def _claim(moved: Traffic, name: str) -> str:
+    return f"elements: {moved.claims[name]}"
+
+
+def _stores_claim(found: Explanation) -> str:
+    if "global_stores" in found.traffic.claims:
+        return _claim(found.traffic, "global_stores")
+    problem = found.case.problem
+    partial = found.traffic.stores != workloads.of(problem).words("C", problem)
+    return "elements: a partial result per block" if partial else "elements: the output, once"
+
+
+def _counted(counters: HardwareCounters, moved: Traffic) -> Iterator[Fact]:
+    """What hardware counters measured, each compared with the model."""
+    read, written = counters.dram_read_bytes, counters.dram_written_bytes
+    if read is not None and written is not None:
+        compared = f"{(read + written) / moved.least_bytes:.2f} of the least"
+        if moved.bytes:
+            compared += f", {(read + written) / moved.bytes:.2f} of the modelled"
+        yield Fact("measured DRAM traffic", bytes_(read + written), compared)
+    if counters.shared_bytes is not None:
+        compared = "moved by its instructions"
+        if moved.shared_loads:
+            ratio = counters.shared_bytes / (ELEMENT_BYTES * moved.shared_loads)
+            compared += f", {ratio:.2f} of the modelled loads"
+        yield Fact("measured shared memory", bytes_(counters.shared_bytes), compared)
+    if counters.bank_conflicts is not None:
+        yield Fact("measured bank conflicts", count(counters.bank_conflicts), "in shared memory")
+    if counters.achieved_occupancy is not None:
+        active = f"{counters.achieved_occupancy:.0%}"
+        yield Fact("measured occupancy", active, "share of warps active, on average")
+
+
+def _width_section(found: Explanation, widths: Sequence[Width], device: str) -> Section:
+    first = widths[0]
+    heading = [f"this: {device}"] if first.here else []
+    if first.architecture is not None:
+        a = architectures.named(first.architecture)
+        heading.append(
+            f"{a.name}: a multiprocessor holds {a.threads:,} threads, {a.blocks} blocks, "
+            f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
+            f"a block at most {a.threads_per_block:,} threads"
+        )
+    rows = tuple(_width_row(each, chosen=each.params == found.case.params) for each in widths)
+    return section([*heading, *_unknown(widths)], _COLUMNS, "limited by", [Group("", rows)])
+
+
+def _unknown(widths: Sequence[Width]) -> Iterator[str]:
+    """What the widths of one architecture were computed without."""
+    fitting = [each for each in widths if each.occupancy is not None]
+    if any(each.registers is None for each in fitting):
+        yield "registers unknown: taken as not limiting"
+    if any(each.shared_bytes is None for each in fitting):
+        yield "static shared memory unknown: taken as none"
+    first = fitting[0].architecture if fitting else None
+    if first is not None and architectures.named(first).compute_capability < (2, 0):
+        yield "not counted: parameters of a launch, here in shared memory too (≤ 256 bytes)"
+
+
+def _width_row(each: Width, *, chosen: bool) -> Row:
+    fits = each.occupancy
+    by = fits.by if fits is not None else {}
+    resident = count(each.driver_blocks if fits is None else fits.blocks)
+    if fits is not None and each.driver_blocks not in (None, fits.blocks):
+        resident += f" (driver: {each.driver_blocks})"
+    status, _, reason = (each.reason or limiters(fits)).partition(": ")
+    return Row(
+        cells=(
+            settings_of(each.params) or UNKNOWN,
+            count(each.threads_per_block),
+            count(each.registers),
+            count(each.shared_bytes),
+            count(by.get("threads")),
+            count(by.get("registers")),
+            count(by.get("shared memory")),
+            resident,
+            UNKNOWN if fits is None else f"{fits.share:.0%}",
+            count(each.modelled_loads),
+            scaled(each.measured_ns, TIME_UNITS),
+        ),
+        status=status,
+        reason=reason,
+        best=chosen,
+    )

@@ -1,0 +1,91 @@
+"""What all pictures share: the checks of the file they go to, its bytes, and a heading.
+
+Colours can be told apart by colour-blind eyes, and every picture says what it leaves out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDTH_IN = 12.0
+#: M. Okabe and K. Ito, 2008; readable on a light page and on a dark one.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#999999")
+_DPI = 110
+#: The same picture is the same bytes, whenever it is drawn and by whichever release.
+_NO_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+}
+
+
+def require(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str] = ()) -> None:
+    """`UsageError` if no picture can be written to `path`; ask before anything is measured for it.
+
+    A picture must not replace one of the `inputs` that it is made from.
+    """
+    for file in inputs:
+        if path.exists() and Path(file).exists() and path.samefile(file):
+            raise UsageError(f"{path}: is read for this picture; name another file to draw")
+    if path.suffix.lower() not in suffixes:
+        raise UsageError(f"{path}: a picture's name ends in {', '.join(suffixes)}")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path}: no folder {path.parent}; make it, or name another file")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UsageError(f"{path}: pictures need matplotlib; pip install 'matbench-cuda[plots]'")
+
+
+def unused(path: Path) -> Path:
+    """The path, or the first of `NAME_2`, `NAME_3` … that does not exist."""
+    numbered = (path.with_name(f"{path.stem}_{n}{path.suffix}") for n in itertools.count(2))
+    return next(p for p in itertools.chain([path], numbered) if not p.exists())
+
+
+def figure(width_in: float, height_in: float, rows: tuple[int, ...] = (1,)) -> tuple[Figure, Any]:
+    """A figure and its axes above each other, sharing x, with heights in proportion to `rows`."""
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(width_in, height_in), dpi=_DPI, layout="constrained")
+    axes = made.subplots(len(rows), 1, sharex=True, height_ratios=rows, squeeze=False)
+    return made, axes[:, 0]
+
+
+def add_heading(figure: Figure, title: str, lines: list[str]) -> None:
+    """Put a title, and what a reader must know of the picture, above it."""
+    text = "\n".join([title, *lines] if title else lines)
+    figure.suptitle(text, x=0.01, ha="left", fontsize=11, parse_math=False)
+
+
+def suffix(path: Path) -> str:
+    """`svg` of `Roof.SVG`."""
+    return path.suffix.lower().removeprefix(".")
+
+
+def encoded(figure: Figure, kind: str, description: str | None = None) -> bytes:
+    """The picture as the bytes of a file, `kind` being png or svg."""
+    import matplotlib
+
+    out = io.BytesIO()
+    # Text stays text, and names within the picture do not change.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matbench"}):
+        metadata = {**_NO_METADATA[kind], **({"Description": description} if description else {})}
+        figure.savefig(out, format=kind, metadata=metadata)
+    return out.getvalue()
+
+
+def write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,66 @@
+"""The roofline as lines of text."""
+
+from __future__ import annotations
+
+import math
+
+from matbench.analysis.roofline import PointKind, Roofline
+
+MARKS: dict[PointKind, str] = {
+    "least": "◇",
+    "modelled": "○",
+    "measured at least": "●",
+    "measured at modelled": "●",
+}
+LABELS: dict[PointKind, str] = {
+    "least": "what memory and arithmetic allow at the least traffic",
+    "modelled": "what they allow at the modelled traffic without any cache",
+    "measured at least": "measured rate, at the intensity of the least traffic",
+    "measured at modelled": "measured rate, at the intensity of the modelled traffic",
+}
+_HEIGHT = 13
+#: The width of what stands left of the chart, and of what may stick out to its right.
+_BESIDE = 20
+
+
+def chart(roof: Roofline, width: int = 76) -> list[str]:
+    """The roofline as lines of at most that width, both axes logarithmic; then its marks."""
+    across = max(10, width - _BESIDE)
+    (left, right), (bottom, top) = roof.bounds()
+
+    def column(intensity: float) -> int:
+        return round(math.log(intensity / left) / math.log(right / left) * (across - 1))
+
+    def row(rate: float) -> int:
+        return round(math.log(top / rate) / math.log(top / bottom) * (_HEIGHT - 1))
+
+    cells = [[" "] * across for _ in range(_HEIGHT)]
+    for x in range(across):
+        intensity = left * (right / left) ** (x / (across - 1))
+        flat = intensity >= roof.ridge
+        cells[row(roof.allowed(intensity))][x] = "─" if flat else "╱"
+    for point in roof.points:
+        cells[row(point.flop_per_s)][column(point.intensity)] = MARKS[point.kind]
+    ticks = {row(point.flop_per_s): point.flop_per_s for point in roof.points}
+    ticks[row(roof.flop_per_s)] = roof.flop_per_s
+    lines = ["GFLOP/s over operations per byte of global memory, both logarithmic"]
+    for y, drawn in enumerate(cells):
+        label = _number(ticks[y] / 1e9) if y in ticks else ""
+        lines.append(f"{label:>10} ┤{''.join(drawn)}".rstrip())
+    axis, numbers = ["─"] * across, [" "] * (across + 10)
+    for intensity in sorted({roof.ridge, *(point.intensity for point in roof.points)}):
+        text, x = _number(intensity), column(intensity)
+        if all(cell == " " for cell in numbers[max(0, x - 1) : x + len(text) + 1]):
+            axis[x] = "┬"
+            numbers[x : x + len(text)] = text
+    lines.append(f"{'':>10} └{''.join(axis)}")
+    lines.append(f"{'':>12}{''.join(numbers).rstrip()}")
+    return lines + [f"{MARKS[point.kind]} {LABELS[point.kind]}" for point in roof.points]
+
+
+def _number(value: float) -> str:
+    """Three significant digits, without an exponent where it is easily read."""
+    if 1e-3 <= value < 1e6:
+        digits = max(0, 2 - math.floor(math.log10(value)))
+        return f"{value:,.{digits}f}"
+    return f"{value:.1e}"

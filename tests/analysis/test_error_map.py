@@ -1,0 +1,52 @@
+"""An error map is small, and still shows the worst of every element."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matbench.analysis import error_map
+
+
+@given(
+    st.integers(1, 60), st.integers(1, 60), st.integers(1, 9), st.integers(0, 2**32), st.booleans()
+)
+def test_a_cell_is_the_worst_of_its_elements(
+    rows: int, columns: int, step: int, seed: int, exact: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    R = random.integers(-3, 4, (rows, columns)).astype(np.float64)
+    C = R.astype(np.float32)
+    C[random.random(C.shape) < 0.1] += 1
+    C[random.random(C.shape) < 0.02] = np.nan
+    bound = None if exact else np.abs(R)  # zero where R is
+    wrong = ~(C == R) if bound is None else ~(np.abs(C - R) <= bound)
+    worst, bad = error_map.reduced(C, R, wrong, bound, step)
+    for i, j in np.ndindex(worst.shape):
+        cell = (slice(i * step, (i + 1) * step), slice(j * step, (j + 1) * step))
+        assert bad[i, j] == wrong[cell].any()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = np.abs(C[cell] - R[cell])
+            shares = error if bound is None else np.where(error == 0, 0, error / bound[cell])
+        assert worst[i, j] == np.nan_to_num(shares, nan=np.inf, posinf=np.inf).max()
+
+
+@pytest.mark.parametrize(
+    ("shape", "step"), [((1, 1), 1), ((400, 3), 1), ((401, 3), 2), ((2, 3000), 8)]
+)
+def test_a_map_is_small_however_large_c_is(shape: tuple[int, int], step: int) -> None:
+    C = np.ones(shape, np.float32)
+    C[-1, -1] = np.nan
+    R = np.ones(shape)
+    found = error_map.of(C, R, ~(C == R), title="t")
+    assert (found.step, found.shape, found.wrong_elements) == (step, shape, 1)
+    assert found.exact and found.title == "t"
+    assert max(found.worst.shape) <= error_map.MOST_CELLS
+    assert found.wrong[-1, -1] and found.worst[-1, -1] == np.inf
+    assert found.wrong.sum() == 1
+    copied = pickle.loads(pickle.dumps(found))
+    assert np.array_equal(copied.worst, found.worst) and copied.shape == shape

@@ -1,0 +1,142 @@
+"""What fits on which architecture, against the numbers of a lecture and of NVIDIA's tables."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from support.h200 import H200, KERNELS, case_of, outcome_of
+
+from matbench.analysis import widths
+from matbench.analysis.architectures import Architecture, named
+from matbench.errors import BuildError
+from matbench.kernelfile import sweep
+from matbench.model import Problem, Resources
+from matbench.records.explanation import Width
+from matbench.records.outcome import Build
+
+CUBE = Problem(1000, 1000, 1000)
+
+
+def nothing(architecture: Architecture, params: dict[str, int]) -> Resources | None:
+    """No compiler."""
+    return None
+
+
+def on(
+    arch: str, name: str, problem: Problem = CUBE, compiled: widths.Compile = nothing, **params: int
+) -> Width:
+    builds = widths.Builds(KERNELS.get(name), compiled)
+    return widths.elsewhere(problem, params, named(arch), builds)
+
+
+def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight() -> None:
+    """2 KB of tiles fit eight times into 16 KB, but 768 threads are three blocks of 256."""
+    outcome = outcome_of(case_of("tiled", 64, 16), 1e6)
+    given = Resources(static_shared_bytes=2 * 16 * 16 * 4)
+    outcome = msgspec.structs.replace(outcome, build=Build(resources=given))
+    builds = widths.Builds(KERNELS.get("tiled"), nothing, [outcome])
+    found = widths.elsewhere(CUBE, {"TILE": 16}, named("g80"), builds)
+    assert (found.shared_bytes, found.registers) == (2048, None)
+    assert found.modelled_loads == 125e6
+    assert found.occupancy is not None
+    assert found.occupancy.by == {"threads": 3, "blocks": 8, "shared memory": 8}
+    assert (found.occupancy.blocks, found.occupancy.limiters) == (3, ("threads",))
+    assert found.reason is None
+
+
+@pytest.mark.parametrize("arch", ["g80", "gt200"])
+@pytest.mark.parametrize("name", ["tiled", "naive-2d"])
+def test_a_tile_of_32_is_illegal_before_fermi(arch: str, name: str) -> None:
+    found = on(arch, name, TILE=32)
+    assert found.reason == "illegal: 32 × 32 = 1,024 threads a block > 512"
+    assert (found.threads_per_block, found.occupancy) == (1024, None)
+
+
+def test_a_tile_of_32_is_legal_from_fermi_on() -> None:
+    found = on("fermi", "naive-2d", TILE=32)
+    assert found.reason is None
+    assert found.occupancy is not None and found.occupancy.blocks == 1
+
+
+def test_a_limit_of_the_kernel_comes_before_those_of_devices() -> None:
+    found = on("g80", "reverse-static", Problem(1, 5000, 1, workload="reverse"))
+    assert found.reason == "illegal: needs N <= 64 (N = 5000)"
+
+
+def test_what_an_architecture_lacks_is_named_by_it() -> None:
+    params = next(iter(sweep.parameter_sets(KERNELS.get("warp-tiled"), {})))
+    found = on("kepler", "warp-tiled", **params)
+    assert found.reason is not None
+    assert found.reason.startswith("illegal: needs sm_80; Kepler 3.0 is sm_30")
+
+
+def test_what_does_not_build_says_so_in_one_line() -> None:
+    def fails(architecture: Architecture, params: dict[str, int]) -> Resources | None:
+        raise BuildError("error: no such thing\nat line 2")
+
+    assert on("hopper", "tiled", compiled=fails, TILE=16).reason == (
+        "illegal: does not build: error: no such thing"
+    )
+
+
+def test_registers_are_those_of_a_build_for_that_architecture() -> None:
+    def compiled(architecture: Architecture, params: dict[str, int]) -> Resources | None:
+        if architecture.compute_capability < (7, 5):
+            return None
+        return Resources(registers=64, static_shared_bytes=2048)
+
+    new, old = (on(arch, "tiled", compiled=compiled, TILE=16) for arch in ("hopper", "g80"))
+    assert (new.registers, new.shared_bytes) == (64, 2048)
+    assert new.occupancy is not None and new.occupancy.limiters == ("registers",)
+    # Static shared memory is the same in every build; registers are not.
+    assert (old.registers, old.shared_bytes) == (None, 2048)
+
+
+def test_on_the_device_at_hand_time_and_the_drivers_count_stand_beside_the_table() -> None:
+    case = case_of("tiled", 64)
+    found = widths.here(case, H200, outcome_of(case, 1e6), widths.Builds(case.kernel, nothing))
+    assert found.here and found.architecture == "Hopper 9.0"
+    assert (found.measured_ns, found.driver_blocks, found.registers) == (1e6, 2, 32)
+    assert found.occupancy is not None and found.occupancy.blocks == 2
+
+
+def test_a_wrong_or_skipped_case_here_has_its_reason_and_no_time() -> None:
+    case = case_of("tiled", 64)
+    builds = widths.Builds(case.kernel, nothing)
+    wrong = outcome_of(case, 1e6, status="wrong", reason="result: bad\nmore")
+    found = widths.here(case, H200, wrong, builds)
+    assert (found.reason, found.measured_ns) == ("wrong: result: bad", None)
+    unknown = msgspec.structs.replace(H200, compute_capability=None)
+    skipped = outcome_of(case, 1e6, status="skipped", reason="no memory", build=None)
+    found = widths.here(case, unknown, skipped, builds)
+    assert (found.architecture, found.reason) == (None, "illegal: no memory")
+    assert (found.threads_per_block, found.occupancy) == (1024, None)
+
+
+def test_a_width_that_this_device_cannot_launch_is_illegal_here() -> None:
+    case = case_of("tiled", 64, 64)
+    assert case.skip is not None
+    skipped = outcome_of(case, 1e6, status="skipped", reason=case.skip, build=None)
+    found = widths.here(case, H200, skipped, widths.Builds(case.kernel, nothing))
+    assert found.here and found.reason is not None
+    assert found.reason.startswith("illegal: ")
+    assert found.threads_per_block == 64 * 64
+
+
+def test_the_largest_size_that_a_device_can_run_is_taken() -> None:
+    """64 and 1048576 are the sizes; the first kernel takes 64 at most, the other both."""
+    problems = [Problem(1, n, 1, workload="reverse") for n in (64, 2**20)]
+    devices = [widths.device_of(named(arch)) for arch in ("g80", "hopper")]
+    for name, expected in (("reverse-static", 64), ("reverse-direct", 2**20)):
+        kernel = KERNELS.get(name)
+        params = list(sweep.parameter_sets(kernel, {}))
+        assert expected == widths.largest_legal(kernel, problems, params, devices).N
+    assert widths.largest_legal(kernel, problems, params, []).N == 2**20
+
+
+def test_the_first_device_that_can_run_it_decides() -> None:
+    kernel = KERNELS.get("warp-tiled")
+    devices = [widths.device_of(named(arch)) for arch in ("g80", "hopper")]
+    problems = [Problem(n, n, n) for n in (33, 64)]
+    params = list(sweep.parameter_sets(kernel, {}))
+    assert widths.largest_legal(kernel, problems, params, devices) == problems[-1]

@@ -1,0 +1,121 @@
+"""`matbench blocks`, on this machine's device."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+
+import pytest
+from conftest import KernelWriter, Matbench
+from support.paths import BAD_KERNELS
+
+from matbench.model import DeviceInfo
+
+#: What only a device that tells the multiprocessor of a block can know.
+TOLD = (
+    "multiprocessors_used", "blocks_per_multiprocessor", "resident_most", "resident_median",
+    "imbalance", "counter_offset_ticks", "timer_step_ns", "multiprocessor_span_ticks",
+    "multiprocessor_span_ns", "multiprocessor_span_ratio",
+)  # fmt: skip
+TWO_DIMENSIONS = ("blocks", "tiled", "--size", "100x64x32", "--tile", "8")
+
+
+def test_blocks_of_a_real_launch(matbench: Matbench) -> None:
+    said = matbench(*TWO_DIMENSIONS).stdout
+    assert said.startswith("tiled TILE=8 at 100x64x32\n")
+    assert re.search(r"^blocks +104 +8 × 8 threads each *$", said, re.MULTILINE)
+    for part in ("duration, quartiles", "cost of the clock", "latest end − earliest start", "█"):
+        assert part in said
+
+
+def test_json_is_environment_outcome_and_blocks(matbench: Matbench, device: DeviceInfo) -> None:
+    records = json.loads(matbench(*TWO_DIMENSIONS, "--format", "json").stdout)
+    assert [record["type"] for record in records] == ["environment", "outcome", "blocks"]
+    _, outcome, found = records
+    assert outcome["status"] == "measured"
+    assert found["blocks"] == 104
+    assert found["unstamped_blocks"] == 0
+    assert found["launch"] == outcome["launch"]
+    assert 0 < found["duration_us"]["minimum"] <= found["duration_us"]["maximum"]
+    assert sum(each["blocks"] for each in found["histogram"]) == 104
+    assert 1 <= found["running_most"] <= 104
+    # The clock that all compute units share, against the events of the same launch.
+    assert found["span_ns"] <= 1.05 * found["event_ns"]
+    if device.kind == "cpu":
+        assert found["counters"] == "one"
+        assert found["naive_span_ns"] == found["span_ns"]
+        assert [name for name in TOLD if found[name] is not None] == []
+
+
+def test_csv_is_the_stamps_of_each_block(matbench: Matbench, device: DeviceInfo) -> None:
+    rows = list(csv.DictReader(matbench(*TWO_DIMENSIONS, "--format", "csv").stdout.splitlines()))
+    places = [(int(row["block_x"]), int(row["block_y"]), int(row["block_z"])) for row in rows]
+    assert places == [(x, y, 0) for y in range(13) for x in range(8)]
+    assert all(int(row["end_ticks"]) >= int(row["start_ticks"]) > 0 for row in rows)
+    if device.kind == "cpu":
+        assert {(row["multiprocessor"], row["start_ns"], row["end_ns"]) for row in rows} == {
+            ("", "", "")
+        }
+
+
+@pytest.mark.parametrize("fmt", ["plain", "github", "html"])
+def test_other_formats(matbench: Matbench, fmt: str) -> None:
+    said = matbench(*TWO_DIMENSIONS, "--format", fmt).stdout
+    for part in ("tiled TILE=8 at 100x64x32", "earliest start", "duration (µs)", "104"):
+        assert part in said
+
+
+def test_without_a_tile_the_fastest_is_taken(matbench: Matbench) -> None:
+    said = matbench("blocks", "tiled", "--size", "40").stdout
+    assert re.match(r"tiled TILE=(8|16|32) at 40\n", said)
+    assert matbench("blocks", "tiled", "--size", "40", "--set", "TILE=16").stdout.startswith(
+        "tiled TILE=16 at 40\n"
+    )
+
+
+def test_a_file_is_a_kernel_too(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    assert matbench("blocks", write_kernel("mine"), "--size", "33").stdout.startswith("mine TILE=8")
+
+
+def test_a_block_whose_threads_all_return_early_is_stamped(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel("wide", launch='block = ["TILE", "TILE"]\ngrid = ["9", "9"]')
+    found = json.loads(matbench("blocks", path, "--size", "17", "--format", "json").stdout)[-1]
+    assert (found["blocks"], found["unstamped_blocks"]) == (81, 0)
+
+
+def test_a_wrong_kernel_is_not_clocked(matbench: Matbench) -> None:
+    done = matbench("blocks", BAD_KERNELS / "bad-last-row-left-out.cu", "--size", "20", code=1)
+    assert "wrong" in done.stdout
+    assert "duration" not in done.stdout
+
+
+def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
+    said = matbench("blocks", "tiled", "--size", "20", "--tile", "4096").stdout
+    assert "skipped: needs" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tile",), "did you mean"),
+        (("numpy",), "it has no blocks"),
+        (("tiled", "--size", "0"), "at least one row"),
+        (("tiled", "--size", "64,128"), "one size at a time"),
+        (("tiled", "--tile", "none"), "--tile 'none'"),
+        (("thread-1d", "--tile", "8"), "thread-1d has no TILE"),
+        (("tiled", "--set", "SIZE=8"), "no chosen kernel sweeps it"),
+        (("tiled", "--timeline", "blocks.pdf"), "name ends in .svg, .png, .html"),
+        (("tiled", "--timeline", "missing/blocks.svg"), "no folder missing"),
+    ],
+)
+def test_bad_input_is_one_line(
+    matbench: Matbench, arguments: tuple[str, ...], message: str
+) -> None:
+    done = matbench("blocks", *arguments, code=2)
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("matbench")
+    assert message in done.stderr

@@ -1,0 +1,134 @@
+"""Pictures from the command line: `matbench plot`, timelines, error maps."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Matbench
+from support.paths import BAD_KERNELS
+from support.pictures import bars, near, needs_matplotlib, picture, words
+
+from matbench.errors import UsageError
+from matbench.model import DeviceInfo
+from matbench.show.pictures import error_map
+
+
+@needs_matplotlib
+@pytest.mark.parametrize("suffix", [".html", ".png", ".svg"])
+def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"t{suffix}"
+    matbench("blocks", "tiled", "--size", "100", "--tile", "16", "--timeline", path)
+    if suffix == ".png":
+        assert picture(path).shape[1] > 1000
+        return
+    text = path.read_text(encoding="utf-8")
+    svg = text[text.index("<svg") : text.rindex("</svg>") + 6]
+    assert len(bars(svg)) == 49
+    assert "tiled TILE=16 at 100" in words(svg)
+
+
+def test_without_matplotlib_nothing_is_run(
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for command in (
+        ("blocks", "tiled", "--timeline", tmp_path / "t.html"),
+        ("run", "tiled", "--error-map", tmp_path / "e.png"),
+    ):
+        done = matbench(*command, code=2)
+        assert done.stdout == ""
+        assert done.stderr.endswith("pip install 'matbench-cuda[plots]'\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("e.html", "ends in .png, .svg"), ("missing/e.png", "no folder")]
+)
+def test_an_error_map_that_cannot_be_written(matbench: Matbench, name: str, message: str) -> None:
+    done = matbench("run", "tiled", "--error-map", name, code=2)
+    assert done.stdout == ""
+    assert message in done.stderr
+
+
+@needs_matplotlib
+def test_each_wrong_case_gets_a_picture_and_right_ones_none(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    arguments = ("run", "tiled", "--tiles", "8", "--format", "json")
+    arguments += ("--error-map", str(tmp_path / "e.png"))
+    matbench(*arguments, "--sizes", "20")
+    assert list(tmp_path.iterdir()) == []
+
+    bad = BAD_KERNELS / "bad-last-row-left-out.cu"
+    done = matbench(*arguments, "--sizes", "20,24,20x31x7", "--kernel", bad, code=1)
+    outcomes = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
+    wrong = [outcome for outcome in outcomes if outcome["status"] == "wrong"]
+    assert [outcome["notes"] for outcome in wrong] == [
+        [f"error map: {tmp_path / name}"] for name in ("e.png", "e_2.png", "e_3.png")
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["e.png", "e_2.png", "e_3.png"]
+    image = picture(tmp_path / "e.png")
+    black = near(image, "#000000").mean(axis=1)
+    assert 0 < (black > 0.5).sum() < len(image) / 10, "one row of 20 was never written"
+
+
+@needs_matplotlib
+def test_a_picture_that_fails_leaves_the_outcome(
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "e.png"
+
+    def fail(*_: object) -> None:
+        raise UsageError(f"{path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr(error_map, "draw", fail)
+    bad = BAD_KERNELS / "bad-last-row-left-out.cu"
+    done = matbench(
+        "run", bad, "--tiles", "8", "--sizes", "20", "--error-map", path, "--format", "json", code=1
+    )
+    [outcome] = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
+    assert outcome["status"] == "wrong"
+    [note] = outcome["notes"]
+    assert note.startswith(f"no error map: {path}: cannot be written")
+
+
+@needs_matplotlib
+def test_one_size_is_no_chart(matbench: Matbench, tmp_path: Path) -> None:
+    records = tmp_path / "one.jsonl"
+    matbench("run", "single-block", "--sizes", "8", "--output", records, "--no-blocks")
+    refused = matbench("plot", records, "--output", tmp_path / "c.svg", code=2)
+    [line] = refused.stderr.splitlines()
+    assert "a chart over n needs two sizes or more, these records have 8 alone" in line
+    assert not (tmp_path / "c.svg").exists()
+
+
+@needs_matplotlib
+def test_a_picture_never_replaces_what_it_is_made_from(matbench: Matbench, tmp_path: Path) -> None:
+    data, link = tmp_path / "data.svg", tmp_path / "link.svg"
+    matbench("run", "single-block", "--sizes", "8,16", "--output", data, "--no-blocks")
+    link.symlink_to(data)
+    before = data.read_bytes()
+    for path in (data, link):
+        refused = matbench("plot", data, "--output", path, code=2)
+        assert "is read for this picture; name another file" in refused.stderr
+    kernel = tmp_path / "kernel.svg"
+    kernel.write_text("not read", encoding="utf-8")
+    refused = matbench("explain", "tiled", "--kernel", kernel, "--plot", kernel, code=2)
+    assert "is read for this picture" in refused.stderr
+    assert (data.read_bytes(), kernel.read_text(encoding="utf-8")) == (before, "not read")
+
+
+@needs_matplotlib
+def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: DeviceInfo) -> None:
+    files = []
+    for number, sizes in enumerate(("8,16", "32,4x8x4")):
+        files.append(tmp_path / f"{number}.jsonl")
+        matbench("run", "single-block", "numpy", "--sizes", sizes, "--output", files[-1])
+    matbench("plot", *files, "--output", tmp_path / "c.svg")
+    said = words((tmp_path / "c.svg").read_text(encoding="utf-8"))
+    assert "single-block" in said and "numpy" in said
+    assert all(size in said for size in ("8", "16", "32"))
+    assert "2 cases of other shapes" in said

@@ -1,0 +1,149 @@
+"""What is said of the blocks of a launch, against launches whose answers are known."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import records
+from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
+
+from matbench.analysis.blocks import BlockSample
+from matbench.model import DeviceInfo
+from matbench.show import blocks
+from matbench.show.table import Report
+from matbench.show.units import UNKNOWN
+
+
+def reported(sample: BlockSample, on: DeviceInfo | None = None) -> Report:
+    outcome = records.outcome(params={"TILE": 8})
+    environments = [records.environment()]
+    return blocks.report(analysed(sample, on), sample, "tiled at 8", outcome, environments)
+
+
+def test_aligned_counters_can_be_trusted() -> None:
+    found = analysed(sampled(UNEVEN, event_ns=200_000))
+    assert "can be trusted here" in blocks.explanation(found)
+
+
+def test_counters_that_start_apart_are_said_to_mislead() -> None:
+    found = analysed(sampled(UNEVEN, bases={1: 5_000_000}, event_ns=212_000, empty_ns=12_000))
+    said = blocks.explanation(found)
+    for figure in ("5,300,000 ticks", "2,650 µs", "13.2 times", "5,000,000 ticks", "2,500 µs"):
+        assert figure in said
+    assert "is not the length of this launch" in said
+
+
+def test_one_counter_needs_no_other_clock() -> None:
+    found = analysed(sampled([Block(7, 500, 1500)], event_ns=900.0, empty_ns=1000.0))
+    assert "one multiprocessor" in blocks.explanation(found)
+    assert blocks.spans(found)[-1].ratio == UNKNOWN
+
+
+def test_idle_multiprocessors_are_counted() -> None:
+    found = analysed(sampled(UNEVEN), gpu_or_cpu(multiprocessors=4))
+    assert "2 of 4 ran none" in str(blocks.facts(found))
+
+
+def test_unstamped_blocks_are_said_to_be_left_out() -> None:
+    sample = sampled([*UNEVEN, Block(1, 10, 20), Block(0, 5, 6)])
+    sample.stamps[3, 1] = 0
+    sample.stamps[4, 1] = sample.stamps[4, 0] - 1
+    assert ("blocks without an end stamp", "2", "left out of all that follows") in blocks.facts(
+        analysed(sample)
+    )
+    assert "without an end stamp" not in str(blocks.facts(analysed(sampled(UNEVEN))))
+
+
+def test_a_cpu_is_not_said_to_have_multiprocessors() -> None:
+    found = analysed(sampled(UNEVEN, told=False, event_ns=200_000), gpu_or_cpu("cpu", 2))
+    facts = {fact.name: fact for fact in blocks.facts(found)}
+    assert facts["multiprocessor of a block"].value == "not known"
+    assert facts["imbalance"].value == "not known"
+    assert "without each block's multiprocessor" in facts["imbalance"].meaning
+    assert facts["running together"].meaning == "on 2 compute units"
+    assert "read one clock" in blocks.explanation(found)
+    assert [span.clock for span in blocks.spans(found)][1:] == ["events − an empty launch's"]
+
+
+def test_nothing_is_concluded_where_no_clock_is_shared() -> None:
+    found = analysed(sampled(UNEVEN, told=False, bases={1: 5_000_000}))
+    assert "is not known" in blocks.explanation(found)
+    assert not {"waves", "tail", "running together"} & {fact.name for fact in blocks.facts(found)}
+
+
+@pytest.mark.parametrize(
+    ("cost", "marked"), [(0.05, False), (0.051, True), (-0.01, False), (float("nan"), True)]
+)
+def test_a_clock_that_costs_more_than_the_limit_is_marked(cost: float, marked: bool) -> None:
+    found = analysed(sampled(UNEVEN)._replace(perturbation=cost))
+    [fact] = [f for f in blocks.facts(found) if f.name == "cost of the clock"]
+    assert fact.value == f"{cost:+.1%}"
+    assert ("≈" in fact.meaning) is marked
+
+
+def test_figures_for_people() -> None:
+    found = analysed(sampled(UNEVEN, event_ns=212_000, empty_ns=12_000))
+    facts = {fact.name: fact.value for fact in blocks.facts(found)}
+    assert facts == {
+        "blocks": "3",
+        "duration, shortest": "100.0 µs",
+        "duration, quartiles": "100.0, 100.0, 125.0 µs",
+        "duration, longest": "150.0 µs",
+        "blocks per multiprocessor": "1 to 2, median 1.5",
+        "resident together": "1 at most",
+        "running together": "2 at most",
+        "waves": "1.500",
+        "tail": "25.0%",
+        "imbalance": "14%",
+        "cost of the clock": "+1.0%",
+    }
+    assert [span.us for span in blocks.spans(found)] == ["200.0"] * 4
+
+
+def test_the_longest_bar_of_the_histogram_is_that_of_most_blocks() -> None:
+    ran = [Block(0, 0, 1000)] * 8 + [Block(1, 0, 2000)] * 4
+    *_, histogram = reported(sampled(ran)).sections
+    rows = [row.cells for row in histogram.rows]
+    assert [(cells[1], cells[2], len(cells[3])) for cells in rows if cells[1] != "0"] == [
+        ("8", "67%", 40),
+        ("4", "33%", 20),
+    ]
+
+
+def test_stamps_as_csv_leave_out_what_the_device_does_not_tell() -> None:
+    sample = sampled(UNEVEN, told=False)
+    sample.stamps[2, 1] = 0
+    *_, last = reported(sample, gpu_or_cpu("cpu")).rows
+    assert last == blocks.Stamp(2, 0, 0, None, 1000, None, None, None)
+    whole = reported(sampled(UNEVEN))
+    assert list(whole.fields) == [
+        "block_x", "block_y", "block_z", "multiprocessor", "start_ticks", "end_ticks", "start_ns",
+        "end_ns",
+    ]  # fmt: skip
+    assert [stamp.multiprocessor for stamp in whole.rows] == [0, 0, 1]  # type: ignore[attr-defined]
+
+
+def test_json_is_environment_outcome_and_blocks() -> None:
+    found = json.loads(reported(sampled(UNEVEN)).json())
+    assert [record["type"] for record in found] == ["environment", "outcome", "blocks"]
+
+
+launches = st.lists(
+    st.builds(Block, st.integers(0, 5), st.integers(0, 10**5), st.integers(10**5 + 1, 10**6)),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(
+    launches, st.dictionaries(st.integers(0, 5), st.integers(0, 2**62), max_size=6), st.booleans()
+)
+def test_any_launch_can_be_described(ran: list[Block], bases: dict[int, int], told: bool) -> None:
+    sample = sampled(ran, bases=bases, told=told, event_ns=1e6)
+    found = reported(sample, gpu_or_cpu("gpu" if told else "cpu", multiprocessors=6))
+    assert all(section.rows for section in found.sections)
+    assert len(found.rows) == len(ran)
+    assert found.footer

@@ -1,0 +1,189 @@
+"""What is said of a case: no more than was modelled or measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from support import records
+from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
+
+from matbench.analysis import widths
+from matbench.analysis.architectures import named
+from matbench.analysis.explanation import explanation
+from matbench.kernelfile import sweep
+from matbench.model import Case, DeviceInfo, Problem, Resources
+from matbench.records.explanation import HardwareCounters
+from matbench.show.bounds import words
+
+
+def said(
+    case: Case,
+    median_ns: float = 1e6,
+    counters: HardwareCounters | None = None,
+    device: DeviceInfo = H200,
+    **changes: Any,
+) -> str:
+    outcome = outcome_of(case, median_ns, **changes)
+    builds = widths.Builds(case.kernel, lambda *_: None, [outcome])
+    here = widths.here(case, device, outcome, builds)
+    return "\n".join(words(explanation(case, device, outcome, LIMITS, [here], counters)))
+
+
+def words_of(
+    n: int, median_ns: float, *, name: str = "tiled", counters: HardwareCounters | None = None
+) -> str:
+    """What is said of a kernel with T = 32 at n, on an H200 that took so long."""
+    return said(case_of(name, n), median_ns, counters)
+
+
+def test_near_the_rate_of_multiply_adds_it_is_compute_bound() -> None:
+    found = words_of(4096, 2 * 4096**3 / 50e12 * 1e9)
+    assert (
+        "It computes at 50.0 TFLOP/s, 83% of the 60.0 TFLOP/s measured for multiply-adds alone"
+    ) in found
+    assert "It is compute-bound." in found
+    assert "memory-bound" not in found
+
+
+def test_faster_than_the_limit_is_said_not_to_be_held_by_it() -> None:
+    found = words_of(4096, 2 * 4096**3 / 300e12 * 1e9)
+    assert "That limit is not its own" in found
+    assert "-bound" not in found
+
+
+def test_when_the_least_traffic_takes_the_bandwidth_it_is_memory_bound() -> None:
+    found = words_of(64, 3 * 64 * 64 * 4 / 3.6e12 * 1e9)
+    assert "the least traffic takes 90% of the bandwidth of a copy" in found
+    assert "It is memory-bound: no kernel moves less." in found
+
+
+def test_a_cache_that_holds_everything_is_no_memory() -> None:
+    cached = msgspec.structs.replace(
+        H200, properties={"last-level cache (bytes)": 50 * 1024 * 1024}
+    )
+    hot = records.timing(13.7e-6)
+    found = said(case_of("tiled", 64), device=cached, hot=hot)
+    assert "The last-level cache holds all of it" in found
+    assert "-bound" not in found
+
+
+def test_tensor_cores_are_not_held_against_multiply_adds() -> None:
+    case = case_of("tiled", 4096)
+    source = case.kernel.source + '\n// asm volatile("mma.sync.aligned.m16n8k8")\n'
+    kernel = msgspec.structs.replace(case.kernel, source=source)
+    case = msgspec.structs.replace(case, kernel=kernel)
+    found = said(case, 2 * 4096**3 / 50e12 * 1e9)
+    assert "It computes on tensor cores, whose limit is not measured" in found
+    assert "-bound" not in found
+
+
+def test_integers_are_not_held_against_floating_point() -> None:
+    problem = Problem(1, 10**5, 1, inputs="digits", workload="cubes")
+    kernel = KERNELS.get("cubes-blocks")
+    case = sweep.case(kernel, problem, next(iter(sweep.parameter_sets(kernel, {}))), H200)
+    found = said(case, 1e4)
+    assert "It computes at 30.0 Gop/s on integers, for which no limit is measured" in found
+    assert "flop" not in found.lower()
+
+
+def test_what_computes_nothing_says_so() -> None:
+    problem = Problem(1, 64, 1, inputs="ramp", workload="reverse")
+    case = sweep.case(KERNELS.get("reverse-static"), problem, {}, H200)
+    assert "It does no arithmetic; the least traffic takes" in said(case)
+
+
+def test_in_between_it_says_what_caches_serve_and_no_more() -> None:
+    found = words_of(4096, 23e6, name="naive-2d")
+    expected = "would need 6.0 times the bandwidth of a copy, so caches serve at least 83% of it"
+    assert expected in found
+    assert "these figures do not show" in found
+    assert "-bound" not in found
+
+
+def test_far_from_every_limit_it_says_so() -> None:
+    found = words_of(4096, 16e6)
+    assert "It reaches neither limit; the model does not show what limits it." in found
+    assert "100% of the warps that a multiprocessor can hold are resident." in found
+    assert "`--counters` measures DRAM traffic" in found
+    assert "-bound" not in found
+
+
+def test_modelled_traffic_near_the_bandwidth_may_be_what_limits_it() -> None:
+    found = words_of(1024, 2 * 1024**3 / 32 * 4 / (0.8 * 4e12) * 1e9)
+    assert "The modelled traffic would take 81% of the bandwidth of a copy" in found
+    assert "which the model does not show" in found
+
+
+def test_few_resident_warps_are_said_to_be_few() -> None:
+    resources = Resources(registers=255, static_shared_bytes=120_000)
+    build = records.Build(resources=resources)
+    found = said(case_of("tiled", 4096, 16), 16e6, build=build)
+    assert "Only 12% of the warps that a multiprocessor can hold are resident: few" in found
+
+
+def test_counters_settle_whether_memory_bounds_it() -> None:
+    counted = HardwareCounters(
+        dram_read_bytes=50e9, dram_written_bytes=6e9, achieved_occupancy=0.97
+    )
+    found = words_of(4096, 16e6, counters=counted)
+    assert "its measured DRAM traffic takes 88% of the bandwidth of a copy" in found
+    assert "It is memory-bound." in found
+    assert "`--counters`" not in found
+
+
+def test_a_launch_with_few_blocks_leaves_multiprocessors_idle() -> None:
+    found = words_of(256, 20e3)
+    assert "The launch has 64 blocks for 132 multiprocessors: 68 of them are idle." in found
+
+
+def test_modelled_traffic_is_held_against_the_least() -> None:
+    found = words_of(1000, 1e6)
+    assert (
+        "As modelled, its threads load 62,500,000 elements; loads and stores are 21.2 times the "
+        "least traffic."
+    ) in found
+
+
+def test_a_claim_below_the_least_is_said_not_to_hold() -> None:
+    found = words_of(1, 1e6)
+    assert (
+        "Its model claims 4.2 B of traffic, less than the least possible 12.0 B: the model does "
+        "not hold at this size."
+    ) in found
+    assert "As modelled" not in found
+
+
+def test_what_fits_is_said_resource_by_resource() -> None:
+    kernel, problem = KERNELS.get("tiled"), Problem(1000, 1000, 1000)
+    builds = widths.Builds(kernel, lambda *_: Resources(static_shared_bytes=2048))
+    width = widths.elsewhere(problem, {"TILE": 16}, named("g80"), builds)
+    found = list(
+        words(explanation(Case(kernel, problem, {"TILE": 16}, None), None, None, None, [width]))
+    )
+    assert found[1:] == [
+        "G80 1.0, TILE = 16: 768 threads hold 3 blocks of 256, 16,384 bytes of shared memory hold "
+        "8 blocks of 2,048, and a multiprocessor holds at most 8 blocks. So 3 blocks can be "
+        "resident, limited by threads: 24 of 24 warps.",
+        "What bounds it is not known: no device is at hand.",
+    ]
+
+
+def test_a_width_that_does_not_fit_has_its_reason() -> None:
+    kernel, problem = KERNELS.get("tiled"), Problem(1000, 1000, 1000)
+    builds = widths.Builds(kernel, lambda *_: None)
+    width = widths.elsewhere(problem, {"TILE": 32}, named("g80"), builds)
+    found = list(
+        words(explanation(Case(kernel, problem, {"TILE": 32}, None), None, None, None, [width]))
+    )
+    assert found[1] == "G80 1.0, TILE = 32: illegal: 32 × 32 = 1,024 threads a block > 512."
+
+
+def test_without_a_time_the_reason_is_said() -> None:
+    case = case_of("tiled", 64)
+    found = said(case, status="wrong", reason="result: C is \x1b[2Joff\nat row 3")
+    assert found.endswith("What bounds it is not known: wrong, result: C is \ufffd[2Joff.")
+    interrupted = words(explanation(case, H200, None, LIMITS, []))
+    assert list(interrupted)[-1] == "What bounds it is not known: it was interrupted before."
+    unlimited = words(explanation(case, H200, outcome_of(case, 1e6), None, []))
+    assert list(unlimited)[-1] == "What bounds it is not known: no limits were measured."

@@ -1,0 +1,155 @@
+"""The tables of an explanation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+from support import records
+from support.h200 import H200, LIMITS, case_of, outcome_of
+
+from matbench.analysis import widths
+from matbench.analysis.architectures import named
+from matbench.analysis.explanation import explanation
+from matbench.model import Resources
+from matbench.records.explanation import Explanation, HardwareCounters
+from matbench.show.explanation import facts, report
+from matbench.show.table import Section
+
+BUILT = Resources(registers=32, static_shared_bytes=2048, spilled_bytes=0)
+
+
+def explained(
+    *archs: str,
+    n: int = 64,
+    tiles: tuple[int, ...] = (32,),
+    counters: HardwareCounters | None = None,
+    driver_blocks: int = 2,
+    compiled: Resources | None = BUILT,
+    **changes: Any,
+) -> Explanation:
+    case = case_of("tiled", n, tiles[0])
+    build = records.Build(
+        resources=Resources(registers=32, static_shared_bytes=8192, spilled_bytes=0),
+        resident_blocks=driver_blocks,
+    )
+    outcome = outcome_of(case, 1e6, build=build, **changes)
+    builds = widths.Builds(case.kernel, lambda *_: compiled)
+    found = [
+        widths.elsewhere(case.problem, {"TILE": tile}, named(arch), builds)
+        for arch in archs
+        for tile in tiles
+    ]
+    found.append(widths.here(case, H200, outcome, builds))
+    return explanation(case, H200, outcome, LIMITS, found, counters)
+
+
+def sections(found: Explanation) -> tuple[Section, ...]:
+    return report(found, [records.environment(devices=(H200,))], chart=None).sections
+
+
+def test_the_driver_stands_beside_the_table_where_they_differ() -> None:
+    for driver, shown in ((2, "2"), (1, "2 (driver: 1)")):
+        (row,) = sections(explained(driver_blocks=driver))[1].rows
+        assert shown in row.cells
+
+
+def test_counted_traffic_stands_beside_the_model() -> None:
+    counted = HardwareCounters(
+        dram_read_bytes=98304.0, dram_written_bytes=0.0, shared_bytes=4096.0, bank_conflicts=7.0,
+        achieved_occupancy=0.5,
+    )  # fmt: skip
+    found = {fact.name: fact for fact in facts(explained(counters=counted))}
+    assert found["measured DRAM traffic"][1:] == (
+        "98.3 kB",
+        "2.00 of the least, 1.20 of the modelled",
+    )
+    assert found["measured bank conflicts"].figure == "7"
+    assert found["measured occupancy"].figure == "50%"
+    assert found["measured shared memory"].figure == "4.10 kB"
+
+
+def test_modelled_and_measured_never_share_a_name() -> None:
+    names = [fact.name for fact in facts(explained(n=1000))]
+    assert "modelled traffic" in names
+    assert "measured time" in names
+    assert len(names) == len(set(names))
+    modelled = {name.removeprefix("modelled ") for name in names if name.startswith("modelled ")}
+    measured = {name.removeprefix("measured ") for name in names if name.startswith("measured ")}
+    assert not modelled & measured
+
+
+def test_each_figure_has_its_unit() -> None:
+    found = {fact.name: fact.figure for fact in facts(explained(n=1000))}
+    assert found["operations"] == "2,000,000,000"
+    assert found["modelled loads"] == "62,500,000"
+    assert found["least traffic"] == "12.0 MB"
+    assert found["measured time"] == "1.00 ms"
+    assert found["measured rate"] == "2.00 TFLOP/s"
+    assert found["least bandwidth"] == "12.0 GB/s"
+    assert found["measured copy"] == "4.00 TB/s"
+    assert found["measured multiply-adds"] == "60.0 TFLOP/s"
+    assert found["the clock allows"] == "66.9 TFLOP/s"
+    assert found["shared memory a block"] == "8,192 bytes"
+
+
+def test_spills_are_counted() -> None:
+    found = explained()
+    assert ("registers a thread", "32", "no spills") in facts(found)
+    spilled = msgspec.structs.replace(BUILT, spilled_bytes=1234)
+    build = records.Build(resources=spilled)
+    outcome = msgspec.structs.replace(outcome_of(case_of("tiled", 64), 1e6), build=build)
+    found = msgspec.structs.replace(found, outcome=outcome)
+    assert ("registers a thread", "32", "1,234 bytes spilled") in facts(found)
+
+
+def test_the_margin_of_a_measured_time_is_shown() -> None:
+    timing = records.timing(1, interval_ns=(0.97e6, 1.03e6))
+    found = {fact.name: fact.remark for fact in facts(explained(cold=timing))}
+    assert found["measured time"] == "median of a short run, cold: ± 3.0%"
+
+
+def test_there_is_a_section_for_each_architecture() -> None:
+    _, g80, hopper, here = sections(explained("g80", "hopper", tiles=(16, 8)))
+    assert g80.heading[0].startswith("G80 1.0: a multiprocessor holds 768 threads, 8 blocks")
+    assert hopper.heading[0].startswith("Hopper 9.0: ")
+    assert here.heading[0] == f"this: {H200.label}"
+    assert [row.cells[0] for row in g80.rows] == ["TILE=16", "TILE=8"]
+    assert [row.best for row in g80.rows] == [True, False]
+    assert here.columns[-1].title == "measured"
+    assert "measured" not in [column.title for column in g80.columns]
+
+
+def test_what_is_unknown_is_said() -> None:
+    unknown = sections(explained("g80", tiles=(16,), compiled=None))[1].heading
+    assert "registers unknown: taken as not limiting" in unknown
+    assert "static shared memory unknown: taken as none" in unknown
+    assert any("parameters of a launch" in line for line in unknown)
+    known = sections(explained("hopper", tiles=(16,)))[1].heading
+    assert len(known) == 1
+
+
+def test_an_illegal_width_has_its_reason_in_place_of_limiters() -> None:
+    (row,) = sections(explained("g80"))[1].rows
+    assert (row.status, row.reason) == ("illegal", "32 × 32 = 1,024 threads a block > 512")
+
+
+def test_the_heading_has_the_roofline_where_it_fits() -> None:
+    found = explained(n=1000)
+    environments = [records.environment(devices=(H200,))]
+    with_chart = report(found, environments).sections[0].heading
+    assert with_chart[0] == f"tiled TILE=32 at 1000 on {H200.label}"
+    assert any("●" in line for line in with_chart)
+    assert report(found, environments, chart=None).sections[0].heading == with_chart[:1]
+
+
+def test_without_an_environment_of_its_device_it_is_named_by_the_case() -> None:
+    assert report(explained(), []).sections[0].heading[0].endswith("on cuda NVIDIA H200")
+
+
+def test_json_is_the_environment_and_the_record() -> None:
+    found = explained("g80")
+    about, told = json.loads(report(found, [records.environment(devices=(H200,))]).json())
+    assert about["type"] == "environment"
+    assert msgspec.convert(told, Explanation) == found

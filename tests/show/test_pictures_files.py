@@ -1,0 +1,42 @@
+"""What is asked of the file that a picture goes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from matbench.errors import UsageError
+from matbench.show.pictures import files
+
+SUFFIXES = (".svg", ".png", ".html")
+
+
+@pytest.mark.parametrize("name", ["t.gif", "t", "t.svg.txt", ".svg"])
+def test_a_kind_of_picture_that_is_not_made(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"name ends in \.svg, \.png, \.html"):
+        files.require(tmp_path / name, SUFFIXES)
+
+
+def test_a_picture_needs_a_folder_and_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no folder"):
+        files.require(tmp_path / "missing" / "t.svg", SUFFIXES)
+    (tmp_path / "t.svg").mkdir()
+    with pytest.raises(UsageError, match="is a folder"):
+        files.require(tmp_path / "t.svg", SUFFIXES)
+
+
+def test_a_picture_never_replaces_what_it_is_made_from(tmp_path: Path) -> None:
+    records, link = tmp_path / "r.svg", tmp_path / "link.svg"
+    records.touch()
+    link.symlink_to(records)
+    for path in (records, link):
+        with pytest.raises(UsageError, match="is read for this picture"):
+            files.require(path, SUFFIXES, [str(records)])
+
+
+def test_a_name_that_nothing_lies_at(tmp_path: Path) -> None:
+    path = tmp_path / "e.png"
+    for name in ("e.png", "e_2.png", "e_3.png"):
+        assert files.unused(path) == tmp_path / name
+        (tmp_path / name).touch()

@@ -1,0 +1,47 @@
+"""An H200 for tests of analysis, and cases as they would be measured there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support import records
+
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import Case, DeviceInfo, Problem, Resources
+from matbench.records.explanation import Limits
+from matbench.records.outcome import Build, Outcome
+
+KERNELS = catalogue.Catalogue(catalogue.builtin())
+LIMITS = Limits(
+    device="NVIDIA H200",
+    driver="",
+    copy_bytes_per_s=4e12,
+    fma_flop_per_s=60e12,
+    sm_mhz=1980,
+    when="2026-11-21T00:00:00+00:00",
+)
+H200 = DeviceInfo(
+    backend="cuda",
+    index=0,
+    name="NVIDIA H200",
+    kind="gpu",
+    driver="",
+    toolkit="",
+    limits=catalogue.DEVICE_LIMITS | {"multiprocessors": 132},
+    compute_capability=(9, 0),
+)
+
+
+def case_of(name: str, n: int, tile: int = 32) -> Case:
+    return sweep.case(KERNELS.get(name), Problem(n, n, n), {"TILE": tile}, H200)
+
+
+def outcome_of(case: Case, median_ns: float, **changes: Any) -> Outcome:
+    """What became of it on the H200: 32 registers a thread, 8 KiB of static shared memory."""
+    given = Resources(registers=32, static_shared_bytes=8192, spilled_bytes=0)
+    fields: dict[str, Any] = {
+        "params": case.params, "problem": case.problem, "backend": "cuda", "device": H200.name,
+        "device_kind": "gpu", "launch": case.launch,
+        "build": Build(resources=given, resident_blocks=2),
+    }  # fmt: skip
+    return records.outcome(case.kernel.name, median_ns / 1e6, **(fields | changes))

@@ -1,0 +1,64 @@
+"""Stamps of launches whose answers are known, for tests of what blocks tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from matbench.analysis import blocks
+from matbench.analysis.blocks import BlockSample
+from matbench.model import DeviceInfo, Launch
+from matbench.records.blocks import BlockProfile
+
+RATE = 2.0  # ticks per ns
+EPOCH_NS = 1_800_000_000_000_000_000
+
+
+class Block(NamedTuple):
+    """When a block truly ran, in ns, and where."""
+
+    unit: int
+    start: int
+    end: int
+
+
+def gpu_or_cpu(kind: str = "gpu", multiprocessors: int = 2) -> DeviceInfo:
+    return DeviceInfo(
+        backend="cuda" if kind == "gpu" else "opencl",
+        index=0,
+        name="test device",
+        kind=kind,  # type: ignore[arg-type]
+        driver="",
+        toolkit="",
+        limits={"multiprocessors": multiprocessors},
+    )
+
+
+def sampled(
+    ran: Sequence[Block],
+    *,
+    bases: dict[int, int] | None = None,
+    step_ns: int = 1,
+    told: bool = True,
+    event_ns: float = 0.0,
+    empty_ns: float = 0.0,
+) -> BlockSample:
+    """The stamps that a device makes whose counters start at `bases` and whose timer has steps."""
+    rows = []
+    for unit, start, end in ran:
+        base = 1000 + (bases or {}).get(unit, 0)
+        ticks = [base + round(RATE * start), base + round(RATE * end)]
+        times = [(EPOCH_NS + t) // step_ns * step_ns for t in (start, end)]
+        rows.append([*ticks, *(times if told else [0, 0]), unit if told else 0])
+    return BlockSample(np.array(rows, np.uint64), RATE, event_ns, empty_ns, 0.01)
+
+
+def analysed(sample: BlockSample, on: DeviceInfo | None = None) -> BlockProfile:
+    launch = Launch(grid=(len(sample.stamps), 1, 1), block=(64, 1, 1))
+    return blocks.analyse(sample, launch, on or gpu_or_cpu())
+
+
+#: Two multiprocessors: the second one is idle for the last quarter of 200 µs.
+UNEVEN = [Block(0, 0, 100_000), Block(0, 100_000, 200_000), Block(1, 0, 150_000)]

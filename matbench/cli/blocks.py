@@ -69,7 +69,7 @@ def profile_blocks(
 
     if timeline is not None:
         inputs = (kernel, *files.kernel_files)
-        pictures.require(Path(timeline), pictures.TIMELINE_SUFFIXES, inputs)
+        pictures.require(Path(timeline), picture.SUFFIXES, inputs)
     chosen = files.one(kernel)
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library's product; it has no blocks")

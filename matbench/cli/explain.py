@@ -84,10 +84,11 @@ def explain(
     from matbench.kernelfile import sweep
     from matbench.measure import counters as ncu
     from matbench.show.pictures import files as pictures
+    from matbench.show.pictures import roofline
 
     if plot is not None:
         inputs = (kernel, *files.kernel_files)
-        pictures.require(Path(plot), pictures.CHART_SUFFIXES, inputs)
+        pictures.require(Path(plot), roofline.SUFFIXES, inputs)
     if counters:
         ncu.executable()
     chosen = files.one(kernel)

@@ -50,10 +50,10 @@ def new(name: str, origin: str | None, workload: str | None, output: str) -> Non
     matbench new mine --workload dot
     matbench watch mine.cu
     """
-    from matbench.kernelfile import catalogue, scaffold
+    from matbench.kernelfile import front_matter, scaffold
 
     known, _, _ = KernelFiles().catalogue()
-    catalogue.check_name(name)
+    front_matter.check_name(name)
     if name in known.kernels:
         taken_by = known.kernels[name].path or "a library"
         raise UsageError(f"the name {name!r} is taken by {taken_by}; choose another")

@@ -199,14 +199,14 @@ class SizeOptions:
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
         """The problems of every workload among the kernels; its own sizes unless some are given."""
         from matbench import workloads
-        from matbench.kernelfile import sweep
+        from matbench.kernelfile.sizes import parse_problems
 
         found = []
         for name in dict.fromkeys(kernel.workload for kernel in kernels):
             workload = workloads.get(name)
             own = workload.smoke_sizes if smoke else workload.default_sizes
             sizes = own if smoke or self.sizes is None else self.sizes
-            found += sweep.problems(sizes, workload, self.inputs, self.seed)
+            found += parse_problems(sizes, workload, self.inputs, self.seed)
         return found
 
     def one_problem(self, kernel: Kernel) -> Problem:
@@ -244,7 +244,7 @@ class ConstantOptions:
     def values(self, kernels: list[Kernel]) -> dict[str, tuple[int, ...]]:
         from matbench.kernelfile import sweep
 
-        return sweep.parse_settings(self.settings, kernels)
+        return sweep.parse_settings(self.settings, None, kernels)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def plot(files: tuple[str, ...], output: str) -> None:
     from matbench.show.pictures import chart
     from matbench.show.pictures import files as pictures
 
-    pictures.require(Path(output), pictures.CHART_SUFFIXES, files)
+    pictures.require(Path(output), chart.SUFFIXES, files)
     _, outcomes = read_records(files)
     devices = dict.fromkeys(outcome.case.device for outcome in outcomes)
     chart.draw(outcomes, Path(output), " / ".join(devices))

@@ -112,10 +112,11 @@ def run(
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
     from matbench.measure.options import Options
+    from matbench.show.pictures import error_map
     from matbench.show.pictures import files as pictures
 
     if more.error_map is not None:
-        pictures.require(Path(more.error_map), pictures.ERROR_MAP_SUFFIXES)
+        pictures.require(Path(more.error_map), error_map.SUFFIXES)
     if selection.tuned and constants.settings:
         raise UsageError("--tuned cannot be combined with --set")
     named = kernels or files.kernel_files or files.kernels_dir

@@ -74,11 +74,12 @@ def watch(
     from matbench.kernelfile import catalogue, sweep
     from matbench.measure.watch import Saves, Watch
     from matbench.measure.worker import Crew
+    from matbench.show.pictures import error_map as error_maps
     from matbench.show.pictures import files as pictures
 
     path = Path(file)
     if error_map is not None:
-        pictures.require(Path(error_map), pictures.ERROR_MAP_SUFFIXES)
+        pictures.require(Path(error_map), error_maps.SUFFIXES)
     if not path.is_file():
         if path.suffix != ".cu" or path.exists():
             raise UsageError(f"{path}: not a kernel file; name one such as mine.cu")

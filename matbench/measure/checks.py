@@ -12,7 +12,7 @@ from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program, TensorMap
 from matbench.errors import CaseError
-from matbench.kernelfile import signature, expressions
+from matbench.kernelfile import expressions, signature
 from matbench.measure import diagnosis, oracle
 from matbench.measure.judge import UNWRITTEN, DeviceTrial, Judge
 from matbench.measure.options import Options

@@ -16,7 +16,7 @@ import msgspec
 
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.errors import MatbenchError, UsageError
-from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.measure.worker import Crew, Worker
 from matbench.model import Case, Kernel, Problem
 from matbench.records.watch import Standing, Version
@@ -108,7 +108,7 @@ class Watch:
         version = Version(len(self.versions) + 1, time.strftime("%H:%M:%S"))
         self.versions.append(version)
         try:
-            kernel = catalogue.parse(content, str(self.path))
+            kernel = front_matter.parse(content, str(self.path))
             catalogue.Catalogue([*catalogue.builtin(), kernel])  # the name is its own
             if kernel.on_host:
                 raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")

@@ -65,7 +65,7 @@ class Store:
         known = {_key(one): one for one in self.winners()}.get(_key(winner))
         if known is not None and known.complete and not winner.complete:
             return False
-        plain = msgspec.structs.replace(winner, problem=_size_of(winner.problem))
+        plain = msgspec.structs.replace(winner, problem=without_inputs(winner.problem))
         self._append(encoding.line(plain).encode())
         return True
 
@@ -74,7 +74,7 @@ class Store:
 
         def distance(winner: Tuned) -> tuple[bool, float]:
             apart = math.log(_volume(winner.problem) / _volume(problem))
-            return _size_of(winner.problem) != _size_of(problem), abs(apart)
+            return without_inputs(winner.problem) != without_inputs(problem), abs(apart)
 
         wanted = (sha256, device.backend, device.name)
         fitting = [one for one in self.winners() if (one.sha256, one.backend, one.device) == wanted]
@@ -106,11 +106,11 @@ def _decoded(line: bytes) -> Tuned | None:
 
 
 def _key(winner: Tuned) -> _Key:
-    size = _size_of(winner.problem)
+    size = without_inputs(winner.problem)
     return winner.sha256, winner.kernel, winner.backend, winner.device, size
 
 
-def _size_of(problem: Problem) -> Problem:
+def without_inputs(problem: Problem) -> Problem:
     """The problem without what its inputs are: winners are not told apart by them."""
     return msgspec.structs.replace(problem, inputs="uniform", seed=0)
 

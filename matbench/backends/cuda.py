@@ -30,7 +30,7 @@ from matbench.backends import (
 )
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import cuda_c
+from matbench.kernelfile import signature as cuda_c
 from matbench.model import WORD_BYTES, Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from matbench.backends import Argument, Buffer, TensorMap, UnavailableError, Variant, host
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import cuda_c
+from matbench.kernelfile import opencl_c, signature
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -309,11 +309,9 @@ class OpenCLBackend:
     ) -> _Program:
         clocked = variant == "clocked"
         if clocked:
-            unit, local = cuda_c.opencl_clocked_unit(
-                kernel.source, kernel.path, kernel.entry, kernel.parameters, self.clock_expression
-            )
+            unit, local = opencl_c.clocked_unit(kernel, self.clock_expression)
         else:
-            unit, local = cuda_c.opencl_unit(kernel.source, kernel.path, kernel.entry)
+            unit, local = opencl_c.plain_unit(kernel)
         options = [f"-D{name}={value}" for name, value in params.items()]
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
@@ -322,7 +320,7 @@ class OpenCLBackend:
         entry = "matbench_entry" if clocked else kernel.entry
         with _Errors("build"):
             built = _opencl().Kernel(program, entry)
-        scalars = ["" if p.pointer else cuda_c.SCALARS[p.type] for p in kernel.parameters]
+        scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
         return _Program(self, built, [*scalars, ""] if clocked else scalars, local)
 
     def _compiled(self, unit: str, options: list[str], path: str) -> Any:

@@ -15,7 +15,7 @@ import pytest
 from conftest import SPIN_BODY, KernelWriter
 
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
-from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.measure.worker import Crew
@@ -203,7 +203,9 @@ def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter
 
 def test_numpy_needs_no_device(device: DeviceInfo) -> None:
     with Crew(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as crew:
-        outcome = crew.worker(device).measure(Case(catalogue.NUMPY, Problem(9, 8, 7), {}, None)).outcome
+        outcome = (
+            crew.worker(device).measure(Case(libraries.NUMPY, Problem(9, 8, 7), {}, None)).outcome
+        )
     assert outcome.status == "measured"
     assert outcome.median_ns is not None
     assert outcome.median_ns > 0

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "x.jsonl"
+import pytest
+from support.record_files import write
+from support.records import device, environment, outcome
 
+from matbench.model import Case, Kernel, LaunchRules, Problem
+from matbench.records.resuming import case_key, finished, outcome_key, without_retried
+from matbench.records.writing import RecordWriter
 
 KERNEL = Kernel(
     name="tiled", summary="s", launch=LaunchRules(block=(1,), grid=(1,)), sha256="0" * 64
@@ -55,7 +60,7 @@ def test_only_a_failed_case_is_tried_anew() -> None:
 
 
 def test_a_retried_failure_is_told_by_the_later_try() -> None:
-    failed = outcome(status="failed", reason="killed", median_ns=None)
+    failed = outcome(status="failed", reason="killed")
     other = outcome(kernel="other", status="failed", reason="trap")
     kept = without_retried([failed, other, failed, outcome(), outcome()])
     assert [one.case.kernel for one in kept] == ["other", "tiled", "tiled"]

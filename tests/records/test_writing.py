@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "x.jsonl"
+import pytest
+from support.paths import ROOT, TESTS
+from support.record_files import only, write
+from support.records import environment, outcome
 
-
-def only(folder: Path) -> list[str]:
-    """The files of a folder, hidden ones too."""
-    return sorted(entry.name for entry in folder.iterdir())
+from matbench.errors import MatbenchError, UsageError
+from matbench.records.provenance import last_run_path
+from matbench.records.reading import read
+from matbench.records.writing import Mode, RecordWriter
 
 
 def test_an_existing_file_is_kept_unless_told(path: Path) -> None:
@@ -103,6 +112,30 @@ def test_a_missing_or_unreadable_file_is_refused(tmp_path: Path) -> None:
             read(path)
 
 
+def test_killed_at_any_moment_the_file_is_valid(path: Path) -> None:
+    script = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path\n"
+        "from support.records import environment, outcome, timing\n"
+        "from matbench.records.writing import RecordWriter\n"
+        "with RecordWriter(Path(sys.argv[1]), environment(), 'resume') as writer:\n"
+        "    print(len(writer.outcomes), flush=True)\n"
+        "    for i in range(len(writer.outcomes), 10**6):\n"
+        "        writer.write(outcome(params={'I': i}, cold=timing(samples_ns=(1.5,) * 2000)))\n"
+    )
+    for attempt in range(4):
+        child = subprocess.Popen(
+            [sys.executable, "-c", script, path, TESTS, ROOT], stdout=subprocess.PIPE
+        )
+        with child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            time.sleep(0.01 * (attempt + 1))
+            child.send_signal(signal.SIGKILL)
+        found = read(path)[1]
+        assert [one.case.params["I"] for one in found] == list(range(len(found)))
+
+
 # The disk
 
 
@@ -157,7 +190,7 @@ def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
 
 def test_a_second_run_on_one_file_is_refused_until_the_first_is_gone(path: Path) -> None:
     script = (
-        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from pathlib import Path\n"
         "from support.records import environment, outcome, timing\n"
         "from matbench.records.writing import RecordWriter\n"
@@ -167,7 +200,7 @@ def test_a_second_run_on_one_file_is_refused_until_the_first_is_gone(path: Path)
         "    sys.stdin.read()\n"
     )
     child = subprocess.Popen(
-        [sys.executable, "-c", script, path, TESTS],
+        [sys.executable, "-c", script, path, TESTS, ROOT],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

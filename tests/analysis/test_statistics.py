@@ -26,6 +26,7 @@ from matbench.analysis.statistics import (
     StoppingRule,
     compare_samples,
     interleaved_order,
+    matters,
     median_interval,
     notes,
     relative_half_width,
@@ -734,3 +735,54 @@ def test_nothing_is_settled_before_the_least_time() -> None:
     assert rule.decide(steady, 29e6) is None
     assert rule.decide(steady, 31e6) == SETTLED
     assert StoppingRule().decide(steady[:10], 1e6) == SETTLED
+
+
+# Which notes matter
+
+
+@pytest.mark.parametrize(
+    ("note", "half_width", "expected"),
+    [
+        ("89 of 8902 samples are outliers (up to 14.3 of the median)", 0.001, False),
+        ("1 of 10 samples is an outlier (up to 1.01 of the median)", 0.5, False),
+        ("drifting: +0.9% from the first to the last third of the samples", 0.001, False),
+        ("drifting: -1.0% from the first to the last third of the samples", 0.001, True),
+        ("drifting: -4.0% from the first to the last third of the samples", 0.05, False),
+        ("autocorrelated: r = 0.23 from sample to sample, so the interval is too narrow", 0.001,
+         False),
+        ("autocorrelated: r = 0.60 from sample to sample, so the interval is too narrow", 0.006,
+         True),
+        ("autocorrelated: r = 0.60 from sample to sample, so the interval is too narrow", 0.02,
+         False),
+        ("autocorrelated: r = 1.00 from sample to sample, so the interval is too narrow", 0.001,
+         True),
+        ("autocorrelated: r = -0.90 from sample to sample, so the interval is too wide", 0.006,
+         False),
+        ("two modes: 45% of the samples take 1.87 times as long as the others", 0.001, True),
+        ("two modes: 20% of the samples take 1.87 times as long as the others", 0.001, False),
+        ("two modes: 55% of the samples take 1.005 times as long as the others", 0.001, False),
+        ("two modes: 55% of the samples take 1.04 times as long as the others", 0.1, False),
+        ("clocks held down while sampled: SwPowerCap", 0.001, True),
+        ("not finite, so recorded as unknown: median_ns (nan)", None, True),
+        ("drifting: +7.5% from the first to the last third of the samples", math.inf, True),
+    ],
+)  # fmt: skip
+def test_a_note_matters_where_it_may_move_the_median(
+    note: str, half_width: float | None, expected: bool
+) -> None:
+    assert matters(note, half_width) == expected
+
+
+def test_every_note_that_is_made_is_recognised() -> None:
+    """A note in other words would be shown always."""
+    rng = np.random.default_rng(3)
+    steady = rng.normal(1000, 1, 400)
+    spiked = np.append(steady, 5000)
+    mostly = np.where(rng.random(400) < 0.2, 2000, 1000) + rng.normal(0, 1, 400)
+    creeping = steady + np.linspace(0, 8, 400)
+    for samples, word in ((spiked, "outlier"), (creeping, "drifting"), (mostly, "two modes")):
+        (note,) = [note for note in notes(samples) if word in note]
+        assert not matters(note, 0.001)
+    (note,) = [n for n in notes(creeping) if "autocorrelated" in n]
+    assert not matters(note, 0.0)
+    assert matters("3 of 9 samples are not positive and finite", 0.001)

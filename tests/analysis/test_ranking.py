@@ -1,0 +1,200 @@
+"""What ranks against what, and against what a device can do."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+from support.tables import CPU, GPU, H200, MIXED, hot, on_h200, outcome, timing
+
+from matbench.analysis import ranking
+from matbench.analysis.ranking import Ranked
+from matbench.model import Conditions, DeviceInfo, Problem
+from matbench.records.outcome import BlockTimes, Outcome
+
+
+def ranked(*found: Outcome, device: DeviceInfo = H200) -> dict[str, Ranked]:
+    """Each kernel's place in any of the rankings."""
+    tables = ranking.tables(found, [device])
+    return {row.outcome.case.kernel: row for table in tables for row in table.rows}
+
+
+def of_cublas(*found: Outcome) -> dict[str, float | None]:
+    return {name: row.of_cublas for name, row in ranked(*found).items()}
+
+
+def of_limit(*found: Outcome) -> dict[str, float | None]:
+    return {name: row.of_limit for name, row in ranked(*found).items()}
+
+
+# Among each other
+
+
+def test_only_what_was_measured_ranks() -> None:
+    found = ranked(*MIXED)
+    assert found["fast"].best
+    assert found["fast"].times_slowest == 4
+    assert found["slow"].times_slowest == 1
+    assert found["fast"].rivals == 2
+    for name in ("wrong-one", "missing", "broken"):
+        assert found[name] == Ranked(found[name].outcome)
+
+
+@pytest.mark.parametrize("median", [0.0, -1.0, None])
+def test_a_time_that_is_none_does_not_rank(median: float | None) -> None:
+    found = outcome("x", 1, cold=timing(1, median_ns=median))
+    assert ranking.rank([found]) == (Ranked(found),)
+
+
+def test_cpu_and_gpu_never_share_a_ranking() -> None:
+    twin = DeviceInfo("opencl", 1, "A Processor", "gpu", "1", "1", {})
+    tables = ranking.tables(
+        [*MIXED, outcome("same-name", 0.001, twin), outcome("loop", 90, group="baseline")]
+    )
+    assert [{outcome.case.kernel for outcome in table.outcomes} for table in tables] == [
+        {"naive", "tiled"},
+        {"same-name"},
+        {"slow", "wrong-one", "fast", "missing", "broken", "small", "odd"},
+        {"numpy", "loop"},
+    ]
+    assert [table.baselines for table in tables] == [False, False, False, True]
+    rows = [row for table in tables for row in table.rows]
+    assert [row.outcome.case.kernel for row in rows if row.best] == [
+        "naive", "same-name", "odd", "small", "fast", "numpy",
+    ]  # fmt: skip
+    assert rows[0].times_slowest == 1.25
+
+
+def test_problems_are_in_the_order_of_their_work_the_usual_inputs_first() -> None:
+    problems = [
+        Problem(100, 100, 100, "signed"), Problem(100, 100, 100), Problem(9, 9, 9),
+        Problem(100, 100, 100, seed=7),
+    ]  # fmt: skip
+    (table,) = ranking.tables([outcome(f"k{n}", 1, problem=p) for n, p in enumerate(problems)])
+    assert [(one.problem.size, one.problem.inputs, len(one.rows)) for one in table.problems] == [
+        ("9", "uniform", 1), ("100", "uniform", 2), ("100", "signed", 1),
+    ]  # fmt: skip
+
+
+def test_workloads_rank_apart() -> None:
+    dot = outcome("dot", 1, problem=Problem(1, 2**20, 1, "ramp", workload="dot"))
+    tables = ranking.tables([dot, outcome("product", 1)])
+    assert [table.workload.name for table in tables] == ["matmul", "dot"]
+    found = ranked(dot, outcome("product", 1))
+    assert (found["product"].gflops, found["product"].gbytes_per_s) == (2000, None)
+    assert found["dot"].gflops is None
+    assert found["dot"].gbytes_per_s == pytest.approx((2**23 + 4) / 1e6)
+
+
+def test_cold_and_hot_samples_rank_apart() -> None:
+    found = ranked(outcome("cold", 3), hot("hot", 1), outcome("colder", 6))
+    assert [found[name].times_slowest for name in ("cold", "hot", "colder")] == [2, 1, 1]
+
+
+def test_the_spread_is_that_of_the_median_or_else_of_the_samples() -> None:
+    assert ranking.spread(timing(1)) == pytest.approx(0.01)
+    assert ranking.spread(timing(1, interval_ns=None)) == pytest.approx(0.05)
+    assert ranking.spread(None) is None
+
+
+def test_what_stands_beside_a_rank() -> None:
+    both = outcome("x", 1, cold=timing(1, notes=("a",)), hot=timing(2), notes=("b",))
+    (row,) = ranking.rank([both])
+    assert row.hot == both.hot
+    assert row.notes == ("a", "b")
+    (alone,) = ranking.rank([hot("x", 1)])
+    assert alone.hot is None
+
+
+def test_the_fastest_parameters_of_each_kernel() -> None:
+    def tiled(tile: int, ms: float | None = None, **changes: object) -> Outcome:
+        return outcome("tiled", ms, params={"TILE": tile}, **changes)
+
+    def kept(*found: Outcome) -> list[dict[str, int]]:
+        return [one.case.params for one in ranking.fastest(found)]
+
+    small = Problem(64, 64, 64)
+    assert kept(tiled(8, 3), tiled(16, 1), tiled(32, 2)) == [{"TILE": 16}]
+    assert kept(tiled(8, 3), tiled(16, 1, problem=small)) == [{"TILE": 8}, {"TILE": 16}]
+    assert kept(tiled(8, 3), tiled(16, 1, device=GPU)) == [{"TILE": 8}, {"TILE": 16}]
+    assert len(ranking.fastest([outcome("x", 3), hot("x", 1)])) == 2
+    skipped = tiled(4, status="skipped", reason="no")
+    wrong = tiled(2, status="wrong", reason="no")
+    assert kept(skipped, tiled(8, 3), wrong) == [{"TILE": 8}]
+    assert kept(skipped, wrong, skipped) == [{"TILE": 2}]
+    assert kept(tiled(2, 5, status="wrong"), tiled(8, 30)) == [{"TILE": 8}]
+
+
+# Against cuBLAS and the device's limits
+
+
+def test_each_kernel_against_the_product_of_cublas_in_its_precision() -> None:
+    found = of_cublas(
+        on_h200("mine", 0.5), on_h200("cublas", 0.4, group="baseline"),
+        on_h200("mine-tf32", 0.3, precision="tf32"),
+        on_h200("cublas-tf32", 0.15, group="baseline", precision="tf32"),
+        on_h200("mine-bf16", 0.1, precision="bfloat16"),
+        on_h200("mine-fp16", 0.1, precision="float16"),
+        on_h200("elsewhere", 0.5, problem=Problem(1000, 1000, 8)),
+        hot("hot", 0.5, H200),
+    )  # fmt: skip
+    assert found["mine"] == pytest.approx(0.8)
+    assert found["cublas"] == found["cublas-tf32"] == 1
+    assert found["mine-tf32"] == pytest.approx(0.5)
+    for name in ("mine-bf16", "mine-fp16", "elsewhere", "hot"):
+        assert found[name] is None
+
+
+def test_a_dot_product_against_that_of_cublas() -> None:
+    dot = Problem(1, 2**20, 1, inputs="ramp", workload="dot")
+    found = ranked(
+        on_h200("mine", 0.5, problem=dot, copy_bytes_per_s=2 * 8 * 2**20 / 0.5e-3),
+        on_h200("cublas-dot", 0.4, problem=dot, group="baseline"),
+        on_h200("cublas", 0.1, group="baseline"),
+    )["mine"]
+    assert (found.of_cublas, found.of_limit) == pytest.approx((0.8, 0.5), rel=1e-5)
+
+
+def test_a_wrong_or_failed_cublas_is_no_measure() -> None:
+    wrong = on_h200("cublas", 0.4, status="wrong", reason="determinism: no")
+    assert of_cublas(wrong, on_h200("mine", 0.5))["mine"] is None
+
+
+def test_the_limit_is_that_of_the_unit_at_the_clock_that_was_held() -> None:
+    stamps = BlockTimes(median_ns=1e5, sm_mhz=1980.0)
+    found = of_limit(
+        on_h200("plain", 1), on_h200("slowed", 1, 990), on_h200("tensor", 1, precision="bfloat16"),
+        on_h200("stamped", 1, None, blocks=stamps), on_h200("untold", 1, None),
+    )  # fmt: skip
+    plain = found["plain"]
+    assert plain == pytest.approx(2e9 / 1e-3 / (132 * 128 * 2 * 1.98e9))
+    assert plain is not None
+    assert found["slowed"] == pytest.approx(2 * plain)
+    assert found["tensor"] == pytest.approx(plain / 16)
+    assert found["stamped"] == pytest.approx(plain)
+    assert found["untold"] is None
+
+
+def test_the_clock_is_the_mean_while_samples_were_taken() -> None:
+    def held(*clocks: int | None) -> float | None:
+        moments = tuple(Conditions(sm_mhz=clock) for clock in clocks)
+        return ranking.held_mhz(timing(1, conditions=moments))
+
+    assert held(345, 1000, None, 1100) == 1050
+    assert held(345) is held() is ranking.held_mhz(None) is None
+
+
+def test_what_the_cache_holds_is_not_compared_with_the_copy() -> None:
+    """A copy of more than the cache is slower: a share of it would be above 100%."""
+    cached = msgspec.structs.replace(CPU, properties={"last-level cache (bytes)": 2**28})
+
+    def share(N: int, *, is_hot: bool = True) -> float:
+        at = Problem(1, N, 1, inputs="ramp", workload="dot")
+        make = hot if is_hot else outcome
+        found = ranked(make("dot", 0.1, problem=at, copy_bytes_per_s=4e10), device=cached)["dot"]
+        return math.nan if found.of_limit is None else found.of_limit
+
+    assert math.isnan(share(2**20))
+    assert share(2**20, is_hot=False) == pytest.approx((2**23 + 4) / 1e-4 / 4e10)
+    assert share(2**26) == pytest.approx((2**29 + 4) / 1e-4 / 4e10)

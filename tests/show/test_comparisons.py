@@ -1,0 +1,164 @@
+"""Comparisons: who is faster, by how much, in words that people use."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+from support.tables import GPU, environment, line_of, outcome, printed, rows, shown
+
+from matbench.model import Problem
+from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.outcome import Accuracy
+from matbench.show import comparisons
+from matbench.show.formats import text
+
+
+def compared(ratio: float | None = 1.4, size: int = 1000, **changes: Any) -> ComparisonRecord:
+    """The candidate takes `ratio` times as long as the baseline; None: it was skipped."""
+    at = Problem(size, size, size)
+    names = {"baseline_name": "tiled", "candidate_name": "shared-row"}
+    kernel = changes.pop("kernel", "shared-row")
+    params = changes.pop("params", {"THREADS": 256})
+    base_params = changes.pop("baseline_params", {"TILE": 16})
+    verdict = changes.pop("verdict", "SLOWER" if ratio and ratio > 1 else "FASTER")
+    reason = changes.pop("reason", "the whole interval lies above 1")
+    baseline = outcome("tiled", 0.25, GPU, problem=at, params=base_params)
+    candidate = outcome(
+        kernel, (ratio or 1) * 0.25, GPU, problem=at, params=params,
+        accuracy=Accuracy(6.2e-8, 1e-8, 0.1),
+    )  # fmt: skip
+    found = None
+    if ratio is None:
+        why = f"needs K * 4 <= 49152 (K = {size})"
+        candidate = outcome(
+            kernel, device=GPU, problem=at, params=params, status="skipped", reason=why
+        )
+    else:
+        interval = (ratio * 0.99, ratio * 1.01)
+        found = Comparison(ratio, interval, 1e-9, verdict, 1, (24, 24), reason)
+    fields: dict[str, Any] = {"baseline": baseline, "candidate": candidate, "comparison": found}
+    return ComparisonRecord(**(names | fields | changes))
+
+
+COMPARED = [compared(), compared(0.068, 256), compared(None, 9000)]
+
+
+@pytest.mark.parametrize("width", [None, 100, 80, 60, 40])
+def test_a_comparison_says_who_is_what_and_how_it_ended(width: int | None) -> None:
+    page = shown(comparisons.report(COMPARED, [environment()]), width)
+    flat = " ".join(page.split())
+    assert "candidate shared-row against baseline tiled" in flat
+    assert "cuda · A GPU" in flat
+    assert "driver 580.1 · CUDA 13.0" in flat
+    assert "1.40 × slower" in line_of(page, "1000 ")
+    assert "SLOWER" in line_of(page, "1000 ")
+    assert "FASTER" in line_of(page, "256 ", "14.7 × faster")
+    assert "no verdict" in line_of(page, "9000 ", "–")
+    assert "needs K * 4 <= 49152 (K = 9000)" in flat
+    assert flat.endswith("1 SLOWER, 1 FASTER, 1 without a verdict")
+    assert "interval lies above" not in flat, "the words say it"
+    if width:
+        assert max(map(cell_len, page.splitlines())) <= width
+    else:
+        assert "parameters: TILE=16 / THREADS=256" in page
+        assert "1.39 to 1.41 × slower" in page
+        assert "250.0 µs" in page
+        assert "samples: 24 + 24" in page
+        assert "2.2e-6 / 6.2e-8" in page
+
+
+def test_an_undecided_one_says_why() -> None:
+    undecided = compared(1.001, verdict="UNDECIDED", reason="the interval holds 1 after 24 pairs")
+    page = shown(comparisons.report([undecided]))
+    assert "1.001 × slower" in page
+    assert "1.009 × faster to 1.01 × slower" in page
+    assert "UNDECIDED: the interval holds 1 after 24 pairs" in page
+
+
+def test_a_comparison_in_other_formats() -> None:
+    table = comparisons.report(COMPARED)
+    found = rows(table)
+    assert [row["verdict"] for row in found] == ["SLOWER", "FASTER", ""]
+    assert (float(found[1]["ratio"]), float(found[0]["ratio_low"])) == (0.068, 1.4 * 0.99)
+    assert (found[0]["baseline_params"], found[0]["baseline_samples"]) == ("TILE=16", "24")
+    assert found[2]["p_value"] == ""
+    objects = json.loads(text(table, "json"))
+    assert [one["type"] for one in objects] == ["comparison"] * 3
+    assert objects[1]["comparison"]["ratio"] == 0.068
+    assert objects[2]["comparison"] is None
+    assert "| 256 " in text(table, "github")
+    assert text(comparisons.report([]), "plain") == "nothing to compare"
+
+
+def test_files_compared_name_their_kernels() -> None:
+    table = comparisons.report(
+        [
+            compared(1.4, size, baseline_name="old.jsonl", candidate_name="new", kernel=kernel)
+            for kernel in ("tiled", "kahan")
+            for size in (256, 1000)
+        ]
+    )
+    (section,) = table.sections
+    assert [row.cells[:2] for row in section.rows] == [
+        ("256", "tiled"), ("256", "kahan"), ("1000", "tiled"), ("1000", "kahan"),
+    ]  # fmt: skip
+
+
+def test_what_no_size_could_time_is_one_row() -> None:
+    page = shown(comparisons.report([compared(), *(compared(None, n) for n in (9000, 9500))]))
+    assert page.count("no verdict") == 1
+    assert "9000, 9500" in line_of(page, "no verdict", "needs K * 4 <= 49152 (K = 9000…9500)")
+    assert page.endswith("1 SLOWER, 2 without a verdict")
+
+
+def test_other_devices_and_pairs_are_other_sections() -> None:
+    other = compared(candidate_name="naive")
+    assert len(comparisons.report([compared(), other, compared(size=64)]).sections) == 2
+
+
+def test_a_square_reads_both_ways() -> None:
+    tie = compared(1.004, verdict="SAME", candidate_name="kahan")
+    page = printed(comparisons.matrix([compared(0.068), tie], ["tiled", "shared-row", "kahan"]))
+    assert "size 1000" in page
+    assert "14.7 × faster" in line_of(page, "tiled ", "·")
+    assert "SAME: 1.004 × slower" in line_of(page, "tiled ", "·")
+    assert "14.7 × slower" in line_of(page, "shared-row ", "·")
+    assert "SAME: 1.004 × faster" in line_of(page, "kahan ", "·")
+    assert "each cell: the column's kernel is faster or slower than the row's" in page
+
+
+def test_a_pair_compared_with_several_constants_has_a_square_for_each() -> None:
+    tiles = [
+        compared(ratio, params={"TILE": tile}, baseline_params={"TILE": tile})
+        for tile, ratio in ((16, 1.5), (32, 0.5))
+    ]
+    page = printed(comparisons.matrix(tiles, ["tiled", "shared-row"]))
+    first, second = page.split("size 1000, TILE=32")
+    assert "size 1000, TILE=16" in first
+    assert "1.50 × slower" in first
+    assert "2.00 × faster" in second
+
+
+def test_a_square_says_why_a_pair_has_no_verdict() -> None:
+    page = printed(comparisons.matrix([compared(None, notes=("a note",))], ["tiled", "shared-row"]))
+    assert "needs K * 4 <= 49152 (K = 1000)" in page
+    assert "a note" in page
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict", "words"),
+    [
+        (0.5, "FASTER", "2.00 × faster than tiled"),
+        (1.4, "SLOWER", "1.40 × slower than tiled"),
+        (1.004, "SAME", "the same as tiled (1.004 × slower)"),
+        (1.02, "UNDECIDED", "undecided against tiled (1.02 × slower)"),
+        (None, "UNDECIDED", "undecided against tiled"),
+    ],
+)
+def test_a_comparison_in_words(ratio: float | None, verdict: Any, words: str) -> None:
+    found = Comparison(ratio, None, math.nan, verdict, 1, (24, 24), "")
+    assert comparisons.in_words("tiled", found) == words

@@ -1,0 +1,108 @@
+"""The same report in every format: whole, escaped, and harmless."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from support.tables import CPU, MIXED, environment, made, outcome, rows, shown
+
+from matbench.model import DeviceInfo
+from matbench.records import encoding
+from matbench.show import formats, outcomes
+from matbench.show.formats import FORMATS, text
+
+
+def test_csv_holds_the_numbers_as_they_are() -> None:
+    precise = outcome(
+        "x", 1, median_ns=1234567.891, notes=("one", "two"), settled=False, stopped="time is up"
+    )
+    (row,) = rows(made(precise))
+    assert float(row["median_ns"]) == 1234567.891
+    assert float(row["gflops"]) == 2e9 / 1234567.891
+    assert (row["interval_low_ns"], row["interval_high_ns"]) == ("990000.0", "1010000.0")
+    assert (row["size"], row["M"], row["N"], row["K"]) == ("1000", "1000", "1000", "1000")
+    assert (row["backend"], row["device"], row["device_kind"]) == ("opencl", "A Processor", "cpu")
+    assert (row["params"], row["samples"], row["settled"]) == ("TILE=16", "3", "false")
+    assert (row["notes"], row["stopped"]) == ("one; two", "time is up")
+    broken = next(row for row in rows(made(*MIXED)) if row["kernel"] == "broken")
+    assert broken["reason"] == MIXED[4].reason
+    assert broken["median_ns"] == broken["interval_low_ns"] == broken["hot_samples"] == ""
+    assert rows(made()) == []
+
+
+def test_json_is_the_records() -> None:
+    found = json.loads(text(made(*MIXED), "json"))
+    assert found == json.loads(encoding.to_json([environment()], MIXED))
+    assert [one["type"] for one in found] == ["environment"] + ["outcome"] * len(MIXED)
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt not in ("rich", "json")])
+def test_every_format_holds_every_row(fmt: str) -> None:
+    table = text(made(*MIXED), fmt)
+    for one in MIXED:
+        assert one.case.kernel in table
+    for size in ("1000", "256", "65x31x129"):
+        assert size in table
+
+
+def test_a_size_that_all_rows_share_is_a_line() -> None:
+    assert "size" not in text(made(*MIXED[:3]), "plain").split("size 1000", 1)[1]
+    assert re.search(r"^256 +small", text(made(*MIXED), "plain"), re.MULTILINE)
+
+
+def test_github_rows_have_the_cells_of_their_header() -> None:
+    evil = outcome(
+        "a|b", 1, params={"A|B": 1}, settled=False, stopped="[x](http://y) <b> __z__ `w` a*b*c"
+    )
+    table = text(made(*MIXED, evil), "github")
+    cells = [
+        len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines() if line.startswith("|")
+    ]
+    assert len(set(cells)) <= len(made(*MIXED, evil).sections)
+    assert r"a\|b" in table
+    assert r"\[x\](http://y) &lt;b> \_\_z\_\_ \`w\` a\*b\*c" in table
+    assert "max_threads_per_block" in text(
+        made(outcome("x", status="skipped", reason="needs max_threads_per_block")), "github"
+    )
+
+
+def test_markup_of_a_record_stays_text() -> None:
+    evil = outcome("<script>", 1, reason="x", params={}, status="failed", device=CPU)
+    page = text(made(evil), "html")
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    named = outcome("[red]x[/red]", 1)
+    assert "[red]x[/red]" in shown(made(named))
+    hostile = DeviceInfo("cuda", 0, "<img src=x>", "gpu", "1", "1", {})
+    assert "<img" not in text(made(outcome("x", 1, hostile)), "html")
+
+
+HOSTILE = "a\x1b[31mb\x9b2Jc\rd\x07e\u202ef\u200bg\x00h\tq"
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if fmt != "rich"])
+@pytest.mark.parametrize("status", ["measured", "failed"])
+def test_no_text_of_a_record_commands_a_terminal(fmt: str, status: str) -> None:
+    device = DeviceInfo("o" + HOSTILE, 0, HOSTILE, "cpu", HOSTILE, HOSTILE, {})
+    evil = outcome(
+        HOSTILE, 1, device, params={HOSTILE: 1}, reason=HOSTILE + "\nmore", status=status,
+        notes=(HOSTILE,), settled=False, stopped=HOSTILE,
+    )  # fmt: skip
+    alike = outcome("x", 2, device, params={HOSTILE: 1})
+    table = outcomes.report([evil, alike], [environment(devices=(device,), host=HOSTILE)])
+    for page in (text(table, fmt), shown(table), shown(table, 60)):
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", page.replace("\t", " "))
+
+
+def test_formats_that_cannot_hold_any_text_are_not_offered() -> None:
+    assert {"rich", "plain", "github", "csv", "json", "html", "latex"} <= set(FORMATS)
+    assert not {"unsafehtml", "latex_raw", "jira"} & set(FORMATS)
+
+
+def test_a_table_may_have_no_rows() -> None:
+    assert formats.csv_table(["a", "b"], []) == "a,b"
+    assert (
+        formats.csv_table(["a"], [[True], [None], [0.5], [("x", "y")]]) == 'a\ntrue\n""\n0.5\nx; y'
+    )

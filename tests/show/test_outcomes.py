@@ -1,0 +1,370 @@
+"""Tables of outcomes: what each section, row and note says, and what goes without saying."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import records
+from support.tables import (
+    GPU,
+    H200,
+    MIXED,
+    environment,
+    hot,
+    line_of,
+    made,
+    on_h200,
+    outcome,
+    perturbed,
+    rows,
+    shown,
+    timing,
+)
+
+from matbench.analysis.ranking import Ranked
+from matbench.model import Conditions, DeviceInfo, Problem
+from matbench.records import resuming
+from matbench.records.outcome import Accuracy, Outcome
+from matbench.show import outcomes
+from matbench.show.formats import FORMATS, text
+from matbench.show.table import Section
+
+FEW_OUTLIERS = "1 of 10 samples is an outlier (up to 1.01 of the median)"
+
+
+def titles(section: Section) -> list[str]:
+    return [column.title for column in section.columns]
+
+
+@settings(max_examples=100, deadline=None)
+@given(found=st.lists(records.outcomes(), max_size=6))
+def test_whatever_the_outcomes_the_best_was_measured_on_that_device(found: list[Outcome]) -> None:
+    table = outcomes.report(found, [])
+    for ranked in table.rows:
+        assert isinstance(ranked, Ranked)
+        if ranked.best or ranked.times_slowest is not None:
+            assert ranked.outcome.status == "measured"
+            assert ranked.outcome.median_ns is not None
+            assert ranked.outcome.median_ns > 0
+    kept = resuming.without_retried(found)
+    measured = sum(one.status == "measured" for one in kept)
+    assert table.footer.startswith("no" if not found else str(measured))
+    for one in (table, outcomes.report(found, [], fastest=True)):
+        for fmt in FORMATS:
+            if fmt != "rich":
+                text(one, fmt)
+        for width in (None, 120, 40, 10):
+            shown(one, width)
+
+
+# Sections
+
+
+def test_every_section_names_its_device_and_says_when_it_is_a_cpu() -> None:
+    for page in (shown(made(*MIXED)), text(made(*MIXED), "plain")):
+        gpu, cpu = page.index("cuda · A GPU"), page.index("opencl · A Processor")
+        baselines = page.index("baselines on the CPU · host · A Processor")
+        assert gpu < cpu < baselines
+        assert "driver 580.1 · CUDA 13.0" in page[gpu:cpu]
+        assert "CPU timings" not in page[gpu:cpu]
+        assert "driver 2026.1 · OpenCL C 3.0" in page[cpu:baselines]
+        assert page.count("CPU timings: measured on a processor, not on a GPU") == 2
+
+
+def test_environments_that_differ_are_told() -> None:
+    other = environment(
+        host="elsewhere", devices=(DeviceInfo("cuda", 0, "A GPU", "gpu", "590.2", "CUDA 14.0", {}),)
+    )
+    page = shown(outcomes.report([outcome("x", 1, GPU)], [environment(), other]))
+    assert "driver 580.1 · CUDA 13.0 / driver 590.2 · CUDA 14.0" in page
+    assert "from several hosts: host / elsewhere" in page
+
+
+def test_rows_are_sorted_by_speed_within_each_size() -> None:
+    page = shown(made(*MIXED))
+    cpu = page[page.index("A Processor") : page.index("baselines")]
+    order = [
+        "size 65x31x129", "odd", "size 256", "small", "size 1000", "fast ★", "slow",
+        "wrong-one", "broken", "missing",
+    ]  # fmt: skip
+    places = [re.search(rf"^{re.escape(word)}", cpu, re.MULTILINE) for word in order]
+    starts = [place.start() for place in places if place]
+    assert len(starts) == len(order)
+    assert starts == sorted(starts)
+
+
+def test_other_inputs_are_another_group() -> None:
+    signed = Problem(1000, 1000, 1000, "signed")
+    table = made(outcome("a", 1), outcome("b", 2, problem=signed))
+    titles = [group.title for group in table.sections[0].groups]
+    assert titles == ["size 1000", "size 1000, signed inputs"]
+    assert [row["best"] for row in rows(table)] == ["true", "true"]
+
+
+def test_the_footer_counts() -> None:
+    for fmt in ("plain", "github", "grid", "rst"):
+        assert text(made(*MIXED), fmt).endswith("7 measured, 1 wrong, 1 failed, 1 skipped")
+    assert shown(made(*MIXED)).endswith("7 measured, 1 wrong, 1 failed, 1 skipped")
+    assert text(made(), "plain") == shown(made()) == "no outcomes"
+
+
+def test_a_failure_that_was_tried_anew_is_one_row() -> None:
+    table = made(outcome("x", status="failed", reason="killed"), outcome("x", 2))
+    assert table.footer == "1 measured, 0 wrong, 0 failed, 0 skipped"
+    assert "an earlier try failed: killed" in text(table, "plain")
+    assert len(json.loads(text(table, "json"))) == 3  # the records, as they are
+
+
+def test_the_fastest_parameters_of_each_kernel() -> None:
+    found = [
+        *(outcome("tiled", ms, params={"TILE": tile}) for tile, ms in ((8, 3), (16, 1), (32, 2))),
+        outcome("tiled", status="skipped", reason="no", params={"TILE": 64}),
+        outcome("other", 4),
+        outcome("never", status="skipped", reason="no"),
+    ]
+    table = outcomes.report(found, [environment()], fastest=True)
+    assert [(row["kernel"], row["params"]) for row in rows(table)] == [
+        ("tiled", "TILE=16"), ("other", "TILE=16"), ("never", "TILE=16"),
+    ]  # fmt: skip
+    assert len(json.loads(text(table, "json"))) == 4
+    assert table.footer == (
+        "4 measured, 0 wrong, 0 failed, 2 skipped; 3 shown: each kernel at its fastest parameters"
+    )
+
+
+# Rows
+
+
+def test_only_what_was_measured_has_a_time_and_ranks() -> None:
+    page = shown(made(*MIXED))
+    assert "★" not in line_of(page, "wrong-one")
+    assert " ms" not in line_of(page, "wrong-one")  # however fast it was
+    assert "wrong: last column: expected 1, found 2" in line_of(page, "wrong-one")
+
+
+def test_a_time_says_that_a_case_was_measured() -> None:
+    page = shown(made(outcome("a", 1), outcome("b", 2)))
+    assert "status" not in page
+    assert line_of(page, "a ★").endswith("2.00×")
+    untimed = shown(made(outcome("untimed", accuracy=Accuracy(1e-6, 1e-7, 0.1))))
+    assert line_of(untimed, "untimed").endswith("measured")
+
+
+def test_a_star_needs_rivals() -> None:
+    alone = made(outcome("a", 1), outcome("b", 2, problem=Problem(64, 64, 64)))
+    assert "★" not in shown(alone)
+    assert "× slowest" not in shown(alone)
+    assert [row["best"] for row in rows(alone)] == ["true", "true"]
+
+
+def test_reasons_are_whole_and_a_long_one_stands_below() -> None:
+    for page in (shown(made(*MIXED)), text(made(*MIXED), "plain")):
+        assert "skipped: needs TILE * TILE <= 64 (TILE = 16)" in line_of(page, "missing")
+        assert line_of(page, "broken", "failed: ").endswith("broken.cu:3: error: no || here¹")
+        below = page.index("\n¹ broken.cu:3: error: no || here\n")
+        assert re.match(r"\n¹ .*\n +x = y\n +\^\n", page[below:])
+
+
+def test_what_no_size_could_run_is_one_row() -> None:
+    def skipped(size: int, name: str = "big", **changes: Any) -> Outcome:
+        reason = f"needs N <= 64 (N = {size})"
+        at = Problem(size, size, size)
+        return outcome(name, **({"status": "skipped", "reason": reason, "problem": at} | changes))
+
+    sizes = (100, 200, 300)
+    ran = [
+        outcome(name, ms, problem=Problem(n, n, n))
+        for n in sizes
+        for name, ms in (("a", 1), ("b", 2))
+    ]
+    never = [skipped(size) for size in sizes]
+    twice = [skipped(size, "most") for size in sizes[1:]]
+    once = skipped(300, "once")
+    crashed = [skipped(n, "bad", status="failed", reason=f"killed by {n}") for n in sizes[:2]]
+    table = made(*ran, *never, *twice, once, *crashed)
+    groups = {
+        group.title: [row.cells[0] for row in group.rows] for group in table.sections[0].groups
+    }
+    assert groups == {
+        "size 100": ["a ★", "b", "bad"],
+        "size 200": ["a ★", "b", "bad"],
+        "size 300": ["a ★", "b", "once"],
+        "no result at any size": ["big"],
+        "no result at 200, 300": ["most"],
+    }
+    page = shown(table)
+    assert "skipped: needs N <= 64 (N = 100…300)" in line_of(page, "big")
+    plain = text(table, "plain")
+    assert line_of(plain, "big").startswith("all ")
+    assert line_of(plain, "most").startswith("200, 300 ")
+    assert len(rows(table)) == 14
+    assert table.footer == "6 measured, 0 wrong, 2 failed, 6 skipped"
+
+
+def test_a_failure_that_is_the_same_at_all_sizes_is_one_row() -> None:
+    error = "x.cu:1: error: no\n  x"
+    found = [
+        outcome("x", status="failed", reason=error, problem=Problem(n, n, n)) for n in (64, 128)
+    ]
+    page = shown(made(*found))
+    assert page.count("failed: x.cu:1") == 1
+    assert "no result at any size" in page
+
+
+def test_numbers_in_their_forms() -> None:
+    (row, _) = (
+        made(outcome("a", 10), outcome("b", 20, params={}, accuracy=Accuracy(0.0, 0.0, 12.0)))
+        .sections[0]
+        .rows
+    )
+    assert row.cells == (
+        "a ★", "TILE=16", "10.00 ms", "1.0%", "1.000 ms", "200", "2.00×", "2.2e-6", "3.4e-7", "31%",
+    )  # fmt: skip
+    exact = outcome("x", 1, accuracy=Accuracy(0.0, 0.0, 12.0), interval_ns=(1e6, 1e6))
+    cells = made(exact).sections[0].rows[0].cells
+    assert (cells[3], *cells[-3:]) == ("0.0%", "0", "0", "12.00×")
+    without = made(outcome("x", 1, interval_ns=None)).sections[0].rows[0]
+    assert without.cells[3] == "5.0%"  # half the middle half of 0.9, 1.0, 1.1
+
+
+def test_speed_has_one_unit_in_a_section() -> None:
+    slow = made(outcome("a", 27.03), outcome("b", 15000)).sections[0]
+    fast = made(outcome("a", 0.256, GPU), outcome("b", 0.382, GPU)).sections[0]
+    of_slow = [row.cells[titles(slow).index("GFLOP/s")] for row in slow.rows]
+    assert of_slow == ["73.992", "0.133"]
+    assert [row.cells[titles(fast).index("TFLOP/s")] for row in fast.rows] == ["7.81", "5.24"]
+
+
+def test_what_nothing_is_known_of_has_no_column() -> None:
+    unchecked = outcome("x", accuracy=Accuracy(1e-6, 1e-7, None))
+    table = made(unchecked, outcome("y", status="skipped", reason="no"))
+    assert titles(table.sections[0]) == ["kernel", "max rel err", "avg rel err"]
+    assert "parameters: TILE=16" in table.sections[0].heading
+    assert "★" not in shown(table)
+    assert "per block" not in shown(made(outcome("x", 1, blocks=None)))
+
+
+def test_what_is_the_same_in_every_row_is_a_line() -> None:
+    exact = Accuracy(0.0, 0.0, 0.0)
+    found = [outcome("x", n, params={"TILE": 8 * n}, accuracy=exact) for n in (1, 2)]
+    page = shown(made(*found))
+    assert "kernel: x · max rel err: 0 · avg rel err: 0 · of bound: 0.0%" in page.splitlines()
+    assert line_of(page, "TILE=8 ★")
+    assert line_of(page, "time").split() == [
+        "parameters", "time", "±", "per", "block", "TFLOP/s", "×", "slowest",
+    ]  # fmt: skip
+
+
+def test_what_nobody_knows_is_no_column_and_the_first_to_go() -> None:
+    assert "% of" not in shown(made(*MIXED))
+    table = outcomes.report(
+        [on_h200("mine", 0.5), on_h200("cublas", 0.4, params={})], [environment(devices=(H200,))]
+    )
+    wide = shown(table)
+    assert re.search(r"mine .* 80\.0% +6\.0%", wide)
+    assert "% of cuBLAS" in wide
+    assert "% of limit" in wide
+    narrow = shown(table, 80)
+    assert "% of limit" not in narrow
+    assert "TFLOP/s" in narrow
+
+
+def test_bytes_are_compared_with_the_copy() -> None:
+    dot = Problem(1, 2**28, 1, inputs="ramp", workload="dot")
+    found = on_h200("dot", 1, problem=dot, copy_bytes_per_s=4.3e12)
+    page = shown(outcomes.report([found], [environment(devices=(H200,))]))
+    assert "% of copy" in page
+    assert "dot: dot product c = Σ aᵢ·bᵢ; B/s counts each input once and the result" in page
+    unknown = outcomes.report([on_h200("dot", 1, problem=dot)], [environment()])
+    assert "% of" not in shown(unknown)
+
+
+# Cold and hot
+
+
+def test_cold_and_hot_samples_rank_apart() -> None:
+    table = made(outcome("cold", 3), hot("hot", 1), outcome("colder", 6))
+    found = {row["kernel"]: row for row in rows(table)}
+    assert [found[name]["times_slowest"] for name in ("cold", "hot", "colder")] == [
+        "2.0", "1.0", "1.0",
+    ]  # fmt: skip
+    assert "cold and hot samples, ranked apart" in shown(table)
+    assert "cold samples: the cache is overwritten before each" in shown(made(outcome("one", 1)))
+    assert "hot samples: caches are left as they are" in shown(made(hot("one", 1)))
+
+
+def test_hot_samples_beside_cold_ones_say_what_is_wrong_with_them() -> None:
+    """Their notes, conditions and whether they settled, as for the cold ones."""
+    beside = timing(
+        0.5,
+        settled=False,
+        stopped="time is up",
+        notes=("clocks held down while sampled: SwPowerCap", FEW_OUTLIERS),
+        conditions=tuple(Conditions(sm_mhz=clock) for clock in (345, 1200, 1210)),
+    )
+    both = on_h200("both", 1, cold=timing(1), hot=beside)
+    table = outcomes.report([both, on_h200("other", 2)], [environment(devices=(H200,))])
+    page = shown(table)
+    assert line_of(page, "both ★").endswith("¹ ²")
+    assert "¹ hot samples: not settled: time is up" in page
+    assert "² hot samples: clocks held down while sampled: SwPowerCap" in page
+    assert "outlier" not in page
+    assert "SM clock held: 1,980 MHz, hot: 1,205 MHz" in page
+    assert "before each; hot: caches are left as they are" in page
+    assert re.search(r"both ★ .* 500\.0 µs +1\.0% ", page)
+    row = next(row for row in rows(table) if row["kernel"] == "both")
+    assert (row["timing_mode"], row["hot_median_ns"], row["hot_samples"]) == (
+        "cold", "500000.0", "3",
+    )  # fmt: skip
+    assert (row["hot_settled"], row["hot_stopped"]) == ("false", "time is up")
+    assert FEW_OUTLIERS in row["hot_notes"]
+    assert row["notes"] == ""
+
+
+def test_load_of_the_host_is_that_of_cold_and_hot_samples() -> None:
+    busy = timing(1, conditions=(Conditions(load=3.2, governor="powersave"),))
+    calm = timing(1, conditions=(Conditions(load=0.4, governor="powersave"),))
+    page = shown(made(outcome("x", 1, cold=calm, hot=busy)))
+    assert "load average 0.4 to 3.2 · frequency governor powersave" in page
+
+
+# Notes
+
+
+def test_notes_are_footnotes_and_the_same_note_is_one() -> None:
+    page = shown(
+        made(
+            outcome("a", 1, notes=("samples drift",)),
+            outcome("b", 2, settled=False, stopped="time is up", notes=("samples drift",)),
+            perturbed("c", 3, 0.082),
+            perturbed("d", 4, 0.05),
+        )
+    )
+    assert line_of(page, "a ★").endswith("¹")
+    assert re.search(r"^b .*¹ ²$", page, re.MULTILINE)
+    assert re.search(r"^c .*≈ 300.0 µs .*×$", page, re.MULTILINE)
+    assert re.search(r"^d .* 400.0 µs .*×$", page, re.MULTILINE)
+    assert page.count("samples drift") == 1
+    assert "² not settled: time is up" in page
+    assert "≈ per block: its clock slowed the launch by more than 5%, 8.2% at worst" in page
+
+
+@pytest.mark.parametrize("where", ["timing", "outcome"])
+def test_a_note_that_changes_nothing_is_in_the_records_alone(where: str) -> None:
+    kept = "drifting: +7.5% from the first to the last third of the samples"
+    notes = (FEW_OUTLIERS, kept)
+    found = (
+        outcome("x", 1, cold=timing(1, notes=notes))
+        if where == "timing"
+        else outcome("x", 1, notes=notes)
+    )
+    table = made(found, outcome("y", 2))
+    assert "outlier" not in shown(table) + text(table, "github")
+    assert kept in shown(table)
+    assert rows(table)[0]["notes"] == "; ".join(notes)
+    assert FEW_OUTLIERS in text(table, "json")

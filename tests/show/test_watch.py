@@ -1,0 +1,76 @@
+"""A watched file: the last version at length, those before it on a line each."""
+
+from __future__ import annotations
+
+from support.tables import CPU, GPU, line_of, printed
+from test_comparisons import compared
+
+from matbench.model import Problem
+from matbench.records.watch import Standing, Version
+from matbench.show import watch
+
+AT = Problem(1000, 1000, 1000)
+
+
+def version(number: int, wrong: str = "", **standing: object) -> Version:
+    made = Version(number, "12:00:0" + str(number), wrong)
+    if not wrong:
+        against = [
+            compared(0.5, baseline_name="version 1"),
+            compared(1.004, verdict="SAME", baseline_name="naive"),
+        ]
+        made.standings[AT] = Standing({"TILE": 16}, 250_000.0, against)
+    return made
+
+
+def test_the_last_version_is_a_table() -> None:
+    page = printed(watch.screen("mine.cu", GPU, [version(1), version(2)]))
+    assert page.splitlines()[:2] == ["mine.cu · version 2 · 12:00:02", "cuda:0 A GPU"]
+    assert "CPU timings" not in page
+    row = line_of(page, "version 1 TILE=16", "FASTER")
+    assert "250.0 µs" in row
+    assert "2.00 × faster" in row
+    assert "1.98 to 2.02 × faster" in row
+    assert "1.004 × slower" in line_of(page, "naive TILE=16", "SAME")
+    assert "timed in turns with the version before and the nearest rung" in page
+
+
+def test_a_version_on_one_line() -> None:
+    assert watch.line(version(2)) == (
+        "version 2, 12:00:02: right; 250.0 µs at 1000 (TILE=16); 2.00 × faster than version 1; "
+        "the same as naive (1.004 × slower)"
+    )
+    assert watch.line(version(1, "no such\nthing")) == (
+        "version 1, 12:00:01: not timed: no such thing"
+    )
+    assert watch.line(Version(3, "12:00:03")) == "version 3, 12:00:03: saved anew meanwhile"
+
+
+def test_what_could_not_be_compared_says_why() -> None:
+    found = version(2)
+    found.standings[AT].comparisons = [compared(None, baseline_name="version 1")]
+    assert "not compared with version 1: shared-row: skipped: needs K" in watch.line(found)
+    page = printed(watch.screen("mine.cu", GPU, [found]))
+    assert "needs K * 4" in line_of(page, "version 1")
+
+
+def test_a_wrong_version_shows_the_start_of_a_long_message() -> None:
+    message = "\n".join(f"line {n}" for n in range(20))
+    page = printed(watch.screen("mine.cu", CPU, [version(1), version(2, message)]))
+    assert "CPU timings" in page
+    assert "line 12\n" in page
+    assert "line 13" not in page
+    assert "… and 7 more lines" in page
+    assert "Nothing was timed; fix it and save." in page
+    assert line_of(page, "version 1, 12:00:01: right")
+
+
+def test_only_some_versions_before_are_shown() -> None:
+    page = printed(watch.screen("mine.cu", GPU, [version(n % 10) for n in range(12)]), 60)
+    assert page.count("right;") == 8
+
+
+def test_text_of_a_file_is_harmless() -> None:
+    page = printed(watch.screen("a\x1b[2J.cu", GPU, [version(1, "bad \x1b[31m\x07")]))
+    assert "\x1b" not in page
+    assert "\x07" not in page

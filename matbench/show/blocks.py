@@ -14,10 +14,11 @@ from matbench.records.blocks import PERTURBATION_LIMIT, BlockProfile
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 from matbench.show import safe
+from matbench.show.heading import CPU_TIMINGS
 from matbench.show.table import Column, Group, Report, Row, Section, section
 from matbench.show.units import UNKNOWN, count, number, percent, share
 
-SPAN_TITLES = ("length of the launch by", "ticks", "µs", "ratio to events")
+SPAN_TITLES = ("measured by", "ticks", "µs", "ratio to events")
 _BAR_WIDTH = 40
 _UNITS = {"gpu": "multiprocessors", "cpu": "compute units"}
 
@@ -52,7 +53,7 @@ def report(
     """
     heading = [safe.line(title), f"{profile.backend} · {safe.line(profile.device)}"]
     if profile.device_kind == "cpu":
-        heading.append("CPU timings: measured on a processor, not on a GPU")
+        heading.append(CPU_TIMINGS)
     bins = histogram(profile)
     most = max(blocks for _, blocks in bins)
     bars = [
@@ -61,9 +62,14 @@ def report(
     ]
     return Report(
         sections=(
-            _section(heading, ("of the launch", "figure", ""), facts(profile)),
-            _section(["Length of the launch by each clock"], SPAN_TITLES, spans(profile)),
-            _section(["Durations of its blocks"], ("duration (µs)", "blocks", "share", ""), bars),
+            Section(
+                heading=tuple(heading),
+                columns=(Column("of the launch"), Column("figure", right=True)),
+                last_title="remark",
+                groups=(Group("", tuple(Row(f[:2], "", f.meaning) for f in facts(profile))),),
+            ),
+            _section(["Length of the launch"], SPAN_TITLES, spans(profile)),
+            _section(["Block durations"], ("duration (µs)", "blocks", "share", ""), bars),
         ),
         footer=explanation(profile),
         fields={name: name for name in Stamp.__struct_fields__},
@@ -151,7 +157,7 @@ def facts(profile: BlockProfile) -> list[Fact]:
         units = f"on {p.multiprocessors:,} {_UNITS[p.device_kind]}"
         found.append(Fact("running together", f"{count(p.running_most)} at most", units))
     if p.waves is not None:
-        found.append(Fact("waves", number(p.waves, 4), "blocks / what the device held at once"))
+        found.append(Fact("waves", number(p.waves, 4), "blocks over what the device held at once"))
     if p.tail_share is not None:
         since = (
             "the first multiprocessor ran out of blocks"

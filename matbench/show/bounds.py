@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from matbench.analysis import architectures
 from matbench.analysis.bounds import BOUND_SHARE
-from matbench.records.explanation import Explanation, Occupancy, Width
+from matbench.records.explanation import Explanation, Width
 from matbench.show import safe
-from matbench.show.units import UNKNOWN, Formatter, bytes_, count, percent, rates
+from matbench.show.units import Formatter, bytes_, count, percent, rates
 
 #: Below this occupancy there are few warps to hide latency.
 _FEW = 0.5
@@ -51,7 +51,7 @@ def _width_in_words(each: Width, name: str) -> str:
         parts.append(f"{a.shared_bytes:,} bytes of shared memory hold {room}{of}")
     return (
         f"{title}: {', '.join(parts)}, and a multiprocessor holds at most {_blocks(a.blocks)}. "
-        f"So {_blocks(fits.blocks)} can be resident, limited by {limiters(fits)}: "
+        f"So {_blocks(fits.blocks)} can be resident, limited by {' and '.join(fits.limiters)}: "
         f"{fits.warps} of {a.warps} warps."
     )
 
@@ -151,7 +151,3 @@ def rates_of(found: Explanation) -> Formatter:
         return rates([found.operations_per_s], "op/s")
     most = found.limits.fma_flop_per_s if found.limits is not None else None
     return rates([found.operations_per_s, found.clock_flop_per_s, most], "FLOP/s")
-
-
-def limiters(fits: Occupancy | None) -> str:
-    return UNKNOWN if fits is None else ", ".join(fits.limiters)

@@ -15,7 +15,7 @@ from matbench.records.environment import Environment
 from matbench.records.explanation import Explanation, HardwareCounters, Traffic, Width
 from matbench.records.outcome import Outcome
 from matbench.show import safe
-from matbench.show.bounds import limiters, rates_of, words
+from matbench.show.bounds import rates_of, words
 from matbench.show.roofline import chart as roofline_chart
 from matbench.show.table import Column, Group, Report, Row, Section, section
 from matbench.show.units import (
@@ -31,15 +31,12 @@ from matbench.show.units import (
 
 #: CSV has the widths.
 _FIELDS = {
-    name: name
-    for name in (
-        "architecture", "here", "params", "threads_per_block", "registers", "shared_bytes",
-        "driver_blocks", "modelled_loads", "measured_ns", "reason",
-    )
-} | {
-    "resident_blocks": "occupancy.blocks",
-    "occupancy_share": "occupancy.share",
-    "limiters": "occupancy.limiters",
+    "architecture": "architecture", "here": "here", "params": "params",
+    "threads_per_block": "threads_per_block", "registers": "registers",
+    "shared_bytes": "shared_bytes", "resident_blocks": "occupancy.blocks",
+    "driver_blocks": "driver_blocks", "occupancy_share": "occupancy.share",
+    "limiters": "occupancy.limiters", "modelled_loads": "modelled_loads",
+    "measured_ns": "measured_ns", "reason": "reason",
 }  # fmt: skip
 _COLUMNS = (
     Column("parameters"),
@@ -239,7 +236,8 @@ def _width_row(each: Width, *, chosen: bool) -> Row:
     resident = count(each.driver_blocks if fits is None else fits.blocks)
     if fits is not None and each.driver_blocks not in (None, fits.blocks):
         resident += f" (driver: {each.driver_blocks})"
-    status, _, reason = (each.reason or limiters(fits)).partition(": ")
+    limiters = UNKNOWN if fits is None else ", ".join(fits.limiters)
+    status, _, reason = (each.reason or limiters).partition(": ")
     return Row(
         cells=(
             settings_of(each.params) or UNKNOWN,

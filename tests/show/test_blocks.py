@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from support import records
 from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
 
 from matbench.analysis.blocks import BlockSample
 from matbench.model import DeviceInfo
-from matbench.show import blocks
+from matbench.records.outcome import BlockTimes
+from matbench.show import blocks, formats, outcomes, terminal
 from matbench.show.table import Report
 from matbench.show.units import UNKNOWN
 
@@ -116,7 +120,9 @@ def test_the_longest_bar_of_the_histogram_is_that_of_most_blocks() -> None:
 def test_stamps_as_csv_leave_out_what_the_device_does_not_tell() -> None:
     sample = sampled(UNEVEN, told=False)
     sample.stamps[2, 1] = 0
-    *_, last = reported(sample, gpu_or_cpu("cpu")).rows
+    report = reported(sample, gpu_or_cpu("cpu"))
+    assert formats.text(report, "csv").splitlines()[-1] == "2,0,0,,1000,,,"
+    *_, last = report.rows
     assert last == blocks.Stamp(2, 0, 0, None, 1000, None, None, None)
     whole = reported(sampled(UNEVEN))
     assert list(whole.fields) == [
@@ -124,6 +130,31 @@ def test_stamps_as_csv_leave_out_what_the_device_does_not_tell() -> None:
         "end_ns",
     ]  # fmt: skip
     assert [stamp.multiprocessor for stamp in whole.rows] == [0, 0, 1]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("fmt", ["plain", "github", "html"])
+def test_every_format_has_all_of_it(fmt: str) -> None:
+    said = formats.text(reported(sampled(UNEVEN, told=False), gpu_or_cpu("cpu")), fmt)
+    for part in ("tiled at 8", "CPU timings", "earliest start", "duration (µs)", "█", "33%"):
+        assert part in said
+
+
+def test_a_terminal_has_all_of_it() -> None:
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(*terminal.renderables(reported(sampled(UNEVEN)), 80))
+    said = console.export_text()
+    for part in ("tiled at 8", "64 threads each", "global timer", "█" * 20, "can be trusted"):
+        assert part in said
+
+
+def test_a_sweep_keeps_the_imbalance_beside_the_median_block() -> None:
+    shown = records.outcome(blocks=BlockTimes(median_ns=1e4, imbalance=0.123))
+    table = formats.text(outcomes.report([shown], []), "csv")
+    [row] = csv.DictReader(table.splitlines())
+    assert row["block_imbalance"] == "0.123"
+    assert "imbalance" in formats.text(outcomes.report([shown], []), "plain")
+    unknown = records.outcome(blocks=BlockTimes(median_ns=1e4))
+    assert "imbalance" not in formats.text(outcomes.report([unknown], []), "plain")
 
 
 def test_json_is_environment_outcome_and_blocks() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import Any
 
@@ -14,6 +16,7 @@ from matbench.analysis.architectures import named
 from matbench.analysis.explanation import explanation
 from matbench.model import Resources
 from matbench.records.explanation import Explanation, HardwareCounters
+from matbench.show import formats
 from matbench.show.explanation import facts, report
 from matbench.show.table import Section
 
@@ -146,6 +149,20 @@ def test_the_heading_has_the_roofline_where_it_fits() -> None:
 
 def test_without_an_environment_of_its_device_it_is_named_by_the_case() -> None:
     assert report(explained(), []).sections[0].heading[0].endswith("on cuda NVIDIA H200")
+
+
+def test_csv_has_a_line_for_each_width() -> None:
+    text = formats.text(report(explained("g80", tiles=(16, 32)), []), "csv")
+    rows = [
+        (row["architecture"], row["params"], row["resident_blocks"], row["limiters"], row["reason"])
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+    illegal = "illegal: 32 × 32 = 1,024 threads a block > 512"
+    assert rows == [
+        ("G80 1.0", "TILE=16", "1", "registers", ""),
+        ("G80 1.0", "TILE=32", "", "", illegal),
+        ("Hopper 9.0", "TILE=16", "8", "threads; registers", ""),
+    ]
 
 
 def test_json_is_the_environment_and_the_record() -> None:

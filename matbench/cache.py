@@ -91,6 +91,13 @@ class Cache:
         except OSError:
             return
 
+    def drop(self, suffix: str, content: bytes) -> None:
+        """Remove the files ending in `suffix` that hold `content`, which turned out damaged."""
+        for path in self.folder.glob(f"*{suffix}"):
+            with suppress(OSError):
+                if path.read_bytes() == content:
+                    path.unlink()
+
     def get_or_make(self, key: str, make: Callable[[], bytes | memoryview]) -> memoryview:
         """The entry, made and kept where it is missing."""
         found = self.get(key)

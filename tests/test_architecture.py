@@ -14,7 +14,7 @@ import pytest
 from support.paths import ROOT
 
 import matbench
-from matbench.kernelfile import catalogue, cuda_c
+from matbench.kernelfile import catalogue, signature
 from matbench.model import Kernel
 
 PACKAGE = ROOT / "matbench"
@@ -171,7 +171,7 @@ def test_the_command_line_starts_without_heavy_packages() -> None:
 def test_kernels_are_plain_c_unless_they_require_cuda(kernel: Kernel) -> None:
     if any(need == "cuda" or need.startswith("sm_") for need in kernel.requires):
         return
-    code = cuda_c.without_comments(kernel.source).replace('extern "C"', "")
+    code = signature.without_comments(kernel.source).replace('extern "C"', "")
     found = CPLUSPLUS.search(code)
     line = code.count("\n", 0, found.start()) + 1 if found else 0
     assert found is None, f"{kernel.path}:{line}: {found[0]!r} is C++; say requires = ['cuda']"

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import re
+import shutil
 import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matbench.backends import Argument, Buffer, TensorMap, UnavailableError, Variant, host
+from matbench.backends import host
+from matbench.backends.building import (
+    first_error,
+    includes_own_files,
+    temporary_files_removed,
+)
+from matbench.backends.protocol import Argument, Buffer, TensorMap, UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import opencl_c, signature
@@ -24,30 +32,21 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# What libintelocl.so needs; its package forgets to say where they lie.
+# What Intel's runtime needs; its wheel does not say where these libraries are.
 _INTEL_NEEDS = (
     "libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12", "libtbbmalloc.so.2",
 )  # fmt: skip
-# Intel's CPU compiler puts so many work-items into one vector, and computes narrower blocks
-# one by one unless it is told: T = 8 tiles took six to nine times as long.
+# Intel's CPU compiler puts this many work-items into one vector, and computes narrower blocks
+# one item at a time unless it is told: T = 8 tiles took six to nine times as long.
 _VECTOR_WIDTH = 16
 _VECTOR_HINTS = (8, 4, 1)  # those it takes
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+_VENDORS = "OCL_ICD_VENDORS"
 
 
 @cache
 def _opencl() -> Any:
-    """pyopencl, with Intel's CPU runtime made visible where its wheels are installed."""
-    library = Path(sys.prefix) / "lib"
-    intel = library / "libintelocl.so"
-    if intel.exists() and "OCL_ICD_VENDORS" not in os.environ:
-        try:
-            for name in _INTEL_NEEDS:
-                ctypes.CDLL(str(library / name), mode=ctypes.RTLD_GLOBAL)
-        except OSError:
-            pass  # the loader then shows the other runtimes alone
-        else:
-            os.environ["OCL_ICD_VENDORS"] = str(_vendors_folder(intel))
+    """`pyopencl`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -59,52 +58,56 @@ def _opencl() -> Any:
     return pyopencl
 
 
-def _vendors_folder(intel: Path) -> Path:
-    """A folder that lists Intel's runtime beside those the system has installed."""
-    lines = {"intel.icd": f"{intel}\n"}
-    for path in sorted(_SYSTEM_VENDORS.glob("*.icd")):
-        try:
-            lines[f"system-{path.name}"] = path.read_text()
-        except OSError:
-            continue
-    digest = hashlib.sha256(repr(sorted(lines.items())).encode()).hexdigest()[:16]
-    kept = Cache()
-    kept.prepare()
-    folder = kept.folder / f"vendors-{digest}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        for name, text in lines.items():
-            if not (folder / name).exists():
-                part = folder / f"{name}.{os.getpid()}"
-                part.write_text(text)
-                part.replace(folder / name)
-    except OSError as error:
-        raise kept.unusable(error) from None
-    return folder
-
-
-def _all() -> list[Any]:
+@cache
+def _platforms() -> list[Any]:
+    """Every runtime: those of `OCL_ICD_VENDORS`, or Intel's from wheels and the system's."""
     cl = _opencl()
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error:
-        platforms = []
-    found = []
-    for platform in platforms:
+    library, given = Path(sys.prefix, "lib"), os.environ.get(_VENDORS)
+    intel = library / "libintelocl.so"
+    trouble = "no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'"
+    if given is not None:
+        trouble = f"{_VENDORS} = {given} has no OpenCL runtime that starts"
+    with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
+        if given is None and intel.exists():
+            trouble = "Intel's OpenCL runtime is installed but does not start"
+            try:
+                for name in (*_INTEL_NEEDS, intel.name):
+                    ctypes.CDLL(str(library / name), mode=ctypes.RTLD_GLOBAL)
+            except OSError as error:  # the system's runtimes may still start
+                trouble = f"Intel's OpenCL runtime cannot be loaded ({error})"
+            else:
+                Path(folder, "intel.icd").write_text(f"{intel}\n")
+                for path in _SYSTEM_VENDORS.glob("*.icd"):
+                    shutil.copyfile(path, Path(folder, f"system-{path.name}"))
+                os.environ[_VENDORS] = folder
+        try:
+            return list(cl.get_platforms())
+        except cl.Error as error:
+            known = "PLATFORM_NOT_FOUND" in str(error)
+            raise UnavailableError(trouble if known else f"{trouble} ({error})") from None
+        finally:
+            if given is None:
+                os.environ.pop(_VENDORS, None)
+
+
+def _devices() -> list[Any]:
+    """GPUs first; among CPUs Intel's runtime first, by far the fastest for these kernels."""
+    cl = _opencl()
+    found, failed = [], []
+    for platform in _platforms():
         try:
             found += platform.get_devices()
-        except cl.Error:
-            continue
+        except cl.Error as error:
+            failed.append(f"{platform.name.strip()}: {error}")
     if not found:
-        raise UnavailableError("no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'")
-    # GPUs first; among CPUs Intel's runtime, which is by far the fastest for these kernels.
+        raise UnavailableError("; ".join(["no OpenCL runtime offers a device", *failed]))
     gpu = cl.device_type.GPU
     return sorted(found, key=lambda d: (not d.type & gpu, "Intel" not in d.platform.name))
 
 
 def devices() -> list[DeviceInfo]:
     """Every OpenCL device: GPUs first, then CPUs with the fastest runtime first."""
-    return [_describe(index, device) for index, device in enumerate(_all())]
+    return [_describe(index, device) for index, device in enumerate(_devices())]
 
 
 def _describe(index: int, device: Any) -> DeviceInfo:
@@ -167,7 +170,7 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
 
 def open_device(info: DeviceInfo, cache: Cache) -> OpenCLBackend:
     """Open a device that `devices` listed."""
-    return OpenCLBackend(_all()[info.index], info, cache)
+    return OpenCLBackend(_devices()[info.index], info, cache)
 
 
 class _Buffer:
@@ -181,19 +184,15 @@ class _Buffer:
 
 class _Program:
     def __init__(self, backend: OpenCLBackend, kernel: Any, scalars: list[str], local: bool):
+        group = _opencl().kernel_work_group_info
+        get = kernel.get_work_group_info
         self.backend = backend
         self.kernel = kernel
         self.scalars = scalars
         self.local = local
-        self.resources = self._resources()
-
-    def _resources(self) -> Resources:
-        cl = _opencl()
-        group = cl.kernel_work_group_info
-        device = self.backend.device
-        return Resources(
-            static_shared_bytes=self.kernel.get_work_group_info(group.LOCAL_MEM_SIZE, device),
-            max_threads_per_block=self.kernel.get_work_group_info(group.WORK_GROUP_SIZE, device),
+        self.resources = Resources(
+            static_shared_bytes=get(group.LOCAL_MEM_SIZE, backend.device),
+            max_threads_per_block=get(group.WORK_GROUP_SIZE, backend.device),
         )
 
     def enqueue(self, launch: Launch, arguments: Sequence[Argument]) -> Any:
@@ -209,7 +208,7 @@ class _Program:
                 values.append(argument.handle)
         if self.local:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
-        with _Errors("launch"):
+        with _errors("launch"):
             self.kernel.set_args(*values)
             cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
             return cl.enqueue_nd_range_kernel(
@@ -220,28 +219,20 @@ class _Program:
         self.enqueue(launch, arguments)
 
     def resident_blocks(self, launch: Launch) -> int | None:
-        return None  # OpenCL does not tell
+        return None  # OpenCL does not say
 
 
-class _Errors:
-    """Turns OpenCL's errors into `CaseError`s; a failed launch leaves nothing to trust."""
-
-    def __init__(self, doing: str, asked_bytes: int | None = None) -> None:
-        self.doing = doing
-        self.asked_bytes = asked_bytes
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: object) -> None:
-        cl = _opencl()
-        if isinstance(error, cl.MemoryError | MemoryError) or (
-            isinstance(error, cl.Error) and "ALLOCATION" in str(error)
-        ):
-            asked = f"; {self.asked_bytes:,} bytes were asked for" if self.asked_bytes else ""
+@contextmanager
+def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
+    """Turn OpenCL's errors into `CaseError`s; after a failed launch nothing can be trusted."""
+    cl = _opencl()
+    try:
+        yield
+    except (cl.Error, MemoryError) as error:
+        if isinstance(error, cl.MemoryError | MemoryError) or "ALLOCATION" in str(error):
+            asked = f"; {asked_bytes:,} bytes were asked for" if asked_bytes else ""
             raise OutOfMemoryError(f"out of device memory{asked}") from None
-        if isinstance(error, cl.Error):
-            raise CaseError(f"{self.doing} failed: {error}", fatal=True) from None
+        raise CaseError(f"{doing} failed: {error}", fatal=True) from None
 
 
 class OpenCLBackend:
@@ -256,7 +247,6 @@ class OpenCLBackend:
         self.queue = cl.CommandQueue(
             self.context, properties=cl.command_queue_properties.PROFILING_ENABLE
         )
-        self.programs: dict[str, Any] = {}
         self.flush_area: Any = None
         self.rate: float | None = None
         version = re.search(r"OpenCL C (\d+)\.(\d+)", device.opencl_c_version)
@@ -279,22 +269,22 @@ class OpenCLBackend:
                 f"out of device memory: {nbytes:,} bytes were asked for in one piece; "
                 f"this device allows {largest:,}"
             )
-        with _Errors("allocation", nbytes):
+        with _errors("allocation", nbytes):
             return _Buffer(cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes), nbytes)
 
     def release(self, buffer: Buffer) -> None:
         buffer.handle.release()
 
     def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
-        with _Errors("upload"):
+        with _errors("upload"):
             _opencl().enqueue_copy(self.queue, buffer.handle, array, is_blocking=True)
 
     def read(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
-        with _Errors("download"):
+        with _errors("download"):
             _opencl().enqueue_copy(self.queue, array, buffer.handle, is_blocking=True)
 
     def copy(self, target: Buffer, source: Buffer) -> None:
-        with _Errors("copy"):
+        with _errors("copy"):
             _opencl().enqueue_copy(
                 self.queue, target.handle, source.handle, byte_count=source.nbytes
             )
@@ -316,34 +306,35 @@ class OpenCLBackend:
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
-        program = self._compiled(unit, options, kernel.path)
+        changeable = includes_own_files(kernel)
+        if changeable:
+            options.append(f'-I "{Path(kernel.path).parent.resolve()}"')
+        program = self._compiled(unit, options, keep=not changeable)
         entry = "matbench_entry" if clocked else kernel.entry
-        with _Errors("build"):
+        with _errors("build"):
             built = _opencl().Kernel(program, entry)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
         return _Program(self, built, [*scalars, ""] if clocked else scalars, local)
 
-    def _compiled(self, unit: str, options: list[str], path: str) -> Any:
+    def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> Any:
+        """A built program, from the cache if it may be kept there."""
         cl = _opencl()
         options = [*self.language, *options]
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
         key = repr(("opencl", unit, options, toolkit))
-        if key in self.programs:
-            return self.programs[key]
-        binary = self.cache.get(key)
-        with warnings.catch_warnings():
+        binary = self.cache.get(key) if keep else None
+        with warnings.catch_warnings(), temporary_files_removed():
             warnings.simplefilter("ignore")  # compiler warnings; errors come as exceptions
             try:
                 if binary is not None:
                     program = cl.Program(self.context, [self.device], [bytes(binary)])
-                    program.build(options, cache_dir=False)
                 else:
                     program = cl.Program(self.context, unit)
-                    program.build(options, cache_dir=False)
-                    self.cache.put(key, program.get_info(cl.program_info.BINARIES)[0])
+                program.build(options, cache_dir=False)
             except cl.Error as error:
-                raise BuildError(_compiler_message(str(error), path)) from None
-        self.programs[key] = program
+                raise BuildError(_compiler_message(str(error))) from None
+        if keep and binary is None:
+            self.cache.put(key, program.get_info(cl.program_info.BINARIES)[0])
         return program
 
     def time_ns(
@@ -352,7 +343,7 @@ class OpenCLBackend:
         if cold and self.info.kind == "gpu":
             self._flush()
         event = program.enqueue(launch, arguments)
-        with _Errors("launch"):
+        with _errors("launch"):
             event.wait()
             return float(event.profile.end - event.profile.start)
 
@@ -368,7 +359,7 @@ class OpenCLBackend:
         if graph:
             raise CaseError("--graph needs CUDA; this is OpenCL")
         events = [program.enqueue(launch, arguments) for _ in range(count)]
-        with _Errors("launch"):
+        with _errors("launch"):
             events[-1].wait()
             return float(events[-1].profile.end - events[0].profile.start) / count
 
@@ -394,7 +385,7 @@ class OpenCLBackend:
             unit = (
                 f"__kernel void read_clock(__global ulong *t) {{ *t = {self.clock_expression}; }}"
             )
-            kernel = cl.Kernel(self._compiled(unit, [], "clock"), "read_clock")
+            kernel = cl.Kernel(self._compiled(unit, []), "read_clock")
             target = self.allocate(8)
             readings = []
             for _ in range(3):
@@ -410,22 +401,21 @@ class OpenCLBackend:
         return self.rate
 
     def synchronize(self) -> None:
-        with _Errors("launch"):
+        with _errors("launch"):
             self.queue.finish()
 
     def close(self) -> None:
-        self.programs.clear()
+        pass  # its memory and programs go with it
 
 
-#: What a source asks for that only CUDA has: a header, or a type that only its headers declare.
-_ONLY_CUDA = re.compile(r"file not found|unknown type name '(?:matbench_half|_*(?:half|nv_b)\w*)'")
+#: What only CUDA has: a header, or a type that its headers declare.
+_ONLY_CUDA = re.compile(r"file not found|'(?:matbench_half|_*(?:half|nv_b)\w*)'")
 
 
-def _compiler_message(text: str, path: str) -> str:
-    """The compiler's lines that name the kernel file, or all it said when none does."""
-    lines = [line.strip() for line in text.splitlines()]
-    named = [line for line in lines if path in line and ("error" in line or "fatal" in line)]
-    said = named or [line for line in lines if line][:20]
-    if said and _ONLY_CUDA.search(text):
-        said[0] += """; if it needs CUDA's headers, say requires = ["cuda"]"""
-    return "\n".join(said).replace("matbench_half", "half")
+def _compiler_message(output: str) -> str:
+    """The first error, from the compiler's log within what PyOpenCL says."""
+    log = output.partition("\n\nBuild on ")[2].partition("\n")[2] or output
+    first, *below = first_error(log.partition("\n(options: ")[0]).splitlines() or [output]
+    if _ONLY_CUDA.search(first):
+        first += """; if it needs CUDA's headers, say requires = ["cuda"]"""
+    return "\n".join([first, *below]).replace("matbench_half", "half")

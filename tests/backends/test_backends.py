@@ -9,7 +9,9 @@ import pytest
 from test_sweep import CPU, GPU
 
 from matbench import backends
-from matbench.backends import UnavailableError, cuda
+from matbench.backends import UnavailableError
+from matbench.backends.cuda import compilation
+from matbench.backends.cuda import device as cuda_device
 from matbench.errors import UsageError
 from matbench.model import DeviceInfo
 
@@ -47,7 +49,7 @@ def test_auto_takes_cuda_then_an_opencl_gpu_then_the_cpu(
     assert backends.host_device() == CPU
 
 
-def test_no_device_says_what_is_missing_and_what_mends_it(
+def test_no_device_says_what_is_missing_and_how_to_fix_it(
     machine: dict[str, list[DeviceInfo]],
 ) -> None:
     with pytest.raises(UsageError) as refused:
@@ -67,14 +69,14 @@ def test_no_device_says_what_is_missing_and_what_mends_it(
 def use(
     monkeypatch: pytest.MonkeyPatch, *, driver: int, toolkit: str, architectures: set[str]
 ) -> None:
-    """A driver that speaks CUDA `driver` / 1000, a toolkit, and an sm_90 device."""
+    """A driver that supports CUDA `driver` / 1000, a toolkit, and an sm_90 device."""
     stand_in = SimpleNamespace(
         get_driver_version=lambda: driver, Device=SimpleNamespace(count=lambda: 1)
     )
-    monkeypatch.setattr(cuda, "_driver", lambda: stand_in)
-    monkeypatch.setattr(cuda, "_nvcc", lambda: ("nvcc", toolkit))
-    monkeypatch.setattr(cuda, "_architectures", lambda: frozenset(architectures))
-    monkeypatch.setattr(cuda, "_describe", lambda *_: GPU)
+    monkeypatch.setattr(cuda_device, "driver", lambda: stand_in)
+    monkeypatch.setattr(cuda_device, "describe", lambda *_: GPU)
+    monkeypatch.setattr(compilation, "nvcc", lambda: compilation.Nvcc("nvcc", toolkit))
+    monkeypatch.setattr(compilation, "architectures", lambda: frozenset(architectures))
 
 
 def test_a_toolkit_too_new_for_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +85,7 @@ def test_a_toolkit_too_new_for_the_driver(monkeypatch: pytest.MonkeyPatch) -> No
         backends.choose("cuda", None)
     assert str(refused.value) == (
         "no device to run on; cuda: the CUDA toolkit 13.0.88 is too new for the driver, which "
-        "speaks CUDA 12.4; update the driver or install an older toolkit"
+        "supports CUDA 12.4; update the driver or install an older toolkit"
     )
 
 
@@ -93,7 +95,7 @@ def test_a_toolkit_too_old_for_the_device(monkeypatch: pytest.MonkeyPatch) -> No
         backends.choose("cuda", None)
     assert str(refused.value) == (
         "no device to run on; cuda: the CUDA toolkit 11.2.152 does not know A GPU (sm_90); "
-        "install one that does (the driver speaks CUDA 13.0)"
+        "install one that does (the driver supports CUDA 13.0)"
     )
 
 
@@ -101,12 +103,3 @@ def test_a_toolkit_too_old_for_the_device(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_toolkit_that_suits(toolkit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, driver=13000, toolkit=toolkit, architectures={"80", "90"})
     assert backends.devices("cuda") == [GPU]
-
-
-def test_no_nvcc_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CUDA_HOME", "CUDA_PATH"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(cuda.os, "access", lambda *_: False)
-    with pytest.raises(UnavailableError, match="nvcc is missing; install the CUDA toolkit"):
-        cuda._nvcc.__wrapped__()

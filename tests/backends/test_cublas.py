@@ -13,7 +13,8 @@ from conftest import Matbench
 from test_kernels import INPUTS, SIZES, problem
 
 from matbench import backends
-from matbench.backends import Backend, cublas
+from matbench.backends import Backend
+from matbench.backends.cuda import cublas
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import bench
@@ -61,7 +62,7 @@ def test_an_unknown_baseline_is_one_line(matbench: Matbench) -> None:
     assert result.stderr.count("\n") == 1
 
 
-def test_skipped_with_the_command_that_mends_it(device: DeviceInfo) -> None:
+def test_skipped_with_the_command_that_fixes_it(device: DeviceInfo) -> None:
     lacking = msgspec.structs.replace(
         device, backend="cuda", missing={"cublas": "nvmath-python is missing; pip install …"}
     )

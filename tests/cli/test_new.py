@@ -9,7 +9,7 @@ import pytest
 from conftest import Matbench
 
 from matbench import workloads
-from matbench.kernelfile import catalogue, cuda_c, sweep
+from matbench.kernelfile import catalogue, signature, sweep
 from matbench.measure.session import Session
 from matbench.model import Kernel, Problem
 
@@ -57,7 +57,7 @@ def test_only_the_functions_name_is_changed_in_its_code(
     matbench("new", "mine", "--from", origin.name, "--output", tmp_path)
 
     def code(source: str) -> list[str]:
-        return cuda_c.without_comments(source).replace(f"{origin.entry}(", "mine(").split()
+        return signature.without_comments(source).replace(f"{origin.entry}(", "mine(").split()
 
     written = catalogue.load(tmp_path / "mine.cu")
     assert code(written.source) == code(origin.source)

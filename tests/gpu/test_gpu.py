@@ -24,7 +24,7 @@ from matbench.analysis import blocks
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import BuildError, MatbenchError, OutOfMemoryError
-from matbench.kernelfile import catalogue, cuda_c, sweep
+from matbench.kernelfile import catalogue, signature, sweep
 from matbench.measure import bench, judge, oracle, worker
 from matbench.measure.oracle import matmul
 from matbench.model import Case, DeviceInfo, Kernel, Launch
@@ -203,7 +203,7 @@ VALUES = {
 
 def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> None:
     """One kernel with a parameter of each type, each of another size, so that none hides."""
-    kinds = list(cuda_c.SCALARS)
+    kinds = list(signature.SCALARS)
     names = [f"v{number}" for number in range(len(kinds))]
     declared = ", ".join(f"const {kind} {name}" for kind, name in zip(kinds, names, strict=True))
     literals = [f"{VALUES[kind]!r}{'ull' * (VALUES[kind] >= 2**63)}" for kind in kinds]

@@ -163,10 +163,9 @@ def test_all_dot_products_side_by_side(
     matbench: Matbench, info: DeviceInfo, mode: list[str]
 ) -> None:
     printed = matbench(
-        *("run", "--workload", "dot", "--sizes", "2^22", "--backend", "cuda", *mode),
-        *("--format", "json"),
+        *("run", "--workload", "dot", "--baseline", "cublas-dot", "--sizes", "2^22"),
+        *("--backend", "cuda", *mode, "--format", "json"),
     ).stdout
-
     _, *rows = json.loads(printed)
     outcomes = {row["kernel"]: msgspec.convert(row, Outcome) for row in rows}
     assert outcomes.keys() == {kernel.name for kernel in DOT} | {"cublas-dot"}

@@ -14,7 +14,7 @@ from support.nvcc import CompileError, compile_cubin, find_nvcc
 
 from matbench import workloads
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, instrument, libraries, sweep
+from matbench.kernelfile import catalogue, instrument, sweep
 from matbench.kernelfile.sizes import parse_problems, parse_sizes
 from matbench.measure import judge, library
 from matbench.measure.options import Options

@@ -1,13 +1,14 @@
-"""Compiles kernels with nvcc where no GPU is: with the toolkit's own, or the one from wheels."""
+"""Compiles kernels with nvcc on machines without a GPU."""
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from matbench.backends import UnavailableError
+from matbench.backends.cuda import compilation
 
 
 class CompileError(Exception):
@@ -15,18 +16,11 @@ class CompileError(Exception):
 
 
 def find_nvcc() -> Path | None:
-    """nvcc from PATH, else from the `dev` extra's wheels; None without it or its host compiler."""
-    if shutil.which("gcc") is None or shutil.which("g++") is None:
+    """The nvcc that matbench uses, from a toolkit or wheels; None without it or g++."""
+    try:
+        return Path(compilation.nvcc().path)
+    except UnavailableError:
         return None
-    on_path = shutil.which("nvcc")
-    if on_path:
-        return Path(on_path)
-    wheels = importlib.util.find_spec("nvidia")
-    for folder in (wheels and wheels.submodule_search_locations) or ():
-        nvcc = Path(folder, "cu13", "bin", "nvcc")
-        if nvcc.is_file():
-            return nvcc
-    return None
 
 
 def compile_cubin(

@@ -1,0 +1,12 @@
+"""CUDA through PyCUDA: nvcc compiles, the primary context runs, events and clock64 time it."""
+
+from __future__ import annotations
+
+from matbench.backends.cuda.backend import CudaBackend
+from matbench.backends.cuda.compilation import compiled_resources, precompile
+from matbench.backends.cuda.device import devices
+
+__all__ = ["compiled_resources", "devices", "open_device", "precompile"]
+
+#: Opens a device that `devices` listed, with the cache for compiled code.
+open_device = CudaBackend

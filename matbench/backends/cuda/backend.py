@@ -1,0 +1,190 @@
+"""An open CUDA device: memory, builds and time."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from matbench.backends.cuda import cublas, nvml
+from matbench.backends.cuda.compilation import compiled, through_pycuda
+from matbench.backends.cuda.device import driver, errors, message
+from matbench.backends.cuda.program import CudaProgram
+from matbench.backends.cuda.program import graph as captured
+from matbench.backends.protocol import VARIANTS, Argument, Buffer, Program, Variant
+from matbench.cache import Cache
+from matbench.errors import BuildError
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+class _Buffer:
+    """Device memory: `handle` is its address; only the whole of it is ever freed."""
+
+    def __init__(self, handle: int, nbytes: int, owner: Any = None) -> None:
+        self.handle = handle
+        self.nbytes = nbytes
+        self.owner = owner
+
+    def view(self, offset_bytes: int, nbytes: int) -> _Buffer:
+        return _Buffer(self.handle + offset_bytes, nbytes)
+
+
+class CudaBackend:
+    """One CUDA device through its primary context, and a stream of its own."""
+
+    def __init__(self, info: DeviceInfo, cache: Cache) -> None:
+        self.info = info
+        self.cache = cache
+        self.clock = "clock64"
+        self.variants = VARIANTS
+        with errors():
+            device = driver().Device(info.index)
+            self.context = device.retain_primary_context()
+            self.context.push()
+            atexit.register(self.close)
+            self.stream = driver().Stream()
+            self.start, self.end = driver().Event(), driver().Event()
+        self.watch = nvml.Watch(device.pci_bus_id())
+        self.flush_area: _Buffer | None = None
+        self.cublas: cublas.Library | None = None
+        self.is_open = True
+
+    def allocate(self, nbytes: int) -> _Buffer:
+        with errors(asked_bytes=nbytes):
+            memory = driver().mem_alloc(max(nbytes, 1))
+        return _Buffer(int(memory), nbytes, memory)
+
+    def release(self, buffer: Buffer) -> None:
+        assert isinstance(buffer, _Buffer) and buffer.owner is not None
+        with errors():
+            buffer.owner.free()
+
+    def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        with errors():
+            self.stream.synchronize()
+            driver().memcpy_htod(buffer.handle, array)
+
+    def read(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
+        with errors():
+            self.stream.synchronize()
+            driver().memcpy_dtoh(array, buffer.handle)
+
+    def copy(self, target: Buffer, source: Buffer) -> None:
+        with errors():
+            driver().memcpy_dtod_async(target.handle, source.handle, source.nbytes, self.stream)
+
+    def build(
+        self,
+        kernel: Kernel,
+        params: dict[str, int],
+        variant: Variant = "plain",
+        *,
+        block_width: int = 32,  # nvcc needs no hint of it
+    ) -> Program:
+        if kernel.library is not None:
+            return self._library_call(kernel)
+        from pycuda.compiler import SourceModule
+
+        capability = self.info.compute_capability or (0, 0)
+        code = compiled(kernel, params, variant, capability, self.cache)
+        try:
+            module, _ = through_pycuda(SourceModule, code.request, self.cache)
+        except driver().Error as error:
+            raise BuildError(
+                f"the driver ({self.info.driver}) refused what {self.info.toolkit} built: "
+                f"{message(error)}"
+            ) from None
+        with errors():
+            function = module.get_function(code.request.entry)
+        return CudaProgram(kernel, function, code, self.stream)
+
+    def _library_call(self, kernel: Kernel) -> Program:
+        if self.cublas is None:
+            self.cublas_area = self.allocate(cublas.WORKSPACE_BYTES)
+            self.cublas = cublas.Library(self.stream.handle, self.cublas_area.handle)
+        return self.cublas.program(kernel)
+
+    def time_ns(
+        self, program: Any, launch: Launch, arguments: Sequence[Argument], *, cold: bool
+    ) -> float:
+        once = program.bound(launch, arguments)
+        return self._between_events_ns(once, before=self._flush if cold else None)
+
+    def time_hot_ns(
+        self,
+        program: Any,
+        launch: Launch,
+        arguments: Sequence[Argument],
+        *,
+        count: int,
+        graph: bool,
+    ) -> float:
+        once = program.bound(launch, arguments)
+
+        def many() -> None:
+            for _ in range(count):
+                once()
+
+        def hold_and_warm() -> None:
+            self._flush()
+            once()
+
+        with errors():
+            if not graph:
+                return self._between_events_ns(many, before=hold_and_warm) / count
+            with captured(self.stream, many) as start:
+                return self._between_events_ns(start, before=hold_and_warm) / count
+
+    def _between_events_ns(
+        self, enqueue: Callable[[], None], before: Callable[[], None] | None
+    ) -> float:
+        """Event time of what is enqueued. The host enqueues it while the device is still busy with
+        what comes `before`, so that the host's own time does not count."""
+        with errors():
+            if before is not None:
+                before()
+            self.start.record(self.stream)
+            enqueue()
+            self.end.record(self.stream)
+            self.end.synchronize()
+            return float(self.start.time_till(self.end)) * 1e6
+
+    def conditions(self) -> Conditions:
+        return self.watch.read() or Conditions()
+
+    def _flush(self) -> None:
+        if self.flush_area is None:
+            cache_bytes = int(self.info.properties["last-level cache (bytes)"] or 0)
+            self.flush_area = self.allocate(max(4 * cache_bytes, 1 << 26))
+        words = self.flush_area.nbytes // 4
+        driver().memset_d32_async(self.flush_area.handle, 0, words, self.stream)
+
+    def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
+        """The SM clock that was held: cycles over globaltimer's span, median of multiprocessors."""
+        import numpy as np
+
+        stamps = stamps[stamps[:, 1] > 0]
+        units, unit = np.unique(stamps[:, 4], return_inverse=True)
+        first = np.full((len(units), 2), np.iinfo(np.uint64).max)
+        last = np.zeros_like(first)
+        np.minimum.at(first, unit, stamps[:, [0, 2]])
+        np.maximum.at(last, unit, stamps[:, [1, 3]])
+        ticks, span_ns = (last - first).T
+        if (span_ns > 0).any():
+            return float(np.median(ticks[span_ns > 0] / span_ns[span_ns > 0]))
+        return int(self.info.properties["clock rate (MHz)"] or 1000) / 1000
+
+    def synchronize(self) -> None:
+        with errors():
+            self.stream.synchronize()
+
+    def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            if self.cublas is not None:
+                self.cublas.close()
+            driver().Context.pop()

@@ -1,0 +1,266 @@
+"""Compiling with nvcc: what it is asked for, the machine code, and what ptxas reports of it.
+
+Kernels for the device at hand go through PyCUDA, whose cache is our cache folder. Explaining a
+kernel for any architecture must also work without PyCUDA: then nvcc runs with the same request and
+only its report is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from matbench.backends.building import (
+    INCLUDE,
+    first_error,
+    includes_own_files,
+    temporary_files_removed,
+)
+from matbench.backends.protocol import UnavailableError, Variant
+from matbench.cache import Cache
+from matbench.errors import BuildError
+from matbench.kernelfile import instrument
+from matbench.model import Kernel, Resources
+
+
+class Nvcc(NamedTuple):
+    """The compiler and its release, `13.0.88` for example."""
+
+    path: str
+    release: str
+
+
+@cache
+def nvcc() -> Nvcc:
+    """nvcc from PATH, a toolkit's usual folder, or wheels."""
+    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    places = [Path(folder, "bin", "nvcc") for folder in toolkits if folder]
+    wheels = importlib.util.find_spec("nvidia")
+    for site in (wheels and wheels.submodule_search_locations) or ():
+        places += sorted(Path(site).glob("*/bin/nvcc"))
+    usable = (str(place) for place in places if os.access(place, os.X_OK))
+    found = shutil.which("nvcc") or next(usable, None)
+    if found is None:
+        raise UnavailableError(
+            "nvcc is missing; install the CUDA toolkit and put its bin folder on PATH"
+        )
+    if os.name == "posix" and not (os.environ.get("NVCC_CCBIN") or shutil.which("g++")):
+        raise UnavailableError("nvcc needs a host compiler; install g++")
+    release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(found, "--version"))
+    return Nvcc(found, release[1] if release else "unknown")
+
+
+@cache
+def architectures() -> frozenset[str]:
+    """The compute capabilities that nvcc compiles for: `90`, `100`."""
+    return frozenset(re.findall(r"compute_(\d+)", _output(nvcc().path, "--list-gpu-arch")))
+
+
+def _output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+class Request(NamedTuple):
+    """What nvcc is asked for: a text and options, for one architecture (`90`, `90a`)."""
+
+    text: str
+    entry: str
+    options: tuple[str, ...]
+    architecture: str
+    include_folders: tuple[str, ...]
+
+    @property
+    def virtual_and_real(self) -> tuple[str, str]:
+        """What `-arch` and `-code` take."""
+        return f"compute_{self.architecture}", f"sm_{self.architecture}"
+
+
+def request(
+    kernel: Kernel, params: dict[str, int], variant: Variant, capability: tuple[int, int]
+) -> Request:
+    """What to ask nvcc for one build of a kernel."""
+    if variant == "plain":
+        text, entry = instrument.plain_unit(kernel), kernel.entry
+    else:
+        wrap = instrument.clocked_unit if variant == "clocked" else instrument.staggered_unit
+        text, entry = wrap(kernel), "matbench_entry"
+    # The sanitizer and profilers name lines of the source by what -lineinfo adds.
+    options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in params.items())]
+    # Where PyCUDA reads `#include`, it runs the preprocessor, and hashes what that leaves, even if
+    # the code is in its cache (0.3 to 0.8 s a build). That is needed for the kernel's own headers,
+    # which can change; nvcc's own change with its release, which PyCUDA hashes anyway.
+    if includes_own_files(kernel):
+        text = INCLUDE.sub("#include", text)
+        # No line numbers are left to hash; with them the code's line table would change.
+        options.append(f"-DMATBENCH_TEXT={zlib.crc32(text.encode())}")
+    else:
+        text = INCLUDE.sub("# include", text)
+    major, minor = capability
+    exact = (
+        r.removeprefix("sm_")
+        for r in kernel.requires
+        if r.startswith(f"sm_{major}") and r[-1] in "af"
+    )
+    folder = Path(kernel.path).parent.resolve()
+    return Request(
+        text,
+        entry,
+        tuple(options),
+        next(exact, f"{major}{minor}"),
+        (str(folder),) if folder.is_dir() else (),
+    )
+
+
+class Compiled(NamedTuple):
+    """The machine code of a request, and what ptxas reports of its entry."""
+
+    request: Request
+    cubin: bytes
+    given: Resources
+
+
+def compiled(
+    kernel: Kernel,
+    params: dict[str, int],
+    variant: Variant,
+    capability: tuple[int, int],
+    cache: Cache,
+) -> Compiled:
+    """One build of a kernel, from the cache if nothing that it depends on has changed.
+
+    An instrumented build gets no more registers than the plain one: otherwise fewer of its blocks
+    would fit on a multiprocessor.
+    """
+    found = _compiled(request(kernel, params, variant, capability), cache)
+    if variant != "plain" and found.given.registers is not None:
+        plain = compiled(kernel, params, "plain", capability, cache).given.registers
+        if plain is not None and found.given.registers > plain:
+            options = (*found.request.options, f"-maxrregcount={plain}")
+            return _compiled(found.request._replace(options=options), cache)
+    return found
+
+
+def _compiled(asked: Request, cache: Cache) -> Compiled:
+    """PyCUDA writes its cache in place and believes what it reads, so a process that is killed, or
+    a failing disk, would leave damaged code there for good. We keep ptxas' report under the code's
+    checksum: code without a report is dropped and compiled again."""
+    from pycuda.compiler import compile as compile_cubin
+
+    report = ""
+    for _ in range(2):
+        cubin, report = through_pycuda(compile_cubin, asked, cache)
+        key = f"ptxas {hashlib.sha256(cubin).hexdigest()}"
+        if report:
+            cache.put(key, report.encode())
+            break
+        kept = cache.get(key)
+        if kept is not None:
+            report = bytes(kept).decode()
+            break
+        cache.drop(".cubin", cubin)
+    return Compiled(asked, bytes(cubin), reported(report, asked.entry))
+
+
+def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tuple[Any, str]:
+    """What PyCUDA's `compile` or `SourceModule` makes of a request, and what nvcc said meanwhile.
+
+    nvcc runs, and says something, only if the code is not in the cache.
+    """
+    from pycuda.driver import CompileError
+
+    cache.prepare()
+    arch, code = asked.virtual_and_real
+    arguments = {
+        "nvcc": nvcc().path,
+        "options": list(asked.options),
+        "no_extern_c": True,
+        "arch": arch,
+        "code": code,
+        "include_dirs": list(asked.include_folders),
+    }
+    with warnings.catch_warnings(record=True) as said, temporary_files_removed():
+        warnings.simplefilter("always")  # PyCUDA warns with all that nvcc says
+        try:
+            try:
+                made = make(asked.text, cache_dir=str(cache.folder), **arguments)
+            except OSError:  # the cache's disk is full
+                made = make(asked.text, cache_dir=False, **arguments)
+        except CompileError as error:
+            output = error.stderr or error.stdout or str(error)
+            if isinstance(output, bytes):  # of the preprocessor
+                output = output.decode(errors="replace")
+            raise BuildError(first_error(output)) from None
+    return made, "\n".join(str(warning.message) for warning in said)
+
+
+def precompile(
+    info: Any, kernel: Kernel, params: dict[str, int], cache: Cache, variants: Sequence[Variant]
+) -> None:
+    """Leave these builds of a kernel in the cache; needs no context, so any process can do it."""
+    if kernel.library is not None:
+        return
+    for variant in variants:
+        try:
+            compiled(kernel, params, variant, info.compute_capability, cache)
+        except BuildError:  # of an instrumented build: whoever needs it will meet the error again
+            if variant == "plain":
+                raise
+
+
+def compiled_resources(
+    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
+) -> Resources | None:
+    """What nvcc gives a kernel for a compute capability; needs neither a GPU nor PyCUDA.
+
+    None where this nvcc does not know the capability.
+    """
+    if "{}{}".format(*capability) not in architectures():
+        return None
+    asked = request(kernel, params, "plain", capability)
+    key = repr(("ptxas", asked, nvcc().release))
+    if includes_own_files(kernel):
+        return reported(_through_nvcc(asked).decode(errors="replace"), asked.entry)
+    report = cache.get_or_make(key, lambda: _through_nvcc(asked))
+    return reported(bytes(report).decode(errors="replace"), asked.entry)
+
+
+def _through_nvcc(asked: Request) -> bytes:
+    """What nvcc and ptxas say; the machine code is not kept."""
+    arch, code = asked.virtual_and_real
+    includes = [f"-I{folder}" for folder in asked.include_folders]
+    done = subprocess.run(
+        [
+            *(nvcc().path, "-cubin", *asked.options, "-arch", arch, "-code", code, *includes),
+            *("-o", os.devnull, "-x", "cu", "-"),
+        ],
+        input=asked.text.encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=next(iter(asked.include_folders), None),
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BuildError(first_error(done.stdout.decode(errors="replace")))
+    return done.stdout
+
+
+def reported(report: str, entry: str) -> Resources:
+    """What ptxas reports of one entry; None for what it does not mention."""
+    of_entry = report.partition(f"entry function '{entry}'")[2].partition("entry function")[0]
+    registers, spilled, shared = (
+        int(found[1]) if (found := re.search(pattern, of_entry)) else None
+        for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores", r"(\d+) bytes smem")
+    )
+    if shared is None and registers is not None:
+        shared = 0  # ptxas only mentions what is used
+    return Resources(registers=registers, static_shared_bytes=shared, spilled_bytes=spilled)

@@ -1,0 +1,145 @@
+"""Finding and describing CUDA devices, and the errors of their driver."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from matbench.backends.cuda import compilation, cublas
+from matbench.backends.protocol import UnavailableError
+from matbench.errors import CaseError, OutOfMemoryError
+from matbench.model import DeviceInfo
+
+
+@cache
+def driver() -> Any:
+    """`pycuda.driver`, initialised."""
+    try:
+        import pycuda.driver as found
+    except ImportError as error:
+        raise UnavailableError(
+            f"PyCUDA is missing ({error}); with a CUDA toolkit: pip install 'matbench-cuda[cuda]'"
+        ) from None
+    try:
+        found.init()
+    except found.Error as error:
+        raise UnavailableError(f"no usable NVIDIA driver ({message(error)})") from None
+    return found
+
+
+def message(error: BaseException) -> str:
+    """What the driver says, without the name of the call that failed."""
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return re.sub(r"^cu\w+ failed: ", "", text)
+
+
+@contextmanager
+def errors(doing: str = "CUDA", asked_bytes: int | None = None) -> Iterator[None]:
+    """Turn the driver's errors into `CaseError`s; after most of them the context is lost."""
+    try:
+        yield
+    except (driver().MemoryError, MemoryError):
+        asked = f"; {asked_bytes:,} bytes were asked for" if asked_bytes else ""
+        raise OutOfMemoryError(f"out of device memory{asked}") from None
+    except driver().Error as error:
+        raise CaseError(f"{doing}: {message(error)}", fatal=True) from None
+
+
+def devices() -> list[DeviceInfo]:
+    """Every CUDA device that the installed toolkit can compile for and the driver can run."""
+    version = driver().get_driver_version()
+    supported = f"{version // 1000}.{version % 1000 // 10}"
+    toolkit = compilation.nvcc().release
+    major = toolkit.split(".")[0]
+    if major.isdigit() and int(major) > version // 1000:
+        raise UnavailableError(
+            f"the CUDA toolkit {toolkit} is too new for the driver, which supports CUDA "
+            f"{supported}; update the driver or install an older toolkit"
+        )
+    found = [describe(index, toolkit, supported) for index in range(driver().Device.count())]
+    if not found:
+        raise UnavailableError("the driver shows no CUDA device")
+    known = compilation.architectures()
+    for info in found:
+        number = "{}{}".format(*info.compute_capability or (0, 0))
+        if known and number not in known:
+            raise UnavailableError(
+                f"the CUDA toolkit {toolkit} does not know {info.name} (sm_{number}); "
+                f"install one that does (the driver supports CUDA {supported})"
+            )
+    return found
+
+
+def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
+    """One device, with the release of nvcc and the CUDA version that the driver supports."""
+    device = driver().Device(index)
+
+    def get(name: str) -> int:
+        return int(device.get_attribute(getattr(driver().device_attribute, name)))
+
+    block = [get(f"MAX_BLOCK_DIM_{axis}") for axis in "XYZ"]
+    grid = [get(f"MAX_GRID_DIM_{axis}") for axis in "XYZ"]
+    static_shared = get("MAX_SHARED_MEMORY_PER_BLOCK")
+    try:
+        shared = get("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+    except (AttributeError, driver().Error):
+        shared = static_shared
+    clock_mhz = get("CLOCK_RATE") // 1000
+    limits = {
+        "max_threads_per_block": get("MAX_THREADS_PER_BLOCK"),
+        **{f"max_block_{axis}": size for axis, size in zip("xyz", block, strict=True)},
+        **{f"max_grid_{axis}": size for axis, size in zip("xyz", grid, strict=True)},
+        "max_shared_bytes_per_block": max(shared, static_shared),
+        "max_static_shared_bytes": static_shared,
+        "warp_size": get("WARP_SIZE"),
+        "multiprocessors": get("MULTIPROCESSOR_COUNT"),
+    }
+    return DeviceInfo(
+        backend="cuda",
+        index=index,
+        name=device.name(),
+        kind="gpu",
+        driver=f"{_driver_release() or 'unknown'} (CUDA {supported})",
+        toolkit=f"nvcc {toolkit}",
+        compute_capability=device.compute_capability(),
+        limits=limits,
+        properties={
+            "global memory (bytes)": device.total_memory(),
+            "last-level cache (bytes)": get("L2_CACHE_SIZE"),
+            "shared memory per block (bytes)": static_shared,
+            "shared memory per block, opted in (bytes)": shared,
+            "shared memory per multiprocessor (bytes)": get("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+            "registers per block": get("MAX_REGISTERS_PER_BLOCK"),
+            "warp size": limits["warp_size"],
+            "memory pitch (bytes)": get("MAX_PITCH"),
+            "largest block (threads)": limits["max_threads_per_block"],
+            "largest block (x, y, z)": " × ".join(map(str, block)),
+            "largest grid (x, y, z)": " × ".join(map(str, grid)),
+            "constant memory (bytes)": get("TOTAL_CONSTANT_MEMORY"),
+            "compute capability": ".".join(map(str, device.compute_capability())),
+            "clock rate (MHz)": clock_mhz,
+            "memory clock rate (MHz)": get("MEMORY_CLOCK_RATE") // 1000,
+            "texture alignment (bytes)": get("TEXTURE_ALIGNMENT"),
+            "copy and compute overlap": "yes" if get("GPU_OVERLAP") else "no",
+            "multiprocessors": limits["multiprocessors"],
+            "double precision": "yes",
+            # For the GPU's owner to do; matbench never does.
+            "to hold its clock": f"sudo nvidia-smi -i {index} --lock-gpu-clocks={clock_mhz} "
+            "(undo: --reset-gpu-clocks)",
+        },
+        missing={"cublas": reason} if (reason := cublas.missing()) else {},
+    )
+
+
+def _driver_release() -> str | None:
+    """The driver's own release, `580.159.04` for example, where Linux shows it."""
+    try:
+        text = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
+        return None
+    found = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", text)
+    return found[1] if found else None

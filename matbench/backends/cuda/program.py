@@ -1,0 +1,191 @@
+"""Launching one compiled kernel; what PyCUDA lacks comes from cuda-bindings, on its context."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from matbench.backends.cuda.compilation import Compiled
+from matbench.backends.cuda.device import driver, errors
+from matbench.backends.protocol import Argument, TensorMap
+from matbench.errors import CaseError
+from matbench.kernelfile import signature
+from matbench.model import WORD_BYTES, Kernel, Launch, Resources
+
+#: Static and dynamic shared memory that a block gets without asking for more.
+_SHARED_BYTES = 48 * 1024
+
+
+class Bindings:
+    """cuda-bindings' driver calls; `purpose` is what needs them, for error messages."""
+
+    def __init__(self, purpose: str, *, fatal: bool = False) -> None:
+        try:
+            from cuda.bindings import driver as cu
+        except ImportError:
+            raise CaseError(
+                f"{purpose} needs cuda-bindings; pip install 'matbench-cuda[cuda]'"
+            ) from None
+        self.cu: Any = cu
+        self.purpose = purpose
+        self.fatal = fatal
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """The result of a call, or the tuple of its results; a failure is a `CaseError`."""
+        status, *results = getattr(self.cu, name)(*arguments)
+        if status != self.cu.CUresult.CUDA_SUCCESS:
+            raise CaseError(f"{self.purpose}: {status.name}", fatal=self.fatal)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    @contextmanager
+    def function(self, code: Compiled) -> Iterator[Any]:
+        """The kernel's handle, from a second copy of its code: PyCUDA does not give out its own."""
+        module = self.call("cuModuleLoadData", code.cubin)
+        try:
+            yield self.call("cuModuleGetFunction", module, code.request.entry.encode())
+        finally:
+            self.cu.cuModuleUnload(module)
+
+
+@contextmanager
+def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Launches captured once on PyCUDA's stream; gives what starts them as one."""
+    bindings = Bindings("--graph", fatal=True)
+    cu, call = bindings.cu, bindings.call
+    handle = cu.CUstream(stream.handle)
+    mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+    call("cuStreamBeginCapture", handle, mode)
+    enqueue()
+    captured = call("cuStreamEndCapture", handle)
+    instance = call("cuGraphInstantiate", captured, 0)
+    call("cuGraphDestroy", captured)
+    start = partial(call, "cuGraphLaunch", instance, handle)
+    start()  # the first launch uploads it
+    yield start
+    call("cuGraphExecDestroy", instance)
+
+
+def _encoded(tensor: TensorMap) -> bytes:
+    """A `CUtensorMap`, or zeros if the matrix's rows do not start at multiples of 16 bytes.
+
+    A box whose rows are 32, 64 or 128 bytes long is swizzled by that length.
+    """
+    (rows, columns), (box_rows, box_columns) = tensor.shape, tensor.box
+    item_bytes = WORD_BYTES[tensor.storage]
+    pitch_bytes, box_bytes = columns * item_bytes, box_columns * item_bytes
+    if pitch_bytes % 16:
+        return bytes(128)
+    bindings = Bindings(f"a tensor map of {rows}×{columns} by {box_rows}×{box_columns}")
+    cu = bindings.cu
+    wide, short = cu.cuuint64_t, cu.cuuint32_t
+    kind = f"CU_TENSOR_MAP_DATA_TYPE_{tensor.storage.upper()}"
+    swizzle = f"CU_TENSOR_MAP_SWIZZLE_{f'{box_bytes}B' if box_bytes in (32, 64, 128) else 'NONE'}"
+    encoded = bindings.call(
+        "cuTensorMapEncodeTiled",
+        getattr(cu.CUtensorMapDataType, kind),
+        2,
+        tensor.matrix.handle,
+        [wide(columns), wide(rows)],  # from the dimension that runs fastest
+        [wide(pitch_bytes)],
+        [short(box_columns), short(box_rows)],
+        [short(1), short(1)],
+        cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        getattr(cu.CUtensorMapSwizzle, swizzle),
+        cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    return ctypes.string_at(encoded.getPtr(), 128)
+
+
+class CudaProgram:
+    """One build of a kernel: a function of a module that PyCUDA loaded."""
+
+    def __init__(self, kernel: Kernel, function: Any, code: Compiled, stream: Any) -> None:
+        import numpy as np
+
+        self.function = function
+        self.code = code
+        self.stream = stream
+        self.allowed_shared_bytes = _SHARED_BYTES - function.shared_size_bytes
+        self.make: list[Any] = [
+            np.uintp
+            if parameter.pointer
+            else _encoded
+            if parameter.type == signature.TENSOR_MAP
+            else np.dtype(signature.SCALARS[parameter.type]).type
+            for parameter in kernel.parameters
+        ]
+        if code.request.entry != kernel.entry:  # instrumented: its entry takes a buffer more
+            self.make.append(np.uintp)
+        function.prepare([self._layout()] if _encoded in self.make else self.make)
+        self.resources = Resources(
+            registers=function.num_regs,
+            static_shared_bytes=function.shared_size_bytes,
+            local_bytes=function.local_size_bytes,
+            spilled_bytes=code.given.spilled_bytes,
+            max_threads_per_block=function.max_threads_per_block,
+        )
+
+    def _layout(self) -> str:
+        """The parameters in `struct`'s letters, for kernels with tensor maps.
+
+        These are aligned in constant memory, and only the driver knows where parameters begin
+        there, and so how far behind the first byte each one lies.
+        """
+        import numpy as np
+
+        bindings = Bindings("a kernel with tensor maps")
+        layout = ""
+        with bindings.function(self.code) as function:
+            for index, make in enumerate(self.make):
+                offset, _ = bindings.call("cuFuncGetParamInfo", function, index)
+                letter = "128s" if make is _encoded else np.dtype(make).char
+                layout += f"{offset - struct.calcsize(layout)}x{letter}"
+        return layout
+
+    def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
+        """The launch with its arguments converted, so that calling it costs the host little."""
+        if launch.shared_bytes > self.allowed_shared_bytes:
+            attribute = driver().function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+            with errors():
+                self.function.set_attribute(attribute, launch.shared_bytes)
+            self.allowed_shared_bytes = launch.shared_bytes
+        values = [
+            make(argument if isinstance(argument, int | float | TensorMap) else argument.handle)
+            for make, argument in zip(self.make, arguments, strict=True)
+        ]
+        return partial(
+            self.function.prepared_async_call,
+            *(launch.grid, launch.block, self.stream, *values),
+            shared_size=launch.shared_bytes,
+        )
+
+    def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
+        start = self.bound(launch, arguments)
+        with errors(
+            f"launching {launch.blocks:,} blocks of {launch.threads_per_block:,} threads "
+            f"with {launch.shared_bytes:,} bytes of dynamic shared memory"
+        ):
+            start()
+
+    def resident_blocks(self, launch: Launch) -> int | None:
+        """The driver's occupancy call; None without cuda-bindings, or if it refuses the block."""
+        free = _SHARED_BYTES - (self.resources.static_shared_bytes or 0)
+        try:
+            bindings = Bindings("occupancy")
+            with bindings.function(self.code) as function:
+                if launch.shared_bytes > free:
+                    attribute = bindings.cu.CUfunction_attribute
+                    largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                    bindings.call("cuFuncSetAttribute", function, largest, launch.shared_bytes)
+                blocks = bindings.call(
+                    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                    *(function, launch.threads_per_block, launch.shared_bytes),
+                )
+                return int(blocks)
+        except CaseError:
+            return None

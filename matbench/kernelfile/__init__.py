@@ -1,4 +1,4 @@
-"""Kernel files: their front matter, their signature, the sources made of them, and the sweep.
+"""Kernel files: front matter, signatures, expressions, the sources made of them, and the sweep.
 
-Never touches a device.
+Must never touch a device, or import anything but the base modules.
 """

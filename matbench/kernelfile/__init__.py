@@ -1,4 +1,4 @@
-"""Kernel files: their front matter, their signature, the sources made of them, and the sweep.
+"""Kernel files: their front matter, their signature, the sources made from them, and the sweep.
 
-Never touches a device.
+Imports only the modules at the top of `matbench`, and never touches a device.
 """

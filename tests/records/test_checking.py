@@ -17,6 +17,12 @@ from matbench.records.outcome import Accuracy, BlockTimes, Build
 from matbench.records.reading import read
 from matbench.records.writing import RecordWriter
 
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.jsonl"
+
+
 WHOLE = json.loads(
     encoding.line(
         outcome(

@@ -20,6 +20,12 @@ from matbench.records.outcome import Accuracy, BlockTimes, Build, Outcome, Timin
 from matbench.records.reading import read
 from matbench.records.writing import RecordWriter
 
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.jsonl"
+
+
 #: Where each field of schema 1 stands now. Those of `_OWN` go to the row's own samples.
 PLACES = {
     **{

@@ -109,7 +109,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
     samples_ns: tuple[Nanoseconds, ...] = ()
     median_ns: Nanoseconds | None
-    interval_ns: tuple[Nanoseconds, Nanoseconds] | None = None
+    interval_ns: tuple[Amount, Amount] | None = None
     graph: bool = False
     warmups: Count | None = None
     settled: bool | None = None

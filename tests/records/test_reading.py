@@ -1,0 +1,246 @@
+"""Reading: a torn end costs only itself, and nothing but records is believed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.record_files import only, write
+from support.records import environment, outcome
+
+from matbench.errors import UsageError
+from matbench.records import encoding, reading
+from matbench.records.outcome import Outcome
+from matbench.records.reading import read
+from matbench.records.writing import Mode, RecordWriter
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.jsonl"
+
+
+# Torn files
+
+
+def test_a_last_line_torn_anywhere_costs_only_itself(path: Path) -> None:
+    write(path, outcome(), outcome(reason="größer", params={}))
+    data = path.read_bytes()
+    start = data.rindex(b"\n", 0, -1) + 1
+    for end in range(start, len(data)):
+        path.write_bytes(data[:end])
+        whole = end in (start, len(data) - 1)
+        notes: list[str] = []
+        found = read(path, notes)[1]
+        assert len(found) == (2 if end == len(data) - 1 else 1), end
+        assert bool(notes) != whole, end
+        if end % 7 and not whole:  # every write waits for the disk
+            continue
+        with RecordWriter(path, environment(), "resume") as writer:
+            assert writer.outcomes == found
+            assert writer.notes == notes
+            writer.write(outcome(kernel="next"))
+        notes.clear()
+        environments, resumed = read(path, notes)
+        assert (resumed, notes) == ([*found, outcome(kernel="next")], [])
+        assert len(environments) == 2
+
+
+def test_a_torn_first_line_is_begun_anew(path: Path) -> None:
+    write(path, outcome())
+    first = path.read_bytes().split(b"\n")[0]
+    for end in range(len(first)):
+        path.write_bytes(first[:end])
+        assert read(path) == ([], [])
+        if end % 7:
+            continue
+        write(path, outcome(), mode="append")
+        assert read(path) == ([environment()], [outcome()])
+
+
+def test_a_tail_of_zeros_is_torn_too(path: Path) -> None:
+    write(path, outcome())
+    with path.open("ab") as file:
+        file.write(bytes(100))
+    assert read(path)[1] == [outcome()]
+
+
+@pytest.mark.parametrize("text", ["my notes", '{"my": "json"}', "a,b\n1,2\n", "\0\0", "[]\n"])
+@pytest.mark.parametrize("mode", ["append", "resume"])
+def test_a_file_of_others_is_never_cut_or_added_to(path: Path, text: str, mode: Mode) -> None:
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"x\.jsonl:1: "):
+        write(path, outcome(), mode=mode)
+    assert path.read_text() == text
+    assert only(path.parent) == ["x.jsonl"]
+
+
+# Schemas
+
+
+def test_a_newer_schema_is_refused(path: Path) -> None:
+    write(path, outcome())
+    path.write_text(path.read_text().replace('"schema":2', '"schema":3', 1))
+    for attempt in (lambda: read(path), lambda: write(path, outcome(), mode="append")):
+        with pytest.raises(UsageError, match=r"x\.jsonl:1: written by a newer matbench \(schema 3"):
+            attempt()
+
+
+# Hostile files
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{}", "missing required field `type`"),
+        (b'{"type":"outcome"}', "missing required field"),
+        (b'{"type":"other"}', "other"),
+        (b"[]", "Expected `object`"),
+        (b"not json", "malformed"),
+        (b"\xff\xfe", "malformed"),
+        (b'{"type":"environment","schema":null}', "no schema None"),
+        (b'{"type":"environment","schema":-1}', "no schema -1"),
+        (b'{"type":"environment","schema":true}', "Expected `int | null`"),
+        (b'{"type":"outcome","x":' + b"[" * 500_000, "nested too deeply"),
+        (b'{"type":"outcome","copy_bytes_per_s":' + b"9" * 5000 + b"}", "out of range"),
+        (b'{"type":"outcome","copy_bytes_per_s":NaN}', "malformed"),
+        (b'{"type":"outcome","\\u0074ype":"outcome"}', "missing required field"),
+        (b"\x80\x04cos\nsystem\n(S'true'\ntR.", "malformed"),
+    ],
+)
+def test_a_malformed_line_is_refused_with_its_place(path: Path, line: bytes, reason: str) -> None:
+    write(path, outcome())
+    path.write_bytes(path.read_bytes() + line + b"\n" + path.read_bytes())
+    with pytest.raises(UsageError) as raised:
+        read(path)
+    message = str(raised.value)
+    assert message.startswith(f"{path}:3: ")
+    assert reason in message
+    assert len(message) < 600
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "9" * 4000])
+def test_a_size_of_no_matrix_is_refused(path: Path, size: str) -> None:
+    write(path, outcome(), outcome())
+    path.write_text(path.read_text().replace('"M":17', f'"M":{size}', 1))
+    with pytest.raises(UsageError, match=r"x\.jsonl:2: .*M is no size"):
+        read(path)
+
+
+def test_enormous_files_fail_cleanly(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"/dev/zero:1: longer than"):
+        read(Path("/dev/zero"))
+    write(path, outcome(), outcome())
+    monkeypatch.setattr(reading, "MAX_FILE_BYTES", path.stat().st_size - 1)
+    with pytest.raises(UsageError, match="larger than"):
+        read(path)
+
+
+def test_paths_in_a_file_are_never_opened(path: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    os.mkfifo(secret)  # to open it would block without an end
+    hostile = outcome(kernel=str(secret), device=f"file://{secret}", reason=f"; cat {secret}")
+    write(path, hostile)
+    assert read(path)[1] == [hostile]
+
+
+WHOLE = "".join(f"{encoding.line(one)}\n" for one in (environment(), outcome())).encode()
+
+
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    edits=st.lists(
+        st.tuples(st.integers(0, len(WHOLE)), st.integers(0, 12), st.binary(max_size=12)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_a_file_of_any_bytes_is_read_or_refused(
+    edits: list[tuple[int, int, bytes]], tmp_path: Path
+) -> None:
+    data = WHOLE
+    for start, length, bytes_ in edits:
+        data = data[:start] + bytes_ + data[start + length :]
+    path = tmp_path / "fuzzed.jsonl"
+    path.write_bytes(data)
+    try:
+        environments, found = read(path)
+    except UsageError as error:
+        assert str(path) in str(error)
+        assert "\n" not in str(error)
+    else:
+        assert len(environments) + len(found) <= data.count(b"\n") + 1
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    group=st.sampled_from([None, "case", "cold", "environment"]), data=st.data(), value=json_values
+)
+def test_a_field_of_any_value_is_read_or_refused(
+    group: str | None, data: st.DataObject, value: Any, tmp_path: Path
+) -> None:
+    first, second = map(json.loads, WHOLE.splitlines())
+    holder = first if group == "environment" else second[group] if group else second
+    holder[data.draw(st.sampled_from(sorted(holder)))] = value
+    path = tmp_path / "fuzzed.jsonl"
+    path.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
+    try:
+        (found,) = read(path)[1]
+    except UsageError as error:
+        assert str(error).startswith(f"{path}:{1 if group == 'environment' else 2}: ")
+    else:
+        assert isinstance(found, Outcome)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ('"status":"measured"', '"status":"wrong","status":"measured"', "status"),
+        ('"status":"measured"', '"\\u0073tatus":"wrong","status":"measured"', "status"),
+        ('"TILE":16', '"TILE":16,"TILE":16', "TILE"),
+        ('"median_ns":1100.0', '"median_ns":1.0,"median_ns":1100.0', "median_ns"),
+        ('"reason":null', '"reason":null,"later":{"a":1,"a":2}', "a"),
+    ],
+)
+def test_a_key_that_is_repeated_is_refused(path: Path, old: str, new: str, name: str) -> None:
+    text = WHOLE.decode()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    with pytest.raises(UsageError, match=rf"x\.jsonl:2: .*'{name}' occurs twice"):
+        read(path)
+
+
+def test_a_key_repeated_very_often_is_refused_soon(path: Path) -> None:
+    keys = ",".join(f'"k{number}":0' for number in range(200_000))
+    path.write_text(WHOLE.decode().replace('"reason":null', f'"later":{{{keys},"k0":0}}'))
+    with pytest.raises(UsageError, match="'k0' occurs twice"):
+        read(path)
+
+
+def test_what_later_versions_add_is_skipped(path: Path) -> None:
+    text = WHOLE.decode().replace('"reason":null', '"reason":null,"later":{"a":[1,"x"]}')
+    path.write_text(text.replace('"device_kind"', '"more":1e999,"device_kind"'))
+    assert read(path)[1] == [outcome()]

@@ -1,0 +1,278 @@
+"""Writing: what was recorded stays, whatever ends the run, and no other run interferes."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.paths import ROOT, TESTS
+from support.record_files import only, write
+from support.records import environment, outcome
+
+from matbench.errors import MatbenchError, UsageError
+from matbench.records.provenance import last_run_path
+from matbench.records.reading import read
+from matbench.records.writing import Mode, RecordWriter
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.jsonl"
+
+
+def test_an_existing_file_is_kept_unless_told(path: Path) -> None:
+    write(path, outcome())
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=r"--append.*--force.*--resume"):
+        write(path, outcome(kernel="other"))
+    assert path.read_bytes() == before
+    write(path, outcome(kernel="other"), mode="append")
+    assert path.read_bytes().startswith(before)
+    assert [one.case.kernel for one in read(path)[1]] == ["tiled", "other"]
+    path.chmod(0o640)
+    write(path, outcome(kernel="third"), mode="force")
+    assert [one.case.kernel for one in read(path)[1]] == ["third"]
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert only(path.parent) == ["x.jsonl"]
+
+
+def test_force_keeps_the_old_file_until_something_is_recorded(path: Path) -> None:
+    write(path, outcome())
+    before = path.read_bytes()
+    with RecordWriter(path, environment(), "force") as writer:
+        assert path.read_bytes() == before
+        writer.write(outcome(kernel="new"))
+        assert [one.case.kernel for one in read(path)[1]] == ["new"]
+        writer.write(outcome(kernel="newer"))
+    assert [one.case.kernel for one in read(path)[1]] == ["new", "newer"]
+    path.write_bytes(before)
+    write(path, mode="force")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", ["new", "append", "force", "resume"])
+def test_a_run_that_records_nothing_leaves_nothing(path: Path, mode: Mode) -> None:
+    write(path, mode=mode)
+    assert only(path.parent) == []
+
+
+def test_an_empty_file_holds_nothing_that_could_be_lost(path: Path) -> None:
+    path.touch()
+    write(path, outcome())
+    assert read(path)[1] == [outcome()]
+
+
+def test_outcomes_are_on_disk_as_they_are_made(path: Path) -> None:
+    with RecordWriter(path, environment()) as writer:
+        for count in range(1, 4):
+            writer.write(outcome())
+            assert len(read(path)[1]) == count
+
+
+def test_a_link_is_followed(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    write(link, outcome())
+    write(link, outcome(kernel="forced"), mode="force")
+    assert link.is_symlink()
+    assert read(path)[1] == [outcome(kernel="forced")]
+
+
+# Refusals before anything runs
+
+
+def refused(path: Path, mode: Mode = "new") -> str:
+    with pytest.raises(UsageError) as raised:
+        RecordWriter(path, environment(), mode).__enter__()
+    message = str(raised.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert "is a folder" in refused(tmp_path)
+    assert f"no folder {tmp_path / 'missing'}" in refused(tmp_path / "missing" / "x.jsonl")
+    assert "name another file" in refused(file / "x.jsonl")
+    assert "name another file" in refused(tmp_path / ("x" * 300))
+    assert "name another file" in refused(loop)
+    assert "name another file" in refused(Path("/proc/x.jsonl"))
+    assert only(tmp_path) == ["file", "loop"]
+
+
+def test_a_missing_or_unreadable_file_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing.jsonl"):
+        with pytest.raises(UsageError, match="cannot be read"):
+            read(path)
+
+
+def test_killed_at_any_moment_the_file_is_valid(path: Path) -> None:
+    script = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path\n"
+        "from support.records import environment, outcome, timing\n"
+        "from matbench.records.writing import RecordWriter\n"
+        "with RecordWriter(Path(sys.argv[1]), environment(), 'resume') as writer:\n"
+        "    print(len(writer.outcomes), flush=True)\n"
+        "    for i in range(len(writer.outcomes), 10**6):\n"
+        "        writer.write(outcome(params={'I': i}, cold=timing(samples_ns=(1.5,) * 2000)))\n"
+    )
+    for attempt in range(4):
+        child = subprocess.Popen(
+            [sys.executable, "-c", script, path, TESTS, ROOT], stdout=subprocess.PIPE
+        )
+        with child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            time.sleep(0.01 * (attempt + 1))
+            child.send_signal(signal.SIGKILL)
+        found = read(path)[1]
+        assert [one.case.params["I"] for one in found] == list(range(len(found)))
+
+
+# The disk
+
+
+def test_a_full_device_is_told_with_its_path() -> None:
+    full = Path("/dev/full")
+    with (
+        RecordWriter(full, environment()) as writer,
+        pytest.raises(MatbenchError, match=r"/dev/full: cannot be written: No space left"),
+    ):
+        writer.write(outcome())
+    assert full.is_char_device()
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """The kernel refuses what would make a file larger, after it has taken what fits."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:
+    with RecordWriter(path, environment()) as writer:
+        writer.write(outcome())
+        before = path.read_bytes()
+        with (
+            largest_file(len(before) + 100),
+            pytest.raises(MatbenchError, match=r"keeps the 1 outcomes.*--resume"),
+        ):
+            writer.write(outcome(kernel="lost"))
+        assert path.read_bytes() == before
+        writer.write(outcome(kernel="after"))
+    assert [one.case.kernel for one in read(path)[1]] == ["tiled", "after"]
+
+
+def test_force_goes_on_after_the_disk_was_full(path: Path) -> None:
+    write(path, outcome())
+    with RecordWriter(path, environment(), "force") as writer:
+        writer.write(outcome(kernel="new"))
+        with largest_file(path.stat().st_size + 100), pytest.raises(MatbenchError):
+            writer.write(outcome(kernel="lost"))
+        writer.write(outcome(kernel="after"))
+    assert [one.case.kernel for one in read(path)[1]] == ["new", "after"]
+
+
+def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
+    write(path, outcome())
+    before = path.read_bytes()
+    with RecordWriter(path, environment(), "force") as writer:
+        with largest_file(100), pytest.raises(MatbenchError):
+            writer.write(outcome(kernel="new"))
+        assert path.read_bytes() == before
+        assert only(path.parent) == [".x.jsonl.lock", "x.jsonl"]
+    assert only(path.parent) == ["x.jsonl"]
+
+
+# Two runs
+
+
+def test_a_second_run_on_one_file_is_refused_until_the_first_is_gone(path: Path) -> None:
+    script = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "from pathlib import Path\n"
+        "from support.records import environment, outcome, timing\n"
+        "from matbench.records.writing import RecordWriter\n"
+        "with RecordWriter(Path(sys.argv[1]), environment()) as writer:\n"
+        "    writer.write(outcome())\n"
+        "    print('held', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, path, TESTS, ROOT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"held\n"
+        before = path.read_bytes()
+        for mode in ("new", "append", "force", "resume"):
+            assert "another run is writing to it" in refused(path, mode)
+        assert path.read_bytes() == before
+        child.send_signal(signal.SIGKILL)
+    assert only(path.parent) == [".x.jsonl.lock", "x.jsonl"]
+    write(path, outcome(kernel="resumed"), mode="resume")
+    assert [one.case.kernel for one in read(path)[1]] == ["tiled", "resumed"]
+    assert only(path.parent) == ["x.jsonl"]
+
+
+def test_the_lock_is_the_files_wherever_it_is_named_from(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    with RecordWriter(path, environment()) as writer:
+        writer.write(outcome())
+        assert "another run" in refused(link, "append")
+
+
+# The last run
+
+
+def test_the_last_run_is_recorded_where_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "deep" / "state"))
+    path = last_run_path()
+    for kernel in ("one", "two"):
+        with RecordWriter(path, environment(), "force", best_effort=True) as writer:
+            writer.write(outcome(kernel=kernel))
+        assert writer.error is None
+        assert read(path)[1] == [outcome(kernel=kernel)]
+    # Another run, or this one's own output, keeps it: nothing it recorded is lost.
+    with (
+        RecordWriter(path, environment(), "resume") as holder,
+        RecordWriter(path, environment(), "force", best_effort=True) as writer,
+    ):
+        assert isinstance(writer.error, UsageError)
+        writer.write(outcome(kernel="dropped"))
+        holder.write(outcome(kernel="three"))
+    assert [one.case.kernel for one in read(path)[1]] == ["two", "three"]
+    assert only(path.parent) == ["last-run.jsonl"]
+
+
+def test_best_effort_never_stops_a_run(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with RecordWriter(file / "state" / "x", environment(), "force", best_effort=True) as writer:
+        writer.write(outcome())
+    assert "cannot be written" in str(writer.error)
+    with RecordWriter(Path("/dev/full"), environment(), "force", best_effort=True) as writer:
+        writer.write(outcome())
+        writer.write(outcome())
+    assert "No space left" in str(writer.error)

@@ -1,0 +1,22 @@
+"""Record files for tests, and what lies beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.records import environment
+
+from matbench.records.outcome import Outcome
+from matbench.records.writing import Mode, RecordWriter
+
+
+def write(path: Path, *records: Outcome, mode: Mode = "new") -> None:
+    """A file of these outcomes, or these added to it."""
+    with RecordWriter(path, environment(), mode) as writer:
+        for record in records:
+            writer.write(record)
+
+
+def only(folder: Path) -> list[str]:
+    """The files of a folder, hidden ones too."""
+    return sorted(entry.name for entry in folder.iterdir())

@@ -12,8 +12,6 @@ from typing import Literal
 import msgspec
 
 Inputs = Literal["uniform", "signed", "normal", "ramp", "digits"]
-Status = Literal["measured", "wrong", "skipped", "failed"]
-TimingMode = Literal["cold", "hot", "hot graph"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16"]
 #: How a buffer's numbers lie in memory.
 Storage = Literal["float32", "int32", "float16", "bfloat16"]
@@ -236,18 +234,6 @@ class Conditions(msgspec.Struct, frozen=True):
     governor: str | None = None
 
 
-class Accuracy(msgspec.Struct, frozen=True):
-    """How far C is from the float64 reference R, over all elements.
-
-    `max_rel_err` and `avg_rel_err` are |C − R| / |R| over the elements with R ≠ 0;
-    `bound_ratio` is the largest |C − R| as a share of its rounding-error bound (> 1 is wrong).
-    """
-
-    max_rel_err: float | None
-    avg_rel_err: float | None
-    bound_ratio: float | None
-
-
 class Resources(msgspec.Struct, frozen=True):
     """What the compiler gave a kernel, or which library computed; None where it is not told."""
 
@@ -257,61 +243,3 @@ class Resources(msgspec.Struct, frozen=True):
     spilled_bytes: int | None = None
     max_threads_per_block: int | None = None
     library: str | None = None
-
-
-class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_only=True):
-    """What became of one case: measured, or wrong, skipped or failed with the reason."""
-
-    kernel: str
-    sha256: str
-    group: Group
-    summary: str = ""
-    params: dict[str, int]
-    problem: Problem
-    backend: str
-    device: str
-    device_kind: Literal["gpu", "cpu"]
-    precision: Precision = "float32"
-    launch: Launch | None = None
-    status: Status
-    reason: str | None = None
-    samples_ns: tuple[float, ...] = ()
-    median_ns: float | None = None
-    interval_ns: tuple[float, float] | None = None
-    timing_mode: TimingMode | None = None
-    hot_median_ns: float | None = None
-    hot_interval_ns: tuple[float, float] | None = None
-    hot_samples_ns: tuple[float, ...] = ()
-    warmups: int | None = None
-    settled: bool | None = None
-    stopped: str | None = None
-    max_rel_err: float | None = None
-    avg_rel_err: float | None = None
-    bound_ratio: float | None = None
-    block_median_ns: float | None = None
-    block_perturbation: float | None = None
-    block_imbalance: float | None = None
-    resources: Resources | None = None
-    resident_blocks: int | None = None
-    occupancy: float | None = None
-    build_s: float | None = None
-    conditions: tuple[Conditions, ...] = ()
-    sm_mhz: float | None = None
-    attempts: int | None = None
-    copy_bytes_per_s: float | None = None
-    notes: tuple[str, ...] = ()
-
-
-class Environment(msgspec.Struct, frozen=True, tag="environment", tag_field="type", kw_only=True):
-    """Where and how a record file was made: one line of it."""
-
-    schema: int
-    argv: tuple[str, ...]
-    time: str
-    host: str
-    os: str
-    python: str
-    packages: dict[str, str]
-    devices: tuple[DeviceInfo, ...]
-    project_revision: str | None
-    settings: dict[str, str | int | float | bool | None] = {}

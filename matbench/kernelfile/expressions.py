@@ -1,14 +1,16 @@
 """The arithmetic of front matter: checked when a kernel is loaded, bounded when evaluated.
 
 An expression is compiled to nested functions of the values of its names. `_compiled` refuses every
-kind of node that it does not list, so nothing else can be called, looped over or looked into, and
-the text, its depth and every intermediate value have a limit.
+kind of node that it does not list, so nothing else can be called, looped over or looked into. Only
+powers can grow fast, and they have limits, as have the text, its depth and the result.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import inspect
+import math
 import operator
 import warnings
 from collections.abc import Callable, Collection, Mapping
@@ -49,8 +51,8 @@ def _power(base: Number, exponent: Number) -> Number:
 FUNCTIONS: dict[str, Callable[..., Number]] = {
     "ceil_div": ceil_div,
     "is_power_of_two": is_power_of_two,
-    "max": max,
-    "min": min,
+    "max": lambda a, b, *more: max(a, b, *more),
+    "min": lambda a, b, *more: min(a, b, *more),
 }
 _OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
     ast.Add: operator.add,
@@ -82,16 +84,16 @@ def names_in(text: str, names: Collection[str]) -> list[str]:
 
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     """The number (or truth value) of `text` with `values` for its names."""
-    compiled, _ = _parsed(text)
     names_in(text, values.keys())
     try:
-        return compiled(values)
+        result = _parsed(text)[0](values)
     except ZeroDivisionError:
         raise ExpressionError("division by zero") from None
     except OverflowError:
-        raise ExpressionError("the value grows without bound") from None
-    except TypeError as error:  # a function that was given too much
-        raise ExpressionError(str(error)) from None
+        result = math.inf
+    if not abs(result) <= MAX_MAGNITUDE:
+        raise ExpressionError("the value grows without bound")
+    return result
 
 
 def whole(text: int | str, values: Mapping[str, Number]) -> int:
@@ -120,41 +122,43 @@ def _parsed(text: str) -> tuple[_Compiled, tuple[str, ...]]:
 
 
 def _compiled(node: ast.AST, used: dict[str, None], depth: int) -> _Compiled:
-    """One node and all below it as a function; what is no bounded arithmetic is refused.
-
-    Parts are compiled in the order of the text, so that `used` gets its names in that order.
-    """
+    """One node and all below it as a function; `used` gets the names in the order of the text."""
     if depth > MAX_DEPTH:
         raise ExpressionError(f"nested deeper than {MAX_DEPTH} levels")
 
-    def part(child: ast.AST) -> _Compiled:
-        return _compiled(child, used, depth + 1)
+    def parts(*nodes: ast.AST) -> list[_Compiled]:
+        return [_compiled(child, used, depth + 1) for child in nodes]
+
+    def applied(function: Callable[..., Number], *nodes: ast.AST) -> _Compiled:
+        operands = parts(*nodes)
+        return lambda values: function(*[operand(values) for operand in operands])
 
     match node:
         case ast.Constant(value=int() | float() as number):
-            return lambda values: _bounded(number)
+            return lambda values: number
         case ast.Constant(value=other):
             raise ExpressionError(f"{other!r:.40} is not a number")
         case ast.Name(id=name):
             used[name] = None
             return lambda values: values[name]
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            fewest = 1 if name == "is_power_of_two" else 2
-            if len(args) < fewest:
-                raise ExpressionError(f"{name} takes {('a number', 'two numbers')[fewest - 1]}")
-            return _call(FUNCTIONS[name], *map(part, args))
+            try:
+                inspect.signature(FUNCTIONS[name]).bind(*args)
+            except TypeError as error:
+                raise ExpressionError(f"{name}: {error}") from None
+            return applied(FUNCTIONS[name], *args)
         case ast.Call():
             raise ExpressionError(f"only {', '.join(FUNCTIONS)} can be called")
         case ast.UnaryOp(op=op, operand=operand):
-            return _call(_operator(op), part(operand))
+            return applied(_operator(op), operand)
         case ast.BinOp(left=left, op=op, right=right):
-            return _call(_operator(op), part(left), part(right))
+            return applied(_operator(op), left, right)
         case ast.Compare(left=left, ops=ops, comparators=comparators):
-            return _chain([part(left), *map(part, comparators)], list(map(_operator, ops)))
+            return _chain([_operator(op) for op in ops], parts(left, *comparators))
         case ast.BoolOp(op=op, values=operands):
-            return _decided(isinstance(op, ast.Or), list(map(part, operands)))
+            return functools.reduce(_or if isinstance(op, ast.Or) else _and, parts(*operands))
         case ast.IfExp(test=test, body=body, orelse=orelse):
-            first, condition, second = part(body), part(test), part(orelse)
+            first, condition, second = parts(body, test, orelse)
             return lambda values: first(values) if condition(values) else second(values)
     raise ExpressionError(f"{type(node).__name__.lower()} is not arithmetic")
 
@@ -165,17 +169,7 @@ def _operator(op: ast.AST) -> Callable[..., Number]:
     return _OPERATORS[type(op)]
 
 
-def _bounded(value: Number) -> Number:
-    if not abs(value) <= MAX_MAGNITUDE:
-        raise ExpressionError("the value grows without bound")
-    return value
-
-
-def _call(function: Callable[..., Number], *operands: _Compiled) -> _Compiled:
-    return lambda values: _bounded(function(*[operand(values) for operand in operands]))
-
-
-def _chain(operands: list[_Compiled], comparisons: list[Callable[..., Number]]) -> _Compiled:
+def _chain(comparisons: list[Callable[..., Number]], operands: list[_Compiled]) -> _Compiled:
     """`a < b <= c`; each operand is evaluated once, or time would double with every level."""
 
     def is_true(values: Mapping[str, Number]) -> bool:
@@ -190,14 +184,9 @@ def _chain(operands: list[_Compiled], comparisons: list[Callable[..., Number]]) 
     return is_true
 
 
-def _decided(by: bool, operands: list[_Compiled]) -> _Compiled:
-    """The first operand whose truth is `by`, or the last one: `or` by true, `and` by false."""
+def _and(left: _Compiled, right: _Compiled) -> _Compiled:
+    return lambda values: left(values) and right(values)
 
-    def decide(values: Mapping[str, Number]) -> Number:
-        for operand in operands:
-            value = operand(values)
-            if bool(value) == by:
-                break
-        return value
 
-    return decide
+def _or(left: _Compiled, right: _Compiled) -> _Compiled:
+    return lambda values: left(values) or right(values)

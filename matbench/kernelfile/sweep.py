@@ -59,7 +59,7 @@ def parameter_sets(
 
     A constant that only `[tune]` names stays at the source's default unless it is overridden.
     """
-    yield from combinations(_space(kernel, overrides))
+    return combinations(_space(kernel, overrides))
 
 
 def _space(kernel: Kernel, overrides: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
@@ -159,11 +159,9 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
             have = device.compute_capability
             if have is None:
                 return f"needs {requirement}; this is {device.backend}"
-            number = requirement[3:].rstrip("af")
-            wanted = int(number[:-1]), int(number[-1])
-            exact = requirement.endswith("a")
-            family = requirement.endswith("f")
-            if have < wanted or (exact and have != wanted) or (family and have[0] != wanted[0]):
+            wanted = divmod(int(requirement[3:].rstrip("af")), 10)
+            same = {"a": have == wanted, "f": have[0] == wanted[0]}.get(requirement[-1], True)
+            if have < wanted or not same:
                 return f"needs {requirement}; this device is sm_{have[0]}{have[1]}"
     return device.missing.get(kernel.library or "")
 
@@ -224,12 +222,10 @@ def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
     asked = {
         "max_threads_per_block": ("threads a block", launch.threads_per_block),
         "max_shared_bytes_per_block": ("bytes of shared memory a block", launch.shared_bytes),
-        **{
-            f"max_block_{a}": (f"threads in {a}", n)
-            for a, n in zip("xyz", launch.block, strict=True)
-        },
-        **{f"max_grid_{a}": (f"blocks in {a}", n) for a, n in zip("xyz", launch.grid, strict=True)},
     }
+    for axis, threads, blocks in zip("xyz", launch.block, launch.grid, strict=True):
+        asked[f"max_block_{axis}"] = f"threads in {axis}", threads
+        asked[f"max_grid_{axis}"] = f"blocks in {axis}", blocks
     for limit, (what, number) in asked.items():
         if number > limits[limit]:
             return f"needs {number:,} {what}; this device allows {limits[limit]:,}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matbench.analysis import sample_notes, statistics
+from matbench.errors import CaseError
 from matbench.measure.options import Options
 from matbench.model import Conditions
 from matbench.records.comparison import Comparison
@@ -84,7 +86,7 @@ def _sample_once(
     started = looked = time.perf_counter_ns()
     stopped = None
     while stopped is None:
-        samples.append(sample())
+        samples.append(_positive(sample()))
         now = time.perf_counter_ns()
         stopped = rule.decide(samples, now - started)
         if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
@@ -121,11 +123,18 @@ def samples_in_turns(
     started = time.perf_counter_ns()
     for order in statistics.interleaved_order(plan.looks[-1], seed):
         for which in order:
-            samples[which].append(samplers[which]())
+            samples[which].append(_positive(samplers[which]()))
         comparison = plan.decide(*samples, time.perf_counter_ns() - started)
         if comparison is not None:
             return samples, comparison
     raise AssertionError("a plan ends at its last look")
+
+
+def _positive(sample_ns: float) -> float:
+    """The sample; `CaseError` where the clock did not advance, so that there is none."""
+    if not 0 < sample_ns < math.inf:
+        raise CaseError("the device's clock did not advance during a launch")
+    return sample_ns
 
 
 def timing_of(samples: Sequence[float], *, graph: bool = False) -> Timing:

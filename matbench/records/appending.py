@@ -74,8 +74,10 @@ class LockedFile:
     def append(self, lines: bytes) -> None:
         """All of `lines` or, with an `OSError`, nothing; they begin on a line of their own."""
         size = self.size
-        if size and os.pread(self._open.fileno(), 1, size - 1) != b"\n":
-            lines = b"\n" + lines
+        if size:
+            self._open.seek(size - 1)
+            if self._open.read(1) != b"\n":
+                lines = b"\n" + lines
         try:
             left = memoryview(lines)
             while left:
@@ -100,7 +102,8 @@ class LockedFile:
             self.append(lines)
             return
         handle, name = tempfile.mkstemp(dir=self._target.parent, prefix=f".{self._target.name}.")
-        old, self._file = self._open, FileIO(handle, "w")
+        os.close(handle)
+        old, self._file = self._open, FileIO(name, "a+")
         try:
             shutil.copymode(self._target, name)
             self.append(lines)

@@ -45,7 +45,7 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise UsageError(f"{self.path}: cannot be read: {error.strerror}") from None
+            raise UsageError(f"{self.path}: cannot be read: {error.strerror}; {_HINT}") from None
         found: dict[_Key, Tuned] = {}
         for winner in map(_decoded, data.split(b"\n")):
             if winner is None:

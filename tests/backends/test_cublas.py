@@ -16,14 +16,16 @@ from matbench import backends
 from matbench.backends import Backend
 from matbench.backends.cuda import cublas
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, sweep
-from matbench.measure import bench
-from matbench.model import Case, DeviceInfo, Kernel, Outcome
-from matbench.records import results
+from matbench.kernelfile import catalogue, libraries, sweep
+from matbench.measure.options import Options
+from matbench.measure.session import Session
+from matbench.model import Case, DeviceInfo, Kernel
+from matbench.records import provenance, reading
+from matbench.records.outcome import Outcome
 
 PRODUCTS = {
     kernel.name: kernel
-    for kernel in catalogue.LIBRARIES
+    for kernel in libraries.LIBRARIES
     if kernel.library == "cublas" and kernel.workload == "matmul"
 }
 
@@ -35,11 +37,11 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
     if device.backend == "cuda":
         pytest.skip("CUDA is here")
     result = matbench("run", "single-block", "--baseline", "cublas*", "--sizes", "5")
-    _, outcomes = results.read(results.last_run_path())
-    assert [o.kernel for o in outcomes] == ["single-block", *sorted(PRODUCTS)]
+    _, outcomes = reading.read(provenance.last_run_path())
+    assert [o.case.kernel for o in outcomes] == ["single-block", *sorted(PRODUCTS)]
     assert [o.status for o in outcomes] == ["measured"] + ["skipped"] * len(PRODUCTS)
     assert {o.reason for o in outcomes[1:]} == {"needs CUDA; this is opencl"}
-    assert all(o.launch is None for o in outcomes[1:])
+    assert all(o.case.launch is None for o in outcomes[1:])
     assert "needs CUDA; this is opencl" in result.stdout
 
 
@@ -47,7 +49,9 @@ def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> Non
     found = matbench(
         *("run", "dot-tree", "--baseline", "cublas*", "--sizes", "5", "--format", "json")
     )
-    kernels = [row["kernel"] for row in json.loads(found.stdout) if row["type"] == "outcome"]
+    kernels = [
+        row["case"]["kernel"] for row in json.loads(found.stdout) if row["type"] == "outcome"
+    ]
     assert kernels == ["dot-tree", "cublas-dot"]
     result = matbench("run", "cubes-tree", "--baseline", "cublas", code=2)
     assert (
@@ -106,8 +110,8 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
 
 
 @pytest.fixture(scope="module")
-def checks(cuda: Backend) -> bench.Session:
-    return bench.Session(cuda, Cache(), bench.Options(timed=False))
+def checks(cuda: Backend) -> Session:
+    return Session(cuda, Cache(), Options(timed=False))
 
 
 def case_of(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:
@@ -121,46 +125,44 @@ def case_of(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:
 @pytest.mark.parametrize("size", [*SIZES, "257x130x300", "64x64x8192"])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_right_at_every_awkward_size(
-    name: str, size: str, inputs: str, checks: bench.Session, info: DeviceInfo
+    name: str, size: str, inputs: str, checks: Session, info: DeviceInfo
 ) -> None:
-    outcome = checks.measure(case_of(PRODUCTS[name], size, inputs, info))
+    outcome = checks.measure(case_of(PRODUCTS[name], size, inputs, info)).outcome
     assert outcome.status == "measured", outcome.reason
-    assert outcome.bound_ratio is not None
-    assert 0 <= outcome.bound_ratio <= 1
-    assert outcome.resources is not None
-    assert outcome.resources.library is not None
-    assert outcome.resources.library.startswith("cuBLAS ")
+    assert outcome.accuracy.bound_ratio is not None
+    assert 0 <= outcome.accuracy.bound_ratio <= 1
+    assert outcome.build.resources is not None
+    assert outcome.build.resources.library is not None
+    assert outcome.build.resources.library.startswith("cuBLAS ")
 
 
 @pytest.mark.gpu
 def test_float32_that_were_tf32_would_be_wrong(
-    checks: bench.Session, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+    checks: Session, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info))
+    plain = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info)).outcome
     assert plain.max_rel_err is not None
     assert plain.max_rel_err < 5e-6
     monkeypatch.setitem(cublas._KINDS, "float32", cublas._KINDS["tf32"])
-    checks.built.clear()
-    faked = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info))
-    checks.built.clear()
+    checks._built.clear()
+    faked = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info)).outcome
+    checks._built.clear()
     assert faked.status == "wrong"
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("size", ["64x64x8192", "1000", "2048"])
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_the_same_bits_every_time(
-    name: str, size: str, checks: bench.Session, info: DeviceInfo
-) -> None:
+def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
     case = case_of(PRODUCTS[name], size, "signed", info)
     assert case.kernel.deterministic
-    assert checks.measure(case).status == "measured"
-    run = bench._Run(checks, case, checks._build(case), timed=False)
-    run.load(run.state.reference)
+    assert checks.measure(case).outcome.status == "measured"
     bits = set()
-    for _ in range(10):
-        run.run()
-        bits.add(run.result(run.state.reference).tobytes())
+    with checks._checks(case, checks._build(case)) as running:
+        running.prepared.load(running.prepared.reference)
+        for _ in range(10):
+            running.run()
+            bits.add(running.result(running.prepared.reference).tobytes())
     assert len(bits) == 1
 
 
@@ -168,12 +170,12 @@ def test_the_same_bits_every_time(
 @pytest.mark.parametrize("mode", [[], ["--hot"], ["--hot", "--graph"], ["--cold", "--hot"]])
 def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
     printed = matbench(
-        *("run", "tiled", "--tiles", "32", "--baseline", "cublas*", "--sizes", "1024", *mode),
+        *("run", "tiled", "--set", "TILE=32", "--baseline", "cublas*", "--sizes", "1024", *mode),
         *("--backend", "cuda", "--format", "json"),
     ).stdout
     _, *rows = json.loads(printed)
     outcomes = [msgspec.convert(row, Outcome) for row in rows]
-    medians = {o.kernel: o.median_ns for o in outcomes}
+    medians = {o.case.kernel: o.median_ns for o in outcomes}
     assert {o.status for o in outcomes} == {"measured"}
     assert medians.keys() == {"tiled", *PRODUCTS}
     for name in PRODUCTS:
@@ -185,11 +187,11 @@ def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[st
 @pytest.mark.gpu
 def test_compared_with_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
     printed = matbench(
-        *("compare", "cublas", "tiled", "--tiles", "32", "--sizes", "1024", "--backend", "cuda"),
+        *("compare", "cublas", "tiled", "--set", "TILE=32", "--sizes", "1024", "--backend", "cuda"),
         *("--format", "json"),
     ).stdout
-    [row] = json.loads(printed)
-    assert row["verdict"] == "SLOWER"
+    [_, row] = json.loads(printed)
+    assert row["comparison"]["verdict"] == "SLOWER"
 
 
 @pytest.mark.gpu

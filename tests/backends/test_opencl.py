@@ -16,7 +16,7 @@ from matbench import backends
 from matbench.backends import Backend, UnavailableError
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
-from matbench.kernelfile import catalogue, cuda_c
+from matbench.kernelfile import catalogue, front_matter, signature
 from matbench.measure import judge, oracle
 from matbench.measure.oracle import matmul
 from matbench.model import DeviceInfo, Kernel, Launch, Problem
@@ -56,7 +56,7 @@ def test_devices_say_all_that_the_tutorial_prints(info: DeviceInfo) -> None:
         assert device.name
         assert device.driver
         assert device.toolkit
-        assert device.limits.keys() == catalogue.DEVICE_LIMITS.keys()
+        assert device.limits.keys() == front_matter.DEVICE_LIMITS.keys()
         assert all(value > 0 for value in device.limits.values())
         assert device.properties.keys() >= {
             "global memory (bytes)", "shared memory per block (bytes)", "registers per block",
@@ -196,7 +196,7 @@ VALUES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", cuda_c.SCALARS)
+@pytest.mark.parametrize("kind", signature.SCALARS)
 def test_every_type_arrives_as_it_was_passed(kind: str, opencl: Backend, tmp_path: Path) -> None:
     body = f"""
     extern "C" __global__ void mine(const float *A, const float *B, float *C, const {kind} value)
@@ -208,7 +208,7 @@ def test_every_type_arrives_as_it_was_passed(kind: str, opencl: Backend, tmp_pat
     found = np.empty(2, np.float32)
     program.launch(ONE, [C, C, C, VALUES[kind]])
     opencl.read(C, found)
-    assert found.tolist() == [1, np.dtype(cuda_c.SCALARS[kind]).itemsize]
+    assert found.tolist() == [1, np.dtype(signature.SCALARS[kind]).itemsize]
     program.launch(ONE, [C, C, C, 1])
     opencl.read(C, found)
     assert found[0] == 0

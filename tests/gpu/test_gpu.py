@@ -24,9 +24,11 @@ from matbench.analysis import blocks
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import BuildError, MatbenchError, OutOfMemoryError
-from matbench.kernelfile import catalogue, signature, sweep
-from matbench.measure import bench, judge, oracle, worker
+from matbench.kernelfile import catalogue, front_matter, signature, sweep
+from matbench.measure import judge, oracle, worker
+from matbench.measure.options import Deadlines, Options
 from matbench.measure.oracle import matmul
+from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Launch
 
 pytestmark = pytest.mark.gpu
@@ -52,9 +54,9 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
 
 
 @pytest.fixture(scope="module")
-def checks(cuda: Backend) -> bench.Session:
+def checks(cuda: Backend) -> Session:
     """Checks good kernels in this process, and times none."""
-    return bench.Session(cuda, Cache(), bench.Options(timed=False))
+    return Session(cuda, Cache(), Options(timed=False))
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +73,9 @@ def built(info: DeviceInfo) -> None:
         builders.close()
 
 
-def measured(session: bench.Session, case: Case) -> Any:
+def measured(session: Session, case: Case) -> Any:
     assert case.skip is None, case.skip
-    outcome = session.measure(case)
+    outcome = session.measure(case).outcome
     assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
     return outcome
 
@@ -90,22 +92,20 @@ def case_of(name: str, size: str, info: DeviceInfo, **params: int) -> Case:
 @pytest.mark.parametrize("size", [*SIZES, "257x130x300"])
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_right_at_every_awkward_size(
-    kernel: Kernel, size: str, inputs: str, checks: bench.Session, info: DeviceInfo
+    kernel: Kernel, size: str, inputs: str, checks: Session, info: DeviceInfo
 ) -> None:
     for case in sweep.cases([kernel], [problem(size, inputs)], {}, info):
         if case.skip is not None:
             assert allowed_skip(case, info), case.skip
             continue
         outcome = measured(checks, case)
-        assert outcome.bound_ratio is not None
-        assert 0 <= outcome.bound_ratio <= 1
+        assert outcome.accuracy.bound_ratio is not None
+        assert 0 <= outcome.accuracy.bound_ratio <= 1
 
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("tile", [8, 16, 32])
-def test_compensation_survives_the_optimiser(
-    tile: int, checks: bench.Session, info: DeviceInfo
-) -> None:
+def test_compensation_survives_the_optimiser(tile: int, checks: Session, info: DeviceInfo) -> None:
     kahan = measured(checks, case_of("kahan", "1000", info, TILE=tile))
     assert kahan.max_rel_err is not None
     assert kahan.max_rel_err <= 1e-7
@@ -117,14 +117,15 @@ def test_compensation_survives_the_optimiser(
 def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo, built: None) -> None:
     result = matbench("run", "--smoke", "--backend", "cuda", "--format", "json")
     outcomes = [record for record in json.loads(result.stdout) if record["type"] == "outcome"]
-    on_gpu = [outcome for outcome in outcomes if outcome["backend"] == "cuda"]
-    assert {outcome["kernel"] for outcome in on_gpu} >= set(KERNELS)
-    assert {outcome["device"] for outcome in on_gpu} == {info.name}
+    on_gpu = [outcome for outcome in outcomes if outcome["case"]["backend"] == "cuda"]
+    assert {outcome["case"]["kernel"] for outcome in on_gpu} >= set(KERNELS)
+    assert {outcome["case"]["device"] for outcome in on_gpu} == {info.name}
     for outcome in on_gpu:
         assert outcome["status"] in ("measured", "skipped")
         if outcome["status"] == "measured":
-            assert outcome["median_ns"] > 0
-            assert outcome["resources"]["library"] or outcome["resources"]["registers"] > 0
+            assert outcome["cold"]["median_ns"] > 0
+            resources = outcome["build"]["resources"]
+            assert resources["library"] or resources["registers"] > 0
 
 
 # -- the device ----------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ def test_a_device_says_all_that_the_tutorial_prints(info: DeviceInfo) -> None:
     assert backends.choose("auto", None) == info
     assert info.kind == "gpu"
     assert info.compute_capability is not None
-    assert info.limits.keys() == catalogue.DEVICE_LIMITS.keys()
+    assert info.limits.keys() == front_matter.DEVICE_LIMITS.keys()
     assert all(value > 0 for value in info.limits.values())
     for label in (
         "global memory (bytes)", "shared memory per block (bytes)", "registers per block",
@@ -229,7 +230,7 @@ def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> N
     cuda.release(C)
 
 
-def test_more_shared_memory_than_48_kib(checks: bench.Session, info: DeviceInfo) -> None:
+def test_more_shared_memory_than_48_kib(checks: Session, info: DeviceInfo) -> None:
     limit = info.limits["max_shared_bytes_per_block"]
     assert limit >= 80_000, "this device has no more than 48 KiB a block"
     case = case_of("shared-row", "3x5x20000", info, THREADS=256)
@@ -274,8 +275,8 @@ def test_the_device_judges_as_the_host_does(
 
 
 @pytest.fixture(scope="module")
-def timed(cuda: Backend) -> bench.Session:
-    return bench.Session(cuda, Cache(), bench.Options())
+def timed(cuda: Backend) -> Session:
+    return Session(cuda, Cache(), Options())
 
 
 @pytest.mark.usefixtures("built")
@@ -284,14 +285,14 @@ def timed(cuda: Backend) -> bench.Session:
     [("tiled", {"TILE": 16}), ("naive-2d", {"TILE": 16}), ("thread-1d", {"THREADS": 256})],
 )
 def test_block_stamps_agree_with_events(
-    name: str, params: dict[str, int], timed: bench.Session, info: DeviceInfo
+    name: str, params: dict[str, int], timed: Session, info: DeviceInfo
 ) -> None:
     """By the clock that all multiprocessors share, and by each one's own, within 5%."""
     case = case_of(name, "1000", info, **params)
     assert case.launch is not None
     profiles = []
     for _ in range(5):
-        outcome, sample = timed.profile(case)
+        outcome, _, sample = timed.clock_blocks(case)
         assert outcome.status == "measured", outcome.reason
         assert sample is not None
         assert len(sample.stamps) == case.launch.blocks
@@ -310,41 +311,42 @@ def test_block_stamps_agree_with_events(
 
 
 @pytest.mark.usefixtures("built")
-def test_a_timed_case_is_whole(timed: bench.Session, info: DeviceInfo) -> None:
+def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
     outcome = measured(timed, case_of("tiled", "1000", info, TILE=16))
-    assert outcome.timing_mode == "cold"
+    assert outcome.mode == "cold"
     assert len(outcome.samples_ns) >= 10
     assert outcome.median_ns == np.median(outcome.samples_ns)
-    assert outcome.interval_ns is not None
-    low, high = outcome.interval_ns
+    assert outcome.cold.interval_ns is not None
+    low, high = outcome.cold.interval_ns
     assert low <= outcome.median_ns <= high
     # No GPU does 2·10⁹ operations in a microsecond, and none of today takes a tenth of a second.
     assert 1e3 < outcome.median_ns < 1e8
-    assert outcome.block_median_ns is not None
-    assert 0 < outcome.block_median_ns <= outcome.median_ns
-    assert outcome.resources is not None
-    assert outcome.resources.registers is not None
-    assert 0 < outcome.resources.registers <= 255
-    assert outcome.resources.static_shared_bytes == 2 * 16 * 16 * 4
-    assert outcome.resident_blocks is not None
-    assert outcome.resident_blocks >= 1
-    assert outcome.occupancy is not None
-    assert 0 < outcome.occupancy <= 1
+    assert outcome.blocks is not None
+    assert 0 < outcome.blocks.median_ns <= outcome.median_ns
+    assert outcome.blocks.sm_mhz is not None
+    assert outcome.build.resources is not None
+    assert outcome.build.resources.registers is not None
+    assert 0 < outcome.build.resources.registers <= 255
+    assert outcome.build.resources.static_shared_bytes == 2 * 16 * 16 * 4
+    assert outcome.build.resident_blocks is not None
+    assert outcome.build.resident_blocks >= 1
+    assert outcome.build.occupancy is not None
+    assert 0 < outcome.build.occupancy <= 1
 
 
 @pytest.mark.usefixtures("built")
 def test_cold_hot_and_graph_are_of_one_size(
-    cuda: Backend, timed: bench.Session, info: DeviceInfo
+    cuda: Backend, timed: Session, info: DeviceInfo
 ) -> None:
     case = case_of("tiled", "1000", info, TILE=16)
     measured(timed, case)
-    state = timed.state
-    assert state is not None
+    prepared = timed._prepared
+    assert prepared is not None
     assert case.launch is not None
     program = cuda.build(case.kernel, case.params)
     arguments: list[backends.Argument] = [
-        *(matrix.data for matrix in state.inputs),
-        timed.output((1000, 1000)).C.data,
+        *(matrix.data for matrix in prepared.inputs),
+        prepared.output((1000, 1000)).C.data,
         *(1000, 1000, 1000),
     ]
     cold = statistics.median(
@@ -411,7 +413,7 @@ def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceIn
     cache.mkdir(mode=0o700)
     mine = {"MATBENCH_CACHE_DIR": str(cache), "MATBENCH_STATE_DIR": str(tmp_path)}
     without = {**mine, "PATH": f"{fake.parent}{os.pathsep}{os.environ['PATH']}"}
-    run = ("tiled", "--tiles", "16", "--sizes", "64")
+    run = ("tiled", "--set", "TILE=16", "--sizes", "64")
 
     [refused] = run_elsewhere(without, *run)
     assert refused["status"] == "failed"
@@ -420,7 +422,7 @@ def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceIn
     assert first["status"] == "measured", first["reason"]
     [second] = run_elsewhere(without, *run)
     assert second["status"] == "measured", second["reason"]
-    [other] = run_elsewhere(without, "tiled", "--tiles", "8", "--sizes", "64")
+    [other] = run_elsewhere(without, "tiled", "--set", "TILE=8", "--sizes", "64")
     assert other["status"] == "failed"
 
     for path in cache.iterdir():  # a damaged entry is no code
@@ -446,19 +448,19 @@ BAD = {
 def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelWriter) -> None:
     """A sticky error dies with its worker: the good kernel between the bad ones stays as fast."""
     tiled = case_of("tiled", "500", info, TILE=16)
-    options = bench.Options(blocks=False, max_time_s=0.3)
+    options = Options(blocks=False, max_time_s=0.3)
     medians, failures = [], {}
-    with worker.Crew(options, worker.Deadlines(build_s=120, run_s=3)) as crew:
+    with worker.Crew(options, Deadlines(build_s=120, run_s=3)) as crew:
         device = crew.worker(info)
         for name, (body, _) in BAD.items():
-            good = device.run(tiled)
+            good = device.measure(tiled).outcome
             assert good.status == "measured", good.reason
             assert good.median_ns is not None
             medians.append(good.median_ns)
             path = write_kernel(name, body=body)
             bad = sweep.case(catalogue.load(path), problem("20"), {"TILE": 8}, info)
-            failures[name] = device.run(bad)
-        last = device.run(tiled)
+            failures[name] = device.measure(bad).outcome
+        last = device.measure(tiled).outcome
         assert last.status == "measured", last.reason
     for name, (_, words) in BAD.items():
         assert failures[name].status == "failed", name

@@ -13,10 +13,12 @@ from test_kernels import FILES
 
 from matbench import backends, workloads
 from matbench.analysis import architectures
+from matbench.analysis.limits import of_clock
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
 from matbench.kernelfile import sweep
+from matbench.kernelfile.sizes import parse_problems
 from matbench.measure import counters, limits
 from matbench.model import DeviceInfo, Kernel, Launch, Problem
 
@@ -56,7 +58,7 @@ def test_the_table_has_this_devices_limits(
 def test_the_driver_counts_as_many_resident_blocks(
     kernel: Kernel, cuda: Backend, architecture: architectures.Architecture
 ) -> None:
-    (problem,) = sweep.problems("300", workloads.get(kernel.workload))
+    (problem,) = parse_problems("300", workloads.get(kernel.workload))
     for params in itertools.islice(sweep.parameter_sets(kernel, {}), 3):
         case = sweep.case(kernel, problem, params, cuda.info)
         if case.skip is not None or case.launch is None:
@@ -113,7 +115,7 @@ def test_nvcc_alone_gives_what_the_driver_says(cuda: Backend, info: DeviceInfo) 
 
 def test_limits_lie_below_what_the_clock_allows(cuda: Backend) -> None:
     found = limits.measured(cuda, Cache(), anew=True)
-    allowed = limits.of_clock(cuda.info, found.sm_mhz)
+    allowed = of_clock(cuda.info, found.sm_mhz)
     assert allowed is not None
     assert 0.6 <= found.fma_flop_per_s / allowed <= 1.02, found
     assert found.copy_bytes_per_s > 1e11, found
@@ -121,7 +123,7 @@ def test_limits_lie_below_what_the_clock_allows(cuda: Backend) -> None:
 
 def test_a_kernel_is_explained(matbench: Matbench, info: DeviceInfo) -> None:
     result = matbench(
-        "explain", "tiled", "--size", "1000", "--tiles", "8,16,32", "--format", "json"
+        "explain", "tiled", "--sizes", "1000", "--set", "TILE=8,16,32", "--format", "json"
     )
     _, found = json.loads(result.stdout)
     here = [width for width in found["widths"] if width["here"]]
@@ -130,8 +132,8 @@ def test_a_kernel_is_explained(matbench: Matbench, info: DeviceInfo) -> None:
         assert width["measured_ns"] > 0
         assert width["registers"] > 0
         assert width["driver_blocks"] == width["occupancy"]["blocks"]
-    assert found["clock_flop_per_s"] > found["measured_operations_per_s"]
-    assert found["resources"]["registers"] > 0
+    assert found["clock_flop_per_s"] > found["operations_per_s"]
+    assert found["outcome"]["build"]["resources"]["registers"] > 0
 
 
 @pytest.mark.skipif(shutil.which("ncu") is None, reason="no ncu on PATH")

@@ -24,10 +24,13 @@ from matbench import backends, workloads
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
-from matbench.kernelfile import catalogue, sweep
-from matbench.measure import bench, worker
+from matbench.kernelfile import libraries, sweep
+from matbench.measure import worker
 from matbench.measure.judge import UNWRITTEN, Judge
-from matbench.model import DeviceInfo, Kernel, Outcome
+from matbench.measure.options import Options
+from matbench.measure.session import Session
+from matbench.model import DeviceInfo, Kernel
+from matbench.records.outcome import Outcome
 
 pytestmark = pytest.mark.gpu
 
@@ -62,22 +65,20 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
 
 
 @pytest.fixture(scope="module")
-def checks(cuda: Backend) -> bench.Session:
-    return bench.Session(cuda, Cache(), bench.Options(timed=False))
+def checks(cuda: Backend) -> Session:
+    return Session(cuda, Cache(), Options(timed=False))
 
 
 @pytest.mark.parametrize(("kernel", "inputs"), EVERY)
-def test_right_at_every_awkward_size(kernel: Kernel, inputs: str, checks: bench.Session) -> None:
+def test_right_at_every_awkward_size(kernel: Kernel, inputs: str, checks: Session) -> None:
     check_at_every_size(kernel, inputs, checks)
 
 
-def test_compensation_survives_the_optimiser(checks: bench.Session) -> None:
+def test_compensation_survives_the_optimiser(checks: Session) -> None:
     check_compensation(KERNELS["dot-compensated"], KERNELS["dot-vectorized"], checks)
 
 
-def test_the_last_block_is_found_whatever_ran_before(
-    checks: bench.Session, info: DeviceInfo
-) -> None:
+def test_the_last_block_is_found_whatever_ran_before(checks: Session, info: DeviceInfo) -> None:
     """Launches of many blocks and of few take turns; each leaves the counter as it must be."""
     kernel, found = KERNELS["dot-single-pass"], {}
     for N in (2**22 + 3, 5, 100_003) * 3:
@@ -149,13 +150,13 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
 @pytest.mark.parametrize("inputs", workloads.get("dot").inputs)
 @pytest.mark.parametrize("N", [1, 33, 33792, 1_000_003])
 def test_what_cublas_finds_is_right_too(
-    N: int, inputs: str, checks: bench.Session, info: DeviceInfo
+    N: int, inputs: str, checks: Session, info: DeviceInfo
 ) -> None:
-    [case] = sweep.cases([catalogue.CUBLAS_DOT], [problem("dot", N, inputs)], {}, info)
+    [case] = sweep.cases([libraries.CUBLAS_DOT], [problem("dot", N, inputs)], {}, info)
     outcome = right(checks, case)
-    assert outcome.resources is not None
-    assert outcome.resources.library is not None
-    assert outcome.resources.library.startswith("cuBLAS ")
+    assert outcome.build.resources is not None
+    assert outcome.build.resources.library is not None
+    assert outcome.build.resources.library.startswith("cuBLAS ")
 
 
 @pytest.mark.parametrize("mode", [[], ["--hot"], ["--hot", "--graph"]])
@@ -167,7 +168,7 @@ def test_all_dot_products_side_by_side(
         *("--backend", "cuda", *mode, "--format", "json"),
     ).stdout
     _, *rows = json.loads(printed)
-    outcomes = {row["kernel"]: msgspec.convert(row, Outcome) for row in rows}
+    outcomes = {row["case"]["kernel"]: msgspec.convert(row, Outcome) for row in rows}
     assert outcomes.keys() == {kernel.name for kernel in DOT} | {"cublas-dot"}
     assert {o.status for o in outcomes.values()} == {"measured"}
     medians = {name: o.median_ns for name, o in outcomes.items()}
@@ -178,7 +179,7 @@ def test_cubes_from_one_thread_to_a_tree(matbench: Matbench, info: DeviceInfo) -
 
     printed = matbench("run", "--workload", "cubes", "--backend", "cuda", "--format", "json").stdout
     _, *rows = json.loads(printed)
-    medians = {row["kernel"]: row["median_ns"] for row in rows}
+    medians = {row["case"]["kernel"]: row["cold"]["median_ns"] for row in rows}
     assert len(medians) == 6
     assert medians["cubes-thread"] == max(medians.values())
     assert medians["cubes-thread"] > 100 * medians["cubes-tree"]

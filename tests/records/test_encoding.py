@@ -23,6 +23,11 @@ from matbench.records.outcome import Accuracy, BlockTimes, Build, Outcome
 from matbench.records.reading import read
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.jsonl"
+
+
 def parsed(text: str) -> Any:
     """JSON as the standard has it: no NaN, no infinity."""
 

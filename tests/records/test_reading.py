@@ -19,6 +19,12 @@ from matbench.records.outcome import Outcome
 from matbench.records.reading import read
 from matbench.records.writing import Mode, RecordWriter
 
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.jsonl"
+
+
 # Torn files
 
 

@@ -13,6 +13,12 @@ from matbench.model import Case, Kernel, LaunchRules, Problem
 from matbench.records.resuming import case_key, finished, outcome_key, without_retried
 from matbench.records.writing import RecordWriter
 
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.jsonl"
+
+
 KERNEL = Kernel(
     name="tiled", summary="s", launch=LaunchRules(block=(1,), grid=(1,)), sha256="0" * 64
 )

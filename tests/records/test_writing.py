@@ -22,6 +22,11 @@ from matbench.records.reading import read
 from matbench.records.writing import Mode, RecordWriter
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.jsonl"
+
+
 def test_an_existing_file_is_kept_unless_told(path: Path) -> None:
     write(path, outcome())
     before = path.read_bytes()
@@ -172,6 +177,16 @@ def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:
         assert path.read_bytes() == before
         writer.write(outcome(kernel="after"))
     assert [one.case.kernel for one in read(path)[1]] == ["tiled", "after"]
+
+
+def test_force_goes_on_after_the_disk_was_full(path: Path) -> None:
+    write(path, outcome())
+    with RecordWriter(path, environment(), "force") as writer:
+        writer.write(outcome(kernel="new"))
+        with largest_file(path.stat().st_size + 100), pytest.raises(MatbenchError):
+            writer.write(outcome(kernel="lost"))
+        writer.write(outcome(kernel="after"))
+    assert [one.case.kernel for one in read(path)[1]] == ["new", "after"]
 
 
 def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:

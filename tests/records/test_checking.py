@@ -1,0 +1,147 @@
+"""Checking: a record whose values contradict each other is refused with its line number."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.record_files import only, write
+from support.records import environment, outcome, timing
+
+from matbench.errors import MatbenchError, UsageError
+from matbench.model import Launch, Resources
+from matbench.records import encoding
+from matbench.records.outcome import Accuracy, BlockTimes, Build
+from matbench.records.reading import read
+from matbench.records.writing import RecordWriter
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.jsonl"
+
+
+WHOLE = json.loads(
+    encoding.line(
+        outcome(
+            build=Build(
+                duration_s=1.0,
+                resources=Resources(registers=32),
+                resident_blocks=4,
+                occupancy=0.5,
+            ),
+            accuracy=Accuracy(0.1, 0.01, 0.5),
+            cold=timing(samples_ns=(1.0, 2.0, 6.0), interval_ns=(1.0, 6.0), warmups=2, attempts=1),
+            hot=timing(graph=True),
+            blocks=BlockTimes(median_ns=1.0, imbalance=0.1, perturbation=-0.01, sm_mhz=1980.0),
+            launch=Launch((1, 2, 3), (16, 16, 1), 64),
+            copy_bytes_per_s=1e12,
+        )
+    )
+)
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    """A record with other values; `cold__median_ns` is the median of its cold samples."""
+    record: dict[str, Any] = json.loads(json.dumps(WHOLE))
+    for place, value in changes.items():
+        *groups, name = place.split("__")
+        holder = record
+        for group in groups:
+            holder = holder[group]
+        assert name in holder
+        holder[name] = value
+    return record
+
+
+def message(record: dict[str, Any], path: Path) -> str:
+    """Why a file with this record on its third line is refused."""
+    lines = [encoding.line(environment()), encoding.line(outcome()), json.dumps(record)]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(UsageError) as raised:
+        read(path)
+    text = str(raised.value)
+    assert text.startswith(f"{path}:3: not a record: ")
+    assert text.endswith("; fix or remove the line")
+    return text
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"cold__median_ns": -2.0}, r"> 0.0 - at `$.cold.median_ns`"),
+        ({"cold__median_ns": 0}, r"> 0.0 - at `$.cold.median_ns`"),
+        ({"cold__samples_ns": [1, 0, 6]}, r"> 0.0 - at `$.cold.samples_ns[1]`"),
+        ({"hot__samples_ns": [-1, 1, 6]}, r"> 0.0 - at `$.hot.samples_ns[0]`"),
+        ({"cold__interval_ns": [6, 1]}, "interval_ns is reversed: 6 to 1 - at `$.cold`"),
+        ({"cold__interval_ns": [3, 6]}, "median_ns 2 is outside its interval, 3 to 6"),
+        ({"cold__interval_ns": [1, 1.9]}, "median_ns 2 is outside its interval, 1 to 1.9"),
+        ({"cold__interval_ns": [-1, 6]}, ">= 0.0 - at `$.cold.interval_ns[0]`"),
+        ({"cold__median_ns": 2.1}, "median_ns is 2.1, that of the samples 2 - at `$.cold`"),
+        ({"cold__samples_ns": [1, 2, 3, 4]}, "median_ns is 2, that of the samples 2.5"),
+        ({"hot__median_ns": 5.0}, "median_ns is 5, that of the samples 1100 - at `$.hot`"),
+        ({"cold__graph": True}, "cold samples are not those of a graph"),
+        ({"status": "wrong"}, "a case that is wrong has no times - at `$.cold`"),
+        ({"status": "skipped", "cold": None, "hot": None}, "no times - at `$.blocks`"),
+        ({"status": "failed", "cold": None}, "a case that is failed has no times - at `$.hot`"),
+        ({"accuracy__max_rel_err": -0.1}, "$.accuracy.max_rel_err"),
+        ({"accuracy__avg_rel_err": -0.1}, "$.accuracy.avg_rel_err"),
+        ({"accuracy__bound_ratio": -0.1}, "$.accuracy.bound_ratio"),
+        ({"build__occupancy": -0.1}, "$.build.occupancy"),
+        ({"build__duration_s": -0.1}, "$.build.duration_s"),
+        ({"build__resident_blocks": -1}, "$.build.resident_blocks"),
+        ({"build__resources__registers": -1}, "a negative count - at `$.build.resources`"),
+        ({"blocks__imbalance": -0.1}, "$.blocks.imbalance"),
+        ({"blocks__median_ns": 0}, "$.blocks.median_ns"),
+        ({"blocks__sm_mhz": -1}, "$.blocks.sm_mhz"),
+        ({"cold__warmups": -1}, "$.cold.warmups"),
+        ({"cold__attempts": -1}, "$.cold.attempts"),
+        ({"copy_bytes_per_s": -1}, "$.copy_bytes_per_s"),
+        ({"case__claims__error_constant": -1}, "$.case.claims.error_constant"),
+        ({"case__launch__grid": [1, -2, 3]}, "a negative count - at `$.case.launch`"),
+        ({"case__problem__K": 0}, "K is no size of a matrix - at `$.case.problem`"),
+        ({"case__problem__workload": "x\n"}, "workload 'x\\n' is unknown"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_a_contradiction_is_refused_with_its_line(
+    changes: dict[str, Any], reason: str, path: Path
+) -> None:
+    assert reason in message(changed(**changes), path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"cold__median_ns": 2.0 * (1 + 1e-12)},
+        {"cold__median_ns": None},
+        {"cold__samples_ns": []},
+        {"cold__interval_ns": [2, 2]},
+        {"blocks__imbalance": -1e-15},
+        {"blocks__perturbation": -0.5},
+        {"cold": None, "hot": None},
+    ],
+)
+def test_what_rounding_does_or_nobody_knows_is_no_contradiction(
+    changes: dict[str, Any], path: Path
+) -> None:
+    path.write_text(f"{encoding.line(environment())}\n{json.dumps(changed(**changes))}\n")
+    assert len(read(path)[1]) == 1
+
+
+def test_a_record_that_could_not_be_read_again_is_not_written(path: Path) -> None:
+    impossible = outcome(cold=timing(samples_ns=(1.0, 2.0, 3.0), median_ns=7.0))
+    with (
+        RecordWriter(path, environment()) as writer,
+        pytest.raises(MatbenchError, match=r"x\.jsonl: an outcome contradicts itself: median_ns"),
+    ):
+        writer.write(impossible)
+    assert only(path.parent) == []
+    write(path, outcome())
+    with RecordWriter(path, environment(), "append", best_effort=True) as writer:
+        writer.write(impossible)
+    assert "contradicts itself" in str(writer.error)
+    assert read(path)[1] == [outcome()]

@@ -60,7 +60,7 @@ def _finite_value(value: Any, of_any_length: bool) -> tuple[Any, list[str]]:
         return known, [f".{more}" for more in lost]
     if _not_finite(value):
         return None, [f" ({float(value)})"]
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple) or _all_finite(value):
         return value, []
     if any(map(_not_finite, value)):
         lost = sorted({str(float(item)) for item in value if _not_finite(item)})
@@ -73,6 +73,14 @@ def _finite_value(value: Any, of_any_length: bool) -> tuple[Any, list[str]]:
         return value, []
     lost = [f"[{index}]{more}" for index, (_, told) in enumerate(items) for more in told]
     return tuple(known for known, _ in items), lost
+
+
+def _all_finite(values: tuple[Any, ...]) -> bool:
+    """Whether these are numbers, thousands of samples say, and all of them finite."""
+    try:
+        return all(map(isfinite, values))
+    except TypeError:
+        return False
 
 
 def _not_finite(value: Any) -> bool:

@@ -140,11 +140,13 @@ def test_text_outside_the_markers_stays() -> None:
         generator.inserted(text, "y", "new")
 
 
-def test_a_picture_is_compared_by_its_words() -> None:
+def test_a_picture_is_compared_by_its_words_and_their_places() -> None:
     found = [outcome("tiled", ""), outcome("kahan", "", median_ns=3e5)]
     drawn = generator.picture(([], found))
     words = generator.picture_text(drawn)
-    assert "kahan" in words and "300.0µs" in words and "2measured" in words
+    assert re.search(r"^kahan +TILE=16 +300\.0 µs ", words, re.MULTILINE)
+    assert "2 measured" in words
+    assert generator.picture_text(drawn.replace('x="0"', 'x="12.2"')) != words
     assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "").replace(
         "https://www.textualize.io", ""
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -131,7 +132,7 @@ def samples_in_turns(
 
 def _positive(sample_ns: float) -> float:
     """The sample; `CaseError` where the clock did not advance, so that there is none."""
-    if not sample_ns > 0:
+    if not 0 < sample_ns < math.inf:
         raise CaseError("the device's clock did not advance during a launch")
     return sample_ns
 

@@ -144,9 +144,9 @@ def test_float32_that_were_tf32_would_be_wrong(
     assert plain.max_rel_err is not None
     assert plain.max_rel_err < 5e-6
     monkeypatch.setitem(cublas._KINDS, "float32", cublas._KINDS["tf32"])
-    checks.built.clear()
+    checks._built.clear()
     faked = checks.measure(case_of(PRODUCTS["cublas"], "512", "uniform", info)).outcome
-    checks.built.clear()
+    checks._built.clear()
     assert faked.status == "wrong"
 
 

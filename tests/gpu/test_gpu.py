@@ -117,14 +117,15 @@ def test_compensation_survives_the_optimiser(tile: int, checks: Session, info: D
 def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo, built: None) -> None:
     result = matbench("run", "--smoke", "--backend", "cuda", "--format", "json")
     outcomes = [record for record in json.loads(result.stdout) if record["type"] == "outcome"]
-    on_gpu = [outcome for outcome in outcomes if outcome["backend"] == "cuda"]
-    assert {outcome["kernel"] for outcome in on_gpu} >= set(KERNELS)
-    assert {outcome["device"] for outcome in on_gpu} == {info.name}
+    on_gpu = [outcome for outcome in outcomes if outcome["case"]["backend"] == "cuda"]
+    assert {outcome["case"]["kernel"] for outcome in on_gpu} >= set(KERNELS)
+    assert {outcome["case"]["device"] for outcome in on_gpu} == {info.name}
     for outcome in on_gpu:
         assert outcome["status"] in ("measured", "skipped")
         if outcome["status"] == "measured":
-            assert outcome["median_ns"] > 0
-            assert outcome["resources"]["library"] or outcome["resources"]["registers"] > 0
+            assert outcome["cold"]["median_ns"] > 0
+            resources = outcome["build"]["resources"]
+            assert resources["library"] or resources["registers"] > 0
 
 
 # -- the device ----------------------------------------------------------------------------------

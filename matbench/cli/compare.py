@@ -22,6 +22,7 @@ from matbench.cli.options import (
     format_option,
     grouped,
     kernel_names,
+    renamed,
 )
 from matbench.errors import UsageError
 
@@ -68,6 +69,7 @@ fail_if_slower_option = click.option(
 @threshold_option
 @fail_if_slower_option
 @format_option
+@renamed("--force", "`matbench diff OLD.jsonl NEW.jsonl --ignore-environment`", is_flag=True)
 def compare(
     contenders: tuple[str, ...],
     matrix: bool,

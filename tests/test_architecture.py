@@ -31,6 +31,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"base", "kernelfile", "records", "analysis", "backends", "measure", "show"},
     "__main__": {"base", "cli"},
 }
+#: A longer module, or a function that takes more, is several.
+MOST_LINES = 450
+MOST_PARAMETERS = 12
 #: Slow to import or not always installed, so imported where they are used.
 HEAVY = {
     "cuda", "matplotlib", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy", "watchfiles",
@@ -50,6 +53,10 @@ def package(path: Path) -> str:
     """The package that a file belongs to."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return parts[0] if len(parts) > 1 or parts[0] in MAY_IMPORT else "base"
+
+
+def packages() -> list[str]:
+    return [name for name in MAY_IMPORT if (PACKAGE / name).is_dir()]
 
 
 def shown(path: Path) -> str:
@@ -131,14 +138,52 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         pytest.fail(" imports ".join(map(shown, error.args[1])))
 
 
+@pytest.mark.parametrize("name", packages())
+def test_a_package_says_what_lives_there_and_what_it_must_never_import(name: str) -> None:
+    text = ast.get_docstring(tree(PACKAGE / name / "__init__.py")) or ""
+    first, _, rule = text.partition("\n\n")
+    assert re.fullmatch(r"[A-Z][^.]*[.]", first), "what lives there, in one sentence"
+    found = re.search(
+        r"Must never .*or (?:import anything but (.*)|be imported by .*)[.]", rule, re.S
+    )
+    assert found is not None, "what it must never import, in one sentence"
+    if found[1] is None:
+        assert not any(name in allowed for who, allowed in MAY_IMPORT.items() if who in packages())
+    else:
+        assert {"base", *re.findall(r"`(\w+)`", found[1])} == MAY_IMPORT[name]
+
+
+def test_the_documentation_shows_who_may_import_whom() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)/?` \|[^|]*\| ([^|]*) \|[^|]*\|$", text, re.MULTILINE)
+    told = {name: set(re.findall(r"`(\w+)`", allowed)) for name, allowed in rows}
+    assert told == MAY_IMPORT
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=shown)
+def test_no_module_is_too_long(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MOST_LINES, f"{shown(path)} has {lines} lines"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=shown)
+def test_no_function_takes_too_much(path: Path) -> None:
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            given = node.args
+            count = sum(map(len, (given.posonlyargs, given.args, given.kwonlyargs)))
+            count += sum(more is not None for more in (given.vararg, given.kwarg))
+            name = getattr(node, "name", "lambda")
+            assert count <= MOST_PARAMETERS, f"{shown(path)}:{node.lineno}: {name} takes {count}"
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=shown)
 def test_only_the_command_line_knows_a_backend_by_name(path: Path) -> None:
     if package(path) in ("backends", "cli"):
         return
-    backends = {f"matbench.backends.{p.stem}" for p in (PACKAGE / "backends").glob("[!_]*.py")}
-    for line, name in imports(ast.walk(tree(path))):
-        found = [backend for backend in backends if f"{name}.".startswith(f"{backend}.")]
-        assert not found, f"{shown(path)}:{line}: imports {name}"
+    for line, other in modules_imported(path):
+        inside = package(other) == "backends" and other != PACKAGE / "backends" / "__init__.py"
+        assert not inside, f"{shown(path)}:{line}: imports {shown(other)}"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=shown)

@@ -1,6 +1,6 @@
 """The devices that matbench can measure on, behind one small protocol; opened by name, lazily.
 
-Must never know a workload, or import any package but `kernelfile` and the base modules.
+Must never know a workload, or import anything but `kernelfile` and the base modules.
 """
 
 from __future__ import annotations

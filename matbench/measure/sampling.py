@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matbench.analysis import statistics
+from matbench.analysis import sample_notes, statistics
 from matbench.errors import CaseError
 from matbench.measure.options import Options
 from matbench.model import Conditions
@@ -54,7 +54,7 @@ def sample_until_known(
         stopped=best.stopped,
         attempts=len(tries),
         conditions=best.conditions,
-        notes=(*statistics.notes(best.samples), *best.unrest),
+        notes=(*sample_notes.notes(best.samples), *best.unrest),
     )
 
 
@@ -143,5 +143,5 @@ def timing_of(samples: Sequence[float], *, graph: bool = False) -> Timing:
         median_ns=float(np.median(samples)),
         interval_ns=statistics.median_interval(samples),
         graph=graph,
-        notes=statistics.notes(samples),
+        notes=sample_notes.notes(samples),
     )

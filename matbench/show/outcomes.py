@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from matbench import workloads
-from matbench.analysis import ranking, statistics
+from matbench.analysis import ranking, sample_notes
 from matbench.analysis.ranking import DeviceRanking, ProblemRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records import encoding, resuming
@@ -198,7 +198,7 @@ def _that_matter(timing: Timing | None, others: Sequence[str] = ()) -> list[str]
     """The notes about these samples, and others of the case, that matter for their median."""
     notes = (*(timing.notes if timing is not None else ()), *others)
     half_width = ranking.spread(timing)
-    return [note for note in notes if statistics.matters(note, half_width)]
+    return [note for note in notes if sample_notes.matters(note, half_width)]
 
 
 # Rows that are the same at several sizes

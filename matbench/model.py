@@ -119,15 +119,27 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: dict[str, str] = {}
 
 
+class Included(msgspec.Struct, frozen=True):
+    """A file that a kernel file includes: the name it is included by, where it is, its hash."""
+
+    name: str
+    path: str
+    sha256: str
+
+
 class Kernel(FrontMatter, frozen=True):
     """One kernel file: its front matter, its source and the parameters of its entry.
 
-    `library` names the library that computes in place of a source: `numpy` or `cublas`.
+    `path` is what messages call the file, and `file` where it is; empty if it is in none. `sha256`
+    covers all that it `includes`, too. `library` names the library that computes in place of a
+    source: `numpy` or `cublas`.
     """
 
     source: str = ""
     path: str = ""
+    file: str = ""
     sha256: str = ""
+    includes: tuple[Included, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     library: str | None = None
 

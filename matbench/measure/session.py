@@ -18,6 +18,7 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
+from matbench.kernelfile import includes
 from matbench.measure import limits
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
@@ -191,6 +192,9 @@ class Session:
                     raise
                 # What wraps the kernel may not suit it; then that look at it is missing.
                 notes.append(f"not {variant}: {error.reason.splitlines()[0]}")
+        # What was compiled has to be what the record names.
+        if name := includes.changed(case.kernel):
+            raise CaseError(f"{name} changed after {case.kernel.path} was read; run it again")
         self._built[key] = Built(
             builds["plain"],
             builds.get("clocked"),

@@ -33,14 +33,14 @@ def finite(record: T) -> T:
 def _finite(value: Any, place: str, lost: list[str]) -> Any:
     """The value without what is not finite; `lost` gets the places of what that was."""
     if isinstance(value, msgspec.Struct):
-        has_notes = hasattr(value, "notes")
-        told: list[str] = [] if has_notes else lost
-        above = f"{place}." if place and not has_notes else ""
+        notes = getattr(value, "notes", None)
+        told: list[str] = lost if notes is None else []
+        above = f"{place}." if place and notes is None else ""
         names = value.__struct_fields__
         fields = {name: _finite(getattr(value, name), above + name, told) for name in names}
-        if has_notes and told:
+        if notes is not None and told:
             note = f"not finite, so recorded as unknown: {', '.join(told)}"
-            fields["notes"] = (*value.notes, note)
+            fields["notes"] = (*notes, note)
         if isinstance(value, Timing) and len(fields["samples_ns"]) < len(value.samples_ns):
             # They were those of all samples, and are not computed here from those that remain.
             fields |= {"median_ns": None, "interval_ns": None}

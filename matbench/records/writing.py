@@ -14,7 +14,7 @@ from matbench.records import encoding
 from matbench.records.appending import LockedFile
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.records.reading import RecordError, decode, scan
+from matbench.records.reading import Contents, RecordError, decode
 
 Mode = Literal["new", "append", "force", "resume"]
 
@@ -120,7 +120,7 @@ class RecordWriter:
 
     def _continue(self, file: LockedFile) -> None:
         """Read what the file holds, and cut off a torn last line."""
-        contents = scan(self.path)
+        contents = Contents(self.path)
         if contents.is_array:
             raise UsageError(f"{self.path}: a JSON array cannot be added to; name another file")
         self.environments, self.outcomes = contents.environments, contents.outcomes

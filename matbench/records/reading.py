@@ -63,7 +63,12 @@ def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome:
         if schema == SCHEMA:
             record = _RECORD.decode(line)
         else:
-            record = msgspec.convert(_upgraded(line, schema), Environment | Outcome)
+            plain = _PLAIN.decode(line)
+            try:
+                plain = upgrade(plain, schema)
+            except (LookupError, TypeError, ValueError, AttributeError):
+                raise RecordError(f"no outcome of schema {schema}") from None
+            record = msgspec.convert(plain, Environment | Outcome)
         # The decoder takes the last of two values without a word. Numbers need no reading here.
         json.loads(line, object_pairs_hook=_without_repeats, parse_int=str, parse_float=str)
         wrong = contradiction(record) if isinstance(record, Outcome) else None
@@ -72,29 +77,17 @@ def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome:
         return record
 
 
-def _upgraded(line: bytes, schema: int) -> dict[str, Any]:
-    plain = _PLAIN.decode(line)
-    try:
-        return upgrade(plain, schema)
-    except (LookupError, TypeError, ValueError, AttributeError):
-        raise RecordError(f"no outcome of schema {schema}") from None
-
-
 @contextmanager
 def _refusals() -> Iterator[None]:
     """Whatever decoding raises, as a `RecordError` of one line."""
     try:
         yield
-    except (msgspec.ValidationError, json.JSONDecodeError, RecordError) as error:
-        raise RecordError(_one_line(error)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _TornError(_one_line(error)) from None
+    except (msgspec.DecodeError, ValueError) as error:
+        whole = isinstance(error, msgspec.ValidationError | json.JSONDecodeError | RecordError)
+        kind = RecordError if whole else _TornError
+        raise kind(f"{' '.join(str(error).split()):.200}") from None
     except RecursionError:
         raise RecordError("nested too deeply") from None
-
-
-def _one_line(error: Exception) -> str:
-    return f"{' '.join(str(error).split()):.200}"
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> None:

@@ -101,8 +101,7 @@ def _decoded(line: bytes) -> Tuned | None:
         known = msgspec.json.decode(line, type=_Head).schema == _SCHEMA
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    problem = winner.problem
-    return winner if known and min(problem.M, problem.N, problem.K) >= 1 else None
+    return winner if known else None
 
 
 def _key(winner: Tuned) -> _Key:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SPIN_BODY, KernelWriter
+from support.kernels import SPIN_BODY, KernelWriter
 
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep

@@ -151,10 +151,3 @@ def timing_of(
         graph=graph,
         notes=(*sample_notes.notes(samples), *notes),
     )
-
-
-def _positive(sample_ns: float) -> float:
-    """The sample; `CaseError` where the clock did not advance, so that there is none."""
-    if not sample_ns > 0:
-        raise CaseError("the device's clock did not advance during a launch")
-    return sample_ns

@@ -49,26 +49,35 @@ class Output:
     def taken(self) -> Said:
         """What was printed since this was asked last; nothing has no lines."""
         with self._lock:
-            for _ in range(_PIECES_AT_ONCE):
-                if self._reader.closed or not self._read():
-                    break
+            self._read_on()
             text = self._kept.decode("utf-8", "replace")
             count = self._lines + (self._last != b"\n")
             self._kept, self._lines, self._last = b"", 0, b"\n"
-        lines = tuple(text.split("\n")[: min(count, MAX_LINES)]) if count else ()
+        lines = tuple(text.split("\n")[: min(count, MAX_LINES)])
         return Said(lines, count - len(lines))
 
     def close(self) -> None:
-        """Read no more than what the processes that are left still print."""
-        self.writer.close()
+        """Keep what is there for `taken`; processes that are left print into nothing."""
+        with self._lock:
+            self._read_on()
+            self.writer.close()
+            self._reader.close()
 
     def _empty(self) -> None:
-        while True:
-            select.select([self._reader], [], [])
-            with self._lock:
-                if self._read() == b"":
-                    self._reader.close()
-                    return
+        with suppress(OSError, ValueError):  # closed just now
+            while True:
+                select.select([self._reader], [], [])
+                with self._lock:
+                    if not self._read_on():
+                        return
+
+    def _read_on(self) -> bool:
+        """Read what is there; whether more may come."""
+        if not self._reader.closed:
+            for _ in range(_PIECES_AT_ONCE):
+                if not (piece := self._read()):
+                    return piece is None
+        return not self._reader.closed
 
     def _read(self) -> bytes | None:
         """A piece, kept as far as there is room; None where there is none, b"" at the end."""

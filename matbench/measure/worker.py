@@ -15,6 +15,7 @@ from matbench.errors import CaseError, MatbenchError
 from matbench.measure.builders import Builders, build_key
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import Found, compared, not_measured, not_run
+from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.model import Case, DeviceInfo
 from matbench.records.comparison import ComparisonRecord
@@ -83,21 +84,29 @@ class _Step(NamedTuple):
     doing: str
     deadline_s: float | None = None
     option: str = ""
+    #: Whose words those are that are printed meanwhile.
+    printer: str = "driver"
 
 
 class Worker:
     """One device's cases, one after the other; whatever happens becomes an outcome."""
 
     def __init__(
-        self, device: DeviceInfo, options: Options, deadlines: Deadlines, builders: Builders
+        self,
+        device: DeviceInfo,
+        options: Options,
+        deadlines: Deadlines,
+        builders: Builders,
+        listener: Listener | None = None,
     ) -> None:
         self.device = device
         self.options = options
         self.builders = builders
+        self.listener = listener
         self.pool = Pool(_begin, device, options)
         self._preparing = _Step("preparing its inputs")  # a reference may take long
-        self._building = _Step("building", deadlines.build_s, "--build-timeout")
-        self._running = _Step("running", deadlines.run_s, "--timeout")
+        self._building = _Step("building", deadlines.build_s, "--build-timeout", "compiler")
+        self._running = _Step("running", deadlines.run_s, "--timeout", "kernel")
         self._late: Counter[bytes] = Counter()
 
     def start(self) -> None:
@@ -189,7 +198,13 @@ class Worker:
         return found
 
     def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:
-        return self._attempt(step, lambda: self.pool.call(task, *args, timeout_s=step.deadline_s))
+        try:
+            deadline_s = step.deadline_s
+            return self._attempt(step, lambda: self.pool.call(task, *args, timeout_s=deadline_s))
+        finally:
+            said = self.pool.said()
+            if said.lines and self.listener is not None:
+                self.listener(step.printer, said)
 
     def _attempt(self, step: _Step, call: Callable[[], T]) -> T:
         """What the call returns; whatever ends it otherwise is a `CaseError`."""
@@ -221,11 +236,17 @@ def _methods() -> type[Session]:
 
 
 class Crew:
-    """A worker for each device of a sweep, started when its first case comes."""
+    """A worker for each device of a sweep, started when its first case comes.
 
-    def __init__(self, options: Options, deadlines: Deadlines) -> None:
+    `listener` is called with what kernels print, soon after they did.
+    """
+
+    def __init__(
+        self, options: Options, deadlines: Deadlines, listener: Listener | None = None
+    ) -> None:
         self.options = options
         self.deadlines = deadlines
+        self.listener = listener
         self.workers: dict[str, Worker] = {}
         self.builders = Builders(deadlines.build_s)
 
@@ -240,7 +261,9 @@ class Crew:
     def worker(self, device: DeviceInfo) -> Worker:
         """The worker that owns a device."""
         if device.label not in self.workers:
-            self.workers[device.label] = Worker(device, self.options, self.deadlines, self.builders)
+            self.workers[device.label] = Worker(
+                device, self.options, self.deadlines, self.builders, self.listener
+            )
         return self.workers[device.label]
 
     def start(self, devices: Iterable[DeviceInfo]) -> None:

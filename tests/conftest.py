@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import settings
+from support.cli import Matbench
+from support.kernels import KernelWriter, kernel_text
 
 from matbench import backends
 from matbench.cache import Cache
@@ -16,6 +18,10 @@ from matbench.cli import main
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import DeviceInfo
+
+# On a machine shared with others a test may take any time.
+settings.register_profile("matbench", deadline=None)
+settings.load_profile("matbench")
 
 # Where tests run in the background Ctrl-C is ignored, and so it would be in what they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -64,14 +70,10 @@ def session(backend: backends.Backend) -> Session:
     return Session(backend, Cache(), Options(timed=False))
 
 
-class Matbench(Protocol):
-    """Runs the command line in this process; without `code` any exit code will do."""
-
-    def __call__(self, *arguments: str | Path, code: int | None = 0) -> Result: ...
-
-
 @pytest.fixture(scope="session")
 def matbench() -> Matbench:
+    """The command line in this process."""
+
     def invoke(*arguments: str | Path, code: int | None = 0) -> Result:
         words = [str(argument) for argument in arguments]
         result = CliRunner().invoke(main, words, prog_name="matbench", catch_exceptions=False)
@@ -80,48 +82,6 @@ def matbench() -> Matbench:
         return result
 
     return invoke
-
-
-KernelWriter = Callable[..., Path]
-
-GOOD_BODY = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    const int row = blockIdx.y * TILE + threadIdx.y;
-    const int column = blockIdx.x * TILE + threadIdx.x;
-    if (row >= M || column >= N)
-        return;
-    float sum = 0.0f;
-    for (int k = 0; k < K; ++k)
-        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
-    C[(size_t)row * N + column] = sum;
-}
-"""
-
-#: Computes for many seconds and then ends, so that a deadline or Ctrl-C comes first.
-SPIN_BODY = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-{
-#ifdef __CUDACC__
-    const long long end = clock64() + 16000000000;
-    while (clock64() < end) { }
-#else
-    volatile long turn = 0;
-    while (turn < 20000000000)
-        turn = turn + 1;
-#endif
-    C[0] = 1;
-}
-"""
-
-
-def kernel_text(name: str = "mine", *, front: str = "", launch: str = "", body: str = "") -> str:
-    """A kernel file; `front` and `launch` are lines of TOML for the top and for `[launch]`."""
-    toml = f'name = "{name}"\nsummary = "For a test"\n{front}\n[sweep]\nTILE = [8]\n[launch]\n'
-    toml += launch or 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]'
-    lines = "\n".join(f"// {line}".rstrip() for line in toml.splitlines())
-    entry = name.replace("-", "_")
-    return f"// /// matbench\n{lines}\n// ///\n" + (body or GOOD_BODY).replace("ENTRY", entry)
 
 
 @pytest.fixture

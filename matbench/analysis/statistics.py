@@ -158,13 +158,12 @@ class StoppingRule(msgspec.Struct, frozen=True):
 
     def _is_settled(self, samples_ns: Samples) -> bool:
         half_width = relative_half_width(samples_ns)
+        if half_width > self.precision:
+            return False
         guard = relative_half_width(samples_ns, GUARD_CONFIDENCE)
         if guard == 0:
             return True  # all samples are the same
-        enough = _rank(len(samples_ns), 0.95) > 0
-        return enough and half_width <= self.precision and guard <= max(
-            self.precision, 2 * half_width
-        )  # fmt: skip
+        return _rank(len(samples_ns), 0.95) > 0 and guard <= max(self.precision, 2 * half_width)
 
 
 def settled_warm_up(

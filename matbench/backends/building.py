@@ -9,21 +9,23 @@ from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
-from matbench.kernelfile import signature
+from matbench.kernelfile import includes
 from matbench.model import Kernel
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
-_INCLUDED = re.compile(INCLUDE.pattern + r"[ \t]*(.*)", re.MULTILINE)
 _ERROR = re.compile(r"(?:^|\s)(?:error|fatal)\b[^:]*:")
 
 
 def includes_own_files(kernel: Kernel) -> bool:
     """Whether it includes files that do not come with the compiler and so can change any time."""
-    folder = Path(kernel.path).parent
-    return any(
-        not name.startswith("<") or (folder / name[1:].partition(">")[0]).is_file()
-        for name in _INCLUDED.findall(signature.without_comments(kernel.source))
+    return bool(kernel.includes) or any(
+        not name.startswith("<") or _is_own(kernel, name[1:].partition(">")[0])
+        for name in includes.operands(kernel.source)
     )
+
+
+def _is_own(kernel: Kernel, name: str) -> bool:
+    return bool(kernel.file) and (Path(kernel.file).parent / name).is_file()
 
 
 @contextmanager

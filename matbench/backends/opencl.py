@@ -17,15 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench.backends import host
-from matbench.backends.building import (
-    first_error,
-    includes_own_files,
-    temporary_files_removed,
-)
+from matbench.backends.building import first_error, temporary_files_removed
 from matbench.backends.protocol import Argument, Buffer, TensorMap, UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import opencl_c, signature
+from matbench.kernelfile import includes, opencl_c, signature
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -235,6 +231,21 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
         raise CaseError(f"{doing} failed: {error}", fatal=True) from None
 
 
+@contextmanager
+def _working_in(folder: Path) -> Iterator[None]:
+    """Compilers look for headers in the working folder first, whatever kernel includes them."""
+    try:
+        before = os.open(".", os.O_RDONLY)
+        os.chdir(folder)
+    except OSError as error:
+        raise BuildError(f"{folder} cannot be the working folder: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
+
+
 class OpenCLBackend:
     """One OpenCL device, its context and an in-order queue that profiles."""
 
@@ -306,10 +317,13 @@ class OpenCLBackend:
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
-        changeable = includes_own_files(kernel)
-        if changeable:
-            options.append(f'-I "{Path(kernel.path).parent.resolve()}"')
-        program = self._compiled(unit, options, keep=not changeable)
+        if includes.operands(kernel.source):  # no header comes with OpenCL, so all can change
+            folder = Path(kernel.file).parent
+            options.append(f'-I "{folder}"')
+            with _working_in(folder):
+                program = self._compiled(unit, options, keep=False)
+        else:
+            program = self._compiled(unit, options)
         entry = "matbench_entry" if clocked else kernel.entry
         with _errors("build"):
             built = _opencl().Kernel(program, entry)

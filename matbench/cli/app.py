@@ -15,7 +15,9 @@ from typing import Any, NoReturn
 import click
 
 from matbench import __version__, signals
+from matbench.cli.console import say
 from matbench.errors import MatbenchError, UsageError
+from matbench.show import safe
 
 
 class Group(click.Group):
@@ -30,7 +32,7 @@ class Group(click.Group):
             raise click.ClickException(str(error)) from None
         except KeyboardInterrupt:  # where there is no table so far
             signals.ignore()
-            click.echo("interrupted", err=True)
+            say("interrupted", err=True)
             raise click.exceptions.Exit(signals.exit_code()) from None
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -54,15 +56,18 @@ def _end(error: OSError) -> NoReturn:
     reason = error.strerror or error
     with suppress(OSError):  # the interpreter would try to write what is left, and complain
         sys.stdout.close()
-    click.echo(f"matbench: {where}: {reason}" if where else f"matbench: {reason}", err=True)
+    say(f"matbench: {where}: {reason}" if where else f"matbench: {reason}", err=True)
     sys.exit(1)
 
 
-# One line, not click's three: what, where, how to mend.
+# One line, not click's three: what, where, how to fix it.
 def _show_error(error: click.ClickException, file: Any = None) -> None:
     context = getattr(error, "ctx", None)
     where = f"matbench {context.info_name}" if context and context.parent else "matbench"
-    click.echo(f"{where}: {error.format_message()}", file=file or sys.stderr)
+    message = safe.text(error.format_message())
+    if isinstance(error, click.UsageError):  # which may quote what was typed
+        message = message.replace("\n", " ")
+    click.echo(f"{where}: {message}", file=file or sys.stderr)
 
 
 click.ClickException.show = _show_error  # type: ignore[method-assign,assignment]

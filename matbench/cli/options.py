@@ -45,14 +45,14 @@ def grouped(**groups: type[Any]) -> Callable[[F], F]:
     return decorate
 
 
-def renamed(old: str, new: str) -> Callable[[F], F]:
+def renamed(old: str, new: str, *, is_flag: bool = False) -> Callable[[F], F]:
     """An option of former releases, which now only says what has taken its place."""
 
     def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value:
+        if value not in (None, False):
             raise UsageError(f"{old} is now {new}")
 
-    return click.option(old, hidden=True, expose_value=False, multiple=True, callback=refuse)
+    return click.option(old, hidden=True, expose_value=False, is_flag=is_flag, callback=refuse)
 
 
 def kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:

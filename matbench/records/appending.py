@@ -23,12 +23,21 @@ class LockedFile:
     and counts as empty. A file that was made here and stays empty is removed on closing.
     """
 
-    def __init__(self, path: Path, *, hint: str = "name another file", wait_s: float = 0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        hint: str = "name another file",
+        wait_s: float = 0,
+        make_folder: bool = False,
+    ) -> None:
         self.path = path
         self._lock: filelock.BaseFileLock | None = None
         self._file: FileIO | None = None
         self._is_new = False
         try:
+            if make_folder:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.is_dir():
                 raise UsageError(f"{path}: is a folder; name a file in it")
             self.is_regular = path.is_file() or not path.exists()

@@ -77,7 +77,10 @@ def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: 
         colalign=["right" if column.right else "left" for column in columns] if rows else None,
         disable_numparse=True,
     )
-    return str(table)
+    if fmt != "tsv":
+        return str(table)
+    tabs = len(columns) - 1  # tabulate takes those before empty last cells away
+    return "\n".join(line + "\t" * (tabs - line.count("\t")) for line in table.split("\n"))
 
 
 def escape(cell: str, fmt: str) -> str:

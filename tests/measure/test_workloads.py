@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Matbench
+from support.cli import Matbench
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -125,12 +125,14 @@ def test_a_page_needs_nothing_but_itself(tmp_path: Path) -> None:
 @needs_matplotlib
 @pytest.mark.parametrize(
     ("units", "resident", "waves"),
-    [(132, 8, 12), (1, 1, 25_000), (3, 64, 60), (700, 1, 16)],
+    [(20, 8, 12), (1, 1, 2500), (3, 32, 20), (70, 1, 16)],
     ids=["a GPU", "one lane", "crowded lanes", "many lanes"],
 )
 def test_too_many_blocks_are_thinned_and_said_so(
-    units: int, resident: int, waves: int, tmp_path: Path
+    units: int, resident: int, waves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(timeline, "MOST_BARS", 1000)
+    monkeypatch.setattr(timeline, "MOST_ROWS", 60)
     sample, profile = launched(units, resident, waves)
     timeline.draw(sample, profile, tmp_path / "t.svg", TITLE)
     svg = (tmp_path / "t.svg").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What an NVIDIA GPU says of its clocks and heat, through NVML; read-only, never set."""
+"""An NVIDIA GPU's clocks, temperature and power, read through NVML; nothing is ever set."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from matbench.model import Conditions
 
-#: Reasons for lower clocks that say nothing of trouble: idle, and clocks set by their owner.
+#: Reasons for lower clocks that are no trouble: idle, and clocks set by the owner.
 _HARMLESS = ("GpuIdle", "ApplicationsClocksSetting", "UserDefinedClocks", "DisplayClockSetting")
 
 
 class Watch:
-    """One device's clocks, watched by its PCI address; silent where NVML is missing."""
+    """One device, by its PCI address; tells nothing if NVML is missing."""
 
     def __init__(self, pci_bus_id: str) -> None:
         self.handle: Any = None
@@ -37,7 +37,7 @@ class Watch:
         }
 
     def read(self) -> Conditions | None:
-        """Clocks, temperature, power and what holds the clocks down, as of now."""
+        """Clocks, temperature, power and what holds the clocks down, as of now; None if unknown."""
         if self.handle is None:
             return None
         nvml, handle = self.nvml, self.handle

@@ -1,0 +1,302 @@
+"""Bad input: one line that says what is wrong, exit code 2, and nothing run, lost or written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.cli import Matbench, Refusal
+from support.kernels import kernel_text
+
+from matbench import backends
+from matbench.kernelfile import catalogue
+
+#: Arguments of `run`, and what its one line must say.
+BAD_RUNS: dict[str, tuple[list[str], str]] = {
+    "unknown kernel": (["tild"], "no kernel 'tild'; did you mean 'tiled'?"),
+    "unlike any kernel": (["xyzzy"], "no kernel 'xyzzy'; see `matbench list`"),
+    "second unknown": (["tiled", "kahn"], "no kernel 'kahn'; did you mean 'kahan'?"),
+    "size 0": (["--sizes", "256,0"], "size '0': a matrix has at least one row and column"),
+    "negative size": (["--sizes=-8"], "size '-8': a matrix has at least one row"),
+    "huge size": (["--sizes", "99999999999"], "size '99999999999': at most 1,073,741,824 a side"),
+    "size no number": (["--sizes", "big"], "size 'big': write 1000 or MxNxK, as in 512x1024x768"),
+    "malformed size": (["--sizes", "256x"], "size '256x': write 1000 or MxNxK"),
+    "two sides": (["--sizes", "256x256"], "size '256x256': write 1000 or MxNxK"),
+    "no size": (["--sizes", ""], "size '': write 1000 or MxNxK"),
+    "range from above": (["--sizes", "8..4"], "size '8..4': a range starts with its smaller"),
+    "half a range": (["--sizes", "8.."], "size '8..': a range has two numbers, as in 256..8192"),
+    "unknown suffix": (["--sizes", "4q"], "size '4q': write 1000 or MxNxK"),
+    "tile 0": (["--set", "TILE=8,0"], "--set TILE '0': a whole number above 0, as in 8,16,32"),
+    "negative tile": (["--set", "TILE=-8"], "--set TILE '-8': a whole number above 0"),
+    "tile no number": (["--set", "TILE=eight"], "--set TILE 'eight': a whole number above 0"),
+    "tile of a fraction": (["--set", "TILE=8.5"], "--set TILE '8.5': a whole number above 0"),
+    "unknown set": (
+        ["--set", "THREDS=8"],
+        "--set 'THREDS': no chosen kernel sweeps it; did you mean",
+    ),
+    "set of nothing": (["--set", "THREADS"], "--set 'THREADS': write NAME=VALUE"),
+    "set to no number": (["--set", "THREADS=all"], "--set THREADS 'all': a whole number above 0"),
+    "set twice": (
+        ["block-1d", "--set", "THREADS=128", "--set", "THREADS=64"],
+        "given twice: THREADS; list its values once",
+    ),
+    "set and tuned": (["--set", "TILE=8", "--tuned"], "--tuned cannot be combined with --set"),
+    "unknown device": (["--device", "99"], "--device '99': no such device; there are: "),
+    "unknown device name": (["--device", "abacus"], "--device 'abacus': no such device; there are"),
+    "unknown backend": (["--backend", "metal"], "'metal' is not one of 'auto', 'cuda', 'opencl'"),
+    "unknown group": (["--group", "all-of-them"], "'all-of-them' is not one of 'tutorial'"),
+    "empty group": (
+        ["--group", "ladder", "--workload", "reverse"],
+        "--group ladder: it has no kernel of reverse",
+    ),
+    "foreign baseline": (
+        ["--workload", "dot", "--baseline", "numpy"],
+        "it computes matmul; there are: cublas-dot",
+    ),
+    "unknown inputs": (["--inputs", "ones"], "'ones' is not one of 'uniform', 'signed', 'normal'"),
+    "unknown format": (["--format", "word"], "'word' is none of rich, csv, json, "),
+    "seed no number": (["--seed", "x"], "Invalid value for '--seed': 'x' is not a valid integer"),
+    "seed negative": (["--seed=-1"], "Invalid value for '--seed': -1 is not in the range"),
+    "no time": (["--timeout", "0"], "Invalid value for '--timeout': 0.0 is not in the range"),
+    "time no number": (
+        ["--timeout", "nan"],
+        "Invalid value for '--timeout': 'nan' is not a number",
+    ),
+    "build time": (["--build-timeout", "-1"], "Invalid value for '--build-timeout'"),
+    "max time": (["--max-time", "inf"], "Invalid value for '--max-time'"),
+    "uncertainty": (["--uncertainty", "fine"], "'fine': write a share such as 5% or 0.05"),
+    "graph without hot": (["--graph"], "--graph launches hot samples; add --hot"),
+    "unknown option": (["--szies", "8"], "No such option '--szies'."),
+    "option without value": (["--sizes"], "Option '--sizes' requires an argument."),
+    "no such file": (["--kernel", "none.cu"], "none.cu: cannot be read: No such file or directory"),
+    "no such argument": (["none.cu"], "none.cu: cannot be read: No such file or directory"),
+    "kernel is a folder": (["--kernel", "."], ".: cannot be read: Is a directory"),
+    "no such folder": (["--kernels-dir", "none"], "none: no such folder of kernels"),
+    "empty folder": (["--kernels-dir", "."], ".: no *.cu file in it"),
+    "append and force": (
+        ["--append", "--force"],
+        "--append, --force and --resume cannot be combined",
+    ),
+    "resume and output": (
+        ["--resume", "kept.jsonl"],
+        "--resume cannot be combined with --output",
+    ),
+}
+
+
+@pytest.mark.usefixtures("nothing_runs", "device")
+@pytest.mark.parametrize(("arguments", "told"), BAD_RUNS.values(), ids=BAD_RUNS)
+def test_bad_input_is_refused_in_one_line(
+    arguments: list[str], told: str, refusal: Refusal
+) -> None:
+    how = [] if "--append" in arguments or "--resume" in arguments else ["--force"]
+    assert told in refusal("run", "--output", "kept.jsonl", *how, *arguments)
+
+
+#: What former releases understood, and the command or option that it has become.
+RENAMED: dict[str, tuple[list[str], str]] = {
+    "run --watch": (
+        ["run", "--watch", "mine.cu", "tiled"],
+        "--watch is now `matbench watch FILE.cu [KERNELS]`",
+    ),
+    "run --precision": (["run", "--precision", "1%"], "--precision is now --uncertainty"),
+    "run --tiles": (["run", "--tiles", "8,16"], "--tiles is now --set TILE=8,16,32"),
+    "check --tiles": (["check", "tiled", "--tiles", "8"], "--tiles is now --set TILE=8,16,32"),
+    "compare --tiles": (
+        ["compare", "tiled", "kahan", "--tiles", "8"],
+        "--tiles is now --set TILE=8,16,32",
+    ),
+    "explain --tiles": (["explain", "tiled", "--tiles", "8"], "--tiles is now --set TILE=8,16,32"),
+    "explain --tile": (["explain", "tiled", "--tile", "8"], "--tile is now --set TILE=16"),
+    "explain --size": (["explain", "tiled", "--size", "8"], "--size is now --sizes"),
+    "blocks --tile": (["blocks", "tiled", "--tile", "8"], "--tile is now --set TILE=16"),
+    "blocks --size": (["blocks", "tiled", "--size", "8"], "--size is now --sizes"),
+    "tune --tiles": (["tune", "tiled", "--tiles", "8"], "--tiles is now --set TILE=8,16,32"),
+    "compare records": (
+        ["compare", "old.jsonl", "new.jsonl"],
+        "record files are compared by `matbench diff OLD.jsonl NEW.jsonl`",
+    ),
+    "compare --force": (
+        ["compare", "old.jsonl", "new.jsonl", "--force"],
+        "--force is now `matbench diff OLD.jsonl NEW.jsonl --ignore-environment`",
+    ),
+}
+
+
+@pytest.mark.usefixtures("nothing_runs")
+@pytest.mark.parametrize(("arguments", "told"), RENAMED.values(), ids=RENAMED)
+def test_a_former_spelling_names_the_new_one(
+    arguments: list[str], told: str, refusal: Refusal
+) -> None:
+    assert refusal(*arguments) == told
+
+
+#: A mistake in a kernel file: what replaces what, and the line and the words that tell it.
+BAD_FILES: dict[str, tuple[str, str, int, str]] = {
+    "not TOML": ('"For a test"', '"For a test', 3, "not TOML"),
+    "unknown key": ("summary =", "sumary =", 3, "unknown key `sumary`; did you mean `summary`?"),
+    "unknown name": (
+        '["TILE", "TILE"]',
+        '["TIEL"]',
+        8,
+        "'TIEL' is not known here; known: K, M, N,",
+    ),
+    "not arithmetic": (
+        '["TILE", "TILE"]',
+        '["open(1)"]',
+        8,
+        "only ceil_div, is_power_of_two, max, min can be called",
+    ),
+    "without bound": (
+        '["TILE", "TILE"]',
+        '["9**9**9"]',
+        8,
+        "a power is limited to exponents 0 to 64",
+    ),
+    "no entry": ("void mine(", "void yours(", 2, "no entry `__global__ void mine(…)`"),
+    "wrong type": ("TILE = [8]", "TILE = 8", 6, "`sweep.TILE`: Expected `array`, got `int`"),
+    "not closed": (
+        "\n// ///\n",
+        "\n",
+        1,
+        "front matter is not closed; end it with a line `// ///`",
+    ),
+}
+
+
+@pytest.mark.usefixtures("nothing_runs")
+@pytest.mark.parametrize(("old", "new", "line", "told"), BAD_FILES.values(), ids=BAD_FILES)
+def test_a_bad_kernel_file_is_told_with_its_line(
+    old: str, new: str, line: int, told: str, refusal: Refusal
+) -> None:
+    text = kernel_text()
+    assert text.count(old) == 1
+    Path("mine.cu").write_text(text.replace(old, new), encoding="utf-8")
+    for command in (["run", "--output", "kept.jsonl", "--force"], ["list"], ["show", "tiled"]):
+        message = refusal(*command, "--kernel", "mine.cu")
+        assert message.startswith(f"mine.cu:{line}: ")
+        assert told in message
+
+
+@pytest.mark.usefixtures("nothing_runs", "device")
+def test_an_output_that_cannot_be_written_is_refused(refusal: Refusal) -> None:
+    message = refusal("run", "tiled", "--output", "none/x.jsonl")
+    assert message.startswith("none/x.jsonl: no folder ")
+    assert message.endswith("make it, or name another file")
+    assert refusal("run", "tiled", "--output", ".") == ".: is a folder; name a file in it"
+    message = refusal("run", "tiled", "--output", "/sys/matbench.jsonl")
+    assert message.startswith("/sys/matbench.jsonl: cannot be written: ")
+    assert message.endswith("; name another file")
+
+
+@pytest.mark.usefixtures("nothing_runs", "device")
+def test_an_output_that_exists_is_kept(refusal: Refusal) -> None:
+    assert refusal("run", "tiled", "--output", "kept.jsonl") == (
+        "kept.jsonl: exists; add to it with --append, replace it with --force, "
+        "or continue it with --resume"
+    )
+    for how in (["--append", "--output", "kept.jsonl"], ["--resume", "kept.jsonl"]):
+        assert refusal("run", "tiled", *how).startswith("kept.jsonl:1: not a record")
+
+
+@pytest.mark.usefixtures("nothing_runs")
+def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> None:
+    try:
+        backends.devices("cuda")
+    except backends.UnavailableError:
+        pass
+    else:
+        pytest.skip("CUDA can be used here")
+    message = refusal("run", "tiled", "--backend", "cuda", "--output", "kept.jsonl")
+    assert message.startswith("no device to run on; cuda: ")
+    assert re.search("install|driver", message)
+
+
+@pytest.mark.usefixtures("nothing_runs")
+def test_two_kernels_of_one_name_are_refused(refusal: Refusal) -> None:
+    for name in ("one.cu", "two.cu"):
+        Path(name).write_text(f"{kernel_text()}// {name}\n", encoding="utf-8")
+    message = refusal("run", "--kernel", "one.cu", "--kernel", "two.cu")
+    assert message == "two.cu: the name 'mine' is taken by one.cu; choose another `name`"
+    Path("three.cu").write_text(kernel_text("tiled"), encoding="utf-8")
+    message = refusal("run", "--kernel", "three.cu")
+    assert message == (
+        "three.cu: the name 'tiled' is taken by kernels/tiled.cu; choose another `name`"
+    )
+
+
+#: Other commands, and what their one line must say.
+BAD_COMMANDS: dict[str, tuple[list[str], str]] = {
+    "command": (["rnu"], "No such command 'rnu'. Did you mean 'run'?"),
+    "cache command": (["cache", "clean"], "No such command 'clean'."),
+    "show nothing": (["show"], "Missing argument 'NAME'."),
+    "show unknown": (["show", "tild"], "no kernel 'tild'; did you mean 'tiled'?"),
+    "list format": (["list", "--format", "csv"], "'csv' is not one of"),
+    "compare one": (["compare", "tiled"], "compare takes two kernels"),
+    "compare three": (
+        ["compare", "tiled", "kahan", "naive-2d"],
+        "compare takes two kernels; --matrix takes more",
+    ),
+    "compare unknown": (["compare", "tiled", "tild"], "no kernel 'tild'; did you mean 'tiled'?"),
+    "compare sizes": (["compare", "tiled", "kahan", "--sizes", "0"], "size '0'"),
+    "compare tiles": (["compare", "tiled", "kahan", "--set", "TILE=x"], "--set TILE 'x'"),
+    "compare share": (
+        ["compare", "tiled", "kahan", "--fail-if-slower", "lot"],
+        "'lot': write a share",
+    ),
+    "compare threshold": (
+        ["compare", "tiled", "kahan", "--threshold", "nan"],
+        "'nan': write a share",
+    ),
+    "compare both": (
+        ["compare", "tiled", "kahan", "--hot", "--cold", "--backend", "opencl"],
+        "--cold and --hot cannot be combined here",
+    ),
+    "compare graph alone": (
+        ["compare", "tiled", "kahan", "--graph", "--backend", "opencl"],
+        "--graph launches hot samples; add --hot",
+    ),
+    "compare graph": (
+        ["compare", "tiled", "kahan", "--hot", "--graph", "--backend", "opencl"],
+        "--graph needs CUDA; this is opencl",
+    ),
+    "compare numpy": (["compare", "tiled", "numpy"], "numpy runs on the host alone"),
+    "diff one": (["diff", "kept.jsonl"], "Missing argument 'NEW.jsonl'."),
+    "diff none": (["diff", "none.jsonl", "kept.jsonl"], "none.jsonl: cannot be read: No such file"),
+    "diff no record": (["diff", "kept.jsonl", "kept.jsonl"], "kept.jsonl:1: not a record"),
+    "diff kernels": (["diff", "tiled", "kahan"], "tiled: cannot be read: No such file"),
+    "diff share": (["diff", "a", "b", "--fail-if-slower", "lot"], "'lot': write a share"),
+    "report nothing": (["report"], "Missing argument 'FILE...'."),
+    "report none": (
+        ["report", "none.jsonl"],
+        "none.jsonl: cannot be read: No such file or directory",
+    ),
+    "report no record": (["report", "kept.jsonl"], "kept.jsonl:1: not a record"),
+    "report format": (["report", "kept.jsonl", "--format", "x"], "'x' is none of rich, csv, json"),
+    "check none": (["check", "none.cu"], "none.cu: cannot be read: No such file or directory"),
+    "check unknown": (["check", "tild"], "no kernel 'tild'; did you mean 'tiled'?"),
+    "explain two sizes": (["explain", "tiled", "--sizes", "8,9"], "this command takes one size"),
+    "blocks two sizes": (["blocks", "tiled", "--sizes", "8,9"], "this command takes one size"),
+}
+
+
+@pytest.mark.usefixtures("nothing_runs", "device")
+@pytest.mark.parametrize(("arguments", "told"), BAD_COMMANDS.values(), ids=BAD_COMMANDS)
+def test_other_commands_refuse_as_clearly(
+    arguments: list[str], told: str, refusal: Refusal
+) -> None:
+    assert told in refusal(*arguments)
+
+
+@pytest.mark.usefixtures("own_state")
+def test_ctrl_c_where_there_is_no_table(
+    matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(catalogue, "builtin", interrupted)
+    for command in (["run"], ["list"], ["compare", "tiled", "kahan"], ["show", "tiled"]):
+        result = matbench(*command, code=130)
+        assert (result.stdout, result.stderr) == ("", "interrupted\n")

@@ -1,0 +1,98 @@
+"""What the program says of itself: help, its page of commands, and one meaning for each option."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections import defaultdict
+from dataclasses import fields, is_dataclass
+
+import click
+import pytest
+from support.cli import Matbench, command_at, command_paths
+from support.paths import ROOT
+
+from matbench import __version__, cli
+
+COMMANDS = [path for path in command_paths() if not isinstance(command_at(path), click.Group)]
+
+
+def shown_options(path: tuple[str, ...]) -> list[click.Option]:
+    """The options of a command that its help lists."""
+    found = command_at(path).params
+    return [each for each in found if isinstance(each, click.Option) and not each.hidden]
+
+
+@pytest.mark.parametrize("path", command_paths(), ids=" ".join)
+def test_every_command_and_option_has_help(path: tuple[str, ...], matbench: Matbench) -> None:
+    text = matbench(*path, "--help").stdout
+    assert text == matbench(*path, "-h").stdout
+    assert text.startswith(f"Usage: {' '.join(('matbench', *path))} ")
+    assert command_at(path).help
+    for option in shown_options(path):
+        assert option.help, option.name
+        assert option.opts[0] in text
+
+
+def test_the_page_of_commands_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ROOT / "docs" / "generate_commands.py"
+    spec = importlib.util.spec_from_file_location("generate_commands", path)
+    assert spec is not None and spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert generator.is_fresh(page), "run python docs/generate_commands.py"
+    assert not generator.is_fresh(page.replace("--sizes", "--size"))
+    for path_of_command in command_paths():
+        assert f"\n## {' '.join(('matbench', *path_of_command))}\n" in page
+
+
+def test_the_version(matbench: Matbench) -> None:
+    assert matbench("--version").stdout == f"matbench, version {__version__}\n"
+
+
+# -- options -------------------------------------------------------------------------------------
+
+#: What has another meaning in another command, and says so in its metavar.
+DIFFERENT = {
+    "--output": {"FILE", "DIR|FILE.cu"},  # of records and pictures; of a kernel file
+    "--format": {"FORMAT", "[rich|plain|github|json]"},  # `list` has neither CSV nor HTML
+}
+
+
+def test_an_option_takes_the_same_in_every_command() -> None:
+    taken: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for path in COMMANDS:
+        command = command_at(path)
+        context = click.Context(command)
+        for option in shown_options(path):
+            values = option.make_metavar(context) if not option.is_flag else "a flag"
+            for name in (*option.opts, *option.secondary_opts):
+                taken[name].add((option.type.name, values))
+    for name, kinds in taken.items():
+        if name in DIFFERENT:
+            assert {values for _, values in kinds} == DIFFERENT[name]
+        else:
+            assert len(kinds) == 1, f"{name}: {kinds}"
+
+
+def test_an_option_of_a_group_is_defined_once() -> None:
+    """A command takes the whole group, and so no option of it means something else there."""
+    groups = [
+        group
+        for _, module in inspect.getmembers(cli, inspect.ismodule)
+        for _, group in inspect.getmembers(module, is_dataclass)
+        if group.__module__ == module.__name__
+    ]
+    assert len(groups) >= 8
+    for group in groups:
+        assert group.__dataclass_params__.frozen
+    names = [field.name for group in groups for field in fields(group)]
+    assert sorted(names) == sorted(set(names))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_no_command_takes_a_dozen_parameters(path: tuple[str, ...]) -> None:
+    callback = command_at(path).callback
+    assert callback is not None
+    assert len(inspect.signature(inspect.unwrap(callback)).parameters) <= 12

@@ -1,0 +1,107 @@
+"""`matbench info` and `matbench cache`: devices, what is missing, and what is kept."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from support.cli import Matbench, outside
+
+from matbench import backends
+from matbench.cache import Cache
+from matbench.model import DeviceInfo
+
+pytestmark = pytest.mark.usefixtures("own_state")
+
+
+def test_info_lists_devices_what_is_missing_and_the_cache(
+    matbench: Matbench, device: DeviceInfo
+) -> None:
+    text = matbench("info").stdout
+    assert device.label in text
+    for name in backends.NAMES:
+        try:
+            found = backends.devices(name)
+        except backends.UnavailableError as error:
+            assert f"{name} cannot be used: {error}" in text
+        else:
+            for listed in found:
+                assert listed.label in text
+                assert listed.driver in text
+                for label in listed.properties:
+                    assert label in text
+    assert re.search(r"cache: .+, [\d,.]+ MB of at most 2,147 MB", text)
+    assert os.environ["MATBENCH_CACHE_DIR"] in text
+
+
+def test_clearing_the_cache(
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder))
+    Cache().put("key", bytes(2_000_000))
+    assert matbench("cache", "clear").stdout == f"removed 2.0 MB from {folder}\n"
+    assert list(folder.iterdir()) == []
+    assert matbench("cache", "clear").stdout == f"removed 0.0 MB from {folder}\n"
+
+
+def test_a_cache_that_others_can_fill_stops_the_run(
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
+) -> None:
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(0o777)
+    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder))
+    result = matbench("run", "tiled", "--sizes", "8", "--output", "out.jsonl", code=2)
+    assert result.stderr == (
+        f"matbench: cache folder {folder}: others can write to it; "
+        "`chmod 700` it or choose another with MATBENCH_CACHE_DIR\n"
+    )
+    assert not Path("out.jsonl").exists()
+
+
+@pytest.mark.parametrize("command", [
+    ["run", "tiled", "--sizes", "9", "--set", "TILE=8"], ["explain", "tiled", "--sizes", "9"],
+    ["info"], ["compare", "tiled", "naive-2d", "--sizes", "9"],
+], ids=lambda command: command[0])  # fmt: skip
+@pytest.mark.parametrize("kind", ["file", "below a file", "not to be made"])
+def test_an_unusable_cache_folder_is_one_line(
+    command: list[str], kind: str, tmp_path: Path, device: DeviceInfo
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    folder = {"file": file, "below a file": file / "x", "not to be made": Path("/proc/x")}[kind]
+    if not Path("/proc").is_dir() and folder == Path("/proc/x"):
+        pytest.skip("no /proc")
+    done = outside(*command, MATBENCH_CACHE_DIR=str(folder))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    reason = "cannot be written: " if kind == "not to be made" else "not a folder; "
+    assert done.stderr.startswith(f"matbench: cache folder {folder}: {reason}")
+    assert "choose another with MATBENCH_CACHE_DIR" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="no folder that stays empty")
+@pytest.mark.parametrize("command", [["run", "tiled"], ["explain", "tiled"], ["info"]])
+def test_a_cache_folder_that_takes_no_file_is_one_line(
+    command: list[str], device: DeviceInfo
+) -> None:
+    if "Intel" not in device.toolkit:
+        pytest.skip("only the list of runtimes must be kept there")
+    done = outside(*command, MATBENCH_CACHE_DIR="/proc/self/fdinfo")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("matbench: cache folder /proc/self/fdinfo: cannot be written: ")
+
+
+def test_a_cache_that_is_a_file_is_not_cleared(
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(file))
+    result = matbench("cache", "clear", code=2)
+    assert result.stderr == (
+        f"matbench: cache folder {file}: not a folder; choose another with MATBENCH_CACHE_DIR\n"
+    )
+    assert file.read_text() == "kept"

@@ -1,0 +1,101 @@
+"""The file that `--output` names: new, added to, replaced or resumed; and a disk that is full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import QUICK, Matbench, records_in, summary
+from support.kernels import KernelWriter
+
+from matbench.model import DeviceInfo
+from matbench.records import reading
+
+pytestmark = pytest.mark.usefixtures("own_state")
+
+OUTPUT = Path("out.jsonl")
+NINE = ("tiled", "--sizes", "9")
+
+
+def run(matbench: Matbench, *arguments: str | Path, code: int | None = 0) -> Any:
+    return matbench("run", *QUICK, *arguments, code=code)
+
+
+def test_outputs_are_new_appended_to_replaced_or_resumed(
+    matbench: Matbench, device: DeviceInfo
+) -> None:
+    def kept() -> list[tuple[str, int | None, str, str]]:
+        return summary(records_in(OUTPUT))
+
+    eight = ("tiled", 8, "9", "measured")
+    sixteen = ("tiled", 16, "9", "measured")
+    run(matbench, *NINE, "--set", "TILE=8", "--output", OUTPUT)
+    assert kept() == [eight]
+    first = OUTPUT.read_bytes()
+
+    run(matbench, *NINE, "--set", "TILE=16", "--output", OUTPUT, "--append")
+    assert kept() == [eight, sixteen]
+    assert OUTPUT.read_bytes().startswith(first)
+    assert len(reading.read(OUTPUT)[0]) == 2
+
+    run(matbench, *NINE, "--set", "TILE=16", "--output", OUTPUT, "--force")
+    assert kept() == [sixteen]
+
+    before = OUTPUT.read_bytes()
+    table = run(matbench, *NINE, "--set", "TILE=8,16", "--resume", OUTPUT).stdout
+    assert kept() == [sixteen, eight]
+    assert OUTPUT.read_bytes().startswith(before)
+    assert "2 measured" in table
+    before = OUTPUT.read_bytes()
+    run(matbench, *NINE, "--set", "TILE=8,16", "--resume", OUTPUT)
+    assert OUTPUT.read_bytes() == before
+
+    run(matbench, *NINE, "--set", "TILE=8", "--resume", "new.jsonl")
+    assert summary(records_in(Path("new.jsonl"))) == [eight]
+    assert {path.name for path in Path().iterdir() if path.suffix == ".jsonl"} == {
+        "out.jsonl", "new.jsonl",
+    }  # fmt: skip
+
+
+def test_resuming_measures_a_changed_kernel_anew(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    arguments = ("--sizes", "9", "--resume", OUTPUT, "--kernel", write_kernel("mine"))
+    run(matbench, *arguments)
+    run(matbench, *arguments)
+    assert len(records_in(OUTPUT)) == 1
+    write_kernel("mine", front="deterministic = false")
+    run(matbench, *arguments)
+    first, second = records_in(OUTPUT)
+    assert first.case.sha256 != second.case.sha256
+
+
+def test_a_torn_line_is_fixed_and_said(matbench: Matbench, device: DeviceInfo) -> None:
+    run(matbench, *NINE, "--set", "TILE=8", "--output", OUTPUT)
+    whole = OUTPUT.read_bytes()
+    OUTPUT.write_bytes(whole + b'{"type":"outcome","kern')
+    result = run(matbench, *NINE, "--set", "TILE=8", "--resume", OUTPUT)
+    assert result.stderr == "out.jsonl:3: not written to its end, so left out\n"
+    assert OUTPUT.read_bytes() == whole
+    OUTPUT.write_bytes(whole + b'{"type":"outcome","kern')
+    shown = matbench("report", OUTPUT)
+    assert shown.stderr == "note: out.jsonl:3: not written to its end, so left out\n"
+    assert "1 measured" in shown.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_records_that_cannot_be_written_are_one_line(
+    matbench: Matbench, device: DeviceInfo
+) -> None:
+    command = ("run", *NINE, "--set", "TILE=8", "--smoke", "--output")
+    result = matbench(*command, "/dev/full", code=1)
+    assert result.stderr == (
+        "matbench: /dev/full: cannot be written: No space left on device; "
+        "fix that, or name another file\n"
+    )
+    result = matbench(*command, "/proc/x.jsonl", code=2)
+    assert result.stderr == (
+        "matbench: /proc/x.jsonl: cannot be written: no file can be made in /proc; "
+        "name another file\n"
+    )

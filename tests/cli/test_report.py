@@ -1,0 +1,295 @@
+"""`matbench report`: one sweep of good and bad kernels, in every format and read back from them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from support.cli import Matbench, records_in
+from support.kernels import SLOW_BODY, kernel_text
+
+from matbench.model import DeviceInfo
+from matbench.records import provenance, reading
+from matbench.show import formats
+
+#: A kernel with a signature of its own, as BLAS has it.
+SGEMM = """
+extern "C" __global__ void sgemm(int m, int n, int k, float alpha, const float *A, const float *B,
+                                 float beta, float *C)
+{
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < m && column < n) {
+        float sum = 0.0f;
+        for (int i = 0; i < k; ++i)
+            sum += A[(size_t)row * k + i] * B[(size_t)i * n + column];
+        const size_t at = (size_t)row * n + column;
+        C[at] = beta == 0.0f ? alpha * sum : alpha * sum + beta * C[at];
+    }
+}
+"""
+FOREIGN = """entry = "sgemm"
+args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]"""
+
+SIZES = ("20", "33x20x40")
+KERNELS = ("good", "once", "foreign", "slow", "liar", "typo", "cuda-only")
+COUNTS = "10 measured, 2 wrong, 2 failed, 12 skipped"
+
+
+class Sweep(NamedTuple):
+    """What a run printed as JSON, and the file that its outcomes were written to."""
+
+    printed: str
+    output: Path
+
+
+@pytest.fixture(scope="module")
+def sweep(
+    tmp_path_factory: pytest.TempPathFactory, matbench: Matbench, device: DeviceInfo
+) -> Sweep:
+    """Good and bad kernels side by side."""
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "kernels").mkdir()
+    grid = """block = [8, 8]
+grid = ["ceil_div(N, 8)", "ceil_div(M, 8)"]"""
+    once = kernel_text("once").replace("TILE = [8]\n// ", "").replace("// [sweep]\n", "")
+    files = {
+        "good": kernel_text("good"),
+        "once": once.replace("TILE", "8").replace('"8"', "8"),
+        "foreign": kernel_text("foreign", front=FOREIGN, launch=grid, body=SGEMM),
+        "slow": kernel_text("slow", body=SLOW_BODY),
+        "liar": kernel_text("liar").replace("k < K", "k < K - 1"),
+        "typo": kernel_text("typo").replace("sum +=", "summ +="),
+        "cuda-only": kernel_text("cuda-only", front='requires = ["sm_999"]'),
+    }
+    for name, text in files.items():
+        (folder / "kernels" / f"{name}.cu").write_text(text, encoding="utf-8")
+    output = folder / "sweep.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MATBENCH_STATE_DIR", str(folder / "state"))
+        result = matbench(
+            "run", "--kernels-dir", folder / "kernels", "--sizes", ",".join(SIZES),
+            "--set", "TILE=8,128", "--output", output, "--format", "json", "--seed", "5",
+            "--max-time", "0.02", code=1,
+        )  # fmt: skip
+        assert reading.read(provenance.last_run_path()) == reading.read(output)
+    return Sweep(result.stdout, output)
+
+
+def test_each_kernel_met_its_fate(sweep: Sweep) -> None:
+    outcomes = records_in(sweep.output)
+    found = {(o.case.kernel, o.case.params.get("TILE"), o.case.problem.size): o for o in outcomes}
+    assert len(found) == len(outcomes)
+    assert found.keys() == {
+        *((kernel, tile, size) for tile in (8, 128) for size in SIZES
+          for kernel in ("good", "slow", "liar", "typo", "cuda-only", "foreign")),
+        *(("once", None, size) for size in SIZES),
+    }  # fmt: skip
+    for (kernel, tile, _), outcome in found.items():
+        if kernel == "cuda-only":
+            assert outcome.status == "skipped"
+            assert outcome.reason is not None
+            assert outcome.reason.startswith("needs sm_999; this ")
+        elif tile == 128 and kernel != "foreign":
+            assert outcome.status == "skipped"
+            assert outcome.reason is not None
+            assert outcome.reason.startswith("needs 16,384 threads a block; this device allows ")
+        elif kernel == "liar":
+            assert outcome.status == "wrong"
+            assert outcome.median_ns is None
+        elif kernel == "typo":
+            assert outcome.status == "failed"
+            assert outcome.reason is not None
+            assert re.search(r"typo\.cu[:(]20\b.*summ", outcome.reason)
+        else:
+            assert outcome.status == "measured", outcome.reason
+            assert outcome.reason is None
+            assert outcome.median_ns is not None
+            assert outcome.accuracy is not None
+            assert outcome.accuracy.bound_ratio is not None
+            assert outcome.accuracy.bound_ratio <= 1
+
+
+def test_a_record_has_the_fields_that_programs_rely_on(sweep: Sweep) -> None:
+    lines = [json.loads(line) for line in sweep.output.read_text(encoding="utf-8").splitlines()]
+    environment, *outcomes = lines
+    assert environment["type"] == "environment"
+    assert environment["schema"] == 2
+    assert environment.keys() >= {
+        "argv", "time", "host", "os", "python", "packages", "devices", "project_revision",
+    }  # fmt: skip
+    assert environment["devices"][0].keys() >= {"name", "driver", "toolkit"}
+    for record in outcomes:
+        assert record["type"] == "outcome"
+        assert record.keys() >= {
+            "case", "status", "reason", "build", "accuracy", "cold", "hot", "blocks", "notes",
+        }  # fmt: skip
+        case = record["case"]
+        assert case.keys() >= {
+            "kernel", "sha256", "claims", "params", "problem", "backend", "device", "launch",
+        }  # fmt: skip
+        assert case["problem"].keys() >= {"M", "N", "K"}
+        assert case["problem"]["seed"] == 5
+        if record["status"] == "measured":
+            timing = record["cold"] or record["hot"]
+            assert case["launch"].keys() == {"grid", "block", "shared_bytes"}
+            assert len(timing["samples_ns"]) >= 3
+            assert timing["median_ns"] > 0
+            assert record["blocks"]["median_ns"] > 0
+            assert record["accuracy"].keys() == {"max_rel_err", "avg_rel_err", "bound_ratio"}
+        else:
+            assert record["reason"]
+            assert record["cold"] is record["hot"] is record["blocks"] is None
+    assert "NaN" not in sweep.output.read_text(encoding="utf-8")
+
+
+def test_json_prints_the_same_objects_as_one_array(sweep: Sweep) -> None:
+    lines = [json.loads(line) for line in sweep.output.read_text(encoding="utf-8").splitlines()]
+    assert json.loads(sweep.printed) == lines
+
+
+@pytest.mark.parametrize("fmt", formats.FORMATS)
+def test_every_format_shows_every_kernel(fmt: str, sweep: Sweep, matbench: Matbench) -> None:
+    text = matbench("report", sweep.output, "--format", fmt).stdout
+    for kernel in KERNELS:
+        assert kernel in text or kernel.replace("-", "\\-") in text
+    assert "\x1b" not in text
+    if fmt not in ("csv", "json"):
+        assert COUNTS in text
+
+
+def csv_of(matbench: Matbench, *arguments: str | Path) -> list[dict[str, str]]:
+    text = matbench("report", *arguments, "--format", "csv").stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_reads_back(sweep: Sweep, matbench: Matbench) -> None:
+    outcomes = records_in(sweep.output)
+    rows = csv_of(matbench, sweep.output)
+    assert len(rows) == len(outcomes)
+    expected = {
+        (o.case.kernel, o.case.params.get("TILE"), o.case.problem.size): o.median_ns
+        for o in outcomes
+    }
+    for row in rows:
+        tile = re.search(r"TILE=(\d+)", row["params"])
+        median = expected.pop((row["kernel"], int(tile[1]) if tile else None, row["size"]))
+        assert row["median_ns"] == ("" if median is None else str(median))
+    assert not expected
+
+
+def test_tables_read_back(sweep: Sweep, matbench: Matbench) -> None:
+    """A row for each result, and one for what gave none at any size."""
+
+    def shown(fmt: str) -> str:
+        return matbench("report", sweep.output, "--format", fmt).stdout
+
+    def cells(lines: list[list[str]]) -> list[list[str]]:
+        return [[cell.strip() for cell in line] for line in lines]
+
+    class Table(HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows: list[list[str]] = []
+
+        def handle_starttag(self, tag: str, attrs: Any) -> None:
+            if tag == "tr":
+                self.rows.append([])
+            elif tag in ("td", "th"):
+                self.rows[-1].append("")
+
+        def handle_data(self, data: str) -> None:
+            if self.rows and self.rows[-1]:
+                self.rows[-1][-1] += data
+
+    tab = [line.split("\t") for line in shown("tsv").splitlines() if line.count("\t") > 5]
+    pipes = [
+        re.split(r"(?<!\\)\|", line)[1:-1]
+        for line in shown("github").splitlines()
+        if line[:1] == "|"
+    ]
+    page = Table()
+    page.feed(shown("html"))
+    tables = [
+        cells(tab),
+        cells([pipes[0], *pipes[2:]]),
+        cells([row for row in page.rows if len(row) > 5]),
+    ]
+    for table in tables:
+        assert len({len(row) for row in table}) == 1
+        names = [
+            re.sub(r"\W*★", "", row[table[0].index("kernel")]).replace("\\", "")
+            for row in table[1:]
+        ]
+        assert {name: names.count(name) for name in names} == {
+            "good": 3, "slow": 3, "liar": 3, "typo": 2, "cuda-only": 2, "foreign": 4, "once": 2,
+        }  # fmt: skip
+
+
+def test_the_fastest_right_case_leads_each_size(sweep: Sweep, matbench: Matbench) -> None:
+    rows = csv_of(matbench, sweep.output)
+    assert [row["size"] for row in rows] == [size for size in SIZES for _ in range(13)]
+    order = ["measured", "wrong", "failed", "skipped"]
+    for size in SIZES:
+        group = [row for row in rows if row["size"] == size]
+        ranks = [order.index(row["status"]) for row in group]
+        assert ranks == sorted(ranks)
+        measured = [row for row in group if row["status"] == "measured"]
+        times = [float(row["median_ns"]) for row in measured]
+        assert times == sorted(times)
+        best = [row for row in group if row["best"] == "true"]
+        assert best == [row for row, time in zip(measured, times, strict=True) if time == times[0]]
+        assert measured[-1]["kernel"] == "slow"
+        assert float(measured[-1]["times_slowest"]) == 1
+        assert float(measured[0]["times_slowest"]) == pytest.approx(times[-1] / times[0])
+        for row in measured:
+            m, n, k = int(row["M"]), int(row["N"]), int(row["K"])
+            speed = 2 * m * n * k / float(row["median_ns"])
+            assert float(row["gflops"]) == pytest.approx(speed, rel=1e-6)
+
+
+def test_the_fastest_of_each_kernel_and_what_none_was_right_of(
+    sweep: Sweep, matbench: Matbench
+) -> None:
+    every = csv_of(matbench, sweep.output)
+    shown = csv_of(matbench, sweep.output, "--fastest")
+    for size in SIZES:
+        for kernel in KERNELS:
+            own = [row for row in every if (row["size"], row["kernel"]) == (size, kernel)]
+            times = [float(row["median_ns"]) for row in own if row["median_ns"]]
+            [row] = [row for row in shown if (row["size"], row["kernel"]) == (size, kernel)]
+            assert row["status"] == own[0]["status"]
+            assert not times or float(row["median_ns"]) == min(times)
+    text = matbench("report", sweep.output, "--fastest").stdout.rstrip()
+    assert text.endswith(f"{COUNTS}; 14 shown: each kernel at its fastest parameters")
+
+
+def test_the_table_names_its_device_and_counts(
+    sweep: Sweep, matbench: Matbench, device: DeviceInfo
+) -> None:
+    text = matbench("report", sweep.output).stdout
+    assert device.backend in text
+    assert device.name in text
+    assert ("CPU timings" in text) == (device.kind == "cpu")
+    assert text.rstrip().endswith(COUNTS)
+    for title in (
+        "kernel",
+        "parameters",
+        "time",
+        "per block",
+        "FLOP/s",
+        "max rel err",
+        "avg rel err",
+    ):
+        assert title in text
+    assert "summ" in text  # the compiler's message
+    assert text.count("★") >= len(SIZES)
+    # Of two failures of one case the later stands for both.
+    both = matbench("report", sweep.output, sweep.output).stdout
+    assert both.rstrip().endswith("20 measured, 4 wrong, 2 failed, 24 skipped")

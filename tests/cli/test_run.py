@@ -1,0 +1,153 @@
+"""`matbench run`: what it measures, skips and refuses to measure, and with which code it exits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import QUICK, Matbench, Plan, last_run, summary
+from support.kernels import KernelWriter
+
+from matbench import backends
+from matbench.model import DeviceInfo
+
+pytestmark = pytest.mark.usefixtures("own_state")
+
+ALLOWED = "nothing was measured; --allow-skips makes that exit 0\n"
+
+
+def run(matbench: Matbench, *arguments: str | Path, code: int | None = 0) -> Any:
+    return matbench("run", *QUICK, *arguments, code=code)
+
+
+def test_all_right_or_skipped_is_success(matbench: Matbench, device: DeviceInfo) -> None:
+    result = run(matbench, "tiled", "--set", "TILE=8,500", "--sizes", "9", "--inputs", "signed")
+    assert summary(last_run()) == [("tiled", 8, "9", "measured"), ("tiled", 500, "9", "skipped")]
+    [_, skipped] = last_run()
+    assert skipped.reason is not None
+    assert skipped.reason.startswith("needs TILE * TILE <= max_threads_per_block (TILE = 500, ")
+    assert skipped.reason in " ".join(result.stdout.split())
+    assert result.stderr == ""
+
+
+def test_nothing_measured_is_no_success(matbench: Matbench, device: DeviceInfo) -> None:
+    arguments = ("tiled", "--set", "TILE=500", "--sizes", "9")
+    result = run(matbench, *arguments, code=1)
+    assert result.stderr == ALLOWED
+    assert "1 skipped" in result.stdout
+    result = run(matbench, *arguments, "--allow-skips")
+    assert result.stderr == ""
+    assert "1 skipped" in result.stdout
+
+
+def test_allowed_skips_allow_nothing_else(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel("liar")
+    path.write_text(path.read_text().replace("k < K", "k < K - 1"))
+    result = run(matbench, path, "--sizes", "9", "--allow-skips", code=1)
+    assert result.stderr == ""
+    assert [o.status for o in last_run()] == ["wrong"]
+
+
+def test_a_resumed_run_that_is_done_is_success(matbench: Matbench, device: DeviceInfo) -> None:
+    arguments = ("tiled", "--set", "TILE=8,500", "--sizes", "9", "--resume", "out.jsonl")
+    assert run(matbench, *arguments).stderr == run(matbench, *arguments).stderr == ""
+
+
+def test_a_baseline_on_the_host(matbench: Matbench, device: DeviceInfo) -> None:
+    run(matbench, "--group", "baseline", "--sizes", "20,300")
+    found = {(o.case.kernel, o.case.problem.size): o for o in last_run()}
+    assert found["numpy", "20"].status == found["numpy", "300"].status == "measured"
+    assert found["numpy", "20"].case.device_kind == "cpu"
+    loop = found["host-loop", "300"]
+    assert loop.status == "skipped"
+    assert loop.reason is not None
+    try:
+        backends.host_device()
+    except backends.UnavailableError:
+        assert "OpenCL" in loop.reason
+    else:
+        assert loop.reason.startswith("needs M * N * K <= 2**24 (M = 300")
+        assert found["host-loop", "20"].status == "measured"
+
+
+def test_out_of_memory_is_a_row_that_says_how_much(matbench: Matbench, device: DeviceInfo) -> None:
+    result = run(matbench, "tiled", "--set", "TILE=16", "--sizes", "1000000x1000000x1,8", code=1)
+    large, small = last_run()
+    assert (large.status, small.status) == ("failed", "measured")
+    assert large.reason is not None
+    assert re.match(r"out of (host|device) memory", large.reason)
+    assert "48,000,032,000,000 bytes" in large.reason
+    assert "48,000,032,000,000 bytes" in result.stdout
+
+
+def test_a_launch_of_nothing_fails(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    path = write_kernel(launch='block = ["TILE", "TILE"]\ngrid = ["N - 8", "1"]')
+    result = matbench("run", path, "--sizes", "8", "--set", "TILE=8", "--format", "plain", code=1)
+    assert "launch.grid 'N - 8' is 0; at least 1 is needed" in result.stdout
+
+
+def test_what_json_and_csv_print_is_all_there_is(matbench: Matbench, device: DeviceInfo) -> None:
+    for fmt in ("json", "csv", "plain"):
+        result = run(matbench, "tiled", "--set", "TILE=8", "--sizes", "5", "--format", fmt)
+        assert result.stderr == ""
+        assert "\x1b" not in result.stdout
+        assert "tiled" in result.stdout
+
+
+def test_the_fastest_alone(matbench: Matbench, device: DeviceInfo) -> None:
+    """A row for each kernel and size, of the cases that all are recorded."""
+    arguments = ("tiled", "naive-2d", "--set", "TILE=8,16,500", "--sizes", "9,12")
+    table = run(matbench, *arguments, "--fastest", "--format", "csv").stdout
+    medians: dict[tuple[str, str], list[float]] = {}
+    for outcome in last_run():
+        times = medians.setdefault((outcome.case.kernel, outcome.case.problem.size), [])
+        times += [outcome.median_ns] if outcome.median_ns is not None else []
+    assert [len(times) for times in medians.values()] == [2] * 4
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert {(row["kernel"], row["size"]): float(row["median_ns"]) for row in rows} == {
+        case: min(times) for case, times in medians.items()
+    }
+    assert len(rows) == 4
+
+
+# -- cold and hot --------------------------------------------------------------------------------
+
+
+def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench, device: DeviceInfo) -> None:
+    """A processor's caches are left as they are, whatever is asked for."""
+    if device.kind == "gpu":
+        pytest.skip("a GPU takes cold samples")
+    for kinds in ((), ("--cold",), ("--cold", "--hot"), ("--hot",)):
+        result = run(matbench, "tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
+        [outcome] = last_run()
+        assert outcome.cold is None
+        assert outcome.hot is not None
+        assert outcome.mode == "hot"
+        assert outcome.hot.samples_ns
+        assert outcome.hot.conditions
+        assert "hot samples: caches are left as they are" in result.stdout
+
+
+def test_both_kinds_are_asked_for(
+    matbench: Matbench, planned: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What reaches the process that measures, wherever it runs."""
+    from matbench.measure import worker
+
+    asked = []
+    start = worker.Crew.__init__
+
+    def noted(self: worker.Crew, options: Any, deadlines: Any) -> None:
+        asked.append((options.on("gpu").cold, options.on("gpu").hot))
+        start(self, options, deadlines)
+
+    monkeypatch.setattr(worker.Crew, "__init__", noted)
+    for kinds in ((), ("--cold",), ("--hot",), ("--cold", "--hot")):
+        planned("tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
+    assert asked == [(True, False), (True, False), (False, True), (True, True)]

@@ -1,0 +1,150 @@
+"""Which cases a command line means: kernels, files, groups, sizes, constants and inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.cli import Matbench, Plan
+from support.kernels import KernelWriter, kernel_text
+
+from matbench import workloads
+from matbench.kernelfile import catalogue
+
+TUTORIAL = {
+    "thread-1d", "block-1d", "shared-row", "single-block", "naive-2d", "tiled", "tiled-dynamic",
+    "kahan",
+}  # fmt: skip
+
+
+def test_a_bare_run_takes_the_tutorial(planned: Plan) -> None:
+    outcomes = planned()
+    assert {o.case.kernel for o in outcomes} >= TUTORIAL
+    assert {o.case.group for o in outcomes} == {"tutorial"}
+    assert {o.case.problem.size for o in outcomes} == {"256", "1000"}
+    tiles = {o.case.params["TILE"] for o in outcomes if o.case.kernel == "tiled"}
+    assert tiles == {8, 16, 32}
+    assert {(o.case.problem.seed, o.case.problem.inputs) for o in outcomes} == {(0, "uniform")}
+
+
+def test_groups(planned: Plan) -> None:
+    kernels = [kernel for kernel in catalogue.builtin() if kernel.workload == "matmul"]
+    every = {kernel.name: kernel.group for kernel in kernels}
+    for group in ("tutorial", "ladder", "baseline"):
+        names = {name for name, of in every.items() if of == group}
+        assert {o.case.kernel for o in planned("--group", group, "--sizes", "8")} == names
+    assert {o.case.kernel for o in planned("--group", "all", "--sizes", "8")} == set(every)
+    assert {o.case.kernel for o in planned("numpy", "--group", "ladder", "--sizes", "8")} == {
+        "numpy", *(name for name, of in every.items() if of == "ladder")
+    }  # fmt: skip
+
+
+def test_baselines_are_of_what_is_computed(planned: Plan) -> None:
+    found = {o.case.kernel for o in planned("dot-tree", "tiled", "--baseline", "cublas*")}
+    assert found >= {"dot-tree", "tiled", "cublas", "cublas-dot"}
+
+
+def test_smoke_means_every_kernel_at_awkward_sizes(planned: Plan) -> None:
+    outcomes = planned("--smoke")
+    assert {o.case.kernel for o in outcomes} == {kernel.name for kernel in catalogue.builtin()}
+    sizes = {o.case.problem.size for o in outcomes if o.case.problem.workload == "matmul"}
+    assert sizes == {"1", "17", "33", "65x31x129"}
+    assert {o.case.problem.workload for o in outcomes} == set(workloads.WORKLOADS)
+    assert {o.case.params["TILE"] for o in outcomes if o.case.kernel == "tiled"} == {8, 16, 32}
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with kernels of two workloads."""
+    folder = tmp_path / "more"
+    folder.mkdir()
+    for name in ("mine", "other"):
+        (folder / f"{name}.cu").write_text(kernel_text(name), encoding="utf-8")
+    source = next(k for k in catalogue.builtin() if k.name == "reverse-direct").source
+    turned = source.replace("reverse-direct", "turned").replace("reverse_direct", "turned")
+    (folder / "turned.cu").write_text(turned, encoding="utf-8")
+    return folder
+
+
+def test_names_and_files(planned: Plan, folder: Path) -> None:
+    def names(*arguments: str | Path) -> list[str]:
+        return list(dict.fromkeys(o.case.kernel for o in planned("--sizes", "8", *arguments)))
+
+    mine = folder / "mine.cu"
+    assert names("--kernel", mine) == ["mine"]
+    assert names("--kernel", mine, "--kernel", folder / "other.cu") == ["mine", "other"]
+    assert sorted(names("--kernels-dir", folder)) == ["mine", "other", "turned"]
+    assert names("--workload", "matmul", "--kernels-dir", folder) == ["mine", "other"]
+    assert sorted(names("--kernels-dir", folder, "--kernel", mine)) == ["mine", "other", "turned"]
+    assert names("tiled", "--kernel", mine) == ["tiled", "mine"]
+    assert names("tiled", "tiled", "kahan") == ["tiled", "kahan"]
+    assert names(mine) == ["mine"]
+
+
+def test_names_choose_from_a_folder(planned: Plan, folder: Path) -> None:
+    def names(*arguments: str) -> list[str]:
+        found = planned(*arguments, "--kernels-dir", folder, "--sizes", "8")
+        return list(dict.fromkeys(o.case.kernel for o in found))
+
+    assert names("other") == ["other"]
+    assert names("other", "tiled") == ["other", "tiled"]
+    assert names("other", "--kernel", str(folder / "mine.cu")) == ["other", "mine"]
+
+
+def test_a_folder_of_all_kinds_is_sifted_by_workload(planned: Plan, folder: Path) -> None:
+    found = planned("--workload", "reverse", "--kernels-dir", folder)
+    assert {o.case.kernel for o in found} == {"turned"}
+
+
+def test_a_kernel_file_is_taken_wherever_a_kernel_is(
+    matbench: Matbench, planned: Plan, tmp_path: Path, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel(name="mine")
+    assert {o.case.kernel for o in planned(path, "--sizes", "8")} == {"mine"}
+    assert "mine" in matbench("show", path).stdout
+    missing = matbench("run", tmp_path / "gone.cu", code=2).stderr
+    assert "gone.cu: cannot be read" in missing
+
+
+# -- sizes, inputs, constants --------------------------------------------------------------------
+
+
+def test_sizes_seed_and_inputs(planned: Plan) -> None:
+    found = planned("single-block", "--sizes", "3,2x3x4,3", "--seed", "7", "--inputs", "normal")
+    assert [(o.case.problem.M, o.case.problem.N, o.case.problem.K) for o in found] == [
+        (3, 3, 3),
+        (2, 3, 4),
+    ]
+    assert {(o.case.problem.seed, o.case.problem.inputs) for o in found} == {(7, "normal")}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "written", "meant"),
+    [
+        ("single-block", "256..2048", ["256", "512", "1024", "2048"]),
+        ("single-block", "100..500", ["100", "200", "400", "500"]),
+        ("single-block", "1k,4k", ["1024", "4096"]),
+        ("single-block", "512..2k,7", ["512", "1024", "2048", "7"]),
+        ("single-block", "1kx2x3", ["1024x2x3"]),
+        ("reverse-direct", "2^10,1k..4k", ["1024", "2048", "4096"]),
+    ],
+)
+def test_ranges_and_suffixes_of_sizes(
+    kernel: str, written: str, meant: list[str], planned: Plan
+) -> None:
+    assert [o.case.problem.size for o in planned(kernel, "--sizes", written)] == meant
+
+
+def test_set_takes_the_place_of_a_kernels_own_values(planned: Plan) -> None:
+    outcomes = planned("tiled", "thread-1d", "single-block", "--set", "TILE=4,8", "--sizes", "8")
+    assert [(o.case.kernel, o.case.params) for o in outcomes] == [
+        ("tiled", {"TILE": 4}), ("tiled", {"TILE": 8}), ("thread-1d", {"THREADS": 256}),
+        ("single-block", {}),
+    ]  # fmt: skip
+    outcomes = planned(
+        "thread-1d", "tiled", "--set", "THREADS=64,128", "--set", "TILE=4", "--sizes", "8"
+    )
+    assert [o.case.params for o in outcomes] == [{"THREADS": 64}, {"THREADS": 128}, {"TILE": 4}]

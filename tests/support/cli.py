@@ -1,0 +1,79 @@
+"""The command line as tests call it, and what a run leaves behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import click
+from click.testing import Result
+from support.terminal import COMMAND
+
+from matbench import cli
+from matbench.records import provenance, reading
+from matbench.records.outcome import Outcome
+
+#: As little sampling as there can be: for tests that look at everything but the times.
+QUICK = ("--max-time", "0.001", "--no-blocks")
+
+
+#: The fixture `planned`: arguments of `run` to the outcomes that it would record.
+Plan = Callable[..., list[Outcome]]
+#: The fixture `refusal`: a command line to the one line that refuses it.
+Refusal = Callable[..., str]
+
+
+class Matbench(Protocol):
+    """Runs the command line in this process; without `code` any exit code will do."""
+
+    def __call__(self, *arguments: str | Path, code: int | None = 0) -> Result: ...
+
+
+def outside(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, so that it opens the cache and its streams anew."""
+    known = {name: value for name, value in os.environ.items() if name != "OCL_ICD_VENDORS"}
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=known | environment,
+    )
+
+
+def command_paths(command: click.Command = cli.main, *path: str) -> list[tuple[str, ...]]:
+    """The names that lead to every command, and () for the program itself."""
+    found = [path]
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            found += command_paths(child, *path, name)
+    return found
+
+
+def command_at(path: tuple[str, ...]) -> click.Command:
+    command: click.Command = cli.main
+    for name in path:
+        assert isinstance(command, click.Group)
+        command = command.commands[name]
+    return command
+
+
+def records_in(path: Path) -> list[Outcome]:
+    """The outcomes of a record file."""
+    return reading.read(path)[1]
+
+
+def last_run() -> list[Outcome]:
+    """The outcomes of the last run."""
+    return records_in(provenance.last_run_path())
+
+
+def summary(outcomes: list[Outcome]) -> list[tuple[str, int | None, str, str]]:
+    """Kernel, TILE, size and status of each."""
+    return [
+        (o.case.kernel, o.case.params.get("TILE"), o.case.problem.size, o.status) for o in outcomes
+    ]

@@ -1,0 +1,66 @@
+"""Kernel files that tests write, and the kernels that come with matbench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+#: The fixture `write_kernel`: a name and parts of `kernel_text`, to the path of the file.
+KernelWriter = Callable[..., Path]
+
+GOOD_BODY = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    C[(size_t)row * N + column] = sum;
+}
+"""
+
+#: Computes for many seconds and then ends, so that a deadline or Ctrl-C comes first.
+SPIN_BODY = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
+{
+#ifdef __CUDACC__
+    const long long end = clock64() + 16000000000;
+    while (clock64() < end) { }
+#else
+    volatile long turn = 0;
+    while (turn < 20000000000)
+        turn = turn + 1;
+#endif
+    C[0] = 1;
+}
+"""
+
+#: Right, and 20 times as slow as it need be.
+SLOW_BODY = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    volatile float sum = 0.0f;
+    for (int turn = 0; turn < 20; ++turn) {
+        sum = 0.0f;
+        for (int k = 0; k < K; ++k)
+            sum = sum + A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    }
+    C[(size_t)row * N + column] = sum;
+}
+"""
+
+
+def kernel_text(name: str = "mine", *, front: str = "", launch: str = "", body: str = "") -> str:
+    """A kernel file; `front` and `launch` are lines of TOML for the top and for `[launch]`."""
+    toml = f'name = "{name}"\nsummary = "For a test"\n{front}\n[sweep]\nTILE = [8]\n[launch]\n'
+    toml += launch or 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]'
+    lines = "\n".join(f"// {line}".rstrip() for line in toml.splitlines())
+    entry = name.replace("-", "_")
+    return f"// /// matbench\n{lines}\n// ///\n" + (body or GOOD_BODY).replace("ENTRY", entry)

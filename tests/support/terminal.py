@@ -1,0 +1,105 @@
+"""The command in a process of its own, on a pseudo-terminal or not."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "matbench"]
+CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
+
+
+class Session(NamedTuple):
+    """What became of a command on a terminal: its exit code, and all that it wrote there."""
+
+    code: int
+    written: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Every line as it stood there at some time, without colours and movements."""
+        return re.split(r"\r\n|\r|\n", CONTROL.sub("", self.written))
+
+
+def on_terminal(
+    *arguments: str | Path,
+    width: int = 100,
+    interrupt_when: Callable[[str], bool] = lambda _: False,
+    environment: dict[str, str] | None = None,
+    stdout_to: Path | None = None,
+    stderr_to: Path | None = None,
+    limit_s: float = 60,
+) -> Session:
+    """Run the command on a pseudo-terminal of its own, and press Ctrl-C there when it is time."""
+    terminal, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    opened = [path.open("wb") if path else None for path in (stdout_to, stderr_to)]
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=inside,
+        stdout=opened[0] or inside,
+        stderr=opened[1] or inside,
+        start_new_session=True,
+        # The terminal becomes that of the session, so that it sends Ctrl-C to all of it.
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
+    )
+    os.close(inside)
+    written, ends, pressed = b"", time.monotonic() + limit_s, False
+    try:
+        while True:
+            if select.select([terminal], [], [], 0.05)[0]:
+                try:
+                    piece = os.read(terminal, 65536)
+                except OSError:  # the last process on the terminal is gone
+                    break
+                if not piece:
+                    break
+                written += piece
+            if not pressed and interrupt_when(written.decode(errors="replace")):
+                os.write(terminal, b"\x03")
+                pressed = True
+            assert time.monotonic() < ends, written.decode(errors="replace")[-2000:]
+        return Session(process.wait(timeout=limit_s), written.decode())
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        os.close(terminal)
+        for file in opened:
+            if file is not None:
+                file.close()
+
+
+def assert_gone(group: int) -> None:
+    """No process of this group is left behind, but for those that are ending just now."""
+    ends = time.monotonic() + 10
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < ends:
+            os.killpg(group, 0)
+            time.sleep(0.05)
+
+
+def started(*arguments: str | Path) -> subprocess.Popen[str]:
+    """The command in a session of its own, with pipes for what it prints."""
+    return subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )

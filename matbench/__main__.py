@@ -33,7 +33,7 @@ def _open_missing_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # as the lowest that is free
             os.set_inheritable(descriptor, True)
             mode = "w" if descriptor else "r"
-            setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
 
 
 if __name__ == "__main__":

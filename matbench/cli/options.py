@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from matbench.errors import UsageError
+from matbench.kernelfile.sizes import HELP, parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
@@ -138,7 +139,11 @@ class KernelFiles:
             metavar="PATH.cu",
             help="Add a kernel file; repeatable.",
         ),
-        click.option("--kernels-dir", metavar="DIR", help="Add every *.cu file of a folder."),
+        click.option(
+            "--kernels-dir",
+            metavar="DIR",
+            help="Add every *.cu file of a folder; all of them run unless kernels are named.",
+        ),
     )
 
     def catalogue(self) -> tuple[Catalogue, list[Kernel], list[Kernel]]:
@@ -177,9 +182,7 @@ class SizeOptions:
         click.option(
             "--sizes",
             metavar="LIST",
-            help="Sizes: 1000 or 4k for a square product, MxNxK for A (M×K) times B (K×N), "
-            "256..8192 for each doubling; 2^20 for a row of numbers. "
-            f"By default {MATMUL.default_sizes}, or what suits the workload.",
+            help=f"{HELP} By default {MATMUL.default_sizes}, or what suits the workload.",
         ),
         renamed("--size", "--sizes"),
         click.option(
@@ -200,14 +203,13 @@ class SizeOptions:
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
         """The problems of every workload among the kernels; its own sizes unless some are given."""
         from matbench import workloads
-        from matbench.kernelfile.sizes import parse_problems
 
         found = []
         for name in dict.fromkeys(kernel.workload for kernel in kernels):
             workload = workloads.get(name)
             own = workload.smoke_sizes if smoke else workload.default_sizes
-            sizes = own if smoke or self.sizes is None else self.sizes
-            found += parse_problems(sizes, workload, self.inputs, self.seed)
+            wanted = own if smoke or self.sizes is None else self.sizes
+            found += parse_problems(wanted, workload, self.inputs, self.seed)
         return found
 
     def one_problem(self, kernel: Kernel) -> Problem:

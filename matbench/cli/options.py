@@ -142,7 +142,7 @@ class KernelFiles:
         click.option(
             "--kernels-dir",
             metavar="DIR",
-            help="Add every *.cu file of a folder; all of them run unless kernels are named.",
+            help="Add every *.cu file of a folder.",
         ),
     )
 

@@ -163,9 +163,7 @@ def test_what_is_no_text_is_hashed_too(folder: Path) -> None:
     assert len(hashes | {hash_of(path)}) == 4
 
 
-def test_what_would_take_too_long_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_would_take_too_long_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(folder, '#include "x.h"', **{"x.h": '#include "y.h"', "y.h": "int y;"})
     monkeypatch.setattr(includes, "MAX_FILE_BYTES", 10)
     with pytest.raises(UsageError, match=r"x\.h: included, but larger than 10 bytes"):

@@ -131,7 +131,7 @@ def _measured(found: Explanation) -> Iterator[Fact]:
             fastest = rate(limits.fma_flop_per_s)
             yield Fact("measured multiply-adds", fastest, "the most on this device, float32")
     if found.clock_flop_per_s is not None:
-        clock = f"at {found.sm_mhz:,} MHz"
+        clock = f"at {count(found.sm_mhz)} MHz"
         yield Fact("the clock allows", rate(found.clock_flop_per_s), clock)
 
 

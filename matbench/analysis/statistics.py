@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -166,24 +165,17 @@ class StoppingRule(msgspec.Struct, frozen=True):
         return _rank(len(samples_ns), 0.95) > 0 and guard <= max(self.precision, 2 * half_width)
 
 
-def settled_warm_up(
-    durations_ns: Sequence[float],
-    tolerance: float = 0.05,
-    maximum: int = 10,
-    maximum_time_ns: float = 1e9,
-) -> bool:
-    """Whether warming up can end: the last launch took as long as the one before, ±`tolerance`.
+def settled_warm_up(durations_ns: Sequence[float]) -> bool:
+    """Whether warming up can end: the last launch took as long as the one before, ±5%.
 
-    Bounded: after `maximum` launches, or `maximum_time_ns` nanoseconds of them, it ends anyway.
+    Bounded: after ten launches, or a second of them, it ends anyway.
     """
-    if not durations_ns:
-        return False
-    if len(durations_ns) >= maximum or not sum(durations_ns) < maximum_time_ns:
+    if len(durations_ns) >= 10 or not sum(durations_ns) < 1e9:
         return True
     if len(durations_ns) < 2:
         return False
     before, last = durations_ns[-2:]
-    return abs(last - before) <= tolerance * before
+    return abs(last - before) <= 0.05 * before
 
 
 def compare_samples(
@@ -215,18 +207,16 @@ def compare_samples(
     a = np.asarray(baseline_ns, dtype=np.float64)
     b = np.asarray(candidate_ns, dtype=np.float64)
 
-    def comparison(verdict: Verdict, reason: str, **numbers: Any) -> Comparison:
-        known = {"ratio": None, "interval": None, "p_value": None, **numbers}
-        return Comparison(
-            verdict=verdict, reason=reason, looks=looks, samples=(a.size, b.size), **known
-        )
+    ratio = interval = p_value = None
+
+    def comparison(verdict: Verdict, reason: str) -> Comparison:
+        return Comparison(ratio, interval, p_value, verdict, looks, (a.size, b.size), reason)
 
     for name, x in (("baseline", a), ("candidate", b)):
         bad = x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
         if bad:
-            return comparison(
-                "UNDECIDED", f"{bad} of {x.size} {name} samples are not positive and finite"
-            )
+            reason = f"{bad} of {x.size} {name} samples are not positive and finite"
+            return comparison("UNDECIDED", reason)
         if not x.size:
             return comparison("UNDECIDED", f"no {name} samples")
     if paired and a.size != b.size:
@@ -234,10 +224,10 @@ def compare_samples(
         return comparison("UNDECIDED", reason)
 
     log_ratio = math.log(np.median(b)) - math.log(np.median(a))
-    numbers: dict[str, Any] = {"ratio": _exp(log_ratio), "p_value": _mann_whitney(a, b)}
+    ratio, p_value = _exp(log_ratio), _mann_whitney(a, b)
     if not min(_rank(a.size, confidence), _rank(b.size, confidence)):
         reason = f"{min(a.size, b.size)} samples are too few, {_fewest(confidence)} are needed"
-        return comparison("UNDECIDED", reason, **numbers)
+        return comparison("UNDECIDED", reason)
 
     # In logarithms a swap of the two changes signs and nothing else.
     if paired:
@@ -249,18 +239,17 @@ def compare_samples(
         b_low, b_high = median_interval(np.log(b), confidence)
         low = log_ratio - math.hypot(b_median - b_low, a_high - a_median)
         high = log_ratio + math.hypot(b_high - b_median, a_median - a_low)
-    numbers["interval"] = (_exp(low), _exp(high))
+    interval = _exp(low), _exp(high)
 
     margin = math.log1p(threshold)
     inside = f"±{threshold * 100:.3g}%"
     if -margin <= low and high <= margin:
-        return comparison("SAME", f"the whole interval lies within {inside}", **numbers)
+        return comparison("SAME", f"the whole interval lies within {inside}")
     if high < 0:
-        return comparison("FASTER", "the whole interval lies below 1", **numbers)
+        return comparison("FASTER", "the whole interval lies below 1")
     if low > 0:
-        return comparison("SLOWER", "the whole interval lies above 1", **numbers)
-    reason = f"the interval holds 1 and reaches beyond {inside}"
-    return comparison("UNDECIDED", reason, **numbers)
+        return comparison("SLOWER", "the whole interval lies above 1")
+    return comparison("UNDECIDED", f"the interval holds 1 and reaches beyond {inside}")
 
 
 def _exp(x: float) -> float:

@@ -268,7 +268,6 @@ class OpenCLBackend:
             "clock_read_device()" if modern and "cl_khr_kernel_clock" in extensions
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
-        self.clock = "device clock"
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
 

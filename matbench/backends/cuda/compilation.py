@@ -259,10 +259,11 @@ def compiled_resources(
     if "{}{}".format(*capability) not in architectures():
         return None
     asked = request(kernel, params, "plain", capability)
-    key = repr(("ptxas", asked, nvcc().release))
     if includes_own_files(kernel):
-        return reported(_through_nvcc(asked).decode(errors="replace"), asked.entry)
-    report = cache.get_or_make(key, lambda: _through_nvcc(asked))
+        report: bytes | memoryview = _through_nvcc(asked)
+    else:
+        key = repr(("ptxas", asked, nvcc().release))
+        report = cache.get_or_make(key, lambda: _through_nvcc(asked))
     return reported(bytes(report).decode(errors="replace"), asked.entry)
 
 

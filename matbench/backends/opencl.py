@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench.backends import host
-from matbench.backends.building import first_error, temporary_files_removed
+from matbench.backends.building import first_error, temporary_files_removed, working_in
 from matbench.backends.protocol import Argument, Buffer, TensorMap, UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
@@ -231,21 +231,6 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
         raise CaseError(f"{doing} failed: {error}", fatal=True) from None
 
 
-@contextmanager
-def _working_in(folder: Path) -> Iterator[None]:
-    """Compilers look for headers in the working folder first, whatever kernel includes them."""
-    try:
-        before = os.open(".", os.O_RDONLY)
-        os.chdir(folder)
-    except OSError as error:
-        raise BuildError(f"{folder} cannot be the working folder: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        os.fchdir(before)
-        os.close(before)
-
-
 class OpenCLBackend:
     """One OpenCL device, its context and an in-order queue that profiles."""
 
@@ -319,7 +304,7 @@ class OpenCLBackend:
         if includes.operands(kernel.source):  # no header comes with OpenCL, so all can change
             folder = Path(kernel.file).parent
             options.append(f'-I "{folder}"')
-            with _working_in(folder):
+            with working_in(folder):
                 program = self._compiled(unit, options, keep=False)
         else:
             program = self._compiled(unit, options)

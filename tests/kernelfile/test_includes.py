@@ -147,8 +147,7 @@ def test_files_that_are_not_included_do_not_matter(folder: Path) -> None:
 def test_special_files_are_not_opened(folder: Path) -> None:
     os.mkfifo(folder / "pipe.h")
     (folder / "folder.h").mkdir()
-    path = written(folder, '#include "pipe.h"\n#include "folder.h"\n#include "a\0b"\n#include X')
-    path.write_bytes(path.read_bytes().replace(b"\0", b""))
+    path = written(folder, '#include "pipe.h"\n#include "folder.h"\n#include CHOSEN')
     assert hash_of(path) == hashlib.sha256(path.read_bytes()).hexdigest()
     assert includes.of('#include "a\0b"\n#include "/dev/zero"', path) == ()
 

@@ -1,7 +1,7 @@
 """Writes docs/commands.md: the help of every command, as `--help` prints it.
 
-`python docs/generate_commands.py` writes; with `--check` it only says whether the page is up to
-date, and exits 1 when it is not. Where lines are broken does not matter: versions of click differ.
+`python docs/generate_commands.py` writes it; with `--check` it only says whether the page is up to
+date, and exits 1 if it is not. Line breaks are ignored, because versions of click differ in them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ INTRODUCTION = """\
 
 What `--help` prints for every command; `python docs/generate_commands.py` writes this page.
 
-Exit codes: 0 all measured, or skipped with a reason, or a `--watch` that Ctrl-C ended; 1 a wrong or
-failed case, or slower than allowed; 2 bad input, and nothing was run; 3 record files that cannot be
-compared; 130 interrupted, 143 by SIGTERM.
+Exit codes: 0 everything was measured, or skipped with a reason; 1 a wrong or failed case, a case
+slower than allowed, or nothing measured at all; 2 bad input, and nothing was run; 3 record files
+that cannot be compared; 130 interrupted by Ctrl-C, 143 by SIGTERM.
 """
 
 
@@ -51,7 +51,7 @@ def page() -> str:
 
 
 def is_fresh(text: str) -> bool:
-    """Whether a page says what it should, wherever it breaks its lines."""
+    """Whether a page says what it should, whatever its line breaks."""
     return text.split() == page().split()
 
 

@@ -1,7 +1,7 @@
-"""Writes what the README and the pages beside it show of the committed results.
+"""Writes the tables and pictures that the README and docs/ show of the committed results.
 
-`python docs/generate_readme.py` writes; with `--check` it only says what is not up to date, and
-exits 1. Tables stand between `<!-- NAME -->` and `<!-- /NAME -->`; the rest of a page is kept.
+`python docs/generate_readme.py` writes them; with `--check` it names those that are out of date and
+exits 1. A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; the rest of a page is kept.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from tabulate import tabulate
 
+from matbench.analysis import ranking
 from matbench.kernelfile import catalogue
-from matbench.model import Environment, Kernel, Outcome
-from matbench.records import results
-from matbench.show import plots, report
+from matbench.model import Kernel, settings_of
+from matbench.records import reading
+from matbench.records.environment import Environment
+from matbench.records.outcome import Outcome
+from matbench.show import formats, outcomes, terminal
+from matbench.show.pictures import chart
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
@@ -44,9 +48,9 @@ WORKLOAD_COLUMNS = (
 )  # fmt: skip
 #: The tables of other workloads: the records of each, and which of them are shown.
 WORKLOADS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
-    "dot": ("h200-dot.jsonl", lambda o: _rung(o) and o.problem.inputs != "signed"),
-    "signed": ("h200-dot.jsonl", lambda o: o.problem.inputs == "signed"),
-    "blocks": ("h200-dot.jsonl", lambda o: o.kernel == "dot-tree" and _long(o)),
+    "dot": ("h200-dot.jsonl", lambda o: _rung(o) and o.case.problem.inputs != "signed"),
+    "signed": ("h200-dot.jsonl", lambda o: o.case.problem.inputs == "signed"),
+    "blocks": ("h200-dot.jsonl", lambda o: o.case.kernel == "dot-tree" and _long(o)),
     "cubes": ("h200-cubes.jsonl", lambda o: True),
     "reverse": ("h200-reverse.jsonl", lambda o: o.status == "measured"),
 }
@@ -54,32 +58,22 @@ WORKLOADS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
 Records = tuple[Sequence[Environment], Sequence[Outcome]]
 
 
-def stale(outcomes: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
-    """The kernels among the outcomes whose file is another one by now, or gone."""
+def stale(found: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
+    """The kernels among the outcomes whose file has changed since, or is gone."""
     now = {kernel.name: kernel.sha256 for kernel in kernels}
-    return sorted({o.kernel for o in outcomes if now.get(o.kernel) != o.sha256})
-
-
-def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Each kernel at its fastest parameters for each problem; one that was not measured, as is."""
-    best: dict[tuple[object, ...], Outcome] = {}
-    for outcome in outcomes:
-        key = outcome.kernel, outcome.backend, outcome.problem, outcome.timing_mode
-        if key not in best or (outcome.median_ns or 0) < (best[key].median_ns or 0):
-            best[key] = outcome
-    return list(best.values())
+    cases = [outcome.case for outcome in found]
+    return sorted({case.kernel for case in cases if now.get(case.kernel) != case.sha256})
 
 
 def table(records: Records, kernels: Iterable[Kernel]) -> str:
     """The README's table, its notes, and which of its rows are stale."""
-    environments, outcomes = records
-    shown = [o for o in outcomes if o.problem.size in SIZES and o.status != "skipped"]
+    environments, found = records
+    shown = [o for o in found if o.case.problem.size in SIZES and o.status != "skipped"]
     file = RESULTS.relative_to(ROOT).as_posix()
     lines = [
-        _printed(environments, fastest(shown), COLUMNS),
-        f"Each kernel at its fastest parameters; all {len(outcomes)} cases: "
-        f"`matbench report {file}`.",
-        *_stale(outcomes, kernels),
+        _printed(environments, shown, COLUMNS, fastest=True),
+        f"Each kernel at its fastest parameters; all {len(found)} cases: `matbench report {file}`.",
+        *_stale(found, kernels),
     ]
     return "\n\n".join(lines)
 
@@ -87,23 +81,23 @@ def table(records: Records, kernels: Iterable[Kernel]) -> str:
 def workload_table(name: str, kernels: Iterable[Kernel]) -> str:
     """A table of another workload, its notes, and which of its rows are stale."""
     file, is_shown = WORKLOADS[name]
-    environments, outcomes = results.read(RESULTS.parent / file)
-    shown = [outcome for outcome in outcomes if is_shown(outcome)]
+    environments, found = reading.read(RESULTS.parent / file)
+    shown = [outcome for outcome in found if is_shown(outcome)]
     printed = _printed(environments, shown, WORKLOAD_COLUMNS)
     return "\n\n".join([printed, *_stale(shown, kernels)])
 
 
 def _rung(outcome: Outcome) -> bool:
-    """Whether a row is the one of its kernel: the tutorial's tree has 32 blocks."""
-    return outcome.kernel != "dot-tree" or outcome.params["BLOCKS"] == 32
+    """Whether a row stands for its kernel: of the tutorial's tree, the one with 32 blocks."""
+    return outcome.case.kernel != "dot-tree" or outcome.case.params["BLOCKS"] == 32
 
 
 def _long(outcome: Outcome) -> bool:
-    return outcome.problem.inputs == "uniform" and outcome.problem.N == 2**28
+    return outcome.case.problem.inputs == "uniform" and outcome.case.problem.N == 2**28
 
 
-def _stale(outcomes: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
-    changed = stale(outcomes, kernels)
+def _stale(found: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
+    changed = stale(found, kernels)
     if not changed:
         return []
     names = ", ".join(f"`{name}`" for name in changed)
@@ -111,41 +105,27 @@ def _stale(outcomes: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
 
 
 def _printed(
-    environments: Sequence[Environment], shown: Sequence[Outcome], columns: Sequence[str]
+    environments: Sequence[Environment],
+    shown: Sequence[Outcome],
+    columns: Sequence[str],
+    *,
+    fastest: bool = False,
 ) -> str:
-    full = report.outcome_report(shown, environments)
-    sections = tuple(_narrowed(section, columns) for section in full.sections)
-    return report.text(replace(full, sections=sections, footer=""), "pipe")
-
-
-def _narrowed(section: report.Section, columns: Sequence[str]) -> report.Section:
-    """A section with the columns that there is room for."""
-    kept = [i for i, column in enumerate(section.columns) if column.title in columns]
-    return replace(
-        section,
-        columns=tuple(section.columns[i] for i in kept),
-        legend=section.legend if "per block" in columns else (),
-        groups=tuple(
-            replace(
-                group,
-                rows=tuple(
-                    replace(row, cells=tuple(row.cells[i] for i in kept)) for row in group.rows
-                ),
-            )
-            for group in section.groups
-        ),
-    )
+    """The table of `matbench report`, with the columns that there is room for."""
+    full = outcomes.report(shown, environments, fastest=fastest)
+    sections = tuple(section.with_columns(columns) for section in full.sections)
+    return formats.text(replace(full, sections=sections, footer=""), "pipe")
 
 
 def clock_costs(records: Records) -> str:
-    """By how much the block clock changed each launch."""
-    found = [o for o in records[1] if o.block_perturbation is not None]
-    sizes = list(dict.fromkeys(o.problem.size for o in found))
+    """By how much the block clock slowed each launch."""
+    costs = [(o.case, o.blocks.perturbation) for o in records[1] if o.blocks is not None]
+    sizes = list(dict.fromkeys(case.problem.size for case, cost in costs if cost is not None))
     rows: dict[str, dict[str, str]] = {}
-    for outcome in found:
-        values = " ".join(f"{name}={value}" for name, value in outcome.params.items())
-        row = rows.setdefault(f"{outcome.kernel} {values}".strip(), {})
-        row[outcome.problem.size] = f"{outcome.block_perturbation:+.1%}"
+    for case, cost in costs:
+        if cost is not None:
+            row = rows.setdefault(f"{case.kernel} {settings_of(case.params)}".strip(), {})
+            row[case.problem.size] = f"{cost:+.1%}"
     return tabulate(
         [[name, *(row.get(size, "") for size in sizes)] for name, row in rows.items()],
         headers=["case", *(f"n = {size}" for size in sizes)],
@@ -178,36 +158,36 @@ OPPONENTS = {"float32": "cublas", "tf32": "cublas-tf32", "bfloat16": "cublas-bf1
 BUILD_SIZE = "4096"
 
 
-def ladder_table(outcomes: Iterable[Outcome], kernels: Iterable[Kernel]) -> str:
+def ladder_table(found: Sequence[Outcome], kernels: Iterable[Kernel]) -> str:
     """TFLOP/s of each rung at its fastest parameters for each size, and the share of cuBLAS's."""
-    found = list(outcomes)
-    sizes = list(dict.fromkeys(o.problem.size for o in found))
+    sizes = list(dict.fromkeys(o.case.problem.size for o in found))
     sizes.sort(key=lambda size: ("x" in size, int(size.split("x")[0]), size))
     speeds: dict[str, dict[str, float]] = {}
     builds: dict[str, Outcome] = {}
-    for outcome in fastest(found):
+    for outcome in ranking.fastest(found):
         if outcome.median_ns:
-            problem = outcome.problem
+            name, problem = outcome.case.kernel, outcome.case.problem
             speed = 2e-3 * problem.M * problem.N * problem.K / outcome.median_ns
-            speeds.setdefault(outcome.kernel, {})[problem.size] = speed
+            speeds.setdefault(name, {})[problem.size] = speed
             if problem.size == BUILD_SIZE:
-                builds[outcome.kernel] = outcome
+                builds[name] = outcome
 
     def told(name: str, size: str) -> str:
         speed = speeds[name].get(size)
-        other = speeds.get(OPPONENTS[builds[name].precision], {}).get(size)
+        other = speeds.get(OPPONENTS[builds[name].case.claims.precision], {}).get(size)
         if speed is None or not other:
             return ""
         shown = f"{speed:.1f}" if speed < 100 else f"{speed:.0f}"
         return shown if name in OPPONENTS.values() else f"{shown} ({speed / other:.0%})"
 
     def built(name: str) -> tuple[str, ...]:
-        resources, launch = builds[name].resources, builds[name].launch
-        if resources is None or resources.registers is None or launch is None:
+        launch, build = builds[name].case.launch, builds[name].build
+        resources = build.resources if build is not None else None
+        if build is None or resources is None or resources.registers is None or launch is None:
             return "", "", ""
         shared = (resources.static_shared_bytes or 0) + launch.shared_bytes
-        occupancy = builds[name].occupancy
-        return str(resources.registers), f"{shared:,}", f"{occupancy:.0%}" if occupancy else ""
+        occupancy = f"{build.occupancy:.0%}" if build.occupancy else ""
+        return str(resources.registers), f"{shared:,}", occupancy
 
     names = sorted(builds, key=lambda name: speeds[name][BUILD_SIZE])
     rows = [[f"`{name}`", *built(name), *(told(name, size) for size in sizes)] for name in names]
@@ -218,7 +198,11 @@ def ladder_table(outcomes: Iterable[Outcome], kernels: Iterable[Kernel]) -> str:
         colalign=["left", *("right" for _ in range(3 + len(sizes)))],
         disable_numparse=True,
     )
-    spilled = [n for n, o in builds.items() if o.resources and o.resources.spilled_bytes]
+    spilled = [
+        name
+        for name, outcome in builds.items()
+        if outcome.build and outcome.build.resources and outcome.build.resources.spilled_bytes
+    ]
     spills = (
         f"Spilled registers: {', '.join(spilled)}." if spilled else "No rung spills a register."
     )
@@ -227,8 +211,12 @@ def ladder_table(outcomes: Iterable[Outcome], kernels: Iterable[Kernel]) -> str:
 
 def picture(records: Records) -> str:
     """What a terminal shows of the tutorial's kernels at one size, as SVG."""
-    environments, outcomes = records
-    shown = [o for o in outcomes if o.problem.size == PICTURED_SIZE and o.group == "tutorial"]
+    environments, found = records
+    shown = [
+        outcome
+        for outcome in found
+        if outcome.case.problem.size == PICTURED_SIZE and outcome.case.group == "tutorial"
+    ]
     console = Console(
         record=True,
         file=io.StringIO(),
@@ -237,26 +225,52 @@ def picture(records: Records) -> str:
         color_system="truecolor",
         _environ={},
     )
-    for part in report.renderables(report.outcome_report(shown, environments), PICTURE_WIDTH):
+    report = outcomes.report(shown, environments)
+    for part in terminal.renderables(report, PICTURE_WIDTH):
         console.print(part)
     # Whoever looks at it has a font; nothing is fetched for it.
     template = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    lines = console.export_svg(
-        title=f"matbench run --sizes {PICTURED_SIZE}", code_format=template
-    ).splitlines()
+    svg = console.export_svg(title=f"matbench run --sizes {PICTURED_SIZE}", code_format=template)
+    lines = TEXT.sub(_without_padding, svg).splitlines()
     return "\n".join(line.rstrip() for line in lines if line.strip()) + "\n"
 
 
+#: A piece of text in a picture: where it begins, how long it is, and what it says.
+TEXT = re.compile(
+    r'<text([^>]*?) x="([\d.]+)" y="([\d.]+)" textLength="[\d.]+"([^>]*)>([^<]*)</text>'
+)
+CHARACTER_WIDTH = 12.2
+
+
+def _without_padding(piece: re.Match[str]) -> str:
+    """The piece without spaces around it, which some viewers drop and so shift the rest."""
+    before, x, y, after, text = piece.groups()
+    words = text.replace("&#160;", " ").rstrip()
+    shift = len(words) - len(words.lstrip())
+    words = words.lstrip().replace(" ", "&#160;")
+    if not words:
+        return ""
+    x, width = (
+        f"{CHARACTER_WIDTH * count:g}"
+        for count in (float(x) / CHARACTER_WIDTH + shift, len(html.unescape(words)))
+    )
+    return f'<text{before} x="{x}" y="{y}" textLength="{width}"{after}>{words}</text>'
+
+
 def picture_text(svg: str) -> str:
-    """The words of a picture: another release of rich may draw them elsewhere."""
-    return html.unescape("".join(re.findall(r"<text[^>]*>([^<]*)</text>", svg))).replace("\xa0", "")
+    """The words of a picture in their places, however a release of rich draws them."""
+    lines: dict[float, str] = {}
+    for _, x, y, _, text in TEXT.findall(svg):
+        line = lines.get(float(y), "").ljust(round(float(x) / CHARACTER_WIDTH))
+        lines[float(y)] = line + html.unescape(text).replace("\xa0", " ")
+    return "\n".join(lines[y].rstrip() for y in sorted(lines))
 
 
-def chart(outcomes: Sequence[Outcome]) -> str:
+def ladder_chart(found: Sequence[Outcome]) -> str:
     """What `matbench plot` draws of them, as SVG."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "chart.svg"
-        plots.chart(outcomes, path, " / ".join(dict.fromkeys(o.device for o in outcomes)))
+        chart.draw(found, path, " / ".join(dict.fromkeys(o.case.device for o in found)))
         return path.read_text(encoding="utf-8")
 
 
@@ -270,11 +284,11 @@ def inserted(page: str, name: str, block: str) -> str:
 
 def pages() -> dict[Path, Callable[[str], str]]:
     """Each file that this script writes: from what it holds to what it must hold."""
-    records = results.read(RESULTS)
+    records = reading.read(RESULTS)
     kernels = catalogue.builtin()
     svg = picture(records)
-    _, ladder = results.read(LADDER)
-    digest = plots.digest(ladder)
+    _, ladder = reading.read(LADDER)
+    digest = chart.digest(ladder)
 
     def timing(page: str) -> str:
         page = inserted(page, "nvbench", figures(BESIDE_NVBENCH))
@@ -298,7 +312,7 @@ def pages() -> dict[Path, Callable[[str], str]]:
         ROOT / "docs" / "timing.md": timing,
         ROOT / "docs" / "workloads.md": others,
         PICTURE: lambda old: old if picture_text(old) == picture_text(svg) else svg,
-        CHART: lambda old: old if digest in old else chart(ladder),
+        CHART: lambda old: old if digest in old else ladder_chart(ladder),
     }
 
 

@@ -1,7 +1,8 @@
 """Bytes kept between runs, on disk: references and compiled code.
 
-Every entry carries its checksum and is dropped when it does not match; nothing is unpickled. The
-folder belongs to the user alone. It is bounded: the entries used longest ago go first.
+Every entry carries its checksum and is dropped when it does not match; nothing is unpickled (the
+`diskcache` library does, and is no longer maintained). PyCUDA keeps compiled code in the same
+folder. The folder belongs to the user alone and is bounded: what was used longest ago goes first.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Cache:
         return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
 
     def prepare(self) -> None:
-        """Make the folder, and refuse one that others could have filled."""
+        """Make the folder, or refuse one that others could have filled."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self.folder.stat()
@@ -50,7 +51,7 @@ class Cache:
             )
 
     def unusable(self, error: OSError) -> UsageError:
-        """What was tried in the folder and failed, in one line."""
+        """Why the folder cannot be used, in one line."""
         found = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "not a folder" if found else f"cannot be written: {error.strerror}"
         return UsageError(
@@ -58,7 +59,7 @@ class Cache:
         )
 
     def get(self, key: str) -> memoryview | None:
-        """The bytes kept under `key`; None where there are none or they are damaged."""
+        """The bytes kept under `key`; None if there are none or they are damaged."""
         self.prepare()
         path = self._path(key)
         try:
@@ -79,17 +80,16 @@ class Cache:
         if size > self.limit_bytes:
             return
         self._make_room(size)
+        part = None
         try:
-            handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(hashlib.sha256(value).digest())
-                    file.write(value)
-                Path(name).replace(self._path(key))
-            except OSError:
-                Path(name).unlink(missing_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".part", delete=False) as file:
+                part = Path(file.name)
+                file.write(hashlib.sha256(value).digest())
+                file.write(value)
+            part.replace(self._path(key))
         except OSError:
-            return
+            if part is not None:
+                part.unlink(missing_ok=True)
 
     def drop(self, suffix: str, content: bytes) -> None:
         """Remove the files ending in `suffix` that hold `content`, which turned out damaged."""
@@ -99,7 +99,7 @@ class Cache:
                     path.unlink()
 
     def get_or_make(self, key: str, make: Callable[[], bytes | memoryview]) -> memoryview:
-        """The entry, made and kept where it is missing."""
+        """The entry; if it is missing, it is made and kept."""
         found = self.get(key)
         if found is None:
             found = memoryview(make())
@@ -113,7 +113,9 @@ class Cache:
                 state = path.stat()
             except OSError:
                 continue
-            found.append((state.st_mtime, state.st_size, path))
+            # PyCUDA reads its files without touching them.
+            used = max(state.st_mtime, state.st_atime)
+            found.append((used, state.st_size, path))
         return sorted(found)
 
     def _make_room(self, size: int) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import pkgutil
 import re
 import subprocess
 import sys
@@ -12,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from support.paths import ROOT
+from support.scripts import load
 
 import matbench
 from matbench.kernelfile import catalogue, signature
-from matbench.model import Kernel
 
 PACKAGE = ROOT / "matbench"
 
@@ -31,6 +33,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"base", "kernelfile", "records", "analysis", "backends", "measure", "show"},
     "__main__": {"base", "cli"},
 }
+#: A longer module, or a function that takes more, is several.
+MOST_LINES = 450
+MOST_PARAMETERS = 12
 #: Slow to import or not always installed, so imported where they are used.
 HEAVY = {
     "cuda", "matplotlib", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy", "watchfiles",
@@ -52,10 +57,15 @@ def package(path: Path) -> str:
     return parts[0] if len(parts) > 1 or parts[0] in MAY_IMPORT else "base"
 
 
+def packages() -> set[str]:
+    return {name for name in MAY_IMPORT if (PACKAGE / name).is_dir()}
+
+
 def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@functools.cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -108,15 +118,15 @@ def project_files() -> list[Path]:
     return [ROOT / name for name in names if name and (ROOT / name).is_file()]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=shown)
-def test_packages_import_only_what_they_may(path: Path) -> None:
-    here = package(path)
-    assert here in MAY_IMPORT, f"give the package {here!r} its place in MAY_IMPORT"
-    for line, other in modules_imported(path):
-        there = package(other)
-        assert there in {here} | MAY_IMPORT[here], (
-            f"{shown(path)}:{line}: {here} imports {shown(other)}, which it must not"
-        )
+def test_packages_import_only_what_they_may() -> None:
+    found = []
+    for path in SOURCES:
+        here = package(path)
+        assert here in MAY_IMPORT, f"give the package {here!r} its place in MAY_IMPORT"
+        for line, other in modules_imported(path):
+            if package(other) not in {here} | MAY_IMPORT[here]:
+                found.append(f"{shown(path)}:{line}: {here} imports {shown(other)}")
+    assert found == []
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -131,31 +141,95 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         pytest.fail(" imports ".join(map(shown, error.args[1])))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=shown)
-def test_only_the_command_line_knows_a_backend_by_name(path: Path) -> None:
-    if package(path) in ("backends", "cli"):
-        return
-    backends = {f"matbench.backends.{p.stem}" for p in (PACKAGE / "backends").glob("[!_]*.py")}
-    for line, name in imports(ast.walk(tree(path))):
-        found = [backend for backend in backends if f"{name}.".startswith(f"{backend}.")]
-        assert not found, f"{shown(path)}:{line}: imports {name}"
+@pytest.mark.parametrize("name", sorted(packages()))
+def test_a_package_says_what_lives_there_and_what_it_must_never_import(name: str) -> None:
+    text = ast.get_docstring(tree(PACKAGE / name / "__init__.py")) or ""
+    first, _, rule = text.partition("\n\n")
+    assert re.fullmatch(r"[A-Z][^.]*[.]", first), "what lives there, in one sentence"
+    found = re.search(
+        r"Must never .*or (?:import anything but (.*)|be imported by .*)[.]", rule, re.S
+    )
+    assert found is not None, "what it must never import, in one sentence"
+    if found[1] is None:
+        assert not any(name in allowed for who, allowed in MAY_IMPORT.items() if who in packages())
+    else:
+        assert {"base", *re.findall(r"`(\w+)`", found[1])} == MAY_IMPORT[name]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=shown)
-def test_only_the_command_line_prints_or_exits(path: Path) -> None:
-    if package(path) in ("cli", "__main__"):
-        return
+def page() -> str:
+    return (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def test_the_documentation_tells_who_may_import_whom() -> None:
+    rows = re.findall(r"^\| `(\w+)/?` \|[^|]*\| ([^|]*) \|[^|]*\|$", page(), re.MULTILINE)
+    told = {name: set(re.findall(r"`(\w+)`", allowed)) for name, allowed in rows}
+    assert told == MAY_IMPORT
+
+
+def test_the_picture_shows_who_may_import_whom() -> None:
+    generator = load("docs/generate_architecture.py")
+    inner = packages() - {"cli"}
+    assert set(generator.ARROWS) == {(a, b) for a in inner for b in MAY_IMPORT[a] & inner}
+    assert generator.PICTURE.read_text(encoding="utf-8") == generator.picture()
+
+
+def test_the_documentation_follows_a_case_through_what_there_is() -> None:
+    steps = page().partition("## Following one case")[2].partition("\n## ")[0]
+    found = re.findall(r"`((\w+)\.[\w.]+)`", steps)
+    names = [name for name, package in found if package in packages()]
+    assert len(names) > 15
+    for name in names:
+        pkgutil.resolve_name(f"matbench.{name}")
+
+
+def test_no_module_is_too_long() -> None:
+    lines = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
+    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_no_function_takes_too_much() -> None:
+    found = []
+    for path in SOURCES:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                given = node.args
+                count = sum(map(len, (given.posonlyargs, given.args, given.kwonlyargs)))
+                count += sum(more is not None for more in (given.vararg, given.kwarg))
+                if count > MOST_PARAMETERS:
+                    found.append(f"{shown(path)}:{node.lineno}: {count} parameters")
+    assert found == []
+
+
+def test_only_the_command_line_knows_a_backend_by_name() -> None:
+    found = []
+    for path in SOURCES:
+        for line, other in modules_imported(path):
+            inside = package(other) == "backends" and other != PACKAGE / "backends" / "__init__.py"
+            if inside and package(path) not in ("backends", "cli"):
+                found.append(f"{shown(path)}:{line}: imports {shown(other)}")
+    assert found == []
+
+
+def test_only_the_command_line_prints_or_exits() -> None:
     banned = {"print", "exit", "quit", "sys.exit", "SystemExit", "click.echo", "sys.stdout.write"}
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            assert name not in banned, f"{shown(path)}:{node.lineno}: {name}"
+    found = []
+    for path in SOURCES:
+        if package(path) in ("cli", "__main__"):
+            continue
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in banned:
+                found.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node.func)}")
+    assert found == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=shown)
-def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
-    for line, name in imports(at_import(tree(path))):
-        assert name.split(".")[0] not in HEAVY, f"{shown(path)}:{line}: {name}"
+def test_heavy_packages_are_imported_where_they_are_used() -> None:
+    found = [
+        f"{shown(path)}:{line}: {name}"
+        for path in SOURCES
+        for line, name in imports(at_import(tree(path)))
+        if name.split(".")[0] in HEAVY
+    ]
+    assert found == []
 
 
 def test_the_command_line_starts_without_heavy_packages() -> None:
@@ -167,14 +241,16 @@ def test_the_command_line_starts_without_heavy_packages() -> None:
     assert not loaded & HEAVY
 
 
-@pytest.mark.parametrize("kernel", catalogue.builtin(), ids=lambda kernel: kernel.name)
-def test_kernels_are_plain_c_unless_they_require_cuda(kernel: Kernel) -> None:
-    if any(need == "cuda" or need.startswith("sm_") for need in kernel.requires):
-        return
-    code = signature.without_comments(kernel.source).replace('extern "C"', "")
-    found = CPLUSPLUS.search(code)
-    line = code.count("\n", 0, found.start()) + 1 if found else 0
-    assert found is None, f"{kernel.path}:{line}: {found[0]!r} is C++; say requires = ['cuda']"
+def test_kernels_are_plain_c_unless_they_require_cuda() -> None:
+    found = []
+    for kernel in catalogue.builtin():
+        if any(need == "cuda" or need.startswith("sm_") for need in kernel.requires):
+            continue
+        code = signature.without_comments(kernel.source).replace('extern "C"', "")
+        for match in CPLUSPLUS.finditer(code):
+            line = code.count("\n", 0, match.start()) + 1
+            found.append(f"{kernel.path}:{line}: {match[0]!r} is C++; say requires = ['cuda']")
+    assert found == []
 
 
 def test_no_file_names_a_folder_of_one_machine_or_a_registry() -> None:

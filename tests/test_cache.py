@@ -111,6 +111,24 @@ def test_those_used_longest_ago_go_first(tmp_path: Path) -> None:
     assert cache.size_bytes() <= 1000
 
 
+def test_what_pycuda_keeps_there_counts_too(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", limit_bytes=1000)
+    cache.put("a", bytes(100))
+    now = time.time()
+    for age, name in enumerate(("used.cubin", "unused.cubin")):
+        path = cache.folder / name
+        path.write_bytes(bytes([age]) * 400)
+        os.utime(path, (now - 10 - 1000 * age, now - 2000))  # read, and never written again
+    assert cache.size_bytes() == 932
+    cache.put("b", bytes(200))
+    assert {path.name for path in cache.folder.glob("*.cubin")} == {"used.cubin"}
+    cache.drop(".cubin", bytes(400) + b"more")
+    assert cache.size_bytes() == 764
+    cache.drop(".cubin", bytes(400))
+    assert cache.size_bytes() == 364
+    assert cache.clear() == 364
+
+
 def test_it_never_holds_more_than_its_limit(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", limit_bytes=5000)
     for size in (10, 1000, 4000, 4968, 4969, 1, 2500, 2500, 100_000):

@@ -1,4 +1,5 @@
 """What records mean: statistics, ranking, comparisons, occupancy, traffic and bounds.
 
-Pure functions of records; never imports `measure`, `show` or a backend.
+Pure functions of records. Must never measure or print, or import anything but `kernelfile`,
+`records` and the base modules.
 """

@@ -34,7 +34,7 @@ def bound(
     has_rate = has_own_limit and traffic.operations > 0
     computed = traffic.operations / seconds / limits.fma_flop_per_s if has_rate else None
     least = traffic.least_bytes / copied_bytes
-    dram_bytes = _dram_bytes(counters)
+    dram_bytes = None if counters is None else dram_traffic_bytes(counters)
     counted = None if dram_bytes is None else dram_bytes / copied_bytes
     cached = held_by_cache(device, traffic.least_bytes, outcome.mode)
     return Bound(
@@ -59,9 +59,8 @@ def _by(computed: float, least: float, counted: float | None, cached: bool) -> B
     return "memory" if BOUND_SHARE <= least <= _MOST_OF_A_COPY else "neither"
 
 
-def _dram_bytes(counters: HardwareCounters | None) -> float | None:
-    if counters is None:
-        return None
+def dram_traffic_bytes(counters: HardwareCounters) -> float | None:
+    """What was read and written; None where either was not counted."""
     read, written = counters.dram_read_bytes, counters.dram_written_bytes
     return None if read is None or written is None else read + written
 

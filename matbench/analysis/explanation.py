@@ -9,6 +9,7 @@ from matbench import workloads
 from matbench.analysis import architectures
 from matbench.analysis.bounds import bound
 from matbench.analysis.limits import of_clock
+from matbench.analysis.ranking import held_mhz
 from matbench.analysis.traffic import traffic
 from matbench.analysis.widths import device_of
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -54,7 +55,9 @@ def explanation(
     values = device.limits if device is not None else _limits_of(widths)
     moved = traffic(case.kernel, case.problem, case.params, values)
     median_ns = outcome.median_ns if outcome is not None else None
-    mhz = _sm_mhz(outcome, limits)
+    # While the case was sampled, or else while the limits were measured.
+    mhz = held_mhz(outcome.timing) if outcome is not None else None
+    mhz = mhz or (limits.sm_mhz if limits is not None else None)
     return Explanation(
         case=outcome.case if outcome is not None else _case_record(case, device),
         outcome=outcome,
@@ -104,12 +107,3 @@ def _limits_of(widths: Iterable[Width]) -> dict[str, int]:
     """Without a device at hand: the limits of the first architecture that was asked for."""
     first = next(each.architecture for each in widths if each.architecture is not None)
     return device_of(architectures.named(first)).limits
-
-
-def _sm_mhz(outcome: Outcome | None, limits: Limits | None) -> float | None:
-    """The SM clock while the case was sampled, or else while the limits were measured."""
-    timing = outcome.timing if outcome is not None else None
-    clocks = sorted(c.sm_mhz for c in (timing.conditions if timing else ()) if c.sm_mhz)
-    if clocks:
-        return clocks[len(clocks) // 2]
-    return limits.sm_mhz if limits is not None else None

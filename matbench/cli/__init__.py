@@ -1,6 +1,6 @@
-"""The commands: they read options, wire the other packages together, and print.
+"""The commands, one module each: they read options, call the other packages, print, and exit.
 
-One module a command; only this package prints or exits, and it computes nothing.
+Must never compute anything, or be imported by another package; only this one prints or exits.
 """
 # ruff: noqa: I001 - the help lists commands in the order of these imports
 

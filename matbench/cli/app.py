@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 import click
 
 from matbench import __version__, signals
+from matbench.cli.console import say
 from matbench.errors import MatbenchError, UsageError
+from matbench.show import safe
 
 _UNREAD = 128 + 13  # SIGPIPE, also where there is no such signal
 
@@ -33,7 +35,7 @@ class Group(click.Group):
             raise click.ClickException(str(error)) from None
         except KeyboardInterrupt:  # where there is no table so far
             signals.ignore()
-            click.echo("interrupted", err=True)
+            say("interrupted", err=True)
             raise click.exceptions.Exit(signals.exit_code()) from None
 
     def list_commands(self, context: click.Context) -> list[str]:
@@ -76,18 +78,21 @@ def _end(error: OSError) -> NoReturn:
         sys.stdout.close()
     with suppress(OSError):  # a terminal that was closed takes no errors either
         if not unread:
-            click.echo(f"matbench: {where}: {reason}" if where else f"matbench: {reason}", err=True)
+            say(f"matbench: {where}: {reason}" if where else f"matbench: {reason}", err=True)
     if unread or signals.is_heard():
         with suppress(OSError):
             sys.stderr.close()
     sys.exit(_UNREAD if unread else signals.exit_code() if signals.is_heard() else 1)
 
 
-# One line, not click's three: what, where, how to mend.
+# One line, not click's three: what, where, how to fix it.
 def _show_error(error: click.ClickException, file: Any = None) -> None:
     context = getattr(error, "ctx", None)
     where = f"matbench {context.info_name}" if context and context.parent else "matbench"
-    click.echo(f"{where}: {error.format_message()}", file=file or sys.stderr)
+    message = safe.text(error.format_message())
+    if isinstance(error, click.UsageError):  # which may quote what was typed
+        message = message.replace("\n", " ")
+    click.echo(f"{where}: {message}", file=file or sys.stderr)
 
 
 click.ClickException.show = _show_error  # type: ignore[method-assign,assignment]

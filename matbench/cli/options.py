@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from matbench.errors import UsageError
-from matbench.kernelfile.sizes import HELP, parse_problems
+from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
@@ -182,7 +182,9 @@ class SizeOptions:
         click.option(
             "--sizes",
             metavar="LIST",
-            help=f"{HELP} By default {MATMUL.default_sizes}, or what suits the workload.",
+            help="Sizes: 1000 for a square product, MxNxK for A (M×K) times B (K×N), 2^20 for an "
+            "array; 4k is 4096, and 256..1000 is 256, 512 and 1000. "
+            f"By default {MATMUL.default_sizes}, or what suits the workload.",
         ),
         renamed("--size", "--sizes"),
         click.option(

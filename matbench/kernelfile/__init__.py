@@ -1,4 +1,4 @@
-"""Kernel files: their front matter, their signature, the sources made from them, and the sweep.
+"""Kernel files: front matter, signatures, expressions, the sources made of them, and the sweep.
 
-Imports only the modules at the top of `matbench`, and never touches a device.
+Must never touch a device, or import anything but the base modules.
 """

@@ -1,4 +1,5 @@
-"""Measuring: a worker process, one case from check to check, the oracle, and the searches.
+"""Measuring: the worker process, the checks and timing of one case, the oracle, the tuning search.
 
-Never prints or draws, and never imports `show`.
+Must never print or draw, or import anything but `kernelfile`, `backends`, `records`, `analysis`
+and the base modules.
 """

@@ -1,4 +1,4 @@
 """What was found, typed: the schema of all records, and the files that hold them.
 
-Never computes a statistic, and imports nothing but the modules at the top of `matbench`.
+Must never compute a statistic, or import anything but the base modules.
 """

@@ -1,4 +1,4 @@
 """Records as output: units, tables, formats, words and pictures; one view per kind of record.
 
-Never imports `measure` or a backend, and prints nothing itself.
+Must never print, or import anything but `records`, `analysis` and the base modules.
 """

@@ -117,7 +117,7 @@ def csv_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def _csv_rows(report: Report) -> list[list[object]]:
     paths = [path.split(".") for path in report.fields.values()]
-    return [[_at(row, path) for path in paths] for row in report.rows]
+    return [[_at(row, path) for path in paths] for row in report.rows()]
 
 
 def _at(value: object, path: Sequence[str]) -> object:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +43,19 @@ def opencl(info: DeviceInfo) -> Iterator[Backend]:
     opened = backends.open_backend(info, Cache())
     yield opened
     opened.close()
+
+
+#: Ways to include `amount.h`, the last of them by `nested.h`.
+INCLUDED = [
+    '#include "amount.h"',
+    "#include <amount.h>",
+    '#define H "amount.h"\n#include H',
+    '/* first */ #include "amount.h"',
+    '#\\\ninclude "amount.h"',
+    '%:include "amount.h"',
+    '#if __has_include("amount.h")\n#include "amount.h"\n#endif',
+    "#include <nested.h>",
+]
 
 
 def kernel_of(tmp_path: Path, text: str) -> Kernel:
@@ -93,6 +110,61 @@ def test_auto_prefers_a_gpu(info: DeviceInfo) -> None:
         assert chosen.backend == "cuda"
 
 
+LOOK = """
+import ctypes, os, sys
+from pathlib import Path
+from matbench import backends
+
+load = ctypes.CDLL
+def refuse(name, *rest, **more):
+    if Path(name).name.startswith(sys.argv[1]):
+        raise OSError(f"{Path(name).name}: cannot allocate memory")
+    return load(name, *rest, **more)
+if sys.argv[1:]:
+    ctypes.CDLL = refuse
+try:
+    print(len(backends.devices("opencl")), "found;", os.environ.get("OCL_ICD_VENDORS"))
+except backends.UnavailableError as error:
+    print(error)
+"""
+
+
+def looked(*arguments: str, **variables: str) -> str:
+    """What a process of its own says about OpenCL devices."""
+    known = {name: text for name, text in os.environ.items() if name != "OCL_ICD_VENDORS"}
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, *arguments],
+        capture_output=True, text=True, env={**known, **variables}, check=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def intel() -> None:
+    if not Path(sys.prefix, "lib", "libintelocl.so").exists():
+        pytest.skip("needs Intel's OpenCL runtime from wheels")
+    if Path("/etc/OpenCL/vendors").exists():
+        pytest.skip("needs a machine without other runtimes")
+
+
+@pytest.mark.usefixtures("intel")
+def test_why_a_runtime_does_not_start_is_said(tmp_path: Path) -> None:
+    for library in ("libsvml", "libintelocl"):
+        assert re.fullmatch(
+            rf"Intel's OpenCL runtime cannot be loaded \({library}\.so: cannot allocate memory\)",
+            looked(library),
+        )
+    gone = str(tmp_path / "gone")
+    assert looked(OCL_ICD_VENDORS=gone) == (
+        f"OCL_ICD_VENDORS = {gone} has no OpenCL runtime that starts"
+    )
+
+
+@pytest.mark.usefixtures("intel")
+def test_no_other_process_depends_on_where_runtimes_were_listed() -> None:
+    assert looked() == "1 found; None"
+
+
 # -- memory --------------------------------------------------------------------------------------
 
 
@@ -135,16 +207,79 @@ def test_too_much_memory_says_how_much(opencl: Backend) -> None:
 # -- builds --------------------------------------------------------------------------------------
 
 
-def test_a_kernel_that_does_not_compile_names_its_own_line(opencl: Backend, tmp_path: Path) -> None:
+def test_a_kernel_that_does_not_compile_shows_its_own_line(
+    opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     text = kernel_text().replace("sum += ", "summ += ")
     line = next(n for n, one in enumerate(text.splitlines(), 1) if "summ +=" in one)
     kernel = kernel_of(tmp_path, text)
     for variant in opencl.variants:
         with pytest.raises(BuildError) as refused:
             opencl.build(kernel, {"TILE": 8}, variant)
-        assert re.search(rf"mine\.cu:{line}(:\d+)?: error: .*'summ'", refused.value.reason)
+        message, source, caret, *_ = refused.value.reason.splitlines()
+        assert re.search(rf"mine\.cu:{line}(:\d+)?: error: .*'summ'", message)
+        assert source.endswith("summ += A[(size_t)row * K + k] * B[(size_t)k * N + column];")
+        assert caret.index("^") == source.index("summ")
+        assert "clBuildProgram" not in refused.value.reason
     with pytest.raises(BuildError, match="TILE"):
         opencl.build(kernel_of(tmp_path, kernel_text()), {})
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("line", ["#include <cuda_fp16.h>", "half x;", "__half x;"])
+def test_what_only_cuda_has_is_explained(line: str, opencl: Backend, tmp_path: Path) -> None:
+    kernel = kernel_of(tmp_path, kernel_text(body=f"{line}\n{kernel_text()}"))
+    with pytest.raises(BuildError) as refused:
+        opencl.build(kernel, {"TILE": 8})
+    first = refused.value.reason.splitlines()[0]
+    assert first.endswith("""; if it needs CUDA's headers, say requires = ["cuda"]""")
+    assert "matbench" not in first.replace(str(tmp_path), "")
+
+
+def amount_of(opencl: Backend, folder: Path, lines: str) -> float:
+    """What the kernel writes that gets AMOUNT from these lines."""
+    body = f"""
+{lines}
+extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
+{{ C[0] = AMOUNT; }}
+"""
+    kernel = kernel_of(folder, kernel_text(body=body))
+    C = opencl.allocate(4)
+    opencl.build(kernel, {"TILE": 8}).launch(ONE, [C, C, C, 1, 1, 1])
+    found = np.empty(1, np.float32)
+    opencl.read(C, found)
+    opencl.release(C)
+    return float(found[0])
+
+
+@pytest.mark.parametrize("lines", INCLUDED)
+def test_a_changed_header_is_seen(lines: str, opencl: Backend, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "nested.h").write_text('#include "amount.h"\n')
+    for amount in (3, 4):
+        (folder / "amount.h").write_text(f"#define AMOUNT {amount}\n")
+        assert amount_of(opencl, folder, lines) == amount
+
+
+@pytest.mark.parametrize("lines", INCLUDED)
+def test_headers_of_the_working_folder_are_not_taken(
+    lines: str, opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    (folder / "nested.h").write_text('#include "amount.h"\n')
+    (tmp_path / "amount.h").write_text("#define AMOUNT 1\n")
+    (tmp_path / "nested.h").write_text("#define AMOUNT 1\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BuildError, match=r"AMOUNT|amount"):
+        amount_of(opencl, folder, lines)
+    (folder / "amount.h").write_text("#define AMOUNT 2\n")
+    assert amount_of(opencl, folder, lines) == 2
+    assert Path.cwd() == tmp_path
 
 
 def test_a_second_process_need_not_compile(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import stat
 import statistics
 import subprocess
@@ -22,6 +21,7 @@ from test_kernels import INPUTS, PRODUCTS, SIZES, allowed_skip, problem
 from matbench import backends
 from matbench.analysis import blocks
 from matbench.backends import Backend
+from matbench.backends.cuda import compilation
 from matbench.cache import Cache
 from matbench.errors import BuildError, MatbenchError, OutOfMemoryError
 from matbench.kernelfile import catalogue, front_matter, signature, sweep
@@ -398,9 +398,7 @@ def run_elsewhere(environment: dict[str, str], *arguments: str) -> list[dict[str
 
 
 def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceInfo) -> None:
-    folders = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    places = [str(Path(folder) / "bin" / "nvcc") for folder in folders if folder]
-    real = shutil.which("nvcc") or next(place for place in places if Path(place).exists())
+    real = compilation.nvcc().path
     # An nvcc that tells its version, and refuses to compile.
     fake = tmp_path / "bin" / "nvcc"
     fake.parent.mkdir()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from matbench.show.table import Column, Group, Row, Section, section
 from matbench.show.units import UNKNOWN
 
@@ -64,3 +66,9 @@ def test_columns_can_be_chosen() -> None:
     narrow = found.with_columns(["time", "kernel", "nothing"])
     assert titles(narrow) == ["kernel", "time"]
     assert [row.cells for row in narrow.rows] == [("a", "1 s"), ("b", "2 s")]
+
+
+def test_marks_are_explained_where_they_are_shown() -> None:
+    found = replace(made(Row(("a", "x", "≈ 1 s", "0"))), legend=(("≈", "about"),))
+    assert found.with_columns(["kernel", "time"]).legend == (("≈", "about"),)
+    assert found.with_columns(["kernel"]).legend == ()

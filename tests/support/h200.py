@@ -6,7 +6,7 @@ from typing import Any
 
 from support import records
 
-from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Build, Outcome
@@ -27,7 +27,7 @@ H200 = DeviceInfo(
     kind="gpu",
     driver="",
     toolkit="",
-    limits=catalogue.DEVICE_LIMITS | {"multiprocessors": 132},
+    limits=front_matter.DEVICE_LIMITS | {"multiprocessors": 132},
     compute_capability=(9, 0),
 )
 

@@ -39,19 +39,18 @@ class CudaBackend:
     def __init__(self, info: DeviceInfo, cache: Cache) -> None:
         self.info = info
         self.cache = cache
-        self.clock = "clock64"
         self.variants = VARIANTS
+        self.flush_area: _Buffer | None = None
+        self.cublas: cublas.Library | None = None
         with errors():
             device = driver().Device(info.index)
             self.context = device.retain_primary_context()
             self.context.push()
+            self.is_open = True
             atexit.register(self.close)
             self.stream = driver().Stream()
             self.start, self.end = driver().Event(), driver().Event()
         self.watch = nvml.Watch(device.pci_bus_id())
-        self.flush_area: _Buffer | None = None
-        self.cublas: cublas.Library | None = None
-        self.is_open = True
 
     def allocate(self, nbytes: int) -> _Buffer:
         with errors(asked_bytes=nbytes):

@@ -1,4 +1,4 @@
-"""cuBLAS's products as programs beside compiled kernels, through nvmath-python's bindings."""
+"""cuBLAS calls as programs, like compiled kernels, through nvmath-python's bindings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 
-from matbench.backends import Argument
+from matbench.backends.protocol import Argument
 from matbench.errors import CaseError
 from matbench.model import Kernel, Launch, Precision, Resources
 
@@ -17,20 +17,20 @@ _KINDS: dict[Precision, tuple[str, str]] = {
     "tf32": ("CUDA_R_32F", "COMPUTE_32F_FAST_TF32"),
     "bfloat16": ("CUDA_R_16BF", "COMPUTE_32F"),
 }
-#: What cuBLAS takes by itself on a Hopper GPU. Handed to it, nothing is allocated while a stream
-#: is captured, and one workspace on one stream keeps its results the same bits from run to run.
+#: What cuBLAS would allocate itself on a Hopper GPU. A workspace of our own means no allocation
+#: while a stream is captured; one workspace on one stream makes results the same in every run.
 WORKSPACE_BYTES = 32 * 1024**2
 
 
 def missing() -> str | None:
-    """What is not installed, and what mends it; None where the bindings are there."""
+    """What is not installed and how to fix it; None if the bindings are there."""
     if find_spec("nvmath") is None:
         return "nvmath-python is missing; pip install 'matbench-cuda[cuda]'"
     return None
 
 
 class Library:
-    """One cuBLAS handle on the current context: its stream and its workspace are set once."""
+    """One cuBLAS handle on the current context; its stream and workspace are set once."""
 
     def __init__(self, stream: int, workspace: int) -> None:
         try:
@@ -45,7 +45,7 @@ class Library:
             cublas.set_stream(self.handle, stream)
             cublas.set_workspace(self.handle, workspace, WORKSPACE_BYTES)
             parts = [cublas.get_property(part) for part in nvmath.LibraryPropertyType]
-        except (cublas.cuBLASError, RuntimeError) as error:  # the latter: it is not to be found
+        except (cublas.cuBLASError, RuntimeError) as error:  # RuntimeError: it is not found
             raise CaseError(f"cuBLAS: {error}") from None
         self.version = "cuBLAS " + ".".join(map(str, parts))
 
@@ -53,7 +53,7 @@ class Library:
         return DotProduct(self) if kernel.workload == "dot" else Product(self, kernel)
 
     def call(self, function: Callable[..., object], *values: object) -> None:
-        """A call whose refusal is a `CaseError`."""
+        """A call whose failure is a `CaseError`."""
         try:
             function(*values)
         except self.cublas.cuBLASError as error:
@@ -65,21 +65,21 @@ class Library:
 
 
 class Call:
-    """A program that is a call of the library, on its handle."""
+    """A program that calls the library, with its handle."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
         self.resources = Resources(library=library.version)
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        """The call with all that it takes."""
+        """The call with its arguments."""
         raise NotImplementedError
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         self.bound(launch, arguments)()
 
     def resident_blocks(self, launch: Launch) -> int | None:
-        return None  # it launches what it likes
+        return None  # its launches are its own choice
 
 
 class Product(Call):
@@ -95,8 +95,8 @@ class Product(Call):
         self.one, self.zero = np.ones(1, np.float32), np.zeros(1, np.float32)
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        """Read by columns, as cuBLAS does, row-major matrices are their own transposes, so it is
-        asked for Cᵀ = Bᵀ·Aᵀ."""
+        """cuBLAS reads matrices by columns; row-major ones look transposed to it, so it is asked
+        for Cᵀ = Bᵀ·Aᵀ."""
         A, B, C, M, N, K = (getattr(a, "handle", a) for a in arguments)
         cublas, inputs = self.library.cublas, self.inputs
         as_it_is = cublas.Operation.N
@@ -109,7 +109,7 @@ class Product(Call):
 
 
 class DotProduct(Call):
-    """c = Σ aᵢ·bᵢ by cublasSdot, which leaves it on the device."""
+    """c = Σ aᵢ·bᵢ by cublasSdot, which leaves the result on the device."""
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
         A, B, C, N = (getattr(a, "handle", a) for a in arguments)

@@ -1,4 +1,4 @@
-"""What an NVIDIA GPU says of its clocks and heat, through NVML; read-only, never set."""
+"""An NVIDIA GPU's clocks, temperature and power, read through NVML; nothing is ever set."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from matbench.model import Conditions
 
-#: Reasons for lower clocks that say nothing of trouble: idle, and clocks set by their owner.
+#: Reasons for lower clocks that are no trouble: idle, and clocks set by the owner.
 _HARMLESS = ("GpuIdle", "ApplicationsClocksSetting", "UserDefinedClocks", "DisplayClockSetting")
 
 
 class Watch:
-    """One device's clocks, watched by its PCI address; silent where NVML is missing."""
+    """One device, by its PCI address; tells nothing if NVML is missing."""
 
     def __init__(self, pci_bus_id: str) -> None:
         self.handle: Any = None
@@ -21,23 +21,19 @@ class Watch:
             pynvml.nvmlInit()
             self.nvml = pynvml
             self.handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
-            self.reasons = self._reasons()
+            prefix = "nvmlClocksThrottleReason"
+            #: Every throttle reason that NVML knows and that matters, by its name.
+            self.reasons = {
+                reason: value
+                for name, value in vars(pynvml).items()
+                if name.startswith(prefix) and isinstance(value, int)
+                if (reason := name.removeprefix(prefix)) not in (*_HARMLESS, "None", "All")
+            }
         except Exception:  # NVML's errors share no base with a missing library's
             self.handle = None
 
-    def _reasons(self) -> dict[str, int]:
-        """Every throttle reason that NVML knows and that matters, by its name."""
-        prefix = "nvmlClocksThrottleReason"
-        return {
-            name[len(prefix) :]: value
-            for name, value in vars(self.nvml).items()
-            if name.startswith(prefix)
-            and isinstance(value, int)
-            and name[len(prefix) :] not in (*_HARMLESS, "None", "All")
-        }
-
     def read(self) -> Conditions | None:
-        """Clocks, temperature, power and what holds the clocks down, as of now."""
+        """Clocks, temperature, power and what holds the clocks down, as of now; None if unknown."""
         if self.handle is None:
             return None
         nvml, handle = self.nvml, self.handle

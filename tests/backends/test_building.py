@@ -1,0 +1,95 @@
+"""What is read from sources and compilers' output, whichever compiler it is."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from matbench.backends.building import first_error, includes_own_files, temporary_files_removed
+from matbench.model import Kernel, LaunchRules
+
+KERNEL = Kernel("mine", "", LaunchRules(block=(1,), grid=(1,)))
+
+NVCC = """mine.cu(3): warning #177-D: variable "x" was declared but never referenced
+      int x;
+          ^
+
+mine.cu(7): error: identifier "summ" is undefined
+          summ += 1;
+          ^
+
+mine.cu(9): error: expected a ";"
+  }
+  ^
+
+2 errors detected in the compilation of "kernel.cu".
+"""
+CLANG = """Compilation started
+/errors/mine.cu:2:7: warning: unused variable 'x'
+    2 |   int x;
+      |       ^
+/errors/mine.cu:7:3: error: use of undeclared identifier 'summ'; did you mean 'sum'?
+    7 |   summ += 1;
+      |   ^~~~
+      |   sum
+/errors/mine.cu:5:9: note: 'sum' declared here
+    5 |   float sum = 0.0f;
+      |         ^
+Compilation failed
+"""
+PTXAS = """ptxas info    : 0 bytes gmem
+ptxas error   : Entry function 'mine' uses too much shared data (0x14000 bytes, 0xc000 max)
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        (NVCC, NVCC.splitlines()[4:7]),
+        (CLANG, CLANG.splitlines()[4:8]),
+        (PTXAS, PTXAS.splitlines()[1:]),
+        (
+            "nvcc fatal   : Unsupported gpu architecture",
+            ["nvcc fatal   : Unsupported gpu architecture"],
+        ),
+        ("it failed\n\nfor no error it tells\n", ["it failed", "for no error it tells"]),
+        ("", []),
+    ],
+)
+def test_the_first_error_is_shown_with_its_line(output: str, shown: list[str]) -> None:
+    assert first_error(output).splitlines() == shown
+
+
+@pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        ("int x;", False),
+        ("#include <cuda_fp16.h>", False),
+        ("  #  include <mine.h>", True),
+        ('#include "anything.h"', True),
+        ("#include CHOSEN", True),
+        ('// #include "mine.h"\n/*\n#include "mine.h"\n*/', False),
+        ('const char *text = "#include";', False),
+    ],
+)
+def test_own_includes_are_told_from_the_compilers(source: str, own: bool, tmp_path: Path) -> None:
+    (tmp_path / "mine.h").touch()
+    kernel = msgspec.structs.replace(KERNEL, source=source, file=str(tmp_path / "mine.cu"))
+    assert includes_own_files(kernel) == own
+
+
+def test_temporary_files_go_however_the_block_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ZeroDivisionError), temporary_files_removed():
+        handle, name = tempfile.mkstemp()
+        os.close(handle)
+        assert Path(name).exists()
+        raise ZeroDivisionError
+    assert tempfile.tempdir == str(tmp_path)
+    assert not list(tmp_path.iterdir())

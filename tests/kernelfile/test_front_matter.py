@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import kernel_text
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.kernels import kernel_text
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue

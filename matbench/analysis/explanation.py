@@ -52,8 +52,10 @@ def explanation(
     workload = workloads.of(case.problem)
     whole_numbers = workload.element == "int32"
     tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
-    values = device.limits if device is not None else _limits_of(widths)
-    moved = traffic(case.kernel, case.problem, case.params, values)
+    # Without a device at hand: the first architecture that was asked for.
+    named = (each.architecture for each in widths if each.architecture is not None)
+    at = device or device_of(architectures.named(next(named)))
+    moved = traffic(case.kernel, case.problem, case.params, at.limits)
     median_ns = outcome.median_ns if outcome is not None else None
     # While the case was sampled, or else while the limits were measured.
     mhz = held_mhz(outcome.timing) if outcome is not None else None
@@ -101,9 +103,3 @@ def _case_record(case: Case, device: DeviceInfo | None) -> CaseRecord:
         device_kind=device.kind if device is not None else "gpu",
         launch=case.launch,
     )
-
-
-def _limits_of(widths: Iterable[Width]) -> dict[str, int]:
-    """Without a device at hand: the limits of the first architecture that was asked for."""
-    first = next(each.architecture for each in widths if each.architecture is not None)
-    return device_of(architectures.named(first)).limits

@@ -23,7 +23,7 @@ from matbench.backends.protocol import (
     Variant,
 )
 from matbench.errors import UsageError
-from matbench.model import Conditions, DeviceInfo, Kernel, Resources
+from matbench.model import DeviceInfo, Kernel, Resources
 
 if TYPE_CHECKING:
     from matbench.cache import Cache
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Backend", "Buffer",
     "NoDeviceError", "Program", "TensorMap", "UnavailableError", "Variant", "can_precompile",
-    "choose", "compiled_resources", "devices", "host_conditions", "host_device", "open_backend",
-    "precompile",
+    "choose", "compiled_resources", "devices", "host_device", "open_backend", "precompile",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")
@@ -74,13 +73,6 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
         known = "; ".join(info.label for info in found)
         raise UsageError(f"--device {device!r}: no such device; there are: {known}")
     return named[0]
-
-
-def host_conditions() -> Conditions:
-    """The load of this machine's CPU and its frequency governor, as of now."""
-    from matbench.backends import host
-
-    return host.conditions()
 
 
 def host_device() -> DeviceInfo:

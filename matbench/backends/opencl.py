@@ -17,15 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matbench.backends import host
-from matbench.backends.building import (
-    first_error,
-    includes_own_files,
-    temporary_files_removed,
-)
+from matbench.backends.building import first_error, temporary_files_removed, working_in
 from matbench.backends.protocol import Argument, Buffer, TensorMap, UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import opencl_c, signature
+from matbench.kernelfile import includes, opencl_c, signature
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -257,7 +253,6 @@ class OpenCLBackend:
             "clock_read_device()" if modern and "cl_khr_kernel_clock" in extensions
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
-        self.clock = "device clock"
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
 
@@ -306,10 +301,13 @@ class OpenCLBackend:
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
-        changeable = includes_own_files(kernel)
-        if changeable:
-            options.append(f'-I "{Path(kernel.path).parent.resolve()}"')
-        program = self._compiled(unit, options, keep=not changeable)
+        if includes.operands(kernel.source):  # no header comes with OpenCL, so all can change
+            folder = Path(kernel.file).parent
+            options.append(f'-I "{folder}"')
+            with working_in(folder):
+                program = self._compiled(unit, options, keep=False)
+        else:
+            program = self._compiled(unit, options)
         entry = "matbench_entry" if clocked else kernel.entry
         with _errors("build"):
             built = _opencl().Kernel(program, entry)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, progress, show_report
+from matbench.cli.console import Interruption, progress, say_printed, show_report
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -79,7 +79,7 @@ def profile_blocks(
     options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick(blocks=True)
     with (
         Interruption() as interruption,
-        Crew(options, deadlines.deadlines) as crew,
+        Crew(options, deadlines.deadlines, say_printed) as crew,
         progress(1) as advance,
     ):
         advance(f"{chosen.name} at {problem.size}")

@@ -8,7 +8,15 @@ from itertools import chain
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, progress, show_report, show_rich
+from matbench.cli.console import (
+    Interruption,
+    exit_with,
+    progress,
+    say,
+    say_printed,
+    show_report,
+    show_rich,
+)
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -88,7 +96,7 @@ def check(
     found: list[Probe] = []
     with (
         Interruption() as interruption,
-        Crew(Options(timed=False), deadlines.deadlines) as crew,
+        Crew(Options(timed=False), deadlines.deadlines, say_printed) as crew,
         progress(len(probed)) as advance,
     ):
         crew.build_ahead([(info, case) for _, case in probed])
@@ -117,13 +125,13 @@ def check(
     if fmt == "rich":
         show_rich(*probes.renderables(chosen.name, info, found))
     elif fmt == "json":
-        click.echo(encoding.array([about, *found]))
+        say(encoding.array([about, *found]))
     else:
         show_report(outcomes.report([probe.outcome for probe in found], [about]), fmt)
     for line in told:
-        click.echo(safe.line(line))
+        say(safe.line(line))
     if findings:
-        click.echo(f"compute-sanitizer: {len(findings)} runs, {len(told)} findings", err=True)
+        say(f"compute-sanitizer: {len(findings)} runs, {len(told)} findings", err=True)
     interruption.exit(*done, "probes")
     if told:
         sys.exit(1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, progress, show_report, show_rich
+from matbench.cli.console import Interruption, progress, say, say_printed, show_report, show_rich
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -120,7 +120,7 @@ def compare(
     records: list[ComparisonRecord] = []
     with (
         Interruption() as interruption,
-        Crew(launches.quick(), deadlines.deadlines) as crew,
+        Crew(launches.quick(), deadlines.deadlines, say_printed) as crew,
         progress(len(rounds)) as advance,
     ):
         worker = crew.worker(info)
@@ -181,5 +181,5 @@ def exit_if_slower(
     if broken or any(comparison.is_too_slow(record, fail_if_slower) for record in records):
         sys.exit(1)
     if fail_if_slower is not None and not any(record.verdict for record in records):
-        click.echo("no verdict: --fail-if-slower had nothing to judge", err=True)
+        say("no verdict: --fail-if-slower had nothing to judge", err=True)
         sys.exit(1)

@@ -1,10 +1,13 @@
-"""What commands print, and how they end: reports, the progress bar, interruptions, exit codes."""
+"""What commands print, and how they end: reports, the progress bar, interruptions, exit codes.
+
+All that is printed goes through `say` or a console of `open_console`, which make it harmless.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,21 +15,54 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from matbench import signals
+from matbench.show import safe
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
+    from matbench.measure.output import Said
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
     from matbench.show.table import Report
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print it, harmless to a terminal."""
+    click.echo(safe.text(text), err=err)
+
+
+def say_printed(printer: str, said: Said) -> None:
+    """What a kernel printed, or its compiler or driver, as such."""
+    for line in said.lines:
+        say(f"{printer} output: {safe.line(line)}", err=True)
+    if said.more:
+        say(f"{printer} output: … {said.more:,} more lines", err=True)
+
+
 def open_console(*, stderr: bool = False) -> Console:
-    """Terminals get their own width; in a pipe nothing is cut."""
+    """Terminals get their own width; in a pipe nothing is cut.
+
+    No text of a renderable is markup or commands the terminal; only rich's own codes do.
+    """
     from rich.console import Console
 
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=10_000)
+    class Screen(Console):
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                text = segment.text if segment.control else safe.text(segment.text)
+                yield segment._replace(text=text)
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would exit with 1
+
+    def screen(width: int | None = None) -> Console:
+        return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
+
+    console = screen()
+    return console if console.is_terminal else screen(10_000)
 
 
 def chart_width() -> int:
@@ -46,7 +82,7 @@ def show_report(report: Report, fmt: str) -> None:
     from matbench.show import formats, terminal
 
     if fmt != "rich":
-        click.echo(formats.text(report, fmt))
+        say(formats.text(report, fmt))
         return
     console = open_console()
     show_rich(*terminal.renderables(report, console.width if console.is_terminal else None))
@@ -64,7 +100,7 @@ def read_records(files: Iterable[str]) -> tuple[list[Environment], list[Outcome]
         environments += found_environments
         outcomes += resuming.without_retried(found)
         for note in notes:
-            click.echo(f"note: {note}", err=True)
+            say(f"note: {note}", err=True)
     return environments, outcomes
 
 
@@ -74,7 +110,7 @@ def exit_with(outcomes: Iterable[Outcome], *, allow_skips: bool = True) -> None:
     if "wrong" in statuses or "failed" in statuses:
         sys.exit(1)
     if "measured" not in statuses and not allow_skips:
-        click.echo("nothing was measured; --allow-skips makes that exit 0", err=True)
+        say("nothing was measured; --allow-skips makes that exit 0", err=True)
         sys.exit(1)
 
 
@@ -87,26 +123,35 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    # rich tells what is left of a bar by its colour; without colours it is blank, and needs edges.
+    left, right = ([TextColumn("\\[")], [TextColumn("]")]) if console.no_color else ([], [])
     columns = (
+        *left,
         BarColumn(),
+        *right,
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=total)
-        started = False
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task("", total=total)
+    started = False
 
-        def advance(label: str) -> None:
-            nonlocal started
-            progress.update(task, description=label, advance=1 if started else 0)
-            started = True
+    def advance(label: str) -> None:
+        nonlocal started
+        bar.update(task, description=label, advance=1 if started else 0)
+        started = True
 
+    bar.start()
+    try:
         yield advance
+    finally:
+        with suppress(OSError):  # a terminal that was closed
+            bar.stop()
 
 
 class Interruption:
-    """Ctrl-C or SIGTERM ends the work in this block, and then no more than that: what is known
+    """Ctrl-C or its like ends the work in this block, and then no more than that: what is known
     after it is printed, and `exit` says how far it came."""
 
     code: int | None = None
@@ -129,8 +174,10 @@ class Interruption:
     def __bool__(self) -> bool:
         return self.code is not None
 
-    def exit(self, done: int, total: int, what: str) -> None:
-        """End the command where it was interrupted; else go on."""
+    def exit(self, done: int, total: int, what: str, *, resume: str | None = None) -> None:
+        """End the command where it was interrupted, and say what goes on with it; else go on."""
         if self.code is not None:
-            click.echo(f"interrupted: {done} of {total} {what} are done", err=True)
+            say(f"interrupted: {done} of {total} {what} are done", err=True)
+            if resume is not None:
+                say(f"continue with: {resume}", err=True)
             sys.exit(self.code)

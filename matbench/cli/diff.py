@@ -9,7 +9,7 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.compare import exit_if_slower, fail_if_slower_option, threshold_option
-from matbench.cli.console import show_report
+from matbench.cli.console import say, show_report
 from matbench.cli.options import format_option
 
 #: So many cases that one of the files lacks are named.
@@ -52,7 +52,7 @@ def diff(
     joined = comparison.compare_records(first, second, (old, new), threshold)
 
     def tell(line: str) -> None:
-        click.echo(safe.line(line), err=True)
+        say(safe.line(line), err=True)
 
     for line in (*notes, *joined.differences):
         tell(f"note: {line}")

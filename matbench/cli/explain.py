@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, chart_width, exit_with, progress, show_report
+from matbench.cli.console import (
+    Interruption,
+    chart_width,
+    exit_with,
+    progress,
+    say,
+    say_printed,
+    show_report,
+)
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -166,7 +174,10 @@ class Looks:
         info = self.device
         cases = [sweep.case(self.kernel, self.problem, each, info) for each in self.params]
         options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
-        with Crew(options, deadlines.deadlines) as crew, progress(len(cases) + 1) as advance:
+        with (
+            Crew(options, deadlines.deadlines, say_printed) as crew,
+            progress(len(cases) + 1) as advance,
+        ):
             crew.build_ahead([(info, case) for case in cases])
             for case in cases:
                 advance(case.label)
@@ -180,7 +191,7 @@ class Looks:
             # What else runs on a CPU lowers what it can do: look again each time.
             self.limits = crew.worker(info).limits(anew=info.kind == "cpu")
         except CaseError as error:
-            click.echo(f"the limits of the device are not known: {error.reason}", err=True)
+            say(f"the limits of the device are not known: {error.reason}", err=True)
 
     def fit(self) -> None:
         """What fits on the architectures that were named."""
@@ -249,7 +260,7 @@ def _draw(found: Explanation, path: Path) -> None:
 
     roof = roofline(found)
     if roof is None:
-        click.echo(f"{path}: not drawn: no floating-point rate was measured", err=True)
+        say(f"{path}: not drawn: no floating-point rate was measured", err=True)
         return
     picture.draw(roof, path, f"{found.case.label} on {found.case.device}")
 
@@ -291,5 +302,5 @@ def _device(device: DeviceOptions, *, needed: bool) -> DeviceInfo | None:
     except backends.NoDeviceError as error:
         if needed or device.backend != "auto" or device.device is not None:
             raise
-        click.echo(f"nothing is measured: {error}", err=True)
+        say(f"nothing is measured: {error}", err=True)
         return None

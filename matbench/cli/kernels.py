@@ -7,7 +7,7 @@ import sys
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import open_console, show_rich
+from matbench.cli.console import open_console, say, show_rich
 from matbench.cli.options import KernelFiles, grouped, kernel_names
 from matbench.workloads import WORKLOADS
 
@@ -39,14 +39,17 @@ def list_kernels(files: KernelFiles, fmt: str) -> None:
     if fmt == "rich" and sys.stdout.isatty():
         show_rich(*view.listing(kernels))
     else:
-        click.echo(view.text(kernels, fmt))
+        say(view.text(kernels, fmt))
 
 
 @main.command()
 @click.argument("name", shell_complete=kernel_names)
 @grouped(files=KernelFiles)
 def show(name: str, files: KernelFiles) -> None:
-    """Show one kernel: its front matter in words, and its source."""
+    """Show one kernel: its front matter in words, and its source.
+
+    In a pipe or a file the source is exactly that of FILE; on a terminal it cannot command it.
+    """
     from matbench.show import kernels as view
 
     kernel = files.one(name)
@@ -56,4 +59,4 @@ def show(name: str, files: KernelFiles) -> None:
     if open_console().is_terminal:
         show_rich(view.highlighted(kernel))
     else:
-        click.echo(view.source(kernel))
+        click.echo(view.source(kernel).encode())  # click would remove escape sequences of text

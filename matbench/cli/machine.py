@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from matbench.cli.app import Group, main
-from matbench.cli.console import show_rich
+from matbench.cli.console import say, show_rich
 
 if TYPE_CHECKING:
     from matbench.model import DeviceInfo
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 def info() -> None:
     """Show all devices, what other backends lack, and the cache."""
     from rich.table import Table
+    from rich.text import Text
 
     from matbench import backends
     from matbench.cache import Cache
@@ -28,7 +27,7 @@ def info() -> None:
         try:
             found += backends.devices(name)
         except backends.UnavailableError as error:
-            click.echo(f"{name} cannot be used: {error}")
+            say(f"{name} cannot be used: {error}")
     for device in found:
         table = Table.grid(padding=(0, 2))
         rows: dict[str, Any] = {
@@ -39,8 +38,9 @@ def info() -> None:
         for label, value in rows.items():
             shown = f"{value:,}" if isinstance(value, int) else value or "not told"
             table.add_row(f"  {label}", str(shown))
-        show_rich("", f"[bold]{device.label}[/bold] ({device.kind.upper()})", table)
-    click.echo(
+        title = Text.assemble((device.label, "bold"), f" ({device.kind.upper()})")
+        show_rich("", title, table)
+    say(
         f"\ncache: {cache.folder}, {cache.size_bytes() / 1e6:,.1f} MB "
         f"of at most {cache.limit_bytes / 1e6:,.0f} MB (`matbench cache clear` empties it)"
     )
@@ -57,4 +57,4 @@ def cache_clear() -> None:
     from matbench.cache import Cache
 
     cache = Cache()
-    click.echo(f"removed {cache.clear() / 1e6:,.1f} MB from {cache.folder}")
+    say(f"removed {cache.clear() / 1e6:,.1f} MB from {cache.folder}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from matbench.cli.app import main
+from matbench.cli.console import say
 from matbench.cli.options import KernelFiles, kernel_names
 from matbench.errors import UsageError
 from matbench.workloads import DEFAULT, WORKLOADS
@@ -73,8 +74,8 @@ def new(name: str, origin: str | None, workload: str | None, output: str) -> Non
         raise UsageError(f"{path} exists; choose another name, or --output") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    click.echo(f"wrote {path}: {kernel.name} under the name {name}")
-    click.echo(f"next: matbench watch {shlex.quote(str(path))}")
+    say(f"wrote {path}: {kernel.name} under the name {name}")
+    say(f"next: matbench watch {shlex.quote(str(path))}")
 
 
 def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:

@@ -6,6 +6,7 @@ The same option has the same name and meaning in every command that takes it.
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -410,3 +411,15 @@ class OutputOptions:
             return None
         mode: Mode = "append" if self.append else "force" if self.force else "new"
         return Path(self.output), mode
+
+    def resuming(self, command: str, arguments: list[str]) -> str | None:
+        """The command line that continues this one, where there is a file to resume."""
+        if self.target is None:
+            return None
+        kept, words = [], iter(arguments)
+        for word in words:
+            if word in ("--output", "--resume"):
+                next(words, None)
+            elif word.partition("=")[0] not in ("--output", "--resume", "--append", "--force"):
+                kept.append(word)
+        return shlex.join(["matbench", command, *kept, "--resume", str(self.target[0])])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, progress, show_report
+from matbench.cli.console import Interruption, exit_with, progress, say, say_printed, show_report
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -147,7 +147,8 @@ def run(
     with interruption:
         sweep.work_through(output, deadlines, sizes.recorded)
     sweep.show(fmt, fastest=more.fastest, interrupted=bool(interruption))
-    interruption.exit(len(sweep.outcomes), len(cases), "cases")
+    resume = output.resuming("run", sys.argv[2:])
+    interruption.exit(len(sweep.outcomes), len(cases), "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=more.allow_skips)
 
 
@@ -168,13 +169,13 @@ class Sweep:
         from matbench.measure.worker import Crew
 
         with ExitStack() as stack:
-            crew = stack.enter_context(Crew(self.options, deadlines.deadlines))
+            crew = stack.enter_context(Crew(self.options, deadlines.deadlines, say_printed))
             crew.start(info for info, _ in self.cases[:1])  # while this process imports the rest
             writers = self._writers(output, settings)
             for writer in writers:
                 stack.enter_context(writer)
                 for note in writer.notes:
-                    click.echo(note, err=True)
+                    say(note, err=True)
             advance = stack.enter_context(progress(len(self.cases)))
             known = self._known(writers)
             new = [c for c, done in zip(self.cases, known, strict=True) if done is None]

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from matbench import workloads
+from matbench.cli.console import say
 from matbench.cli.options import DeviceOptions, KernelFiles
 from matbench.errors import UsageError
 from matbench.workloads import WORKLOADS
@@ -153,7 +154,7 @@ def _tuned_cases(
                 continue
             if (kernel.sweep or kernel.tune) and kernel.name not in untuned:
                 untuned.add(kernel.name)
-                click.echo(
+                say(
                     f"{kernel.name} is not tuned on {info.name}; its own sweep runs instead "
                     f"(`matbench tune {kernel.name}`)",
                     err=True,

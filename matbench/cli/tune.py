@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, progress, show_report
+from matbench.cli.console import Interruption, progress, say, say_printed, show_report
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -94,13 +94,13 @@ def tune(
         for refused in sorted(space.refused.values(), reverse=True)
     ]
     for line in dict.fromkeys(refused):
-        click.echo(line, err=fmt != "rich")
+        say(line, err=fmt != "rich")
     searches = [tuning.Search(space, bounds) for space in spaces]
     store = Store()
     store.require()
     with (
         Interruption() as interruption,
-        Crew(Options(blocks=False), deadlines.deadlines) as crew,
+        Crew(Options(blocks=False), deadlines.deadlines, say_printed) as crew,
         progress(sum(search.steps for search in searches)) as advance,
     ):
         for search in searches:
@@ -125,9 +125,9 @@ def _tell_broken(searches: list[Search]) -> None:
     for standing in broken[:_SHOWN_BROKEN]:
         outcome = standing.outcome
         first = (outcome.reason or "").partition("\n")[0]
-        click.echo(safe.line(f"{standing.case.label} is {outcome.status}: {first}"), err=True)
+        say(safe.line(f"{standing.case.label} is {outcome.status}: {first}"), err=True)
     if len(broken) > _SHOWN_BROKEN:
-        click.echo(f"and {len(broken) - _SHOWN_BROKEN} more that were wrong or failed", err=True)
+        say(f"and {len(broken) - _SHOWN_BROKEN} more that were wrong or failed", err=True)
 
 
 def _keep_winners(searches: list[Search], store: Store, info: DeviceInfo) -> None:
@@ -139,4 +139,4 @@ def _keep_winners(searches: list[Search], store: Store, info: DeviceInfo) -> Non
         if winner is not None and store.keep(winner):
             kept.append(winner.problem.size)
     if kept:
-        click.echo(f"kept for `matbench run --tuned`: {', '.join(kept)} ({store.path})", err=True)
+        say(f"kept for `matbench run --tuned`: {', '.join(kept)} ({store.path})", err=True)

@@ -11,7 +11,7 @@ import click
 
 from matbench import signals
 from matbench.cli.app import main
-from matbench.cli.console import open_console
+from matbench.cli.console import open_console, say, say_printed
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -94,7 +94,7 @@ def watch(
 
     plan = ComparisonPlan(maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
     options = launches.quick(error_map=error_map is not None)
-    with Crew(options, deadlines.deadlines) as crew:
+    with Crew(options, deadlines.deadlines, say_printed) as crew:
         crew.start([info])
         worker = crew.worker(info)
 
@@ -111,9 +111,9 @@ def watch(
         try:
             _follow(Saves(path), watched)
         except KeyboardInterrupt:
-            if signals.is_terminated():
+            if not signals.is_ctrl_c():
                 raise
-            click.echo("")
+            say("")
 
 
 def _rungs(names: tuple[str, ...], files: KernelFiles) -> list[Kernel]:
@@ -137,7 +137,7 @@ def _follow(saves: Saves, watched: Watch) -> None:
                 saves.seen = content
                 _work(watched.look(content), saves, show)
                 if not open_console().is_terminal:
-                    click.echo(f"{saves.path.name} {view.line(watched.versions[-1])}")
+                    say(f"{saves.path.name} {view.line(watched.versions[-1])}")
             elif watched.can_climb:
                 _work(watched.climb(), saves, show)
             else:

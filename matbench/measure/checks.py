@@ -43,7 +43,10 @@ class Built(NamedTuple):
 
 
 class Checks:
-    """One built case on the prepared buffers of its problem."""
+    """One built case on the prepared buffers of its problem.
+
+    Leaving the context restores the guards for the next case, whatever this one did to them.
+    """
 
     def __init__(self, prepared: Prepared, case: Case, built: Built, options: Options) -> None:
         assert case.launch is not None
@@ -65,6 +68,14 @@ class Checks:
             self.shape = 1, self.launch.blocks
         self.C, self.first = prepared.output(self.shape)
         self.arguments = [self._argument(text) for text in case.kernel.args]
+
+    def __enter__(self) -> Checks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(CaseError):  # the device is lost; the worker is replaced
+            for matrix in (*self.prepared.inputs, self.C):
+                self.judge.broken_guard(matrix)
 
     def _argument(self, text: str) -> Argument:
         problem, kernel = self.case.problem, self.case.kernel
@@ -119,12 +130,6 @@ class Checks:
         for trial in self.prepared.others.get("fresh", ()):
             self._trial(trial, "fresh")
 
-    def restore(self) -> None:
-        """Leave guards and inputs as the next case needs them, whatever this one did."""
-        with contextlib.suppress(CaseError):  # the device is lost; the worker is replaced
-            for matrix in (*self.prepared.inputs, self.C):
-                self.judge.broken_guard(matrix)
-
     def run(self, *, staggered: bool = False) -> None:
         """Poison, launch, wait."""
         if "shared" in self.options.checks:
@@ -143,19 +148,21 @@ class Checks:
         if load:
             self.prepared.load(trial)
         self.run(staggered=check == "staggered")
-        if "guards" in self.options.checks:
-            for matrix in (*self.prepared.inputs, self.C):
-                broken = self.judge.broken_guard(matrix)
-                if broken:
-                    raise WrongError("guards", broken)
-        if "inputs" in self.options.checks:
-            self._require_same_inputs(trial)
+        self.require_intact(trial)
         verdict = self._verdict(trial)
         if check in self.options.checks and verdict.wrong:
             raise self._wrong(trial, check)
         return verdict.accuracy
 
-    def _require_same_inputs(self, trial: DeviceTrial) -> None:
+    def require_intact(self, trial: DeviceTrial) -> None:
+        """`WrongError` where something was written outside of C, or to the trial's inputs."""
+        if "guards" in self.options.checks:
+            for matrix in (*self.prepared.inputs, self.C):
+                broken = self.judge.broken_guard(matrix)
+                if broken:
+                    raise WrongError("guards", broken)
+        if "inputs" not in self.options.checks:
+            return
         for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
             changed = self.judge.differing(matrix.data, source, matrix.words, matrix.word_bytes)
             if changed.first is not None:

@@ -163,22 +163,22 @@ class Judge:
         return Guarded(name, raw, data, words, word_bytes, guard, value)
 
     def broken_guard(self, matrix: Guarded) -> str | None:
-        """Which guard of a matrix was written to, and how far outside; the guard is mended."""
+        """Which guard of a matrix was written to, and how far outside; both are restored."""
         guard = matrix.guard_words
         if guard == 0:
             return None
-        after = guard + matrix.words
-        for start, side in ((0, "before"), (after, "after")):
+        reports = []
+        for side, start in (("before", 0), ("after", guard + matrix.words)):
             found = self.not_filled(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
             if found.first is not None:
                 self.fill(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
                 distance = guard - found.first if side == "before" else found.first + 1
-                return (
+                reports.append(
                     f"wrote outside {matrix.name}: {found.words:,} element"
                     f"{'s' if found.words > 1 else ''}, the first {distance:,} {side} "
                     f"its {'start' if side == 'before' else 'end'}"
                 )
-        return None
+        return reports[0] if reports else None
 
     def upload(self, trial: oracle.Trial, storage: Storage = "float32") -> DeviceTrial:
         """Copy a trial to the device; S shares R's buffer where they are one array."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from matbench.analysis.blocks import BlockSample
 from matbench.backends import STAMP_BYTES, STAMP_WORDS, Program
 from matbench.errors import CaseError
 from matbench.measure.checks import Checks
-from matbench.measure.sampling import Sampler, sample_until_known
+from matbench.measure.options import Options
+from matbench.measure.sampling import Sampler, sample_until_known, timing_of
 from matbench.records.outcome import BlockTimes, Timing
 
 #: A launch slower than this is repeated no more than it must be.
@@ -23,9 +25,16 @@ _HOT_SAMPLE_NS = 1e6
 class Times(NamedTuple):
     """What timing a case gave."""
 
-    cold: Timing | None
-    hot: Timing | None
-    blocks: BlockTimes | None
+    cold: Timing | None = None
+    hot: Timing | None = None
+    blocks: BlockTimes | None = None
+
+
+def own_times(samples: Sequence[float], options: Options, notes: Sequence[str] = ()) -> Times:
+    """Samples of the kind that the row ranks by."""
+    if options.cold:
+        return Times(cold=timing_of(samples, notes=notes))
+    return Times(hot=timing_of(samples, graph=options.graph, notes=notes))
 
 
 class Launches:
@@ -47,7 +56,7 @@ class Launches:
         if self.options.cold:
             cold = sample_until_known(self.once_ns, self.options, conditions, cold=True)
         if self.options.hot:
-            hot = sample_until_known(self.sampler(cold=False), self.options, conditions)
+            hot = sample_until_known(self._hot_sampler(), self.options, conditions)
         own = cold or hot
         assert own is not None and own.median_ns is not None
         return Times(cold, hot, self._block_times(own.median_ns))
@@ -57,13 +66,12 @@ class Launches:
         cold = self.options.cold
         return self.backend.time_ns(self.built.program, self.launch, self.arguments, cold=cold)
 
-    def sampler(self, *, cold: bool | None = None) -> Sampler:
-        """Samples of the kind that the row ranks by, or of the other kind.
+    def sampler(self) -> Sampler:
+        """Samples of the kind that the row ranks by."""
+        return self.once_ns if self.options.cold else self._hot_sampler()
 
-        Hot ones are means of launches back to back, as many as make a sample long enough.
-        """
-        if self.options.cold if cold is None else cold:
-            return self.once_ns
+    def _hot_sampler(self) -> Sampler:
+        """Means of launches back to back, as many as make a sample long enough."""
         if not self.options.back_to_back:
             return self.once_ns
         program, launch, arguments = self.built.program, self.launch, self.arguments
@@ -73,7 +81,7 @@ class Launches:
                 program, launch, arguments, count=count, graph=self.options.graph
             )
 
-        count = min(1000, max(1, round(_HOT_SAMPLE_NS / sample(3))))
+        count = min(1000, max(1, round(_HOT_SAMPLE_NS / max(1.0, sample(3)))))
         return lambda: sample(count)
 
     def _block_times(self, plain_ns: float) -> BlockTimes | None:
@@ -83,7 +91,7 @@ class Launches:
         pairs = 5 if plain_ns < SLOW_NS / 50 else 1
         sample = self.stamps(self.built.clocked, pairs)
         try:
-            clock_is_sm = self.backend.clock == "clock64"
+            clock_is_sm = self.backend.info.backend == "cuda"
             return blocks.brief(sample, self.backend.info, clock_is_sm=clock_is_sm)
         except CaseError:
             return None
@@ -95,12 +103,11 @@ class Launches:
         """
         stamps = np.zeros((self.launch.blocks, STAMP_WORDS), np.uint64)
         buffer = self.backend.allocate(self.launch.blocks * STAMP_BYTES)
-        arguments = [*self.arguments, buffer]
+        arguments, cold = [*self.arguments, buffer], self.options.cold
         clocked_ns, plain_ns = [], []
         try:
             for _ in range(pairs):
                 self.backend.write(buffer, np.zeros_like(stamps))
-                cold = self.options.cold
                 clocked_ns.append(self.backend.time_ns(clocked, self.launch, arguments, cold=cold))
                 plain_ns.append(self.once_ns())
             self.backend.read(buffer, stamps)

@@ -1,9 +1,27 @@
-"""Outcomes of cases that were not measured, and what every outcome says of its case."""
+"""What measuring a case gives: outcomes, also of cases that were not measured, and comparisons.
+
+Light, so that the main process can import it while a worker opens its device.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 from matbench.model import Case, DeviceInfo
+from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import CaseRecord, Claims, Outcome, Status
+
+if TYPE_CHECKING:
+    from matbench.analysis.blocks import BlockSample
+    from matbench.analysis.error_map import ErrorMap
+
+
+class Found(NamedTuple):
+    """The outcome of a case, and what was asked for besides."""
+
+    outcome: Outcome
+    error_map: ErrorMap | None = None
+    stamps: BlockSample | None = None
 
 
 def case_record(case: Case, device: DeviceInfo) -> CaseRecord:
@@ -34,3 +52,16 @@ def not_run(case: Case, device: DeviceInfo) -> Outcome:
     """An outcome for a case that says itself why it cannot run; its own mistake is a failure."""
     assert case.skip is not None
     return not_measured(case, device, "failed" if case.is_mistaken else "skipped", case.skip)
+
+
+def compared(
+    baseline: Outcome, candidate: Outcome, *, comparison: Comparison | None = None
+) -> ComparisonRecord:
+    """Two outcomes side by side, under the names of their kernels."""
+    return ComparisonRecord(
+        baseline_name=baseline.case.kernel,
+        candidate_name=candidate.case.kernel,
+        baseline=baseline,
+        candidate=candidate,
+        comparison=comparison,
+    )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import concurrent.futures
-import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
 from matbench import signals
 from matbench.errors import MatbenchError
+from matbench.measure import output
 
 T = TypeVar("T")
 
@@ -23,19 +26,24 @@ class DeadlineError(MatbenchError):
     """The task passed its deadline and its process was killed."""
 
 
-class _Deaf(SpawnProcess):
-    """A process that is deaf to Ctrl-C and SIGTERM from its first moment: the main process hears
-    them, for they may be sent to all of a group."""
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is started here is deaf to Ctrl-C and its like: they may be sent to all of a group, and
+    only the main process is to hear them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
+    try:
+        yield  # the mask is inherited
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
+
+class _Deaf(SpawnProcess):
     def start(self) -> None:
-        if not hasattr(signal, "pthread_sigmask"):
-            return super().start()
-        deaf_to = {signal.SIGINT, signal.SIGTERM}
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, deaf_to)
-        try:
-            super().start()  # the mask is inherited
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with _deaf():
+            super().start()
 
     def terminate(self) -> None:
         self.kill()
@@ -57,6 +65,7 @@ class Pool:
         self._start = (initializer, initargs)
         self._processes = processes
         self._pool: Any = None
+        self._output: output.Output | None = None
 
     @property
     def is_started(self) -> bool:
@@ -71,18 +80,25 @@ class Pool:
         if self._pool is not None and not self._pool.active:  # its process died between two tasks
             self.kill()
         if self._pool is None:
+            self._output = output.Output()
+            with _deaf():
+                resource_tracker.ensure_running()
             self._pool = ProcessPool(
                 max_workers=self._processes,
                 context=_Spawn(),
                 initializer=_begin,
-                initargs=self._start,
+                initargs=(*self._start, self._output.writer),
             )
-        return self._pool.schedule(function, args=args, timeout=timeout_s)
+        return self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
 
     def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
         """The task's result. `DiedError` or `DeadlineError` leave a fresh process behind."""
         found: T = result(self.schedule(function, *args, timeout_s=timeout_s))
         return found
+
+    def said(self) -> output.Said:
+        """What the processes printed since this was asked last."""
+        return self._output.taken() if self._output is not None else output.Said()
 
     def kill(self) -> None:
         """End the processes; the next task starts others."""
@@ -90,6 +106,8 @@ class Pool:
             pool, self._pool = self._pool, None
             pool.stop()
             pool.join()
+        if self._output is not None:
+            self._output.close()
 
 
 def result(future: Any) -> Any:
@@ -124,10 +142,20 @@ def _manner_of_death(exitcode: int | None) -> str:
     return f"it exited with code {exitcode}"
 
 
-def _begin(initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
+def _begin(
+    initializer: Callable[..., None] | None, initargs: tuple[Any, ...], writer: Connection
+) -> None:
     """What a kernel prints must not mix with the table; nothing outlives the main process."""
     signals.end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where there are no masks
-    os.dup2(2, 1)
+    output.redirect(writer)
     if initializer is not None:
         initializer(*initargs)
+
+
+def _flushed(function: Callable[..., T], args: tuple[Any, ...]) -> T:
+    """What the function returns; all that it has printed is handed over by then."""
+    try:
+        return function(*args)
+    finally:
+        output.flush()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from matbench.analysis import sample_notes, statistics
@@ -44,26 +45,12 @@ def sample_until_known(
         tries.append(_sample_once(sample, options, conditions, cold))
         if not tries[-1].unrest:
             break
-    best = min(tries, key=lambda found: len(found.unrest))
-    return Timing(
-        samples_ns=tuple(best.samples),
-        median_ns=float(np.median(best.samples)),
-        interval_ns=statistics.median_interval(best.samples),
-        graph=options.graph and not cold,
-        warmups=best.warmups,
-        settled=best.stopped == statistics.SETTLED,
-        stopped=best.stopped,
-        attempts=len(tries),
-        conditions=best.conditions,
-        notes=(*sample_notes.notes(best.samples), *best.unrest),
-    )
+    timing, unrest = min(tries, key=lambda found: len(found.unrest))
+    return msgspec.structs.replace(timing, attempts=len(tries), notes=(*timing.notes, *unrest))
 
 
 class _Try(NamedTuple):
-    samples: list[float]
-    warmups: int
-    stopped: str
-    conditions: tuple[Conditions, ...]
+    timing: Timing
     unrest: tuple[str, ...]
 
 
@@ -92,7 +79,14 @@ def _sample_once(
         if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
             during.append(conditions())
             looked = now
-    return _Try(samples, len(warmups), stopped, (before, *during), _unrest(during))
+    timing = msgspec.structs.replace(
+        timing_of(samples, graph=options.graph and not cold),
+        warmups=len(warmups),
+        settled=stopped == statistics.SETTLED,
+        stopped=stopped,
+        conditions=(before, *during),
+    )
+    return _Try(timing, _unrest(during))
 
 
 def _unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
@@ -110,7 +104,7 @@ def _unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def samples_in_turns(
+def sample_in_turns(
     samplers: Sequence[Sampler], plan: statistics.ComparisonPlan, seed: int
 ) -> tuple[tuple[list[float], list[float]], Comparison]:
     """Samples of a baseline and a candidate, pair by pair, until the plan says how they compare.
@@ -130,19 +124,30 @@ def samples_in_turns(
     raise AssertionError("a plan ends at its last look")
 
 
-def _positive(sample_ns: float) -> float:
-    """The sample; `CaseError` where the clock did not advance, so that there is none."""
-    if not 0 < sample_ns < math.inf:
-        raise CaseError("the device's clock did not advance during a launch")
-    return sample_ns
+def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:
+    """So many samples; only two where neither is within `limit_ns`."""
+    sample()  # warm-up
+    taken: list[float] = []
+    while len(taken) < count and not (len(taken) > 1 and min(taken) > limit_ns):
+        taken.append(_positive(sample()))
+    return taken
 
 
-def timing_of(samples: Sequence[float], *, graph: bool = False) -> Timing:
-    """The timing of samples that were taken for a comparison or a quick look."""
+def timing_of(
+    samples: Sequence[float], *, graph: bool = False, notes: Sequence[str] = ()
+) -> Timing:
+    """Samples with their median, its interval and what to doubt in them."""
     return Timing(
         samples_ns=tuple(samples),
         median_ns=float(np.median(samples)),
         interval_ns=statistics.median_interval(samples),
         graph=graph,
-        notes=sample_notes.notes(samples),
+        notes=(*sample_notes.notes(samples), *notes),
     )
+
+
+def _positive(sample_ns: float) -> float:
+    """The sample; `CaseError` where the clock did not advance, so that there is none."""
+    if not 0 < sample_ns < math.inf:
+        raise CaseError("the device's clock did not advance during a launch")
+    return sample_ns

@@ -8,40 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from matbench import workloads
 from matbench.analysis import architectures
-from matbench.analysis.blocks import BlockSample
-from matbench.analysis.error_map import ErrorMap
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
+from matbench.kernelfile import includes
 from matbench.measure import limits
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
-from matbench.measure.launches import SLOW_NS, Launches
+from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
 from matbench.measure.options import Options
-from matbench.measure.outcomes import case_record
+from matbench.measure.outcomes import Found, case_record, compared
 from matbench.measure.prepared import Prepared
-from matbench.measure.sampling import samples_in_turns, timing_of
+from matbench.measure.sampling import sample_briefly, sample_in_turns
 from matbench.model import Case, Launch, Problem, Reading
-from matbench.records.comparison import ComparisonRecord
+from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Limits
-from matbench.records.outcome import Accuracy, Build, Outcome, Timing
-
-
-class Found(NamedTuple):
-    """The outcome of a case, and what was asked for besides."""
-
-    outcome: Outcome
-    error_map: ErrorMap | None = None
-    stamps: BlockSample | None = None
+from matbench.records.outcome import Accuracy, Build, Outcome
 
 
 class Session:
@@ -58,7 +47,7 @@ class Session:
 
     def prepare(self, problem: Problem, reading: Reading) -> None:
         """Draw the inputs, take or compute the reference, and upload them; once per problem."""
-        self._of(problem, reading)
+        self._prepare(problem, reading)
 
     def build(self, case: Case, variants: Sequence[Variant] | None = None) -> None:
         """Compile what measuring the case needs; `BuildError` carries the compiler's message."""
@@ -81,54 +70,42 @@ class Session:
                     accuracy = checks.before_timing()
                 except WrongError as wrong:
                     return self._outcome(case, built, wrong=wrong)
-            sample = Launches(checks).sampler()
-            sample()  # warm-up
-            taken: list[float] = []
-            while len(taken) < samples and not (len(taken) > 1 and min(taken) > limit_ns):
-                taken.append(sample())
-        timing = Timing(
-            samples_ns=tuple(taken), median_ns=float(np.median(taken)), graph=self.options.graph
-        )
-        return self._timed(self._outcome(case, built, accuracy=accuracy), timing)
+            taken = sample_briefly(Launches(checks).sampler(), samples, limit_ns)
+        notes = (f"a quick look: {len(taken)} samples, no more",)
+        return self._outcome(case, built, accuracy, own_times(taken, self.options, notes))
 
     def compare(
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
     ) -> ComparisonRecord:
         """Check both, time them in turns on the same inputs and buffers, check both again."""
         cases = (baseline, candidate)
-        names = baseline.kernel.name, candidate.kernel.name
         first, second = (case.kernel.reading.storage for case in cases)
         if first != second:
             raise CaseError(f"{first} and {second} inputs are not the same ones")
-        outcomes = [self._measure(case, timed=False).outcome for case in cases]
-        if any(outcome.status != "measured" for outcome in outcomes):
-            return _compared(names, outcomes)
-        shared = self._of(candidate.problem, candidate.kernel.reading)
-        with contextlib.ExitStack() as stack:
-            checks = [stack.enter_context(self._checks(c, self._build(c), shared)) for c in cases]
-            samplers = [Launches(check).sampler() for check in checks]
-            samples, comparison = samples_in_turns(samplers, plan, seed)
-        outcomes = [self._measure(case, timed=False).outcome for case in cases]
-        if any(outcome.status != "measured" for outcome in outcomes):
-            return _compared(names, outcomes)
-        graph = self.options.graph
-        outcomes = [
-            self._timed(outcome, timing_of(taken, graph=graph))
-            for outcome, taken in zip(outcomes, samples, strict=True)
+        before = [self._measure(case, timed=False).outcome for case in cases]
+        if any(outcome.status != "measured" for outcome in before):
+            return compared(*before)
+        samples, comparison = self._in_turns(cases, plan, seed)
+        after = [self._measure(case, timed=False).outcome for case in cases]
+        if any(outcome.status != "measured" for outcome in after):
+            return compared(*after)
+        times = [own_times(taken, self.options) for taken in samples]
+        timed = [
+            msgspec.structs.replace(outcome, cold=each.cold, hot=each.hot)
+            for outcome, each in zip(after, times, strict=True)
         ]
-        record = _compared(names, outcomes)
-        return msgspec.structs.replace(record, comparison=comparison)
+        return compared(*timed, comparison=comparison)
 
     def clock_blocks(self, case: Case) -> Found:
         """Check a case, then clock its blocks; no stamps of a kernel that is not right."""
-        outcome = self._measure(case, timed=False).outcome
+        found = self._measure(case, timed=False)
         built = self._build(case)
-        if outcome.status != "measured" or built.clocked is None:
-            return Found(outcome)
+        if found.outcome.status != "measured" or built.clocked is None:
+            return found
         with self._checks(case, built) as checks:
             launches = Launches(checks)
             pairs = 9 if launches.once_ns() < SLOW_NS else 1
-            return Found(outcome, stamps=launches.stamps(built.clocked, pairs))
+            return found._replace(stamps=launches.stamps(built.clocked, pairs))
 
     def limits(self, *, anew: bool = False) -> Limits:
         """What the device can do at best, measured once and kept; `CaseError` where it fails."""
@@ -143,7 +120,7 @@ class Session:
 
     # -- the steps of one case -------------------------------------------------------------
 
-    def _of(self, problem: Problem, reading: Reading) -> Prepared:
+    def _prepare(self, problem: Problem, reading: Reading) -> Prepared:
         if self._prepared is None or not self._prepared.is_for(problem, reading):
             self._forget()
             self._prepared = Prepared(
@@ -151,38 +128,45 @@ class Session:
             )
         return self._prepared
 
+    def _checks(self, case: Case, built: Built) -> Checks:
+        prepared = self._prepare(case.problem, case.kernel.reading)
+        return Checks(prepared, case, built, self.options)
+
     def _measure(self, case: Case, *, timed: bool) -> Found:
         built = self._build(case)
+        accuracy, times = None, Times()
         with self._checks(case, built) as checks:
             try:
                 accuracy = checks.before_timing()
-                times = Launches(checks).time() if timed else None
+                if timed:
+                    times = Launches(checks).time()
                 checks.after_timing(timed=timed)
             except WrongError as wrong:
-                return Found(self._outcome(case, built, wrong=wrong), wrong.error_map)
-        outcome = self._outcome(case, built, accuracy=accuracy)
-        if times is None:
-            return Found(outcome)
-        return Found(
-            msgspec.structs.replace(
-                outcome,
-                cold=times.cold,
-                hot=times.hot,
-                blocks=times.blocks,
-                copy_bytes_per_s=self._copy_bytes_per_s(case.problem),
-            )
-        )
+                return Found(self._outcome(case, built, accuracy, wrong=wrong), wrong.error_map)
+        outcome = self._outcome(case, built, accuracy, times)
+        if timed:
+            bandwidth = self._copy_bytes_per_s(case.problem)
+            outcome = msgspec.structs.replace(outcome, copy_bytes_per_s=bandwidth)
+        return Found(outcome)
 
-    @contextlib.contextmanager
-    def _checks(
-        self, case: Case, built: Built, prepared: Prepared | None = None
-    ) -> Iterator[Checks]:
-        prepared = prepared or self._of(case.problem, case.kernel.reading)
-        checks = Checks(prepared, case, built, self.options)
-        try:
-            yield checks
-        finally:
-            checks.restore()
+    def _in_turns(
+        self, cases: Sequence[Case], plan: ComparisonPlan, seed: int
+    ) -> tuple[tuple[list[float], list[float]], Comparison]:
+        """Samples of both on what is prepared for the candidate, which must survive them."""
+        problem, reading = cases[1].problem, cases[1].kernel.reading
+        shared = self._prepare(problem, reading)
+        with contextlib.ExitStack() as stack:
+            checks = [
+                stack.enter_context(Checks(shared, case, self._build(case), self.options))
+                for case in cases
+            ]
+            found = sample_in_turns([Launches(each).sampler() for each in checks], plan, seed)
+            try:
+                for each in checks:
+                    each.require_intact(shared.reference)
+            except WrongError as wrong:
+                raise CaseError(f"one of the two, while they took turns: {wrong.reason}") from None
+        return found
 
     def _build(self, case: Case, variants: Sequence[Variant] | None = None) -> Built:
         width = case.launch.block[0] if case.launch is not None else 1
@@ -208,6 +192,9 @@ class Session:
                     raise
                 # What wraps the kernel may not suit it; then that look at it is missing.
                 notes.append(f"not {variant}: {error.reason.splitlines()[0]}")
+        # What was compiled has to be what the record names.
+        if name := includes.changed(case.kernel):
+            raise CaseError(f"{name} changed after {case.kernel.path} was read; run it again")
         self._built[key] = Built(
             builds["plain"],
             builds.get("clocked"),
@@ -221,11 +208,12 @@ class Session:
         self,
         case: Case,
         built: Built,
-        *,
         accuracy: Accuracy | None = None,
+        times: Times = Times(),  # noqa: B008
+        *,
         wrong: WrongError | None = None,
     ) -> Outcome:
-        """A case that ran, without its times: right, or wrong."""
+        """A case that ran: right, or wrong and without times."""
         assert case.launch is not None
         return Outcome(
             case=case_record(case, self.backend.info),
@@ -233,6 +221,9 @@ class Session:
             reason=None if wrong is None else wrong.reason,
             build=self._build_record(built, case.launch),
             accuracy=accuracy,
+            cold=times.cold,
+            hot=times.hot,
+            blocks=times.blocks,
             notes=(*case.notes, *built.notes),
         )
 
@@ -251,12 +242,6 @@ class Session:
             occupancy=occupancy,
         )
 
-    def _timed(self, outcome: Outcome, timing: Timing) -> Outcome:
-        """The outcome with samples of the kind that this session takes."""
-        if self.options.cold:
-            return msgspec.structs.replace(outcome, cold=timing)
-        return msgspec.structs.replace(outcome, hot=timing)
-
     def _copy_bytes_per_s(self, problem: Problem) -> float | None:
         """The device's bandwidth; measured once for a GPU, for a CPU if speed is bytes there."""
         counted = workloads.of(problem).rate == "B/s"
@@ -269,13 +254,3 @@ class Session:
         if self._prepared is not None:
             prepared, self._prepared = self._prepared, None
             prepared.release()
-
-
-def _compared(names: tuple[str, str], outcomes: Sequence[Outcome]) -> ComparisonRecord:
-    return ComparisonRecord(
-        baseline_name=names[0],
-        candidate_name=names[1],
-        baseline=outcomes[0],
-        candidate=outcomes[1],
-        comparison=None,
-    )

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from matbench.errors import CaseError, MatbenchError
 from matbench.measure.builders import Builders, build_key
 from matbench.measure.options import Deadlines, Options
+from matbench.measure.outcomes import Found, compared, not_measured, not_run
+from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
-from matbench.model import Case, DeviceInfo, Problem, Reading
+from matbench.model import Case, DeviceInfo
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.outcome import Outcome
 
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.backends import Variant
-    from matbench.measure.session import Found, Session
-    from matbench.records.comparison import ComparisonRecord
+    from matbench.measure.session import Session
     from matbench.records.explanation import Limits
-    from matbench.records.outcome import Outcome
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -76,18 +78,35 @@ def _measure_library(case: Case) -> Outcome:
 # -- in the main process -------------------------------------------------------------------------
 
 
+class _Step(NamedTuple):
+    """What a worker is doing, for how long at most, and the option that says so."""
+
+    doing: str
+    deadline_s: float | None = None
+    option: str = ""
+    #: Whose words those are that are printed meanwhile.
+    printer: str = "driver"
+
+
 class Worker:
     """One device's cases, one after the other; whatever happens becomes an outcome."""
 
     def __init__(
-        self, device: DeviceInfo, options: Options, deadlines: Deadlines, builders: Builders
+        self,
+        device: DeviceInfo,
+        options: Options,
+        deadlines: Deadlines,
+        builders: Builders,
+        listener: Listener | None = None,
     ) -> None:
         self.device = device
         self.options = options
-        self.deadlines = deadlines
         self.builders = builders
+        self.listener = listener
         self.pool = Pool(_begin, device, options)
-        self._prepared: tuple[Problem, Reading] | None = None
+        self._preparing = _Step("preparing its inputs")  # a reference may take long
+        self._building = _Step("building", deadlines.build_s, "--build-timeout", "compiler")
+        self._running = _Step("running", deadlines.run_s, "--timeout", "kernel")
         self._late: Counter[bytes] = Counter()
 
     def start(self) -> None:
@@ -100,24 +119,17 @@ class Worker:
 
     def measure(self, case: Case) -> Found:
         """Build, check and time one case."""
-        from matbench.measure.session import Session
-
-        return self._on_case(case, Session.measure)
+        return self._on_case(case, _methods().measure)
 
     def clock_blocks(self, case: Case) -> Found:
         """Build and check one case, and clock its blocks."""
-        from matbench.measure.session import Session
-
-        return self._on_case(case, Session.clock_blocks)
+        return self._on_case(case, _methods().clock_blocks)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         """A few samples of one case, fewer when one takes longer than `limit_ns`."""
-        from matbench.measure.outcomes import not_measured
-        from matbench.measure.session import Session
-
         try:
             self._ready(case, ("plain",))
-            return self._ask(Session.look, case, samples, limit_ns, check=check)
+            return self._ask(_methods().look, case, samples, limit_ns, check=check)
         except CaseError as error:
             return not_measured(case, self.device, "failed", error.reason)
 
@@ -125,129 +137,116 @@ class Worker:
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
     ) -> ComparisonRecord:
         """Both cases in turns; a case that cannot run leaves no comparison."""
-        from matbench.measure.outcomes import not_measured, not_run
-        from matbench.measure.session import Session
-        from matbench.records.comparison import ComparisonRecord
-
-        def without(first: Outcome, second: Outcome) -> ComparisonRecord:
-            return ComparisonRecord(
-                baseline_name=baseline.kernel.name,
-                candidate_name=candidate.kernel.name,
-                baseline=first,
-                candidate=second,
-                comparison=None,
-            )
-
         cases = (baseline, candidate)
-        untold = "not compared: the other one could not run"
         for case in cases:
-            try:
-                if case.skip is None:
-                    self._ready(case)
-                    continue
-                broken = not_run(case, self.device)
-            except CaseError as error:
-                broken = not_measured(case, self.device, "failed", error.reason)
-            first, second = (
-                broken if each is case else not_measured(each, self.device, "skipped", untold)
-                for each in cases
-            )
-            return without(first, second)
+            unfit = self._unfit(case)
+            if unfit is not None:
+                reason = "not compared: the other one could not run"
+                first, second = (
+                    unfit if each is case else not_measured(each, self.device, "skipped", reason)
+                    for each in cases
+                )
+                return compared(first, second)
         try:
-            return self._ask(Session.compare, baseline, candidate, plan, seed)
+            return self._ask(_methods().compare, baseline, candidate, plan, seed)
         except CaseError as error:
             reason = f"comparing: {error.reason}"
-            first, second = (not_measured(c, self.device, "failed", reason) for c in cases)
-            return without(first, second)
+            first, second = (not_measured(case, self.device, "failed", reason) for case in cases)
+            return compared(first, second)
 
     def limits(self, *, anew: bool = False) -> Limits:
         """What the device can do at best, measured once and kept; `CaseError` where it fails."""
-        from matbench.measure.session import Session
-
-        return self._ask(Session.limits, anew=anew)
+        return self._ask(_methods().limits, anew=anew)
 
     def close(self) -> None:
         self.pool.kill()
 
     def _on_case(self, case: Case, method: Callable[[Session, Case], Found]) -> Found:
-        from matbench.measure.outcomes import not_measured, not_run
-        from matbench.measure.session import Found
-
         if case.skip is not None:
             return Found(not_run(case, self.device))
         try:
             if case.kernel.library is not None and case.kernel.on_host:
-                return Found(self._task("running", _measure_library, case))
+                return Found(self._task(self._running, _measure_library, case))
             self._ready(case)
             return self._ask(method, case)
         except CaseError as error:
             self._late[build_key(case)] += isinstance(error, _LateError)
             return Found(not_measured(case, self.device, "failed", error.reason))
 
-    def _ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
-        """Inputs and builds in place. Preparing has no deadline: a reference may take long."""
-        from matbench.measure.session import Session
+    def _unfit(self, case: Case) -> Outcome | None:
+        """What became of a case that cannot run; None where its inputs and builds are in place."""
+        if case.skip is not None:
+            return not_run(case, self.device)
+        try:
+            self._ready(case)
+        except CaseError as error:
+            return not_measured(case, self.device, "failed", error.reason)
+        return None
 
-        wanted = case.problem, case.kernel.reading
-        if self._prepared != wanted:
-            self._prepared = None
-            self._task("preparing its inputs", _do, Session.prepare, wanted, {})
-            self._prepared = wanted
-        self._attempt("building", lambda: self.builders.wait(case))
-        self._task("building", _do, Session.build, (case, variants), {})
+    def _ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
+        """Inputs and builds in place, also in a worker that has just replaced another."""
+        given = case.problem, case.kernel.reading
+        self._task(self._preparing, _do, _methods().prepare, given, {})
+        self._attempt(self._building, lambda: self.builders.wait(case))
+        self._task(self._building, _do, _methods().build, (case, variants), {})
 
     def _ask(
         self, method: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
     ) -> T:
         """What a method of the session returns."""
-        found: T = self._task("running", _do, method, args, more)
+        found: T = self._task(self._running, _do, method, args, more)
         return found
 
-    def _task(self, doing: str, task: Callable[..., T], *args: Any) -> T:
-        deadline_s, _ = self._deadline(doing)
-        return self._attempt(doing, lambda: self.pool.call(task, *args, timeout_s=deadline_s))
+    def _task(self, step: _Step, task: Callable[..., T], *args: Any) -> T:
+        try:
+            deadline_s = step.deadline_s
+            return self._attempt(step, lambda: self.pool.call(task, *args, timeout_s=deadline_s))
+        finally:
+            said = self.pool.said()
+            if said.lines and self.listener is not None:
+                self.listener(step.printer, said)
 
-    def _deadline(self, doing: str) -> tuple[float | None, str]:
-        return {
-            "building": (self.deadlines.build_s, "--build-timeout"),
-            "running": (self.deadlines.run_s, "--timeout"),
-        }.get(doing, (None, ""))
-
-    def _attempt(self, doing: str, call: Callable[[], T]) -> T:
+    def _attempt(self, step: _Step, call: Callable[[], T]) -> T:
         """What the call returns; whatever ends it otherwise is a `CaseError`."""
         try:
             return call()
         except CaseError as error:
             if error.fatal:
-                self._lost()
+                self.pool.kill()
             raise
         except DeadlineError:
-            self._prepared = None
-            deadline_s, option = self._deadline(doing)
-            late = f"{doing} took longer than {deadline_s:g} s and was stopped (see {option})"
-            raise _LateError(late) from None
+            late = f"{step.doing} took longer than {step.deadline_s:g} s and was stopped"
+            raise _LateError(f"{late} (see {step.option})") from None
         except DiedError as error:
-            self._prepared = None
-            reason = f"{doing} ended its process: {error}"
+            reason = f"{step.doing} ended its process: {error}"
         except MatbenchError:
             raise  # what is wrong with every case: a cache folder, say
         except Exception as error:
             # A mistake of matbench's own, or memory that ran out: this case's loss alone.
-            self._lost()
-            reason = f"{doing} raised {type(error).__name__}: {error}"
+            self.pool.kill()
+            reason = f"{step.doing} raised {type(error).__name__}: {error}"
         raise CaseError(reason)
 
-    def _lost(self) -> None:
-        self._prepared = None
-        self.pool.kill()
+
+def _methods() -> type[Session]:
+    """Imported with the first case: by then the worker process is opening its device."""
+    from matbench.measure.session import Session
+
+    return Session
 
 
 class Crew:
-    """A worker for each device of a sweep, started when its first case comes."""
+    """A worker for each device of a sweep, started when its first case comes.
 
-    def __init__(self, options: Options, deadlines: Deadlines) -> None:
+    `listener` is called with what kernels print, soon after they did.
+    """
+
+    def __init__(
+        self, options: Options, deadlines: Deadlines, listener: Listener | None = None
+    ) -> None:
         self.options = options
         self.deadlines = deadlines
+        self.listener = listener
         self.workers: dict[str, Worker] = {}
         self.builders = Builders(deadlines.build_s)
 
@@ -262,7 +261,9 @@ class Crew:
     def worker(self, device: DeviceInfo) -> Worker:
         """The worker that owns a device."""
         if device.label not in self.workers:
-            self.workers[device.label] = Worker(device, self.options, self.deadlines, self.builders)
+            self.workers[device.label] = Worker(
+                device, self.options, self.deadlines, self.builders, self.listener
+            )
         return self.workers[device.label]
 
     def start(self, devices: Iterable[DeviceInfo]) -> None:

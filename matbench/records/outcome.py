@@ -12,6 +12,7 @@ import msgspec
 
 from matbench.model import (
     Conditions,
+    Count,
     Group,
     Kernel,
     Launch,
@@ -23,8 +24,7 @@ from matbench.model import (
 
 Status = Literal["measured", "wrong", "skipped", "failed"]
 TimingMode = Literal["cold", "hot", "hot graph"]
-#: Numbers with a limit. Reading a record checks it; making one does not.
-Count = Annotated[int, msgspec.Meta(ge=0)]
+#: More numbers with a limit, as `model.Count` is one.
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 Nanoseconds = Annotated[float, msgspec.Meta(gt=0)]
 #: A ratio less 1, which rounding may take just below 0.

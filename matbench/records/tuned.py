@@ -83,8 +83,8 @@ class Store:
     def _append(self, line: bytes | None) -> None:
         """Add one line; without one, only find out whether that could be done."""
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with closing(LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S)) as file:
+            opened = LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S, make_folder=True)
+            with closing(opened) as file:
                 size = file.size
                 file.append((line or b"") + b"\n")
                 if line is None:
@@ -101,8 +101,7 @@ def _decoded(line: bytes) -> Tuned | None:
         known = msgspec.json.decode(line, type=_Head).schema == _SCHEMA
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    problem = winner.problem
-    return winner if known and min(problem.M, problem.N, problem.K) >= 1 else None
+    return winner if known else None
 
 
 def _key(winner: Tuned) -> _Key:

@@ -1,6 +1,7 @@
-"""Text of records on its way to a terminal: the one place that makes it harmless.
+"""Text on its way to a terminal: the one place that makes it harmless.
 
-Records may come from anywhere: no character of theirs moves a cursor or turns text around.
+Records, kernel files, file names and what a kernel prints may come from anywhere: no character of
+theirs moves a cursor, sets a title or turns text around.
 """
 
 from __future__ import annotations
@@ -9,19 +10,24 @@ import re
 from collections.abc import Iterable
 
 _HOSTILE = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
 #: All rows of a table are as wide as the widest.
 _LONGEST_LINE = 300
 
 
+def text(text: str) -> str:
+    """The text without control or bidirectional characters, but for newlines and tabs."""
+    return _HOSTILE.sub("\ufffd", text)
+
+
 def lines(text: str) -> str:
-    """The text without control or bidirectional characters; its lines stay."""
+    """The same without tabs and surrounding space, for a table or below one."""
     return _HOSTILE.sub("\ufffd", text.expandtabs(4).replace("\r\n", "\n")).strip()
 
 
 def line(text: str) -> str:
-    """The same on one line, as long as a cell may be."""
+    """The text on one line, as long as a cell may be."""
     joined = " ".join(lines(text).split())
     return joined if len(joined) <= _LONGEST_LINE else joined[: _LONGEST_LINE - 1] + "…"
 

@@ -7,7 +7,8 @@ import json
 import re
 
 import pytest
-from conftest import KernelWriter, Matbench
+from support.cli import Matbench
+from support.kernels import KernelWriter
 from support.paths import BAD_KERNELS
 
 from matbench.model import DeviceInfo

@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import Result
-from conftest import KernelWriter, Matbench, kernel_text
+from support.cli import Matbench
+from support.kernels import KernelWriter, kernel_text
 from support.nvcc import find_nvcc
 
 from matbench import backends

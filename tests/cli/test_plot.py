@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Matbench
+from support.cli import Matbench
 from support.paths import BAD_KERNELS
 from support.pictures import bars, near, needs_matplotlib, picture, words
 

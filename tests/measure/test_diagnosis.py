@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Matbench
+from support.cli import Matbench
 
 VECTOR = """\
 // /// matbench

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Matbench
+from support.cli import Matbench
 
 from matbench.measure import observer, sanitize
 from matbench.measure.sanitize import Finding

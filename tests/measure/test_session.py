@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import GOOD_BODY, KernelWriter
+from support.kernels import GOOD_BODY, KernelWriter
 
 from matbench.analysis import statistics
 from matbench.backends import Backend

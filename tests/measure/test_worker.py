@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SPIN_BODY, KernelWriter
+from support.kernels import SPIN_BODY, KernelWriter
 
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.measure.options import Deadlines, Options
+from matbench.measure.output import Said
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.measure.worker import Crew
 from matbench.model import Case, DeviceInfo, Problem
@@ -223,6 +224,9 @@ class Raises:
 
     def call(self, function: Any, *args: Any, timeout_s: float | None = None) -> Any:
         raise self.error
+
+    def said(self) -> Said:
+        return Said()
 
     def kill(self) -> None:
         self.killed += 1

@@ -129,7 +129,7 @@ def test_a_median_that_is_not_finite_is_unknown_beside_its_samples() -> None:
 
 
 def test_what_is_finite_is_left_as_it_is() -> None:
-    assert encoding.finite(FULL) is FULL
+    assert encoding.finite(FULL) == FULL
 
 
 def test_an_infinite_share_of_the_bound_is_null_with_its_reason(path: Path) -> None:

@@ -39,7 +39,6 @@ class CudaBackend:
     def __init__(self, info: DeviceInfo, cache: Cache) -> None:
         self.info = info
         self.cache = cache
-        self.clock = "clock64"
         self.variants = VARIANTS
         self.flush_area: _Buffer | None = None
         self.cublas: cublas.Library | None = None

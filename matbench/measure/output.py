@@ -1,0 +1,104 @@
+"""What the worker processes print: read as it comes, and all but its beginning thrown away."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import select
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+MAX_LINES = 20
+MAX_BYTES = 2000
+_PIECE = 1 << 16
+#: A process that prints all the time must not keep the one that asks.
+_PIECES_AT_ONCE = 64
+
+
+class Said(NamedTuple):
+    """The first lines of what was printed, and how many more there were."""
+
+    lines: tuple[str, ...] = ()
+    more: int = 0
+
+
+#: Takes what a task has printed, and who printed it: the kernel, say.
+Listener = Callable[[str, Said], None]
+
+
+class Output:
+    """A pipe that stands for standard output and standard error of other processes.
+
+    A thread empties it, so that what prints megabytes never waits, and takes no memory.
+    """
+
+    def __init__(self) -> None:
+        reader, self.writer = multiprocessing.Pipe(duplex=False)
+        os.set_blocking(reader.fileno(), False)
+        self._lock = threading.Lock()
+        self._kept = b""
+        self._lines = 0
+        self._last = b"\n"
+        self._reader = reader
+        threading.Thread(target=self._empty, daemon=True).start()
+
+    def taken(self) -> Said:
+        """What was printed since this was asked last; nothing has no lines."""
+        with self._lock:
+            self._read_on()
+            text = self._kept.decode("utf-8", "replace")
+            count = self._lines + (self._last != b"\n")
+            self._kept, self._lines, self._last = b"", 0, b"\n"
+        lines = tuple(text.split("\n")[: min(count, MAX_LINES)])
+        return Said(lines, count - len(lines))
+
+    def close(self) -> None:
+        """Keep what is there for `taken`; processes that are left print into nothing."""
+        with self._lock:
+            self._read_on()
+            self.writer.close()
+            self._reader.close()
+
+    def _empty(self) -> None:
+        with suppress(OSError, ValueError):  # closed just now
+            while True:
+                select.select([self._reader], [], [])
+                with self._lock:
+                    if not self._read_on():
+                        return
+
+    def _read_on(self) -> bool:
+        """Read what is there; whether more may come."""
+        if not self._reader.closed:
+            for _ in range(_PIECES_AT_ONCE):
+                if not (piece := self._read()):
+                    return piece is None
+        return not self._reader.closed
+
+    def _read(self) -> bytes | None:
+        """A piece, kept as far as there is room; None where there is none, b"" at the end."""
+        try:
+            piece = os.read(self._reader.fileno(), _PIECE)
+        except BlockingIOError:
+            return None
+        self._kept += piece[: MAX_BYTES - len(self._kept)]
+        self._lines += piece.count(b"\n")
+        self._last = piece[-1:] or self._last
+        return piece
+
+
+def redirect(writer: Connection) -> None:
+    """Print to a writer of `Output` from now on, with all that is called here."""
+    for descriptor in (1, 2):
+        os.dup2(writer.fileno(), descriptor)
+    writer.close()
+
+
+def flush() -> None:
+    """Hand over what C libraries have kept back."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).fflush(None)

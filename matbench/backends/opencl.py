@@ -168,11 +168,6 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
     return 32 if is_gpu else 1
 
 
-def open_device(info: DeviceInfo, cache: Cache) -> OpenCLBackend:
-    """Open a device that `devices` listed."""
-    return OpenCLBackend(_devices()[info.index], info, cache)
-
-
 class _Buffer:
     def __init__(self, handle: Any, nbytes: int) -> None:
         self.handle = handle
@@ -238,10 +233,10 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
 class OpenCLBackend:
     """One OpenCL device, its context and an in-order queue that profiles."""
 
-    def __init__(self, device: Any, info: DeviceInfo, cache: Cache) -> None:
+    def __init__(self, info: DeviceInfo, cache: Cache) -> None:
         cl = _opencl()
         self.info = info
-        self.device = device
+        self.device = device = _devices()[info.index]
         self.cache = cache
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(
@@ -257,6 +252,7 @@ class OpenCLBackend:
             "clock_read_device()" if modern and "cl_khr_kernel_clock" in extensions
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
+        self.clock_is_sm = False
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
 
@@ -406,6 +402,9 @@ class OpenCLBackend:
     def close(self) -> None:
         pass  # its memory and programs go with it
 
+
+#: Opens a device that `devices` listed, with the cache for compiled code.
+open_device = OpenCLBackend
 
 #: What only CUDA has: a header, or a type that its headers declare.
 _ONLY_CUDA = re.compile(r"file not found|'(?:matbench_half|_*(?:half|nv_b)\w*)'")

@@ -113,8 +113,7 @@ def devices() -> list[DeviceInfo]:
 def _describe(index: int, device: Any) -> DeviceInfo:
     cl = _opencl()
     is_gpu = bool(device.type & cl.device_type.GPU)
-    x, y, z = [*device.max_work_item_sizes, 1, 1][:3]
-    blocks = 2**31 - 1
+    block = [*device.max_work_item_sizes, 1, 1][:3]
     return DeviceInfo(
         backend="opencl",
         index=index,
@@ -124,12 +123,8 @@ def _describe(index: int, device: Any) -> DeviceInfo:
         toolkit=f"{device.platform.name.strip()}, {device.opencl_c_version.strip()}",
         limits={
             "max_threads_per_block": device.max_work_group_size,
-            "max_block_x": x,
-            "max_block_y": y,
-            "max_block_z": z,
-            "max_grid_x": blocks,
-            "max_grid_y": blocks,
-            "max_grid_z": blocks,
+            **{f"max_block_{axis}": size for axis, size in zip("xyz", block, strict=True)},
+            **dict.fromkeys(("max_grid_x", "max_grid_y", "max_grid_z"), 2**31 - 1),
             "max_shared_bytes_per_block": device.local_mem_size,
             "max_static_shared_bytes": device.local_mem_size,
             "warp_size": _warp_size(device, is_gpu),
@@ -145,7 +140,7 @@ def _describe(index: int, device: Any) -> DeviceInfo:
             "warp size": _warp_size(device, is_gpu),
             "memory pitch (bytes)": None,
             "largest block (threads)": device.max_work_group_size,
-            "largest block (x, y, z)": f"{x} × {y} × {z}",
+            "largest block (x, y, z)": " × ".join(map(str, block)),
             "largest grid (x, y, z)": "not limited by OpenCL",
             "constant memory (bytes)": device.max_constant_buffer_size,
             "compute capability": None,

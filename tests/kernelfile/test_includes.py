@@ -200,3 +200,14 @@ def test_no_text_takes_long(text: str, folder: Path) -> None:
     start = time.perf_counter()
     catalogue.load(path)
     assert time.perf_counter() - start < 20
+
+
+def test_macros_that_multiply_take_no_longer(folder: Path) -> None:
+    lines = [
+        f"#define A{i} {name}{i + 1}\n#define B{i} {name}{i + 1}"
+        for i in range(3000)
+        for name in "AB"
+    ]
+    text = "\n".join([*lines, '#define A3000 "x.h"', "#define B3000 <x.h>", "#include A0"])
+    path = written(folder, text, **{"x.h": "int x;", "y.h": "int y;"})
+    assert [each.name for each in catalogue.load(path).includes] == ["x.h"]

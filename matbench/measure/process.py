@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import signal
 from collections.abc import Callable
+from multiprocessing import util
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
@@ -22,6 +23,12 @@ class DiedError(MatbenchError):
 
 class DeadlineError(MatbenchError):
     """The task passed its deadline and its process was killed."""
+
+
+# Python starts such processes as `python -c`, which imports from the current folder first: a file
+# `signal.py` there would run. Isolated, they have no path but that of the main process.
+_flags: Callable[[], list[str]] = util._args_from_interpreter_flags  # type: ignore[attr-defined]
+util._args_from_interpreter_flags = lambda: [*_flags(), "-I"]  # type: ignore[attr-defined]
 
 
 class _Deaf(SpawnProcess):

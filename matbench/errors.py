@@ -21,20 +21,13 @@ class UsageError(MatbenchError):
 class CaseError(MatbenchError):
     """A case could not be built or run; the sweep goes on. `fatal`: the device context is lost."""
 
-    def __init__(self, reason: str, *, fatal: bool = False) -> None:
+    def __init__(self, reason: str, fatal: bool = False) -> None:
         super().__init__(reason, fatal)
         self.reason = reason
         self.fatal = fatal
 
     def __str__(self) -> str:
         return self.reason
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _case_error, (type(self), self.reason, self.fatal)
-
-
-def _case_error(kind: type[CaseError], reason: str, fatal: bool) -> CaseError:
-    return kind(reason, fatal=fatal)
 
 
 class BuildError(CaseError):

@@ -7,7 +7,7 @@ BLAS's: A is M×K, B is K×N, C = A·B is M×N, all row-major.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -17,6 +17,10 @@ Precision = Literal["float32", "tf32", "float16", "bfloat16"]
 Storage = Literal["float32", "int32", "float16", "bfloat16"]
 WORD_BYTES: dict[Storage, int] = {"float32": 4, "int32": 4, "float16": 2, "bfloat16": 2}
 Group = Literal["tutorial", "ladder", "baseline"]
+
+#: Numbers with a limit. Reading a record checks it; making one does not.
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Side = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 #: Unit roundoff of float32.
 U32 = 2.0**-24
@@ -33,9 +37,9 @@ class Problem(msgspec.Struct, frozen=True, order=True):
     A workload of one dimension has only N; its M and K are 1.
     """
 
-    M: int
-    N: int
-    K: int
+    M: Side
+    N: Side
+    K: Side
     inputs: Inputs = "uniform"
     seed: int = 0
     workload: str = "matmul"
@@ -119,15 +123,27 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: dict[str, str] = {}
 
 
+class Included(msgspec.Struct, frozen=True):
+    """A file that a kernel file includes: the name it is included by, where it is, its hash."""
+
+    name: str
+    path: str
+    sha256: str
+
+
 class Kernel(FrontMatter, frozen=True):
     """One kernel file: its front matter, its source and the parameters of its entry.
 
-    `library` names the library that computes in place of a source: `numpy` or `cublas`.
+    `path` is what messages call the file, and `file` where it is; empty if it is in none. `sha256`
+    covers all that it `includes`, too. `library` names the library that computes in place of a
+    source: `numpy` or `cublas`.
     """
 
     source: str = ""
     path: str = ""
+    file: str = ""
     sha256: str = ""
+    includes: tuple[Included, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     library: str | None = None
 
@@ -160,9 +176,9 @@ class Kernel(FrontMatter, frozen=True):
 class Launch(msgspec.Struct, frozen=True):
     """The geometry of one launch, in threads, blocks and bytes."""
 
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int = 0
+    grid: tuple[Count, Count, Count]
+    block: tuple[Count, Count, Count]
+    shared_bytes: Count = 0
 
     @property
     def threads_per_block(self) -> int:
@@ -237,9 +253,9 @@ class Conditions(msgspec.Struct, frozen=True):
 class Resources(msgspec.Struct, frozen=True):
     """What the compiler gave a kernel, or which library computed; None where it is not told."""
 
-    registers: int | None = None
-    static_shared_bytes: int | None = None
-    local_bytes: int | None = None
-    spilled_bytes: int | None = None
-    max_threads_per_block: int | None = None
+    registers: Count | None = None
+    static_shared_bytes: Count | None = None
+    local_bytes: Count | None = None
+    spilled_bytes: Count | None = None
+    max_threads_per_block: Count | None = None
     library: str | None = None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import settings
 from support.cli import Matbench
 from support.kernels import KernelWriter, kernel_text
 
@@ -17,6 +18,10 @@ from matbench.cli import main
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import DeviceInfo
+
+# On a machine shared with others a test may take any time.
+settings.register_profile("matbench", deadline=None)
+settings.load_profile("matbench")
 
 # Where tests run in the background Ctrl-C is ignored, and so it would be in what they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

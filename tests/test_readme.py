@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import click
 import msgspec
 import pytest
-from conftest import Matbench
-from matbench.measure.tune import Tuned
+from click.testing import Result
 from support.paths import ROOT
-from test_architecture import LAYERS
+from support.records import outcome
+from support.scripts import load
 
 from matbench.cli import main
-from matbench.kernelfile import catalogue
-from matbench.model import Conditions, DeviceInfo, Environment, LaunchRules, Problem
-from matbench.records import results
-from matbench.records.outcome import Outcome
+from matbench.kernelfile import catalogue, front_matter
+from matbench.model import Conditions, DeviceInfo, FrontMatter, LaunchRules, Problem
+from matbench.records import reading
+from matbench.records.environment import Environment
+from matbench.records.outcome import (
+    Accuracy,
+    BlockTimes,
+    Build,
+    CaseRecord,
+    Claims,
+    Outcome,
+    Timing,
+)
+from matbench.records.tuning import Tuned
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-
-def load_generator() -> ModuleType:
-    path = ROOT / "docs" / "generate_readme.py"
-    spec = importlib.util.spec_from_file_location("generate_readme", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-generator = load_generator()
+generator = load("docs/generate_readme.py")
+#: What the tables of the README are of.
+SIZE = {"problem": Problem(1000, 1000, 1000)}
 
 
 def name(path: Path) -> str:
@@ -68,25 +69,6 @@ def named(rows: list[list[str]]) -> list[str]:
     return [word for row in rows for word in re.findall(r"`([^`]+)`", row[0])]
 
 
-def outcome(kernel: str, sha256: str, **changes: object) -> Outcome:
-    known: dict[str, object] = {
-        "kernel": kernel,
-        "sha256": sha256,
-        "group": "tutorial",
-        "params": {"TILE": 16},
-        "problem": Problem(1000, 1000, 1000),
-        "backend": "cuda",
-        "device": "a GPU",
-        "device_kind": "gpu",
-        "status": "measured",
-        "samples_ns": (2e5, 2e5),
-        "median_ns": 2e5,
-        "timing_mode": "cold",
-        "max_rel_err": 1e-6,
-    }
-    return Outcome(**{**known, **changes})  # type: ignore[arg-type]
-
-
 # What is generated
 
 
@@ -96,19 +78,16 @@ def test_pages_show_the_committed_results() -> None:
 
 
 def test_the_readme_names_every_result_that_is_stale() -> None:
-    _, outcomes = results.read(generator.RESULTS)
-    changed = generator.stale(outcomes, catalogue.builtin())
+    _, found = reading.read(generator.RESULTS)
+    changed = generator.stale(found, catalogue.builtin())
     [told] = re.findall(r"^\*\*Stale:\*\*.*$", page("README.md"), re.MULTILINE) or [""]
     assert set(re.findall(r"`(.+?)`", told)) == set(changed)
 
 
 def test_a_kernel_that_changed_or_went_is_stale() -> None:
     tiled = next(kernel for kernel in catalogue.builtin() if kernel.name == "tiled")
-    same, other, gone = (
-        outcome("tiled", tiled.sha256),
-        outcome("kahan", "0" * 64),
-        outcome("gone", "0" * 64),
-    )
+    same = outcome("tiled", sha256=tiled.sha256, **SIZE)
+    other, gone = outcome("kahan", **SIZE), outcome("gone", **SIZE)
     assert generator.stale([same], catalogue.builtin()) == []
     assert generator.stale([same, other, gone], catalogue.builtin()) == ["gone", "kahan"]
     table = generator.table(([], [same, other, gone]), catalogue.builtin())
@@ -118,11 +97,11 @@ def test_a_kernel_that_changed_or_went_is_stale() -> None:
 
 def test_the_table_shows_each_kernel_at_its_fastest_and_no_skips() -> None:
     found = [
-        outcome("tiled", "", params={"TILE": tile}, median_ns=time)
-        for tile, time in ((8, 3e5), (16, 1e5), (32, 2e5))
+        outcome("tiled", ms=time, params={"TILE": tile}, **SIZE)
+        for tile, time in ((8, 0.3), (16, 0.1), (32, 0.2))
     ]
-    found.append(outcome("single-block", "", status="skipped", median_ns=None))
-    found.append(outcome("broken", "", status="wrong", median_ns=None, reason="guards: outside"))
+    found.append(outcome("single-block", status="skipped", **SIZE))
+    found.append(outcome("broken", status="wrong", reason="guards: outside", **SIZE))
     table = generator.table(([], found), [])
     assert "TILE=16" in table
     assert "TILE=8" not in table and "TILE=32" not in table
@@ -141,16 +120,16 @@ def test_text_outside_the_markers_stays() -> None:
 
 
 def test_a_picture_is_compared_by_its_words_and_their_places() -> None:
-    found = [outcome("tiled", ""), outcome("kahan", "", median_ns=3e5)]
+    found = [outcome("tiled", ms=0.2, **SIZE), outcome("kahan", ms=0.3, **SIZE)]
     drawn = generator.picture(([], found))
     words = generator.picture_text(drawn)
-    assert re.search(r"^kahan +TILE=16 +300\.0 µs ", words, re.MULTILINE)
+    assert re.search(r"^kahan +300\.0 µs ", words, re.MULTILINE)
     assert "2 measured" in words
     assert generator.picture_text(drawn.replace('x="0"', 'x="12.2"')) != words
     assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "").replace(
         "https://www.textualize.io", ""
     )
-    slower = [found[0], outcome("kahan", "", median_ns=4e5)]
+    slower = [found[0], outcome("kahan", ms=0.4, **SIZE)]
     assert generator.picture_text(generator.picture(([], slower))) != words
 
 
@@ -201,30 +180,29 @@ def test_kernels_in_the_text_can_be_loaded(path: Path, tmp_path: Path) -> None:
 def test_front_matter_is_described_key_by_key() -> None:
     found = tables(page("docs/kernels.md"))
     keys = [key.strip("[]") for key in named([[row[0]] for row in found["key 1"]])]
-    assert sorted([*keys, "launch"]) == sorted(catalogue._FrontMatter.__struct_fields__)
+    assert sorted([*keys, "launch"]) == sorted(FrontMatter.__struct_fields__)
     assert sorted(named(found["key of `[launch]` 1"])) == sorted(LaunchRules.__struct_fields__)
     brief = [key.strip("[]") for key in named(tables(page("README.md"))["key 1"])]
-    assert sorted(brief) == sorted(catalogue._FrontMatter.__struct_fields__)
+    assert sorted(brief) == sorted(FrontMatter.__struct_fields__)
 
 
 def test_every_limit_that_front_matter_may_name_is_told() -> None:
     text = page("docs/kernels.md")
-    for limit in catalogue.DEVICE_LIMITS:
+    for limit in front_matter.DEVICE_LIMITS:
         stem, axis = re.fullmatch(r"(.*?)(_[xyz])?", limit).groups()  # type: ignore[union-attr]
         assert f"`{limit}`" in text or (axis and f"`{stem}_x` (`y`, `z`)" in text), limit
 
 
 def test_records_are_described_field_by_field() -> None:
     found = tables(page("docs/records.md"))
-    kinds: list[type[msgspec.Struct]] = [Environment, DeviceInfo, Outcome, Conditions, Tuned]
+    kinds: list[type[msgspec.Struct]] = [
+        Environment, DeviceInfo, Outcome, CaseRecord, Claims, Build, Accuracy, Timing, Conditions,
+        BlockTimes, Tuned,
+    ]  # fmt: skip
     for number, kind in enumerate(kinds, 1):
-        assert named([[row[0]] for row in found[f"field {number}"]]) == list(
-            kind.__struct_fields__
-        ), kind.__name__
-
-
-def test_rooms_are_described_in_their_order() -> None:
-    assert named(tables(page("docs/architecture.md"))["room 1"]) == list(LAYERS)
+        told = named([[row[0]] for row in found[f"field {number}"]])
+        tag = kind.__struct_config__.tag_field
+        assert [field for field in told if field != tag] == list(kind.__struct_fields__), kind
 
 
 def test_every_command_has_an_example_in_the_readme() -> None:
@@ -245,7 +223,9 @@ def patched(source: str, diff: str) -> str:
     return source
 
 
-def test_the_walk_through_goes_as_it_is_told(matbench: Matbench, tmp_path: Path) -> None:
+def test_the_walk_through_goes_as_it_is_told(
+    matbench: Callable[..., Result], tmp_path: Path
+) -> None:
     text = page("README.md")
     [source], [diff] = blocks(text, "c"), blocks(text, "diff")
     file = tmp_path / "strip.cu"
@@ -259,7 +239,7 @@ def test_the_walk_through_goes_as_it_is_told(matbench: Matbench, tmp_path: Path)
     [told] = re.findall(r"ROWS=16 at 1000 is wrong: (.*?)\nNothing", refused, re.DOTALL)
     matbench("run", "--kernel", file, "--sizes", "1000", "--set", "ROWS=16", "--format", "json",
              "--output", tmp_path / "out.jsonl", code=1)  # fmt: skip
-    _, [outcome] = results.read(tmp_path / "out.jsonl")
-    assert outcome.reason == " ".join(told.split())
+    _, [wrong] = reading.read(tmp_path / "out.jsonl")
+    assert wrong.reason == " ".join(told.split())
     file.write_text(patched(source, diff), encoding="utf-8")
     matbench("check", file, "--set", "ROWS=4,16", "--no-large")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -9,21 +10,24 @@ from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
-from matbench.kernelfile import signature
+from matbench.errors import BuildError
+from matbench.kernelfile import includes
 from matbench.model import Kernel
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
-_INCLUDED = re.compile(INCLUDE.pattern + r"[ \t]*(.*)", re.MULTILINE)
 _ERROR = re.compile(r"(?:^|\s)(?:error|fatal)\b[^:]*:")
 
 
 def includes_own_files(kernel: Kernel) -> bool:
     """Whether it includes files that do not come with the compiler and so can change any time."""
-    folder = Path(kernel.path).parent
-    return any(
-        not name.startswith("<") or (folder / name[1:].partition(">")[0]).is_file()
-        for name in _INCLUDED.findall(signature.without_comments(kernel.source))
+    return bool(kernel.includes) or any(
+        not name.startswith("<") or _is_own(kernel, name[1:].partition(">")[0])
+        for name in includes.operands(kernel.source)
     )
+
+
+def _is_own(kernel: Kernel, name: str) -> bool:
+    return bool(kernel.file) and (Path(kernel.file).parent / name).is_file()
 
 
 @contextmanager
@@ -39,6 +43,21 @@ def temporary_files_removed() -> Iterator[None]:
             yield
         finally:
             tempfile.tempdir = usual
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Compilers look for headers in the working folder first, whatever kernel includes them."""
+    before = os.open(".", os.O_RDONLY)
+    try:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise BuildError(f"{folder} cannot be entered: {error.strerror}") from None
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
 
 
 def first_error(output: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from matbench.errors import UsageError
+from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
@@ -157,7 +159,11 @@ class KernelFiles:
             metavar="PATH.cu",
             help="Add a kernel file; repeatable.",
         ),
-        click.option("--kernels-dir", metavar="DIR", help="Add every *.cu file of a folder."),
+        click.option(
+            "--kernels-dir",
+            metavar="DIR",
+            help="Add every *.cu file of a folder.",
+        ),
     )
 
     def catalogue(self) -> tuple[Catalogue, list[Kernel], list[Kernel]]:
@@ -196,8 +202,8 @@ class SizeOptions:
         click.option(
             "--sizes",
             metavar="LIST",
-            help="Sizes: 1000 or 4k for a square product, MxNxK for A (M×K) times B (K×N), "
-            "256..8192 for each doubling; 2^20 for a row of numbers. "
+            help="Sizes: 1000 for a square product, MxNxK for A (M×K) times B (K×N), 2^20 for an "
+            "array; 4k is 4096, and 256..1000 is 256, 512 and 1000. "
             f"By default {MATMUL.default_sizes}, or what suits the workload.",
         ),
         renamed("--size", "--sizes"),
@@ -219,14 +225,13 @@ class SizeOptions:
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
         """The problems of every workload among the kernels; its own sizes unless some are given."""
         from matbench import workloads
-        from matbench.kernelfile.sizes import parse_problems
 
         found = []
         for name in dict.fromkeys(kernel.workload for kernel in kernels):
             workload = workloads.get(name)
             own = workload.smoke_sizes if smoke else workload.default_sizes
-            sizes = own if smoke or self.sizes is None else self.sizes
-            found += parse_problems(sizes, workload, self.inputs, self.seed)
+            wanted = own if smoke or self.sizes is None else self.sizes
+            found += parse_problems(wanted, workload, self.inputs, self.seed)
         return found
 
     def one_problem(self, kernel: Kernel) -> Problem:
@@ -430,3 +435,15 @@ class OutputOptions:
             return None
         mode: Mode = "append" if self.append else "force" if self.force else "new"
         return Path(self.output), mode
+
+    def resuming(self, command: str, arguments: list[str]) -> str | None:
+        """The command line that continues this one, where there is a file to resume."""
+        if self.target is None:
+            return None
+        kept, words = [], iter(arguments)
+        for word in words:
+            if word in ("--output", "--resume"):
+                next(words, None)
+            elif word.partition("=")[0] not in ("--output", "--resume", "--append", "--force"):
+                kept.append(word)
+        return shlex.join(["matbench", command, *kept, "--resume", str(self.target[0])])

@@ -111,7 +111,7 @@ def watch(
         try:
             _follow(Saves(path), watched)
         except KeyboardInterrupt:
-            if signals.is_terminated():
+            if not signals.is_ctrl_c():
                 raise
             say("")
 

@@ -41,7 +41,7 @@ def load_folder(folder: Path) -> list[Kernel]:
 def load(path: Path, shown_as: str | None = None) -> Kernel:
     """Read one kernel file; a `UsageError` names the file and the line that is wrong."""
     shown = shown_as or str(path)
-    return front_matter.parse(read(path, shown), shown)
+    return front_matter.parse(read(path, shown), shown, path)
 
 
 def read(path: Path, shown: str) -> bytes:

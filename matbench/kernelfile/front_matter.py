@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import hashlib
 import keyword
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import msgspec
 
 from matbench import workloads
 from matbench.errors import MatbenchError, UsageError
-from matbench.kernelfile import expressions, signature
+from matbench.kernelfile import expressions, includes, signature
 from matbench.model import (
     STORAGE,
     Finish,
@@ -84,15 +84,25 @@ _WRITTEN: dict[Storage, str] = {
 }
 
 
-def parse(data: bytes, shown: str) -> Kernel:
-    """The kernel of a file's content; `shown` is what messages call the file."""
+def parse(data: bytes, shown: str, file: Path | None = None) -> Kernel:
+    """The kernel of a file's content; `shown` is what messages call the file.
+
+    Where the file is says which files its `#include` lines mean.
+    """
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{shown}: larger than {MAX_FILE_BYTES:,} bytes; is it a kernel file?")
     try:
         source = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise UsageError(f"{shown}: not UTF-8 text; is it a kernel file?") from None
-    return _Reader(shown, source).kernel(hashlib.sha256(data).hexdigest())
+    kernel = _Reader(shown, source).kernel()
+    included = includes.of(source, file) if file is not None else ()
+    return msgspec.structs.replace(
+        kernel,
+        file=str(file.absolute()) if file is not None else "",
+        sha256=includes.identity(data, included),
+        includes=included,
+    )
 
 
 def check_name(name: str) -> None:
@@ -157,7 +167,7 @@ class _Reader:
 
     # -- what it says ----------------------------------------------------------------------
 
-    def kernel(self, sha256: str) -> Kernel:
+    def kernel(self) -> Kernel:
         table = self.table()
         try:
             front = msgspec.convert(table, FrontMatter)
@@ -176,9 +186,7 @@ class _Reader:
             parameters = signature.parameters(self.source, entry)
         given = {name: getattr(front, name) for name in front.__struct_fields__}
         given |= {"entry": entry, "args": front.args if table.get("args") else workload.arguments}
-        kernel = Kernel(
-            **given, source=self.source, path=self.shown, sha256=sha256, parameters=parameters
-        )
+        kernel = Kernel(**given, source=self.source, path=self.shown, parameters=parameters)
         self.check(kernel)
         return kernel
 

@@ -124,13 +124,6 @@ def sample_in_turns(
     raise AssertionError("a plan ends at its last look")
 
 
-def _positive(sample_ns: float) -> float:
-    """The sample; `CaseError` where the clock did not advance, so that there is none."""
-    if not 0 < sample_ns < math.inf:
-        raise CaseError("the device's clock did not advance during a launch")
-    return sample_ns
-
-
 def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:
     """So many samples; only two where neither is within `limit_ns`."""
     sample()  # warm-up
@@ -151,3 +144,10 @@ def timing_of(
         graph=graph,
         notes=(*sample_notes.notes(samples), *notes),
     )
+
+
+def _positive(sample_ns: float) -> float:
+    """The sample; `CaseError` where the clock did not advance, so that there is none."""
+    if not 0 < sample_ns < math.inf:
+        raise CaseError("the device's clock did not advance during a launch")
+    return sample_ns

@@ -11,14 +11,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.errors import MatbenchError, UsageError
-from matbench.kernelfile import catalogue, front_matter, sweep
+from matbench.kernelfile import catalogue, front_matter, includes, sweep
 from matbench.measure.worker import Crew, Worker
-from matbench.model import Case, Kernel, Problem
+from matbench.model import Case, Included, Kernel, Problem
 from matbench.records.watch import Standing, Version
 
 #: How long a file has to stay as it is before a change counts as a save, in seconds: editors
@@ -28,30 +29,47 @@ _STEADY_S = 0.05
 _LOOK_AGAIN_MS = 1000
 
 
+class _Held(NamedTuple):
+    content: bytes
+    included: tuple[Included, ...]
+
+
 class Saves:
-    """A file that is looked at again and again; `seen` is what it held when it was judged."""
+    """A file and what it includes, looked at again and again.
+
+    `seen` is what the file held when it was judged.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.seen: bytes | None = None
+        self._seen: _Held | None = None
+
+    @property
+    def seen(self) -> bytes | None:
+        return self._seen.content if self._seen else None
+
+    @seen.setter
+    def seen(self, content: bytes) -> None:
+        self._seen = self._with_included(content)
 
     def new(self) -> bytes | None:
-        """What it holds, if that was not `seen` yet and no one is writing just now."""
-        content = self._content()
-        if content is None or content == self.seen:
+        """What it holds, if that or a file included was not `seen` and no one is writing now."""
+        held = self._held()
+        if held is None or held == self._seen:
             return None
         time.sleep(_STEADY_S)
-        return content if self._content() == content else None
+        return held.content if self._held() == held else None
 
     def wait(self) -> Iterator[None]:
         """Each turn lasts until something may have changed."""
         from watchfiles import watch
 
-        # The folder: an editor's rename puts another file into the place of a watched one.
+        # The folder: an editor's rename puts another file into the place of a watched one, and
+        # headers lie beside it. Those elsewhere are looked at when time is up.
         folder = self.path.absolute().parent
         turns = watch(
             folder,
-            watch_filter=lambda _, changed: Path(changed).name == self.path.name,
+            watch_filter=None,
             recursive=False,
             rust_timeout=_LOOK_AGAIN_MS,
             yield_on_timeout=True,
@@ -62,11 +80,17 @@ class Saves:
         except OSError as error:
             raise MatbenchError(f"{folder} cannot be watched: {error}") from None
 
-    def _content(self) -> bytes | None:
+    def _held(self) -> _Held | None:
         try:
-            return self.path.read_bytes()
+            return self._with_included(self.path.read_bytes())
         except OSError:  # between the two steps of a rename, say
             return None
+
+    def _with_included(self, content: bytes) -> _Held:
+        try:
+            return _Held(content, includes.of(content.decode(errors="replace"), self.path))
+        except UsageError:  # whoever judges it will be told
+            return _Held(content, ())
 
 
 class Watch:
@@ -108,7 +132,7 @@ class Watch:
         version = Version(len(self.versions) + 1, time.strftime("%H:%M:%S"))
         self.versions.append(version)
         try:
-            kernel = front_matter.parse(content, str(self.path))
+            kernel = front_matter.parse(content, str(self.path), self.path)
             catalogue.Catalogue([*catalogue.builtin(), kernel])  # the name is its own
             if kernel.on_host:
                 raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")

@@ -11,7 +11,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from matbench.model import (
+    Case,
     Conditions,
+    Count,
+    DeviceInfo,
     Group,
     Kernel,
     Launch,
@@ -23,8 +26,7 @@ from matbench.model import (
 
 Status = Literal["measured", "wrong", "skipped", "failed"]
 TimingMode = Literal["cold", "hot", "hot graph"]
-#: Numbers with a limit. Reading a record checks it; making one does not.
-Count = Annotated[int, msgspec.Meta(ge=0)]
+#: More numbers with a limit, as `model.Count` is one.
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 Nanoseconds = Annotated[float, msgspec.Meta(gt=0)]
 #: A ratio less 1, which rounding may take just below 0.
@@ -65,6 +67,24 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     device_kind: Literal["gpu", "cpu"]
     launch: Launch | None = None
+
+    @classmethod
+    def of(cls, case: Case, device: DeviceInfo | None) -> CaseRecord:
+        """What every outcome says of its case; without a device, its fields are empty."""
+        kernel = case.kernel
+        return cls(
+            kernel=kernel.name,
+            sha256=kernel.sha256,
+            group=kernel.group,
+            summary=kernel.summary,
+            claims=Claims.of(kernel),
+            params=case.params,
+            problem=case.problem,
+            backend=device.backend if device is not None else "",
+            device=device.name if device is not None else "",
+            device_kind=device.kind if device is not None else "gpu",
+            launch=case.launch if kernel.library is None else None,
+        )
 
     @property
     def label(self) -> str:

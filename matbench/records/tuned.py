@@ -19,14 +19,9 @@ from matbench.records.appending import LockedFile
 from matbench.records.provenance import state_folder
 from matbench.records.tuning import Tuned
 
-_SCHEMA = 1
 _WAIT_S = 10
 _HINT = "set MATBENCH_STATE_DIR to another folder"
 _Key = tuple[str, str, str, str, Problem]
-
-
-class _Head(msgspec.Struct, frozen=True):
-    schema: int = _SCHEMA
 
 
 class Store:
@@ -83,8 +78,8 @@ class Store:
     def _append(self, line: bytes | None) -> None:
         """Add one line; without one, only find out whether that could be done."""
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with closing(LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S)) as file:
+            opened = LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S, make_folder=True)
+            with closing(opened) as file:
                 size = file.size
                 file.append((line or b"") + b"\n")
                 if line is None:
@@ -97,12 +92,9 @@ class Store:
 def _decoded(line: bytes) -> Tuned | None:
     """The winner in a line; None where there is none, or one of another schema."""
     try:
-        winner = msgspec.json.decode(line, type=Tuned)
-        known = msgspec.json.decode(line, type=_Head).schema == _SCHEMA
+        return msgspec.json.decode(line, type=Tuned)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    problem = winner.problem
-    return winner if known and min(problem.M, problem.N, problem.K) >= 1 else None
 
 
 def _key(winner: Tuned) -> _Key:

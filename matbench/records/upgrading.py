@@ -9,12 +9,34 @@ from matbench.records.environment import SCHEMA
 
 Plain = dict[str, Any]
 
-_CASE = (
-    "kernel", "sha256", "group", "summary", "params", "problem", "backend", "device",
-    "device_kind", "launch",
-)  # fmt: skip
 _SAMPLING = ("warmups", "settled", "stopped", "attempts", "conditions")
 _ABOUT_TIMES = {*_SAMPLING, "block_imbalance", "block_perturbation", "sm_mhz"}
+#: The groups of an outcome, and what each flat field of schema 1 is called in its group. `own` are
+#: the samples that the row ranks by, which `timing_mode` calls cold or hot.
+_GROUPS: dict[str, dict[str, str]] = {
+    "outcome": {name: name for name in ("type", "status", "reason", "copy_bytes_per_s", "notes")},
+    "case": {
+        name: name
+        for name in (
+            "kernel", "sha256", "group", "summary", "params", "problem", "backend", "device",
+            "device_kind", "launch",
+        )
+    },
+    "claims": {"precision": "precision"},
+    "build": {
+        "build_s": "duration_s",
+        **{name: name for name in ("resources", "resident_blocks", "occupancy")},
+    },
+    "accuracy": {name: name for name in ("max_rel_err", "avg_rel_err", "bound_ratio")},
+    "own": {name: name for name in ("samples_ns", "median_ns", "interval_ns", *_SAMPLING)},
+    "hot": {f"hot_{name}": name for name in ("samples_ns", "median_ns", "interval_ns")},
+    "blocks": {
+        **{f"block_{name}": name for name in ("median_ns", "imbalance", "perturbation")},
+        "sm_mhz": "sm_mhz",
+    },
+}  # fmt: skip
+#: What a group has to hold, where it is not a median.
+_REQUIRED = {"build": (), "accuracy": tuple(_GROUPS["accuracy"])}
 
 
 def upgrade(plain: Plain, schema: int) -> Plain:
@@ -28,80 +50,31 @@ def upgrade(plain: Plain, schema: int) -> Plain:
 
 
 def _nested(old: Plain) -> Plain:
-    """Schema 1 to 2: the flat outcome, with its fields in groups."""
-    if old["type"] == "environment":
-        return old | {"schema": 2}
-    case = _present(old, _CASE)
-    if "precision" in old:
-        case["claims"] = {"precision": old["precision"]}
-    new: Plain = {
-        "type": "outcome",
-        "case": case,
-        "build": _group(
-            old,
-            duration_s="build_s",
-            resources="resources",
-            resident_blocks="resident_blocks",
-            occupancy="occupancy",
-        ),
-        **_present(old, ("status", "reason", "copy_bytes_per_s", "notes")),
-    }
-    errors = ("max_rel_err", "avg_rel_err", "bound_ratio")
-    accuracy = _group(old, **dict(zip(errors, errors, strict=True)))
-    if accuracy is not None:
-        new["accuracy"] = dict.fromkeys(errors) | accuracy
-    return new | _times(old)
-
-
-def _times(old: Plain) -> Plain:
-    """The samples, cold and hot, and the block times of a flat outcome.
+    """Schema 1 to 2: the flat outcome, with its fields in groups; a group that is empty is None.
 
     An outcome that was not measured has no times, so what else it says of them has no place.
     """
-    if old.get("status") != "measured":
-        old = {name: old[name] for name in old.keys() - _ABOUT_TIMES}
-    new: Plain = {}
-    own = _group(
-        old,
-        samples_ns="samples_ns",
-        median_ns="median_ns",
-        interval_ns="interval_ns",
-        **{name: name for name in _SAMPLING},
-    )
-    if own is not None:
+    if old["type"] == "environment":
+        return old | {"schema": 2}
+    has_place = old.keys() - (set() if old.get("status") == "measured" else _ABOUT_TIMES)
+    groups: dict[str, Plain] = {
+        group: {new: old[name] for name, new in names.items() if name in has_place}
+        for group, names in _GROUPS.items()
+    }
+    new = groups.pop("outcome")
+    new["case"] = groups.pop("case") | {"claims": groups.pop("claims")}
+    told = {
+        group: dict.fromkeys(_REQUIRED.get(group, ("median_ns",))) | fields
+        for group, fields in groups.items()
+        if any(value not in (None, [], {}) for value in fields.values())
+    }
+    if "own" in told:
         mode = old.get("timing_mode")
-        own["graph"] = mode == "hot graph"
-        new["hot" if mode in ("hot", "hot graph") else "cold"] = {"median_ns": None} | own
-    hot_beside = _group(
-        old,
-        samples_ns="hot_samples_ns",
-        median_ns="hot_median_ns",
-        interval_ns="hot_interval_ns",
-    )
-    if hot_beside is not None:
-        if "hot" in new:
+        kind = "hot" if mode in ("hot", "hot graph") else "cold"
+        if kind in told:
             raise ValueError("hot samples twice")
-        new["hot"] = {"median_ns": None} | hot_beside
-    blocks = _group(
-        old,
-        median_ns="block_median_ns",
-        imbalance="block_imbalance",
-        perturbation="block_perturbation",
-        sm_mhz="sm_mhz",
-    )
-    if blocks is not None:
-        new["blocks"] = {"median_ns": None} | blocks
-    return new
-
-
-def _present(old: Plain, names: tuple[str, ...]) -> Plain:
-    return {name: old[name] for name in names if name in old}
-
-
-def _group(old: Plain, **names: str) -> Plain | None:
-    """The fields under their new names; None where none of them says anything."""
-    found = {new: old[name] for new, name in names.items() if name in old}
-    return found if any(value not in (None, [], {}) for value in found.values()) else None
+        told[kind] = told.pop("own") | {"graph": mode == "hot graph"}
+    return new | told
 
 
 #: From each older schema to the next.

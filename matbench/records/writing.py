@@ -14,7 +14,7 @@ from matbench.records import encoding
 from matbench.records.appending import LockedFile
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.records.reading import RecordError, decode, scan
+from matbench.records.reading import Contents, RecordError, decode
 
 Mode = Literal["new", "append", "force", "resume"]
 
@@ -99,9 +99,7 @@ class RecordWriter:
         return MatbenchError(f"{self.path}: cannot be written: {error.strerror}; {hint}")
 
     def _open(self) -> None:
-        if self.best_effort:
-            self._make_folder()
-        self._file = LockedFile(self.path)
+        self._file = LockedFile(self.path, make_folder=self.best_effort)
         if not self._file.size:
             return
         if self.mode == "new":
@@ -112,15 +110,9 @@ class RecordWriter:
         if self.mode in ("append", "resume"):
             self._continue(self._file)
 
-    def _make_folder(self) -> None:
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"{self.path}: cannot be written: {error.strerror}") from None
-
     def _continue(self, file: LockedFile) -> None:
         """Read what the file holds, and cut off a torn last line."""
-        contents = scan(self.path)
+        contents = Contents(self.path)
         if contents.is_array:
             raise UsageError(f"{self.path}: a JSON array cannot be added to; name another file")
         self.environments, self.outcomes = contents.environments, contents.outcomes

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-
-from rich.console import RenderableType
-from rich.syntax import Syntax
-from rich.table import Table
-from rich.text import Text
-from tabulate import tabulate
+from typing import TYPE_CHECKING
 
 from matbench.model import Kernel
 from matbench.show import safe
+
+if TYPE_CHECKING:  # rich and tabulate take longer to import than a list takes to print
+    from rich.console import RenderableType
 
 #: What `matbench list` takes besides a terminal's form.
 FORMATS = ("rich", "plain", "github", "json")
@@ -34,6 +32,8 @@ def text(kernels: Sequence[Kernel], fmt: str) -> str:
     ]
     if fmt == "json":
         return json.dumps(rows, indent=2, ensure_ascii=False)
+    from tabulate import tabulate
+
     style = "plain" if fmt == "rich" else fmt
     table = tabulate(rows, headers="keys", tablefmt=style, disable_numparse=True)
     return "\n".join(line.rstrip() for line in table.splitlines())
@@ -41,6 +41,9 @@ def text(kernels: Sequence[Kernel], fmt: str) -> str:
 
 def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
     """For a terminal: names beside summaries; below, what is swept and required."""
+    from rich.table import Table
+    from rich.text import Text
+
     for title, found in groupby(kernels, lambda kernel: f"{kernel.workload} · {kernel.group}"):
         yield Text(title, style="bold")
         table = Table.grid(padding=(0, 2))
@@ -57,6 +60,9 @@ def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
 
 def details(kernel: Kernel) -> RenderableType:
     """The front matter of one kernel in words."""
+    from rich.table import Table
+    from rich.text import Text
+
     rules = kernel.launch
     own = not kernel.library
     lines = {
@@ -88,6 +94,8 @@ def source(kernel: Kernel) -> str:
 
 def highlighted(kernel: Kernel) -> RenderableType:
     """The same in a terminal's colours."""
+    from rich.syntax import Syntax
+
     return Syntax(source(kernel), "cuda", theme="ansi_dark", background_color="default")
 
 

@@ -39,7 +39,7 @@ Noise = Callable[[np.random.Generator, Shape], Vector]
 #: The same examples on every run; the first one waits for scipy.
 exact = settings(max_examples=100, deadline=None, derandomize=True)
 
-DRAWS = 2000
+DRAWS = 1000
 COMPARISONS = 40
 
 

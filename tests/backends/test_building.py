@@ -78,7 +78,7 @@ def test_the_first_error_is_shown_with_its_line(output: str, shown: list[str]) -
 )
 def test_own_includes_are_told_from_the_compilers(source: str, own: bool, tmp_path: Path) -> None:
     (tmp_path / "mine.h").touch()
-    kernel = msgspec.structs.replace(KERNEL, source=source, path=str(tmp_path / "mine.cu"))
+    kernel = msgspec.structs.replace(KERNEL, source=source, file=str(tmp_path / "mine.cu"))
     assert includes_own_files(kernel) == own
 
 

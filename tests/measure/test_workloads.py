@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.cli import Matbench
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.cli import Matbench
 
 from matbench import workloads
 from matbench.cache import Cache

@@ -129,7 +129,7 @@ def test_a_median_that_is_not_finite_is_unknown_beside_its_samples() -> None:
 
 
 def test_what_is_finite_is_left_as_it_is() -> None:
-    assert encoding.finite(FULL) is FULL
+    assert encoding.finite(FULL) == FULL
 
 
 def test_an_infinite_share_of_the_bound_is_null_with_its_reason(path: Path) -> None:
@@ -170,7 +170,7 @@ def test_json_is_the_same_objects_as_one_array(path: Path) -> None:
     accuracy = Accuracy(math.nan, None, None)
     records = [outcome(), outcome(status="failed", accuracy=accuracy)]
     write(path, *records)
-    text = encoding.to_json([environment()], records)
+    text = encoding.array([environment(), *records])
     assert json.loads(text) == [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text(text)
     assert read(path) == ([environment()], [encoding.finite(record) for record in records])

@@ -129,7 +129,7 @@ def test_a_malformed_line_is_refused_with_its_place(path: Path, line: bytes, rea
 def test_a_size_of_no_matrix_is_refused(path: Path, size: str) -> None:
     write(path, outcome(), outcome())
     path.write_text(path.read_text().replace('"M":17', f'"M":{size}', 1))
-    with pytest.raises(UsageError, match=r"x\.jsonl:2: .*M is no size"):
+    with pytest.raises(UsageError, match=r"x\.jsonl:2: .* - at `\$\.case\.problem\.M`"):
         read(path)
 
 

@@ -43,11 +43,11 @@ def titles(section: Section) -> list[str]:
     return [column.title for column in section.columns]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30)
 @given(found=st.lists(records.outcomes(), max_size=6))
 def test_whatever_the_outcomes_the_best_was_measured_on_that_device(found: list[Outcome]) -> None:
     table = outcomes.report(found, [])
-    for ranked in table.rows:
+    for ranked in table.rows():
         assert isinstance(ranked, Ranked)
         if ranked.best or ranked.times_slowest is not None:
             assert ranked.outcome.status == "measured"

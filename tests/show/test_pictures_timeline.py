@@ -119,18 +119,20 @@ def test_a_page_needs_nothing_but_itself(tmp_path: Path) -> None:
     assert TITLE in page.text
     assert words_of_blocks.explanation(profile) in page.text
     for fact in words_of_blocks.facts(profile):
-        assert fact.value in page.text
+        assert fact.figure in page.text
 
 
 @needs_matplotlib
 @pytest.mark.parametrize(
     ("units", "resident", "waves"),
-    [(132, 8, 12), (1, 1, 25_000), (3, 64, 60), (700, 1, 16)],
+    [(20, 8, 12), (1, 1, 2500), (3, 32, 20), (70, 1, 16)],
     ids=["a GPU", "one lane", "crowded lanes", "many lanes"],
 )
 def test_too_many_blocks_are_thinned_and_said_so(
-    units: int, resident: int, waves: int, tmp_path: Path
+    units: int, resident: int, waves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(timeline, "MOST_BARS", 1000)
+    monkeypatch.setattr(timeline, "MOST_ROWS", 60)
     sample, profile = launched(units, resident, waves)
     timeline.draw(sample, profile, tmp_path / "t.svg", TITLE)
     svg = (tmp_path / "t.svg").read_text(encoding="utf-8")

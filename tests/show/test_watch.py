@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from support.tables import CPU, GPU, line_of, printed
-from test_comparisons import compared
+from support.tables import CPU, GPU, compared, line_of, printed
 
 from matbench.model import Problem
 from matbench.records.watch import Standing, Version

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from support import records
 
 from matbench.model import Conditions, DeviceInfo, Problem
+from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Accuracy, BlockTimes, Claims, Outcome, Timing
 from matbench.show import formats, outcomes, terminal
 from matbench.show.table import Report
@@ -83,6 +84,33 @@ def on_h200(kernel: str, ms: float, mhz: int | None = 1980, **changes: Any) -> O
     clocks = (345, mhz, mhz) if mhz else ()
     conditions = tuple(Conditions(sm_mhz=clock) for clock in clocks)
     return outcome(kernel, ms, H200, **({"conditions": conditions} | changes))
+
+
+def compared(ratio: float | None = 1.4, size: int = 1000, **changes: Any) -> ComparisonRecord:
+    """The candidate takes `ratio` times as long as the baseline; None: it was skipped."""
+    at = Problem(size, size, size)
+    names = {"baseline_name": "tiled", "candidate_name": "shared-row"}
+    kernel = changes.pop("kernel", "shared-row")
+    params = changes.pop("params", {"THREADS": 256})
+    base_params = changes.pop("baseline_params", {"TILE": 16})
+    verdict = changes.pop("verdict", "SLOWER" if ratio and ratio > 1 else "FASTER")
+    reason = changes.pop("reason", "the whole interval lies above 1")
+    baseline = outcome("tiled", 0.25, GPU, problem=at, params=base_params)
+    candidate = outcome(
+        kernel, (ratio or 1) * 0.25, GPU, problem=at, params=params,
+        accuracy=Accuracy(6.2e-8, 1e-8, 0.1),
+    )  # fmt: skip
+    found = None
+    if ratio is None:
+        why = f"needs K * 4 <= 49152 (K = {size})"
+        candidate = outcome(
+            kernel, device=GPU, problem=at, params=params, status="skipped", reason=why
+        )
+    else:
+        interval = (ratio * 0.99, ratio * 1.01)
+        found = Comparison(ratio, interval, 1e-9, verdict, 1, (24, 24), reason)
+    fields: dict[str, Any] = {"baseline": baseline, "candidate": candidate, "comparison": found}
+    return ComparisonRecord(**(names | fields | changes))
 
 
 MIXED = (

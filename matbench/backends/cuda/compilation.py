@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -29,8 +30,14 @@ from matbench.backends.building import (
 from matbench.backends.protocol import UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
-from matbench.kernelfile import instrument
+from matbench.kernelfile import includes, instrument
 from matbench.model import Kernel, Resources
+
+#: Variables by which nvcc and the host's compiler read other options and headers.
+_SETTINGS = (
+    "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN",
+    "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH",
+)  # fmt: skip
 
 
 class Nvcc(NamedTuple):
@@ -66,6 +73,16 @@ def architectures() -> frozenset[str]:
     return frozenset(re.findall(r"compute_(\d+)", _output(nvcc().path, "--list-gpu-arch")))
 
 
+@cache
+def header_folders() -> tuple[Path, ...]:
+    """Where the toolkit's headers are, as nvcc says; it may be started by a script elsewhere."""
+    asked = (nvcc().path, "--dryrun", "--preprocess", "-x", "cu", os.devnull)
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
+    top = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)
+    include = Path(top[1].strip(), "include") if top else None
+    return (include, include / "cccl") if include else ()
+
+
 def _output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
@@ -99,10 +116,13 @@ def request(
     # Where PyCUDA reads `#include`, it runs the preprocessor, and hashes what that leaves, even if
     # the code is in its cache (0.3 to 0.8 s a build). That is needed for the kernel's own headers,
     # which can change; nvcc's own change with its release, which PyCUDA hashes anyway.
-    if includes_own_files(kernel):
-        text = INCLUDE.sub("#include", text)
+    if settings := _settings():
+        options.append(f"-DMATBENCH_SETTINGS={_checksum(settings)}")
+    if _may_change(kernel):
         # No line numbers are left to hash; with them the code's line table would change.
-        options.append(f"-DMATBENCH_TEXT={zlib.crc32(text.encode())}")
+        read = includes.of(kernel.source, Path(kernel.file)) if kernel.file else ()
+        options.append(f"-DMATBENCH_TEXT={_checksum((text, read))}")
+        text += "// #include\n"  # however the kernel writes it
     else:
         text = INCLUDE.sub("# include", text)
     major, minor = capability
@@ -111,13 +131,28 @@ def request(
         for r in kernel.requires
         if r.startswith(f"sm_{major}") and r[-1] in "af"
     )
-    folder = Path(kernel.path).parent.resolve()
-    return Request(
-        text,
-        entry,
-        tuple(options),
-        next(exact, f"{major}{minor}"),
-        (str(folder),) if folder.is_dir() else (),
+    # Where nvcc need not look for headers, none can take the place of the toolkit's.
+    own = kernel.file and includes_own_files(kernel)
+    folders = (str(Path(kernel.file).parent),) if own else ()
+    return Request(text, entry, tuple(options), next(exact, f"{major}{minor}"), folders)
+
+
+def _checksum(of: object) -> int:
+    return zlib.crc32(repr(of).encode())
+
+
+def _settings() -> list[str]:
+    return [f"{name}={os.environ[name]}" for name in _SETTINGS if os.environ.get(name)]
+
+
+def _may_change(kernel: Kernel) -> bool:
+    """Whether it includes headers that are neither the toolkit's nor C++'s own (`<cstdint>`)."""
+    names = [name[1:].partition(">")[0] for name in includes.operands(kernel.source)]
+    if not names or includes_own_files(kernel) or _settings():
+        return bool(names)
+    return not all(
+        name.isidentifier() or any((folder / name).is_file() for folder in header_folders())
+        for name in names
     )
 
 
@@ -227,28 +262,30 @@ def compiled_resources(
     if "{}{}".format(*capability) not in architectures():
         return None
     asked = request(kernel, params, "plain", capability)
-    key = repr(("ptxas", asked, nvcc().release))
-    if includes_own_files(kernel):
-        return reported(_through_nvcc(asked).decode(errors="replace"), asked.entry)
-    report = cache.get_or_make(key, lambda: _through_nvcc(asked))
+    if _may_change(kernel):
+        report: bytes | memoryview = _through_nvcc(asked)
+    else:
+        key = repr(("ptxas", asked, nvcc().release))
+        report = cache.get_or_make(key, lambda: _through_nvcc(asked))
     return reported(bytes(report).decode(errors="replace"), asked.entry)
 
 
 def _through_nvcc(asked: Request) -> bytes:
     """What nvcc and ptxas say; the machine code is not kept."""
     arch, code = asked.virtual_and_real
-    includes = [f"-I{folder}" for folder in asked.include_folders]
-    done = subprocess.run(
-        [
-            *(nvcc().path, "-cubin", *asked.options, "-arch", arch, "-code", code, *includes),
-            *("-o", os.devnull, "-x", "cu", "-"),
-        ],
-        input=asked.text.encode(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=next(iter(asked.include_folders), None),
-        check=False,
-    )
+    folders = [f"-I{folder}" for folder in asked.include_folders]
+    with tempfile.TemporaryDirectory(prefix="matbench-") as empty:
+        done = subprocess.run(
+            [
+                *(nvcc().path, "-cubin", *asked.options, "-arch", arch, "-code", code, *folders),
+                *("-o", os.devnull, "-x", "cu", "-"),
+            ],
+            input=asked.text.encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=empty,  # headers of the working folder would come before the toolkit's
+            check=False,
+        )
     if done.returncode != 0:
         raise BuildError(first_error(done.stdout.decode(errors="replace")))
     return done.stdout

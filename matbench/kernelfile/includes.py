@@ -1,0 +1,156 @@
+"""The files that a kernel file includes: they decide what is compiled as much as it does itself.
+
+Kernels are loaded where no compiler is at hand. So the text is read for directives alone, and every
+one counts, whatever condition it stands under: rather a file too many than one too few. Headers
+that are neither beside the kernel nor named by a path from there come with the compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from matbench.errors import UsageError
+from matbench.kernelfile import signature
+from matbench.model import Included, Kernel
+
+#: How much is read at most.
+MAX_FILE_BYTES = 16_000_000
+MAX_FILES = 5000
+
+_HASH = r"^[^\S\n]*(?:#|%:|\?\?=)[^\S\n]*"
+_DIRECTIVE = re.compile(_HASH + r"(?:include|include_next|import|embed)\b(.*)", re.MULTILINE)
+_DEFINE = re.compile(_HASH + r"define[^\S\n]+(\w+)(.*)", re.MULTILINE)
+#: A header that is only asked for decides too.
+_ASKED = re.compile(
+    r'\b__has_(?:include|include_next|embed)[^\S\n]*\([^\S\n]*("[^"\n]*"|<[^>\n]*>|[^)\n]*)'
+)
+_NAMED = re.compile(r'"([^"\n]+)"|<([^>\n]+)>')
+_CONTINUED = re.compile(r"(?:\\|\?\?/)[^\S\n]*\n")
+#: What a name that only the compiler can work out may mean.
+_SUFFIXES = {
+    "", ".c", ".cc", ".cl", ".cpp", ".cu", ".cuh", ".cxx", ".def", ".h", ".hh", ".hpp", ".hxx",
+    ".inc", ".inl", ".ipp", ".tpp",
+}  # fmt: skip
+
+
+def operands(source: str) -> list[str]:
+    """What the directives of a text name: `"mine.h"`, `<cuda_fp16.h>`, a macro."""
+    return _operands(_code(source))
+
+
+def of(source: str, file: Path) -> tuple[Included, ...]:
+    """The files of the user's that are included by the text of a kernel file, directly or not."""
+    return _Search(file).files(source)
+
+
+def identity(data: bytes, included: tuple[Included, ...]) -> str:
+    """The hash of a kernel file, and of all that it includes."""
+    own = hashlib.sha256(data).hexdigest()
+    if not included:
+        return own
+    lines = [own, *(f"{each.sha256} {each.name}" for each in included)]
+    return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
+
+
+def changed(kernel: Kernel) -> str | None:
+    """An included file that is not what it was when the kernel was loaded."""
+    now = of(kernel.source, Path(kernel.file)) if kernel.file else ()
+    different = set(now) ^ set(kernel.includes)
+    return min((each.name for each in different), default=None)
+
+
+class _Search:
+    """Follows directives until no file is new."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = _located(file)
+        self.folder = self.file.parent
+        self.found: dict[Path, Included] = {}
+        self.named: dict[tuple[Path, str], None] = {}  # by a file of this folder; in order
+        self.macros: dict[str, dict[str, None]] = defaultdict(dict)
+        self.took_all = False
+
+    def files(self, source: str) -> tuple[Included, ...]:
+        self.scan(source, self.folder)
+        before = -1
+        while before != len(self.found):  # a macro may be defined further on
+            before = len(self.found)
+            self.follow(list(reversed(self.named)))
+        return tuple(self.found.values())
+
+    def scan(self, text: str, folder: Path) -> None:
+        code = _code(text)
+        for name, replacement in _DEFINE.findall(code):
+            self.macros[name][replacement.strip()] = None
+        for operand in _operands(code):
+            self.named[folder, operand] = None
+
+    def follow(self, operands: list[tuple[Path, str]]) -> None:
+        """Add what operands name, by way of macros that stand for a name."""
+        seen = set(operands)
+        while operands:
+            folder, operand = operands.pop()
+            named = _NAMED.match(operand)
+            if named:
+                # Both, as the second may be meant by `#include_next`.
+                for place in dict.fromkeys((folder, self.folder) if named[1] else (self.folder,)):
+                    self.add(place / (named[1] or named[2]), named[1] or named[2])
+            elif operand in self.macros:
+                for text in self.macros[operand]:
+                    if (folder, text) not in seen:
+                        seen.add((folder, text))
+                        operands.append((folder, text))
+            else:
+                self.add_all(operand)
+
+    def add(self, path: Path, name: str) -> None:
+        try:
+            path = _located(path)
+            if path in self.found or not path.is_file():
+                return
+            if len(self.found) >= MAX_FILES:
+                raise UsageError(f"{self.file}: includes more than {MAX_FILES:,} files")
+            with path.open("rb") as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        except (OSError, ValueError):  # the compiler cannot read it either
+            return
+        if len(data) > MAX_FILE_BYTES:
+            raise UsageError(f"{path}: included, but larger than {MAX_FILE_BYTES:,} bytes")
+        self.found[path] = Included(name, str(path), hashlib.sha256(data).hexdigest())
+        self.scan(data.decode("utf-8-sig", errors="surrogateescape"), path.parent)
+
+    def add_all(self, operand: str) -> None:
+        """Every source file of the kernel's folder: which one is meant is the compiler's to say."""
+        if self.took_all:
+            return
+        self.took_all = True
+        entries = 0
+        for folder, below, names in os.walk(self.folder):
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            entries += len(below) + len(names)
+            if entries > MAX_FILES:
+                meant = f"`#include {operand}` may mean any file of {self.folder}"
+                raise UsageError(f"{self.file}: {meant}, which are too many; write the name out")
+            for name in sorted(names):
+                path = Path(folder, name)
+                if path.suffix.lower() in _SUFFIXES and path != self.file and name[0] != ".":
+                    self.add(path, path.relative_to(self.folder).as_posix())
+
+
+def _operands(code: str) -> list[str]:
+    return [text.strip() for text in (*_DIRECTIVE.findall(code), *_ASKED.findall(code))]
+
+
+def _code(text: str) -> str:
+    """Whole lines without comments, as a preprocessor sees them."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return signature.without_comments(_CONTINUED.sub("", lines))
+
+
+def _located(path: Path) -> Path:
+    """The path by which its own folder is known, whatever links and `..` led there."""
+    return path.parent.resolve() / path.name

@@ -1,0 +1,213 @@
+"""What a kernel file includes is part of its identity, however it is included."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import pytest
+from support.kernels import kernel_text
+from support.sources import SEVERAL
+
+from matbench.errors import UsageError
+from matbench.kernelfile import catalogue, includes, signature
+from matbench.model import Kernel
+
+#: How the kernel's text includes `x.h`, in which folder that is, and what other files there are.
+WAYS: dict[str, tuple[str, str, dict[str, str]]] = {
+    "quotes": ('#include "x.h"', "", {}),
+    "angle brackets": ("#include <x.h>", "", {}),
+    "no blank": ('#include"x.h"', "", {}),
+    "blanks": (' \t#\tinclude   "x.h"   // why', "", {}),
+    "after a comment": ('/* why */ #include "x.h"', "", {}),
+    "after a comment of two lines": ('/* why\n */ #include "x.h"', "", {}),
+    "a comment inside": ('#/**/include/**/"x.h"', "", {}),
+    "a continued line": ('#incl\\\nude \\\n "x.h"', "", {}),
+    "a digraph": ('%:include "x.h"', "", {}),
+    "a trigraph": ('??=include "x.h"', "", {}),
+    "carriage returns": ('int a;\r#include "x.h"\rint b;', "", {}),
+    "a macro": ('#define H "x.h"\n#include H', "", {}),
+    "a macro of a macro": ("#define G H\n#define H <x.h>\n#include G", "", {}),
+    "a macro of several values": (
+        '#if TILE > 8\n#define H "x.h"\n#else\n#define H "y.h"\n#endif\n#include H', "", {},
+    ),
+    "a macro of a header": (
+        '#include "names.h"\n#include H', "", {"names.h": '#define H "x.h"\n'},
+    ),
+    "a constant in the name": (
+        "#define STRING(x) #x\n#define NAME(t) STRING(tiles/t.h)\n#include NAME(x)", "tiles", {},
+    ),
+    "a constant of the command line": ("#include CHOSEN", "", {}),
+    "a folder": ('#include "sub/x.h"', "sub", {}),
+    "the folder above": ('#include "../x.h"', "..", {}),
+    "nested": (
+        '#include "a/y.h"', "a/b",
+        {"a/y.h": '#include "b/z.h"\n', "a/b/z.h": '#include "x.h"\n'},
+    ),
+    "nested, beside the kernel": ('#include "a/y.h"', "", {"a/y.h": "#include <x.h>\n"}),
+    "one after the other": (
+        '#include "a/x.h"', "b",
+        {"a/x.h": '#include_next "../b/x.h"\n'},
+    ),
+    "in a circle": ('#include "y.h"', "", {"y.h": '#include "./y.h"\n#include "x.h"\n'}),
+    "under a condition": ('#if __CUDA_ARCH__ >= 900\n#include "x.h"\n#endif', "", {}),
+    "asked for": ('#if __has_include("x.h")\n#define THERE\n#endif', "", {}),
+    "as data": ('const int table[] = {\n#embed "x.h"\n};', "", {}),
+    "after a quote": ("const char q = '\"'; /* \" */\nconst char p = '\"'; // /*\n#include \"x.h\"",
+                      "", {}),
+    "after a string of comment signs": ('const char *s = "/*";\n#include "x.h"', "", {}),
+    "after a raw string": ('const char *s = R"-(" /* )-";\n#include "x.h"', "", {}),
+    "after a long number": ("int n = 1'000; char q = '\"'; // /*\n#include \"x.h\"", "", {}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the kernel is; the folder above is of this test alone, too."""
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    return folder
+
+
+def written(folder: Path, text: str, **others: str) -> Path:
+    path = folder / "mine.cu"
+    path.write_bytes(kernel_text(body=f"{text}\n{kernel_text()}").encode())
+    for name, content in others.items():
+        other = folder / name
+        other.parent.mkdir(parents=True, exist_ok=True)
+        other.write_text(content, encoding="utf-8")
+    return path
+
+
+def hash_of(path: Path) -> str:
+    return catalogue.load(path).sha256
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_header_that_changes_appears_or_goes_is_another_kernel(way: str, folder: Path) -> None:
+    text, place, others = WAYS[way]
+    path = written(folder, text, **others)
+    without = hash_of(path)
+    header = folder / place / "x.h"
+    header.parent.mkdir(exist_ok=True, parents=True)
+    hashes = [without]
+    for content in ("#define AMOUNT 1\n", "#define AMOUNT 2\n", ""):
+        header.write_text(content, encoding="utf-8")
+        hashes.append(hash_of(path))
+    assert len(set(hashes)) == 4
+    header.write_text("#define AMOUNT 1\n", encoding="utf-8")
+    os.utime(header)
+    assert hash_of(path) == hashes[1]
+    header.unlink()
+    assert hash_of(path) == without
+
+
+def test_where_the_kernel_lies_does_not_matter(folder: Path, tmp_path: Path) -> None:
+    text = '#include "sub/x.h"\n#define N(t) STRING(t)\n#include N(y)'
+    hashes = set()
+    for place in (folder, tmp_path / "elsewhere"):
+        place.mkdir(exist_ok=True)
+        hashes.add(hash_of(written(place, text, **{"sub/x.h": "int x;", "y.h": "int y;"})))
+    assert len(hashes) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "int x;",
+        "#include <cuda_fp16.h>\n#include <cstdint>",
+        '#include "nowhere.h"',
+        '// #include "x.h"\n/*\n#include "x.h"\n*/ // \\\n#include "x.h"',
+        'const char *text = "#include <x.h>";',
+        "#define include_x x\n#pragma unroll\n#undef x",
+    ],
+)
+def test_without_headers_the_hash_is_that_of_the_file(text: str, folder: Path) -> None:
+    path = written(folder, text, **{"x.h": "int x;", "y.h": "int y;"})
+    assert hash_of(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_files_that_are_not_included_do_not_matter(folder: Path) -> None:
+    path = written(folder, '#include "x.h"', **{"x.h": "int x;"})
+    before = hash_of(path)
+    (folder / "y.h").write_text("int y;")
+    (folder / "results.jsonl").write_text("{}")
+    assert hash_of(path) == before
+    # Where only the compiler knows the name, every source file of the folder may be meant, but
+    # not what a run leaves there.
+    path = written(folder, "#include CHOSEN", **{"x.h": "int x;"})
+    before = hash_of(path)
+    (folder / "results.jsonl").write_text("{}\n")
+    assert hash_of(path) == before
+    (folder / "y.h").write_text("int z;")
+    assert hash_of(path) != before
+
+
+def test_special_files_are_not_opened(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.h")
+    (folder / "folder.h").mkdir()
+    path = written(folder, '#include "pipe.h"\n#include "folder.h"\n#include CHOSEN')
+    assert hash_of(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert includes.of('#include "a\0b"\n#include "/dev/zero"', path) == ()
+
+
+def test_what_is_no_text_is_hashed_too(folder: Path) -> None:
+    path = written(folder, '#include "x.h"')
+    hashes = set()
+    for content in (b"\xff\xfe", b"\xff\xff", b'\xef\xbb\xbf#include "\xff.h"\n'):
+        (folder / "x.h").write_bytes(content)
+        hashes.add(hash_of(path))
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.h")).write_text("int x;")
+    assert len(hashes | {hash_of(path)}) == 4
+
+
+def test_what_would_take_too_long_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(folder, '#include "x.h"', **{"x.h": '#include "y.h"', "y.h": "int y;"})
+    monkeypatch.setattr(includes, "MAX_FILE_BYTES", 10)
+    with pytest.raises(UsageError, match=r"x\.h: included, but larger than 10 bytes"):
+        catalogue.load(path)
+    monkeypatch.undo()
+    monkeypatch.setattr(includes, "MAX_FILES", 1)
+    with pytest.raises(UsageError, match=r"mine\.cu: includes more than 1 files"):
+        catalogue.load(path)
+    path = written(folder, "#include CHOSEN")
+    with pytest.raises(UsageError, match=r"`#include CHOSEN` may mean any file of .*write the"):
+        catalogue.load(path)
+
+
+def test_a_file_that_changed_since_is_named(folder: Path) -> None:
+    path = written(folder, '#include "x.h"', **{"x.h": "int x;"})
+    kernel = catalogue.load(path)
+    assert includes.changed(kernel) is None
+    (folder / "x.h").write_text("int y;")
+    assert includes.changed(kernel) == "x.h"
+    (folder / "x.h").unlink()
+    assert includes.changed(kernel) == "x.h"
+    assert includes.changed(Kernel("mine", "", kernel.launch)) is None
+
+
+def test_a_character_that_is_a_quote_hides_no_comment() -> None:
+    source = SEVERAL.replace("{ return", "{ char q = '\"'; /* \" */ return")
+    assert '/* " */' not in signature.without_comments(source)
+    assert "'\"'" in signature.without_comments(source)
+
+
+@pytest.mark.parametrize("text", ["/* ", 'R"(', "'\"", "1'", "\\\n#", "#define H H\n#include H\n"])
+def test_no_text_takes_long(text: str, folder: Path) -> None:
+    path = written(folder, '#include "x.h"', **{"x.h": text * (400_000 // len(text))})
+    start = time.perf_counter()
+    catalogue.load(path)
+    assert time.perf_counter() - start < 20
+
+
+def test_macros_that_multiply_take_no_longer(folder: Path) -> None:
+    lines = [
+        f"#define A{i} {name}{i + 1}\n#define B{i} {name}{i + 1}"
+        for i in range(3000)
+        for name in "AB"
+    ]
+    text = "\n".join([*lines, '#define A3000 "x.h"', "#define B3000 <x.h>", "#include A0"])
+    path = written(folder, text, **{"x.h": "int x;", "y.h": "int y;"})
+    assert [each.name for each in catalogue.load(path).includes] == ["x.h"]

@@ -10,6 +10,9 @@ from matbench import signals
 def main() -> None:
     """Listen to signals first: while the commands are imported, they can come too."""
     _open_missing_streams()
+    # Processes that it starts are `python -c …`, which would import from the current folder first,
+    # whoever filled that. Python 3.10 does not know this.
+    os.environ["PYTHONSAFEPATH"] = "1"
     signals.listen()
     try:
         from matbench.cli import main as commands

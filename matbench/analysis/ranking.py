@@ -139,6 +139,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
         if (time := time_ns(outcome)) is not None:
             times.setdefault(outcome.mode, []).append(time)
             fastest.setdefault((outcome.mode, outcome.case.kernel), time)
+    named = {(info.backend, info.name): info for info in devices}
     ranked = []
     for outcome in ordered:
         time = time_ns(outcome)
@@ -156,7 +157,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
                 work_per_s=work_per_s,
                 times_slowest=rivals[-1] / time,
                 of_cublas=cublas_ns / time if cublas_ns else None,
-                of_limit=_of_limit(outcome, work_per_s, _device_of(outcome, devices)),
+                of_limit=_of_limit(outcome, work_per_s, named.get((case.backend, case.device))),
                 best=time == rivals[0],
                 rivals=len(rivals),
             )
@@ -206,11 +207,6 @@ def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
         if key not in best or order(outcome) < order(best[key]):
             best[key] = outcome
     return [o for key, o in best.items() if o.status == "measured" or key[:-1] not in measured]
-
-
-def _device_of(outcome: Outcome, devices: Sequence[DeviceInfo]) -> DeviceInfo | None:
-    name = (outcome.case.backend, outcome.case.device)
-    return next((info for info in devices if (info.backend, info.name) == name), None)
 
 
 def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> float | None:

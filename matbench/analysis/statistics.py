@@ -108,16 +108,13 @@ class StoppingRule(msgspec.Struct, frozen=True):
     """When one case has been sampled enough; times in nanoseconds, `precision` as a share.
 
     The rule looks when `minimum` samples are there, and again whenever the count has grown by
-    40%. It is settled when the 95% interval of the median is within ±`precision`. Stopping on a
-    lucky interval would spoil its coverage, worst where a distribution has two modes and the
-    interval may fall into either; so the 99.9% interval must not be wider than that precision
-    or twice the 95% one (1.7 is usual). Coverage then stays above 90%.
+    40%. Samples are settled when the 95% interval of the median is within ±`precision` and the
+    99.9% interval is not wider than that, or than twice the 95% one (1.7 is usual). Without the
+    latter, stopping on a lucky interval would spoil its coverage, which so stays above 90%.
 
-    Before `minimum_time_ns` nothing is settled: where samples cost little, more of them make the
-    median repeat better from run to run than its interval promises.
-
-    A launch slower than `slow_launch_ns` may give up after `slow_minimum` samples; no other
-    stops before `minimum`, not even when `maximum_time_ns` is over.
+    Before `minimum_time_ns` nothing is settled. A launch slower than `slow_launch_ns` may give up
+    after `slow_minimum` samples; no other stops before `minimum`, not even when `maximum_time_ns`
+    is over.
     """
 
     precision: float = 0.005
@@ -165,6 +162,11 @@ class StoppingRule(msgspec.Struct, frozen=True):
         return _rank(len(samples_ns), 0.95) > 0 and guard <= max(self.precision, 2 * half_width)
 
 
+def count_bad(x: Vector) -> int:
+    """How many samples are not positive and finite."""
+    return x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
+
+
 def settled_warm_up(durations_ns: Sequence[float]) -> bool:
     """Whether warming up can end: the last launch took as long as the one before, ±5%.
 
@@ -189,14 +191,12 @@ def compare_samples(
 ) -> Comparison:
     """Say whether the candidate is SAME, FASTER or SLOWER than the baseline, or UNDECIDED.
 
-    In this order: SAME if the whole interval of the ratio lies inside ±`threshold` (from
-    1 / (1 + threshold) to 1 + threshold, so that swapping the two turns FASTER into SLOWER and
-    no more); FASTER or SLOWER if it excludes 1. Samples that are not positive and finite, or too
-    few for the confidence, are UNDECIDED.
+    SAME if the whole interval of the ratio lies between 1 / (1 + `threshold`) and 1 + `threshold`;
+    else FASTER or SLOWER if it excludes 1. Samples that are not positive and finite, or too few for
+    the confidence, are UNDECIDED.
 
     `paired`: samples i of both were taken together, in random order. The interval is that of the
-    median of candidate / baseline over the pairs, extended to the ratio of medians where that
-    lies outside. As chance alone decides which of two equal kernels comes first, equal kernels
+    median of candidate / baseline over the pairs, extended to the ratio of medians. Equal kernels
     are told apart at most as often as 1 − `confidence`, drift and autocorrelation included.
 
     Unpaired: the intervals of both medians' logarithms are combined by the squares of their
@@ -213,8 +213,7 @@ def compare_samples(
         return Comparison(ratio, interval, p_value, verdict, looks, (a.size, b.size), reason)
 
     for name, x in (("baseline", a), ("candidate", b)):
-        bad = x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
-        if bad:
+        if bad := count_bad(x):
             reason = f"{bad} of {x.size} {name} samples are not positive and finite"
             return comparison("UNDECIDED", reason)
         if not x.size:

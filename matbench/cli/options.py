@@ -6,6 +6,7 @@ The same option has the same name and meaning in every command that takes it.
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -64,7 +65,23 @@ def kernel_names(context: click.Context, parameter: click.Parameter, typed: str)
     return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
 
 
-class Seconds(click.FloatRange):
+class PlainNumber(click.ParamType[Any]):
+    """A number as programs write it: Python's own conversions take digits of any script and `_`."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not re.fullmatch("[ -^`-~]*", str(value)):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Seed(PlainNumber, click.IntRange):
+    """What NumPy takes as a seed."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 2**63 - 1)
+
+
+class Seconds(PlainNumber, click.FloatRange):
     """More than none, a day at most; NaN is neither."""
 
     def __init__(self) -> None:
@@ -84,9 +101,12 @@ class Share(click.ParamType[float]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         text = str(value).strip()
+        number = text.removesuffix("%")
         try:
-            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+            share = float(number) / (100 if number != text else 1)
         except ValueError:
+            share = -1
+        if not re.fullmatch(r"[0-9.eE+-]*", number):  # digits of any script, `_`
             share = -1
         if not 0 <= share < 10:
             self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
@@ -195,7 +215,7 @@ class SizeOptions:
         ),
         click.option(
             "--seed",
-            type=click.IntRange(0, 2**63 - 1),
+            type=Seed(),
             default=0,
             show_default=True,
             help="Seed of the inputs.",

@@ -71,7 +71,7 @@ class Section:
     def with_columns(self, titles: Collection[str]) -> Section:
         """The section with those of its columns that have one of these titles."""
         kept = [i for i, column in enumerate(self.columns) if column.title in titles]
-        cells = [row.cells[i] for row in self.rows for i in kept]
+        seen = "".join(row.cells[i] for row in self.rows for i in kept)
 
         def narrowed(row: Row) -> Row:
             return replace(row, cells=tuple(row.cells[i] for i in kept))
@@ -80,7 +80,7 @@ class Section:
             self,
             columns=tuple(self.columns[i] for i in kept),
             groups=tuple(replace(g, rows=tuple(map(narrowed, g.rows))) for g in self.groups),
-            legend=tuple(entry for entry in self.legend if any(entry[0] in cell for cell in cells)),
+            legend=tuple(entry for entry in self.legend if entry[0] in seen),
         )
 
 

@@ -11,6 +11,7 @@ UNKNOWN = "–"
 
 Formatter = Callable[[float | None], str]
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PREFIXES = ("", "k", "M", "G", "T", "P")
 
 
@@ -129,6 +130,10 @@ def probability(p: float | None) -> str:
 def count(value: float | None) -> str:
     """A whole number: `1,048,576`."""
     return f"{value:,.0f}" if is_known(value) else UNKNOWN
+
+
+def superscript(number: int) -> str:
+    return str(number).translate(_SUPERSCRIPTS)
 
 
 def number(value: float | None, digits: int = 3) -> str:

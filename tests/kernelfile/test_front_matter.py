@@ -90,6 +90,7 @@ def test_everything_that_front_matter_can_say(tmp_path: Path) -> None:
         model={"global_loads": "2 * M * N * K / TILE"},
         source=FULL,
         path=str(tmp_path / "full.cu"),
+        file=str(tmp_path / "full.cu"),
         sha256=hashlib.sha256(FULL.encode()).hexdigest(),
         parameters=kernel.parameters,
     )

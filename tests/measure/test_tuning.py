@@ -18,12 +18,12 @@ from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import search_space, tuning
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Found, case_record, compared, not_measured
+from matbench.measure.outcomes import Found, compared, not_measured
 from matbench.measure.tuning import Budget, Search
 from matbench.measure.worker import Crew
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
-from matbench.records.outcome import Accuracy, Outcome, Timing
+from matbench.records.outcome import Accuracy, CaseRecord, Outcome, Timing
 from matbench.records.tuned import Store
 from matbench.records.tuning import Tuned
 
@@ -82,7 +82,7 @@ class Clockwork:
         turns = case.params["TURNS"]
         median_ns = 1e6 * self.times.get(f"T{turns}", turns)
         timing = Timing(samples_ns=(median_ns,) * samples, median_ns=median_ns)
-        record = case_record(case, self.device)
+        record = CaseRecord.of(case, self.device)
         return Outcome(case=record, status="measured", accuracy=accuracy, hot=timing)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:

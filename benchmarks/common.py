@@ -24,8 +24,11 @@ from tabulate import tabulate
 from matbench import backends
 from matbench.backends import host
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import Case, Conditions, DeviceInfo, Environment, Outcome, Problem
-from matbench.records import results
+from matbench.kernelfile import sizes as sizes_
+from matbench.model import Case, Conditions, DeviceInfo, Problem
+from matbench.records import provenance, reading
+from matbench.records.environment import Environment
+from matbench.records.outcome import Outcome
 
 T = TypeVar("T")
 
@@ -61,7 +64,7 @@ def sizes_of(options: argparse.Namespace, info: DeviceInfo) -> str:
 def cases(kernels: Iterable[str], sizes: str, info: DeviceInfo) -> list[Case]:
     """The sweep of some kernels that come with matbench, over the values of their own files."""
     known = catalogue.Catalogue(catalogue.builtin())
-    problems = [Problem(m, n, k) for m, n, k in sweep.parse_sizes(sizes)]
+    problems = [Problem(m, n, k) for m, n, k in sizes_.parse_sizes(sizes)]
     return sweep.cases([known.get(name) for name in kernels], problems, {}, info)
 
 
@@ -99,7 +102,7 @@ def run(*arguments: str, cache: Path | None = None) -> Run:
         done, wall_s = matbench(words, Path(folder), cache)
         if not file.exists():
             sys.exit(f"matbench {' '.join(words)}: exit {done.returncode}\n{done.stderr}")
-        return Run(wall_s, *results.read(file))
+        return Run(wall_s, *reading.read(file))
 
 
 def matbench(
@@ -289,7 +292,7 @@ class Findings:
             print("OTHER WORK shared this CPU meanwhile: what is timed here is too slow.")
         if self.output is None:
             return
-        environment = results.environment(sys.argv[1:], [self.info], {})
+        environment = provenance.environment(sys.argv[1:], [self.info], {})
         record = {
             "benchmark": self.name,
             "environment": environment,

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in the main process; its end, however it comes, in those that it started."""
+"""Signals that end the main process; its end, however it comes, in those that it started."""
 
 from __future__ import annotations
 
@@ -15,30 +15,40 @@ from multiprocessing.process import BaseProcess
 _ONE_PRESS_S = 1.0
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
-_heard: int = signal.SIGINT
+#: Ctrl-C, a polite request to end, and a terminal that was closed.
+ENDING = frozenset(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+_heard: int | None = None
 _heard_s = float("-inf")
 
 
-def is_terminated() -> bool:
-    """Whether it was SIGTERM that raised the last `KeyboardInterrupt`."""
-    return _heard == signal.SIGTERM
+def is_heard() -> bool:
+    """Whether one of them came."""
+    return _heard is not None
+
+
+def is_ctrl_c() -> bool:
+    """Whether it was Ctrl-C that raised the last `KeyboardInterrupt`."""
+    return _heard in (None, signal.SIGINT)
 
 
 def exit_code() -> int:
-    """What shells make of the signal that came: 130 for Ctrl-C, 143 for SIGTERM."""
-    return 128 + _heard
+    """What shells make of the signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
+    return 128 + (_heard or signal.SIGINT)
 
 
 def listen() -> None:
-    """From now on SIGTERM raises `KeyboardInterrupt` in the main thread, as Ctrl-C does."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as in a shell's background
+    """From now on all of them raise `KeyboardInterrupt` in the main thread, as Ctrl-C does."""
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _interrupt)
 
 
 def ignore() -> None:
     """No longer: what is known is printed to its end."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDING:
         if signal.getsignal(number) is _interrupt:
             signal.signal(number, signal.SIG_IGN)
 

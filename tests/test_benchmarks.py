@@ -23,7 +23,8 @@ from matbench.measure.session import Session
 from matbench.model import Conditions, DeviceInfo, Kernel, Problem
 
 FOLDER = ROOT / "benchmarks"
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")
+SHARED = {"common", "fuzz_inputs"}
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 
 
 @pytest.fixture

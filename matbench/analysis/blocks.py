@@ -122,11 +122,13 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
     blocks, rate = _read(sample.stamps), sample.ticks_per_ns
     told = blocks.told
     durations = blocks.end - blocks.start
-    ticks = _quartiles(durations)
-    naive_ticks = _naive_span(blocks)
+    ticks = Quartiles(*np.percentile(durations, [0, 25, 50, 75, 100]).tolist())
+    ends = blocks.base[blocks.unit] + blocks.end.astype(np.uint64)
+    naive_ticks = int(ends.max()) - int(blocks.base.min())
     units = max(device.limits["multiprocessors"], len(blocks.names))
     placed = _place(blocks, rate, device.kind)
-    running = resident = at_once = span_ns = unit_ticks = None
+    running = resident = at_once = each = span_ns = unit_ticks = None
+    imbalance = apart_ticks = step_ns = None
     if placed is not None:
         at_once = running = int(_most_together(placed.start_ns, placed.end_ns)[0])
         span_ns = float(placed.end_ns.max())
@@ -135,6 +137,10 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         at_once = int(resident.sum())
         span_ns = float(blocks.end_ns.max())
         unit_ticks = int(blocks.end.max())
+        counts = np.bincount(blocks.unit, minlength=units)
+        each = Spread(float(counts.min()), float(np.median(counts)), float(counts.max()))
+        imbalance = _imbalance(blocks, units)
+        apart_ticks, step_ns = _apart_ticks(blocks, rate), _timer_step_ns(blocks)
     unit_ns = None if unit_ticks is None else unit_ticks / rate
     launch_ns = sample.event_ns - sample.empty_ns
 
@@ -154,16 +160,16 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         histogram=_histogram(durations, 1e-3 / rate),
         multiprocessors=device.limits["multiprocessors"],
         multiprocessors_used=len(blocks.names) if told else None,
-        blocks_per_multiprocessor=_blocks_each(blocks, units) if told else None,
+        blocks_per_multiprocessor=each,
         resident_most=None if resident is None else int(resident.max()),
         resident_median=None if resident is None else float(np.median(resident)),
         running_most=running,
         waves=None if at_once is None else len(durations) / at_once,
         tail_share=None if placed is None else _tail_share(placed),
-        imbalance=_imbalance(blocks, units) if told else None,
-        counters=_counters(blocks, rate, device),
-        counter_offset_ticks=float(np.ptp(_offsets(blocks, rate))) if told else None,
-        timer_step_ns=_timer_step_ns(blocks) if told else None,
+        imbalance=imbalance,
+        counters=_counters(blocks, device, (apart_ticks or 0.0) / rate, step_ns or 0.0),
+        counter_offset_ticks=apart_ticks,
+        timer_step_ns=step_ns,
         naive_span_ticks=naive_ticks,
         naive_span_ns=naive_ticks / rate,
         naive_span_ratio=ratio(naive_ticks / rate),
@@ -215,10 +221,6 @@ def busy(start: Floats, end: Floats) -> list[tuple[float, float]]:
 # Durations
 
 
-def _quartiles(values: Ints) -> Quartiles:
-    return Quartiles(*(float(value) for value in np.percentile(values, [0, 25, 50, 75, 100])))
-
-
 def _histogram(durations: Ints, us_per_tick: float) -> tuple[Bin, ...]:
     """Even bins where most durations lie, one for all shorter ones and one for all longer ones.
 
@@ -244,17 +246,10 @@ def _histogram(durations: Ints, us_per_tick: float) -> tuple[Bin, ...]:
 # Multiprocessors, each by its own counter
 
 
-def _blocks_each(blocks: _Blocks, multiprocessors: int) -> Spread:
-    counts = np.zeros(multiprocessors, np.int64)
-    counts[: len(blocks.names)] = np.bincount(blocks.unit)
-    return Spread(float(counts.min()), float(np.median(counts)), float(counts.max()))
-
-
 def _last(ends: Numbers, unit: Ints) -> Numbers:
-    """The last end on each multiprocessor."""
-    order = np.argsort(unit, kind="stable")
-    firsts = np.searchsorted(unit[order], np.arange(int(unit.max()) + 1))
-    last: Numbers = np.maximum.reduceat(ends[order], firsts)
+    """The last end on each multiprocessor; none is negative."""
+    last: Numbers = np.zeros(int(unit.max()) + 1, ends.dtype)
+    np.maximum.at(last, unit, ends)
     return last
 
 
@@ -286,31 +281,24 @@ def _imbalance(blocks: _Blocks, multiprocessors: int) -> float | None:
 # All multiprocessors, by a clock that they share
 
 
-def _naive_span(blocks: _Blocks) -> int:
-    ends = blocks.base[blocks.unit] + blocks.end.astype(np.uint64)
-    return int(ends.max()) - int(blocks.base.min())
-
-
 def _moments(blocks: _Blocks, rate: float) -> Floats:
     """When each multiprocessor's first block started, in ns by the clock that all share.
 
     The median over its blocks, for a single stamp may be a step of that clock late.
     """
+    from scipy import ndimage
+
     seen = blocks.start_ns - blocks.start / rate
-    order = np.lexsort((seen, blocks.unit))
-    bounds = np.searchsorted(blocks.unit[order], np.arange(len(blocks.names) + 1))
-    low, high = (bounds[:-1] + bounds[1:] - 1) // 2, (bounds[:-1] + bounds[1:]) // 2
-    moments: Floats = (seen[order][low] + seen[order][high]) / 2
+    moments: Floats = ndimage.median(seen, blocks.unit, np.arange(len(blocks.names)))
     return moments
 
 
-def _offsets(blocks: _Blocks, rate: float) -> Floats:
-    """How far each counter is ahead of the first one at one moment, in ticks."""
+def _apart_ticks(blocks: _Blocks, rate: float) -> float:
+    """How far apart the counters are at one moment."""
     moments = _moments(blocks, rate)
     # Unsigned differences wrap around; as signed numbers they are right again.
     ahead = (blocks.base - blocks.base[0]).astype(np.int64)
-    offsets: Floats = ahead - (moments - moments[0]) * rate
-    return offsets
+    return float(np.ptp(ahead - (moments - moments[0]) * rate))
 
 
 def _timer_step_ns(blocks: _Blocks) -> float | None:
@@ -319,16 +307,16 @@ def _timer_step_ns(blocks: _Blocks) -> float | None:
     return float(np.diff(seen).min()) if len(seen) > 1 else None
 
 
-def _counters(blocks: _Blocks, rate: float, device: DeviceInfo) -> Counters:
+def _counters(
+    blocks: _Blocks, device: DeviceInfo, apart_ns: float, timer_step_ns: float
+) -> Counters:
     if not blocks.told:
         return "one" if device.kind == "cpu" else "not known"
     if len(blocks.names) == 1:
         return "one"
     span_ns = float(blocks.end_ns.max())
-    step_ns = _timer_step_ns(blocks) or 0.0
-    allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * step_ns, _LITTLE_SHARE * span_ns)
-    apart = float(np.ptp(_offsets(blocks, rate)))
-    return "aligned" if apart <= allowed_ns * rate else "not aligned"
+    allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * timer_step_ns, _LITTLE_SHARE * span_ns)
+    return "aligned" if apart_ns <= allowed_ns else "not aligned"
 
 
 def _place(blocks: _Blocks, rate: float, device_kind: str) -> Placed | None:

@@ -34,16 +34,19 @@ def bound(
     has_rate = has_own_limit and traffic.operations > 0
     computed = traffic.operations / seconds / limits.fma_flop_per_s if has_rate else None
     least = traffic.least_bytes / copied_bytes
-    dram_bytes = _dram_bytes(counters)
+    dram_bytes = None if counters is None else dram_traffic_bytes(counters)
     counted = None if dram_bytes is None else dram_bytes / copied_bytes
     cached = held_by_cache(device, traffic.least_bytes, outcome.mode)
+    idle = 0
+    if device.kind == "gpu" and (launch := outcome.case.launch) is not None:
+        idle = max(0, device.limits["multiprocessors"] - launch.blocks)
     return Bound(
         by=_by(computed or 0.0, least, counted, cached),
         computed_share=computed,
         least_share=least,
         modelled_share=None if traffic.bytes is None else traffic.bytes / copied_bytes,
         counted_share=counted,
-        idle_multiprocessors=_idle(outcome, device),
+        idle_multiprocessors=idle,
     )
 
 
@@ -59,16 +62,7 @@ def _by(computed: float, least: float, counted: float | None, cached: bool) -> B
     return "memory" if BOUND_SHARE <= least <= _MOST_OF_A_COPY else "neither"
 
 
-def _dram_bytes(counters: HardwareCounters | None) -> float | None:
-    if counters is None:
-        return None
+def dram_traffic_bytes(counters: HardwareCounters) -> float | None:
+    """What was read and written; None where either was not counted."""
     read, written = counters.dram_read_bytes, counters.dram_written_bytes
     return None if read is None or written is None else read + written
-
-
-def _idle(outcome: Outcome, device: DeviceInfo) -> int:
-    """Multiprocessors that the launch leaves without a block."""
-    launch = outcome.case.launch
-    if launch is None or device.kind != "gpu":
-        return 0
-    return max(0, device.limits["multiprocessors"] - launch.blocks)

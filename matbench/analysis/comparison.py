@@ -8,7 +8,7 @@ from typing import NamedTuple
 from matbench import workloads
 from matbench.analysis import statistics
 from matbench.model import Problem
-from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 
@@ -53,7 +53,9 @@ def compare_records(old: Records, new: Records, names: tuple[str, str], threshol
                 candidate_name=names[1],
                 baseline=first,
                 candidate=second,
-                comparison=_compare(first, second, threshold),
+                comparison=statistics.compare_samples(then, now, threshold, CONFIDENCE)
+                if (then := first.samples_ns) and (now := second.samples_ns)
+                else None,
             )
             for first, second in pairs
         ],
@@ -79,12 +81,6 @@ def is_too_slow(record: ComparisonRecord, allowed: float | None) -> bool:
     if allowed is None or record.verdict != "SLOWER" or record.ratio is None:
         return False
     return not record.ratio <= 1 + allowed
-
-
-def _compare(first: Outcome, second: Outcome, threshold: float) -> Comparison | None:
-    if not (first.samples_ns and second.samples_ns):
-        return None
-    return statistics.compare_samples(first.samples_ns, second.samples_ns, threshold, CONFIDENCE)
 
 
 def _by_case(outcomes: Iterable[Outcome]) -> dict[_Key, Outcome]:

@@ -9,11 +9,12 @@ from matbench import workloads
 from matbench.analysis import architectures
 from matbench.analysis.bounds import bound
 from matbench.analysis.limits import of_clock
+from matbench.analysis.ranking import held_mhz
 from matbench.analysis.traffic import traffic
 from matbench.analysis.widths import device_of
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.explanation import Explanation, HardwareCounters, Limits, Width
-from matbench.records.outcome import CaseRecord, Claims, Outcome
+from matbench.records.outcome import CaseRecord, Outcome
 
 #: How a source asks for tensor cores, in PTX or CUDA C++.
 _TENSOR_CORES = re.compile(r"\b(?:wg)?mma(?:\.|_sync|_async)|\bwmma::|\btcgen05\.mma")
@@ -51,12 +52,16 @@ def explanation(
     workload = workloads.of(case.problem)
     whole_numbers = workload.element == "int32"
     tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
-    values = device.limits if device is not None else _limits_of(widths)
-    moved = traffic(case.kernel, case.problem, case.params, values)
+    # Without a device at hand: the first architecture that was asked for.
+    named = (each.architecture for each in widths if each.architecture is not None)
+    at = device or device_of(architectures.named(next(named)))
+    moved = traffic(case.kernel, case.problem, case.params, at.limits)
     median_ns = outcome.median_ns if outcome is not None else None
-    mhz = _sm_mhz(outcome, limits)
+    # While the case was sampled, or else while the limits were measured.
+    mhz = held_mhz(outcome.timing) if outcome is not None else None
+    mhz = mhz or (limits.sm_mhz if limits is not None else None)
     return Explanation(
-        case=outcome.case if outcome is not None else _case_record(case, device),
+        case=outcome.case if outcome is not None else CaseRecord.of(case, device),
         outcome=outcome,
         tensor_cores=tensor_cores,
         whole_numbers=whole_numbers,
@@ -80,36 +85,3 @@ def explanation(
             has_own_limit=not (whole_numbers or tensor_cores),
         ),
     )
-
-
-def _case_record(case: Case, device: DeviceInfo | None) -> CaseRecord:
-    """A case without an outcome; without a device its fields are empty."""
-    kernel = case.kernel
-    return CaseRecord(
-        kernel=kernel.name,
-        sha256=kernel.sha256,
-        group=kernel.group,
-        summary=kernel.summary,
-        claims=Claims.of(kernel),
-        params=case.params,
-        problem=case.problem,
-        backend=device.backend if device is not None else "",
-        device=device.name if device is not None else "",
-        device_kind=device.kind if device is not None else "gpu",
-        launch=case.launch,
-    )
-
-
-def _limits_of(widths: Iterable[Width]) -> dict[str, int]:
-    """Without a device at hand: the limits of the first architecture that was asked for."""
-    first = next(each.architecture for each in widths if each.architecture is not None)
-    return device_of(architectures.named(first)).limits
-
-
-def _sm_mhz(outcome: Outcome | None, limits: Limits | None) -> float | None:
-    """The SM clock while the case was sampled, or else while the limits were measured."""
-    timing = outcome.timing if outcome is not None else None
-    clocks = sorted(c.sm_mhz for c in (timing.conditions if timing else ()) if c.sm_mhz)
-    if clocks:
-        return clocks[len(clocks) // 2]
-    return limits.sm_mhz if limits is not None else None

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from matbench import workloads
 from matbench.analysis import limits, statistics
 from matbench.model import DeviceInfo, Precision, Problem
@@ -103,7 +105,9 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
         baseline = on_cpu and case.group == "baseline"
         backend = "" if baseline else case.backend
         place = (baseline, on_cpu, names.index(case.problem.workload), backend, case.device)
-        found.setdefault(place, {}).setdefault(_unseeded(case.problem), []).append(outcome)
+        # Another draw of the same inputs takes as long.
+        problem = msgspec.structs.replace(case.problem, seed=0)
+        found.setdefault(place, {}).setdefault(problem, []).append(outcome)
     return [
         DeviceRanking(
             workloads.get(names[place[2]]),
@@ -115,12 +119,6 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
         )
         for place in sorted(found, key=lambda place: place[:3])
     ]
-
-
-def _unseeded(problem: Problem) -> Problem:
-    """The problem without its seed: another draw of the same inputs takes as long."""
-    M, N, K = problem.M, problem.N, problem.K
-    return Problem(M, N, K, problem.inputs, workload=problem.workload)
 
 
 def _by_work(problem: Problem) -> tuple[int, str, bool, str]:
@@ -141,6 +139,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
         if (time := time_ns(outcome)) is not None:
             times.setdefault(outcome.mode, []).append(time)
             fastest.setdefault((outcome.mode, outcome.case.kernel), time)
+    named = {(info.backend, info.name): info for info in devices}
     ranked = []
     for outcome in ordered:
         time = time_ns(outcome)
@@ -158,7 +157,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
                 work_per_s=work_per_s,
                 times_slowest=rivals[-1] / time,
                 of_cublas=cublas_ns / time if cublas_ns else None,
-                of_limit=_of_limit(outcome, work_per_s, _device_of(outcome, devices)),
+                of_limit=_of_limit(outcome, work_per_s, named.get((case.backend, case.device))),
                 best=time == rivals[0],
                 rivals=len(rivals),
             )
@@ -208,11 +207,6 @@ def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
         if key not in best or order(outcome) < order(best[key]):
             best[key] = outcome
     return [o for key, o in best.items() if o.status == "measured" or key[:-1] not in measured]
-
-
-def _device_of(outcome: Outcome, devices: Sequence[DeviceInfo]) -> DeviceInfo | None:
-    name = (outcome.case.backend, outcome.case.device)
-    return next((info for info in devices if (info.backend, info.name) == name), None)
 
 
 def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> float | None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Samples = Sequence[float] | npt.NDArray[np.float64]
-Vector = npt.NDArray[np.float64]
+from matbench.analysis.statistics import Samples, Vector, count_bad
 
 #: Notes are about at least so many samples; fewer show no pattern.
 NOTES_MINIMUM = 10
@@ -31,8 +28,7 @@ def notes(samples_ns: Samples) -> tuple[str, ...]:
     200 sets of independent normal samples. Fewer than ten samples, or equal ones, give none.
     """
     x = np.asarray(samples_ns, dtype=np.float64)
-    bad = x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
-    if bad:
+    if bad := count_bad(x):
         return (f"{bad} of {x.size} samples are not positive and finite",)
     if x.size < NOTES_MINIMUM or np.ptp(x) == 0:
         return ()

@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -109,16 +108,13 @@ class StoppingRule(msgspec.Struct, frozen=True):
     """When one case has been sampled enough; times in nanoseconds, `precision` as a share.
 
     The rule looks when `minimum` samples are there, and again whenever the count has grown by
-    40%. It is settled when the 95% interval of the median is within ±`precision`. Stopping on a
-    lucky interval would spoil its coverage, worst where a distribution has two modes and the
-    interval may fall into either; so the 99.9% interval must not be wider than that precision
-    or twice the 95% one (1.7 is usual). Coverage then stays above 90%.
+    40%. Samples are settled when the 95% interval of the median is within ±`precision` and the
+    99.9% interval is not wider than that, or than twice the 95% one (1.7 is usual). Without the
+    latter, stopping on a lucky interval would spoil its coverage, which so stays above 90%.
 
-    Before `minimum_time_ns` nothing is settled: where samples cost little, more of them make the
-    median repeat better from run to run than its interval promises.
-
-    A launch slower than `slow_launch_ns` may give up after `slow_minimum` samples; no other
-    stops before `minimum`, not even when `maximum_time_ns` is over.
+    Before `minimum_time_ns` nothing is settled. A launch slower than `slow_launch_ns` may give up
+    after `slow_minimum` samples; no other stops before `minimum`, not even when `maximum_time_ns`
+    is over.
     """
 
     precision: float = 0.005
@@ -166,24 +162,22 @@ class StoppingRule(msgspec.Struct, frozen=True):
         return _rank(len(samples_ns), 0.95) > 0 and guard <= max(self.precision, 2 * half_width)
 
 
-def settled_warm_up(
-    durations_ns: Sequence[float],
-    tolerance: float = 0.05,
-    maximum: int = 10,
-    maximum_time_ns: float = 1e9,
-) -> bool:
-    """Whether warming up can end: the last launch took as long as the one before, ±`tolerance`.
+def count_bad(x: Vector) -> int:
+    """How many samples are not positive and finite."""
+    return x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
 
-    Bounded: after `maximum` launches, or `maximum_time_ns` nanoseconds of them, it ends anyway.
+
+def settled_warm_up(durations_ns: Sequence[float]) -> bool:
+    """Whether warming up can end: the last launch took as long as the one before, ±5%.
+
+    Bounded: after ten launches, or a second of them, it ends anyway.
     """
-    if not durations_ns:
-        return False
-    if len(durations_ns) >= maximum or not sum(durations_ns) < maximum_time_ns:
+    if len(durations_ns) >= 10 or not sum(durations_ns) < 1e9:
         return True
     if len(durations_ns) < 2:
         return False
     before, last = durations_ns[-2:]
-    return abs(last - before) <= tolerance * before
+    return abs(last - before) <= 0.05 * before
 
 
 def compare_samples(
@@ -197,14 +191,12 @@ def compare_samples(
 ) -> Comparison:
     """Say whether the candidate is SAME, FASTER or SLOWER than the baseline, or UNDECIDED.
 
-    In this order: SAME if the whole interval of the ratio lies inside ±`threshold` (from
-    1 / (1 + threshold) to 1 + threshold, so that swapping the two turns FASTER into SLOWER and
-    no more); FASTER or SLOWER if it excludes 1. Samples that are not positive and finite, or too
-    few for the confidence, are UNDECIDED.
+    SAME if the whole interval of the ratio lies between 1 / (1 + `threshold`) and 1 + `threshold`;
+    else FASTER or SLOWER if it excludes 1. Samples that are not positive and finite, or too few for
+    the confidence, are UNDECIDED.
 
     `paired`: samples i of both were taken together, in random order. The interval is that of the
-    median of candidate / baseline over the pairs, extended to the ratio of medians where that
-    lies outside. As chance alone decides which of two equal kernels comes first, equal kernels
+    median of candidate / baseline over the pairs, extended to the ratio of medians. Equal kernels
     are told apart at most as often as 1 − `confidence`, drift and autocorrelation included.
 
     Unpaired: the intervals of both medians' logarithms are combined by the squares of their
@@ -215,18 +207,15 @@ def compare_samples(
     a = np.asarray(baseline_ns, dtype=np.float64)
     b = np.asarray(candidate_ns, dtype=np.float64)
 
-    def comparison(verdict: Verdict, reason: str, **numbers: Any) -> Comparison:
-        known = {"ratio": None, "interval": None, "p_value": None, **numbers}
-        return Comparison(
-            verdict=verdict, reason=reason, looks=looks, samples=(a.size, b.size), **known
-        )
+    ratio = interval = p_value = None
+
+    def comparison(verdict: Verdict, reason: str) -> Comparison:
+        return Comparison(ratio, interval, p_value, verdict, looks, (a.size, b.size), reason)
 
     for name, x in (("baseline", a), ("candidate", b)):
-        bad = x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
-        if bad:
-            return comparison(
-                "UNDECIDED", f"{bad} of {x.size} {name} samples are not positive and finite"
-            )
+        if bad := count_bad(x):
+            reason = f"{bad} of {x.size} {name} samples are not positive and finite"
+            return comparison("UNDECIDED", reason)
         if not x.size:
             return comparison("UNDECIDED", f"no {name} samples")
     if paired and a.size != b.size:
@@ -234,10 +223,10 @@ def compare_samples(
         return comparison("UNDECIDED", reason)
 
     log_ratio = math.log(np.median(b)) - math.log(np.median(a))
-    numbers: dict[str, Any] = {"ratio": _exp(log_ratio), "p_value": _mann_whitney(a, b)}
+    ratio, p_value = _exp(log_ratio), _mann_whitney(a, b)
     if not min(_rank(a.size, confidence), _rank(b.size, confidence)):
         reason = f"{min(a.size, b.size)} samples are too few, {_fewest(confidence)} are needed"
-        return comparison("UNDECIDED", reason, **numbers)
+        return comparison("UNDECIDED", reason)
 
     # In logarithms a swap of the two changes signs and nothing else.
     if paired:
@@ -249,18 +238,17 @@ def compare_samples(
         b_low, b_high = median_interval(np.log(b), confidence)
         low = log_ratio - math.hypot(b_median - b_low, a_high - a_median)
         high = log_ratio + math.hypot(b_high - b_median, a_median - a_low)
-    numbers["interval"] = (_exp(low), _exp(high))
+    interval = _exp(low), _exp(high)
 
     margin = math.log1p(threshold)
     inside = f"±{threshold * 100:.3g}%"
     if -margin <= low and high <= margin:
-        return comparison("SAME", f"the whole interval lies within {inside}", **numbers)
+        return comparison("SAME", f"the whole interval lies within {inside}")
     if high < 0:
-        return comparison("FASTER", "the whole interval lies below 1", **numbers)
+        return comparison("FASTER", "the whole interval lies below 1")
     if low > 0:
-        return comparison("SLOWER", "the whole interval lies above 1", **numbers)
-    reason = f"the interval holds 1 and reaches beyond {inside}"
-    return comparison("UNDECIDED", reason, **numbers)
+        return comparison("SLOWER", "the whole interval lies above 1")
+    return comparison("UNDECIDED", f"the interval holds 1 and reaches beyond {inside}")
 
 
 def _exp(x: float) -> float:

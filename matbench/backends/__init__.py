@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from matbench.backends.host import conditions as host_conditions
 from matbench.backends.protocol import (
     STAMP_BYTES,
     STAMP_WORDS,
@@ -23,7 +24,7 @@ from matbench.backends.protocol import (
     Variant,
 )
 from matbench.errors import UsageError
-from matbench.model import Conditions, DeviceInfo, Kernel, Resources
+from matbench.model import DeviceInfo, Kernel, Resources
 
 if TYPE_CHECKING:
     from matbench.cache import Cache
@@ -74,13 +75,6 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
         known = "; ".join(info.label for info in found)
         raise UsageError(f"--device {device!r}: no such device; there are: {known}")
     return named[0]
-
-
-def host_conditions() -> Conditions:
-    """The load of this machine's CPU and its frequency governor, as of now."""
-    from matbench.backends import host
-
-    return host.conditions()
 
 
 def host_device() -> DeviceInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
+from matbench.errors import BuildError
 from matbench.kernelfile import includes
 from matbench.model import Kernel
 
@@ -41,6 +43,21 @@ def temporary_files_removed() -> Iterator[None]:
             yield
         finally:
             tempfile.tempdir = usual
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Compilers look for headers in the working folder first, whatever kernel includes them."""
+    before = os.open(".", os.O_RDONLY)
+    try:
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise BuildError(f"{folder} cannot be entered: {error.strerror}") from None
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
 
 
 def first_error(output: str) -> str:

@@ -6,6 +6,7 @@ import os
 import platform
 from pathlib import Path
 
+from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import Conditions, DeviceInfo
 
 
@@ -22,13 +23,9 @@ def device() -> DeviceInfo:
         kind="cpu",
         driver=platform.platform(terse=True),
         toolkit=f"NumPy {np.__version__}, {library}",
-        limits={
-            "max_threads_per_block": 1, "max_block_x": 1, "max_block_y": 1, "max_block_z": 1,
-            "max_grid_x": 1, "max_grid_y": 1, "max_grid_z": 1,
-            "max_shared_bytes_per_block": 0, "max_static_shared_bytes": 0,
-            "warp_size": 1, "multiprocessors": 1,
-        },
-    )  # fmt: skip
+        limits=dict.fromkeys(DEVICE_LIMITS, 1)
+        | {"max_shared_bytes_per_block": 0, "max_static_shared_bytes": 0},
+    )
 
 
 def conditions() -> Conditions:

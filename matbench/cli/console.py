@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -55,6 +55,9 @@ def open_console(*, stderr: bool = False) -> Console:
                 text = segment.text if segment.control else safe.text(segment.text)
                 yield segment._replace(text=text)
 
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would exit with 1
+
     def screen(width: int | None = None) -> Console:
         return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 
@@ -101,13 +104,15 @@ def read_records(files: Iterable[str]) -> tuple[list[Environment], list[Outcome]
     return environments, outcomes
 
 
-def exit_with(outcomes: Iterable[Outcome], *, allow_skips: bool = True) -> None:
+def exit_with(
+    outcomes: Iterable[Outcome], *, allow_skips: bool = True, done: str = "measured"
+) -> None:
     """Exit 1 for a wrong or failed case, and unless that is allowed where none could run."""
     statuses = [outcome.status for outcome in outcomes]
     if "wrong" in statuses or "failed" in statuses:
         sys.exit(1)
     if "measured" not in statuses and not allow_skips:
-        say("nothing was measured; --allow-skips makes that exit 0", err=True)
+        say(f"nothing was {done}; --allow-skips makes that exit 0", err=True)
         sys.exit(1)
 
 
@@ -120,26 +125,35 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    # rich tells what is left of a bar by its colour; without colours it is blank, and needs edges.
+    left, right = ([TextColumn("\\[")], [TextColumn("]")]) if console.no_color else ([], [])
     columns = (
+        *left,
         BarColumn(),
+        *right,
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=total)
-        started = False
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task("", total=total)
+    started = False
 
-        def advance(label: str) -> None:
-            nonlocal started
-            progress.update(task, description=label, advance=1 if started else 0)
-            started = True
+    def advance(label: str) -> None:
+        nonlocal started
+        bar.update(task, description=label, advance=1 if started else 0)
+        started = True
 
+    bar.start()
+    try:
         yield advance
+    finally:
+        with suppress(OSError):  # a terminal that was closed
+            bar.stop()
 
 
 class Interruption:
-    """Ctrl-C or SIGTERM ends the work in this block, and then no more than that: what is known
+    """Ctrl-C or its like ends the work in this block, and then no more than that: what is known
     after it is printed, and `exit` says how far it came."""
 
     code: int | None = None
@@ -162,8 +176,10 @@ class Interruption:
     def __bool__(self) -> bool:
         return self.code is not None
 
-    def exit(self, done: int, total: int, what: str) -> None:
-        """End the command where it was interrupted; else go on."""
+    def exit(self, done: int, total: int, what: str, *, resume: str | None = None) -> None:
+        """End the command where it was interrupted, and say what goes on with it; else go on."""
         if self.code is not None:
             say(f"interrupted: {done} of {total} {what} are done", err=True)
+            if resume is not None:
+                say(f"continue with: {resume}", err=True)
             sys.exit(self.code)

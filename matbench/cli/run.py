@@ -147,7 +147,8 @@ def run(
     with interruption:
         sweep.work_through(output, deadlines, sizes.recorded)
     sweep.show(fmt, fastest=more.fastest, interrupted=bool(interruption))
-    interruption.exit(len(sweep.outcomes), len(cases), "cases")
+    resume = output.resuming("run", sys.argv[2:])
+    interruption.exit(len(sweep.outcomes), len(cases), "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=more.allow_skips)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import itertools
 import math
 import operator
 import warnings
@@ -154,7 +155,14 @@ def _compiled(node: ast.AST, used: dict[str, None], depth: int) -> _Compiled:
         case ast.BinOp(left=left, op=op, right=right):
             return applied(_operator(op), left, right)
         case ast.Compare(left=left, ops=ops, comparators=comparators):
-            return _chain([_operator(op) for op in ops], parts(left, *comparators))
+            operators, operands = [_operator(op) for op in ops], parts(left, *comparators)
+            # Each operand is evaluated once, or time would double with every level.
+            return lambda values: all(
+                compare(*pair)
+                for compare, pair in zip(
+                    operators, itertools.pairwise(o(values) for o in operands), strict=True
+                )
+            )
         case ast.BoolOp(op=op, values=operands):
             return functools.reduce(_or if isinstance(op, ast.Or) else _and, parts(*operands))
         case ast.IfExp(test=test, body=body, orelse=orelse):
@@ -167,21 +175,6 @@ def _operator(op: ast.AST) -> Callable[..., Number]:
     if type(op) not in _OPERATORS:
         raise ExpressionError(f"{type(op).__name__.lower()} is not arithmetic")
     return _OPERATORS[type(op)]
-
-
-def _chain(comparisons: list[Callable[..., Number]], operands: list[_Compiled]) -> _Compiled:
-    """`a < b <= c`; each operand is evaluated once, or time would double with every level."""
-
-    def is_true(values: Mapping[str, Number]) -> bool:
-        left = operands[0](values)
-        for compare, operand in zip(comparisons, operands[1:], strict=True):
-            right = operand(values)
-            if not compare(left, right):
-                return False
-            left = right
-        return True
-
-    return is_true
 
 
 def _and(left: _Compiled, right: _Compiled) -> _Compiled:

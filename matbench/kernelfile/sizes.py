@@ -11,12 +11,6 @@ from matbench.workloads import Size, Workload
 
 #: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.
 MAX_SIZE = 2**30
-#: For the help of an option that takes sizes.
-HELP = (
-    "Sizes: 1000 for a square product, MxNxK for A (M×K) times B (K×N), 2^20 for an array; "
-    "k is 1024 and M is 1024k, so 4k is 4096. A range doubles: 256..1000 is 256, 512 and 1000; "
-    "both ends are included."
-)
 _NUMBER = re.compile(r"2\^(?P<exponent>[0-9]{1,2})|(?P<digits>-?[0-9]{1,30})(?P<suffix>[km]?)")
 _SUFFIX = {"": 1, "k": 1024, "m": 1024**2}
 

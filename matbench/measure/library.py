@@ -11,11 +11,10 @@ from matbench.backends import host_conditions
 from matbench.cache import Cache
 from matbench.measure import diagnosis, oracle
 from matbench.measure.options import Options
-from matbench.measure.outcomes import case_record
 from matbench.measure.prepared import require_host_memory
 from matbench.measure.sampling import sample_until_known
 from matbench.model import Case, DeviceInfo
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import CaseRecord, Outcome
 
 
 def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> Outcome:
@@ -24,7 +23,7 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     require_host_memory(problem)
     trials = oracle.trials(problem, case.kernel.reading, cache)
     factor = oracle.error_factor(problem.K)
-    outcome = Outcome(case=case_record(case, device), status="measured", notes=case.notes)
+    outcome = Outcome(case=CaseRecord.of(case, device), status="measured", notes=case.notes)
     accuracies = []
     for trial in (trials.reference, *(t for found in trials.others.values() for t in found)):
         A, B = trial.inputs

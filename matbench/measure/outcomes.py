@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.model import Case, DeviceInfo
 from matbench.records.comparison import Comparison, ComparisonRecord
-from matbench.records.outcome import CaseRecord, Claims, Outcome, Status
+from matbench.records.outcome import CaseRecord, Outcome, Status
 
 if TYPE_CHECKING:
     from matbench.analysis.blocks import BlockSample
@@ -24,27 +24,9 @@ class Found(NamedTuple):
     stamps: BlockSample | None = None
 
 
-def case_record(case: Case, device: DeviceInfo) -> CaseRecord:
-    """What an outcome says of its case, whatever became of it."""
-    kernel = case.kernel
-    return CaseRecord(
-        kernel=kernel.name,
-        sha256=kernel.sha256,
-        group=kernel.group,
-        summary=kernel.summary,
-        claims=Claims.of(kernel),
-        params=case.params,
-        problem=case.problem,
-        backend=device.backend,
-        device=device.name,
-        device_kind=device.kind,
-        launch=case.launch if kernel.library is None else None,
-    )
-
-
 def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) -> Outcome:
     """An outcome for a case that was skipped or failed."""
-    record = case_record(case, device)
+    record = CaseRecord.of(case, device)
     return Outcome(case=record, status=status, reason=reason, notes=case.notes)
 
 

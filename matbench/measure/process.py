@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
@@ -24,19 +26,24 @@ class DeadlineError(MatbenchError):
     """The task passed its deadline and its process was killed."""
 
 
-class _Deaf(SpawnProcess):
-    """A process that is deaf to Ctrl-C and SIGTERM from its first moment: the main process hears
-    them, for they may be sent to all of a group."""
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is started here is deaf to Ctrl-C and its like: they may be sent to all of a group, and
+    only the main process is to hear them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
+    try:
+        yield  # the mask is inherited
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
+
+class _Deaf(SpawnProcess):
     def start(self) -> None:
-        if not hasattr(signal, "pthread_sigmask"):
-            return super().start()
-        deaf_to = {signal.SIGINT, signal.SIGTERM}
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, deaf_to)
-        try:
-            super().start()  # the mask is inherited
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with _deaf():
+            super().start()
 
     def terminate(self) -> None:
         self.kill()
@@ -74,6 +81,8 @@ class Pool:
             self.kill()
         if self._pool is None:
             self._output = output.Output()
+            with _deaf():
+                resource_tracker.ensure_running()
             self._pool = ProcessPool(
                 max_workers=self._processes,
                 context=_Spawn(),

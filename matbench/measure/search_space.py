@@ -15,6 +15,8 @@ from matbench.records.tuning import SearchSpace
 
 #: More combinations than this are not all looked through for legal ones: some are drawn.
 MOST_COMBINATIONS = 20_000
+#: A bare run of more is too long to be what candidates are held against.
+MOST_DEFAULTS = 16
 
 Values = Mapping[str, tuple[int, ...]]
 
@@ -49,7 +51,7 @@ class Space(NamedTuple):
         return SearchSpace(
             combinations=self.combinations,
             drawn=self.drawn,
-            candidates=len(self.defaults) + len(self.others),
+            candidates=len(self.cases),
             refused=sum(refused.many for refused in self.refused.values()),
             merged=self.merged,
         )
@@ -65,40 +67,45 @@ def space(
 ) -> Space:
     """Every combination of `[sweep]` and `[tune]` that the device and `where` allow.
 
-    Overrides take the place of a constant's own values, for the defaults too. The order is drawn
-    with `seed`, so that a budget that ends early leaves a fair sample. No more are drawn once there
-    are `most` candidates.
+    Overrides take the place of a constant's own values, for the defaults too, of which there are
+    `MOST_DEFAULTS` at most. The order is drawn with `seed`, so that a budget that ends early leaves
+    a fair sample. No more are drawn once there are `most` candidates.
     """
     own = kernel.sweep | kernel.tune
     values = own | {name: given for name, given in overrides.items() if name in own}
-    defaults: dict[object, Case] = {}
-    others: dict[object, Case] = {}
-    refused: dict[str, Refused] = {}
-    merged = drawn = 0
+    candidates: dict[object, Case] = {}
     words = _words(kernel)
     swept = kernel.sweep | _default_values(kernel, values, overrides)
     for params in islice(sweep.combinations(swept), MOST_COMBINATIONS):
         case = sweep.case(kernel, problem, params, device)
         if case.skip is None:
-            defaults.setdefault(_identity(case, words), case)
-    known = {_key(case.params) for case in defaults.values()}
+            candidates.setdefault(_identity(case, words), case)
+        if len(candidates) == MOST_DEFAULTS:
+            break
+    defaults = list(candidates.values())
+    known = {_key(case.params) for case in defaults}
+    refused: dict[str, Refused] = {}
+    merged = drawn = 0
     for params in _drawn(values, seed):
-        if most is not None and len(defaults) + len(others) >= most:
+        if most is not None and len(candidates) >= most:
             break
         drawn += 1
         if _key(params) in known:
             continue
         case = sweep.case(kernel, problem, params, device)
-        key = _identity(case, words)
         if case.skip is not None:
             kind = case.skip.rpartition(" (")[0] or re.sub(r"\d[\d,]*", "#", case.skip)
             refused[kind] = Refused(refused.get(kind, Refused(0, ""))[0] + 1, case.skip)
-        elif key in defaults or key in others:
+        elif candidates.setdefault(_identity(case, words), case) is not case:
             merged += 1
-        else:
-            others[key] = case
-    combinations = math.prod(map(len, values.values()))
-    return Space([*defaults.values()], [*others.values()], refused, combinations, drawn, merged)
+    return Space(
+        defaults=defaults,
+        others=list(candidates.values())[len(defaults) :],
+        refused=refused,
+        combinations=math.prod(map(len, values.values())),
+        drawn=drawn,
+        merged=merged,
+    )
 
 
 def _drawn(values: Values, seed: int) -> Iterator[dict[str, int]]:
@@ -114,11 +121,8 @@ def _drawn(values: Values, seed: int) -> Iterator[dict[str, int]]:
 def _order(count: int, seed: int) -> Iterator[int]:
     """Numbers below `count` in an order drawn by lot, each once."""
     lot = random.Random(seed)  # noqa: S311
-    if count <= MOST_COMBINATIONS:
-        yield from lot.sample(range(count), count)
-        return
     seen: set[int] = set()
-    while len(seen) < MOST_COMBINATIONS:
+    while len(seen) < min(count, MOST_COMBINATIONS):
         index = lot.randrange(count)
         if index not in seen:
             seen.add(index)

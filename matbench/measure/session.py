@@ -24,13 +24,13 @@ from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
 from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
 from matbench.measure.options import Options
-from matbench.measure.outcomes import Found, case_record, compared
+from matbench.measure.outcomes import Found, compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.sampling import sample_briefly, sample_in_turns
 from matbench.model import Case, Launch, Problem, Reading
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Limits
-from matbench.records.outcome import Accuracy, Build, Outcome
+from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
 
 
 class Session:
@@ -216,7 +216,7 @@ class Session:
         """A case that ran: right, or wrong and without times."""
         assert case.launch is not None
         return Outcome(
-            case=case_record(case, self.backend.info),
+            case=CaseRecord.of(case, self.backend.info),
             status="measured" if wrong is None else "wrong",
             reason=None if wrong is None else wrong.reason,
             build=self._build_record(built, case.launch),

@@ -12,6 +12,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -70,17 +71,30 @@ def rounds(candidates: int) -> list[tuple[int, int]]:
     return found
 
 
-class Standing(NamedTuple):
-    """A candidate, the last round it was in, and what came of it there."""
+@dataclass(eq=False)
+class Standing:
+    """A candidate, what came of it last, and how many rounds it went on."""
 
     case: Case
-    round: int
     outcome: Outcome
+    is_default: bool
+    round: int = 0
 
     @property
     def median_ns(self) -> float:
         assert self.outcome.median_ns is not None
         return self.outcome.median_ns
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The fastest of the last round first."""
+        return -self.round, self.median_ns
+
+    def goes_on(self, outcome: Outcome, number: int) -> None:
+        """Take what came of it in a later round, which may not have checked it again."""
+        accuracy = outcome.accuracy or self.outcome.accuracy
+        self.outcome = msgspec.structs.replace(outcome, accuracy=accuracy)
+        self.round = number
 
 
 class Search:
@@ -106,48 +120,55 @@ class Search:
         planned = rounds(len(self.candidates))
         return sum(count for count, _ in planned) + planned[-1][0] + 1
 
+    @property
+    def timed(self) -> list[Standing]:
+        """All that were right and timed."""
+        return [standing for standing in self.standings if standing.outcome.median_ns is not None]
+
     def ranking(self) -> list[Standing]:
-        """All that were right and timed, the fastest of the last round first."""
-        measured = [s for s in self.standings if s.outcome.median_ns is not None]
-        return sorted(measured, key=lambda s: (-s.round, s.median_ns))
+        """All that were right and timed, the best first."""
+        return sorted(self.timed, key=lambda standing: standing.rank)
 
-    def run(self, worker: Worker, builders: Builders, advance: Callable[[str], None]) -> None:
-        """Look at all, go on with fewer and fewer, and let the last ones take turns."""
-        cases = self.candidates
-        builders.start(worker.device, cases, ("plain",))
-        started, best_ns = time.monotonic(), math.inf
-        for case in cases:
-            late = time.monotonic() - started > (self.budget.seconds or math.inf)
-            if late and len(self.standings) >= len(self.space.defaults):
-                break
-            advance(self._label(case))
-            first = case in self.space.defaults  # what all are held against must not be cut short
-            limit_ns = math.inf if first else _HOPELESS * best_ns
-            outcome = worker.look(case, _FIRST_SAMPLES, limit_ns, check=True)
-            self.standings.append(Standing(case, 0, outcome))
-            best_ns = min(best_ns, outcome.median_ns or math.inf)
-        planned = rounds(len(self.ranking()))
-        for number, (count, samples) in enumerate(planned[1:], start=1):
-            for standing in self.ranking()[:count]:
-                advance(self._label(standing.case))
-                outcome = worker.look(standing.case, samples, math.inf, check=False)
-                self._replace(standing, outcome, number)
-        self._finals(worker, builders, advance, len(planned))
-        self.complete = True
-
-    def _replace(self, standing: Standing, outcome: Outcome, number: int) -> None:
-        if outcome.accuracy is None:  # not checked again
-            outcome = msgspec.structs.replace(outcome, accuracy=standing.outcome.accuracy)
-        index = self.standings.index(standing)
-        self.standings[index] = Standing(standing.case, number, outcome)
-
-    def _label(self, case: Case) -> str:
-        best = next(iter(self.ranking()), None)
-        return case.label + (f"; best so far {best.case.label}" if best else "")
+    def leader(self) -> Standing | None:
+        """The winner; before there is one, the best so far."""
+        return self.winner or min(self.timed, key=lambda standing: standing.rank, default=None)
 
     def default(self) -> Standing | None:
         """The fastest of what a bare run takes."""
-        return next((s for s in self.ranking() if s.case in self.space.defaults), None)
+        return next((standing for standing in self.ranking() if standing.is_default), None)
+
+    def run(self, worker: Worker, builders: Builders, advance: Callable[[str], None]) -> None:
+        """Look at all, go on with fewer and fewer, and let the last ones take turns."""
+        builders.start(worker.device, self.candidates, ("plain",))
+        self._look_at_all(worker, advance)
+        planned = rounds(len(self.timed))
+        for number, (count, samples) in enumerate(planned[1:], start=1):
+            ranked = self.ranking()
+            for standing in ranked[:count]:
+                advance(_label(standing.case, ranked[0]))
+                outcome = worker.look(standing.case, samples, math.inf, check=False)
+                standing.goes_on(outcome, number)
+        self._finals(worker, builders, advance, len(planned))
+        self.complete = True
+
+    def _look_at_all(self, worker: Worker, advance: Callable[[str], None]) -> None:
+        """Check and time every candidate that the budget allows, the defaults in any case."""
+        started = time.monotonic()
+        defaults = len(self.space.defaults)
+        best: Standing | None = None
+        for number, case in enumerate(self.candidates):
+            is_default = number < defaults
+            late = time.monotonic() - started > (self.budget.seconds or math.inf)
+            if late and not is_default:
+                break
+            advance(_label(case, best))
+            # What all are held against must not be cut short.
+            hopeless_ns = math.inf if is_default or best is None else _HOPELESS * best.median_ns
+            outcome = worker.look(case, _FIRST_SAMPLES, hopeless_ns, check=True)
+            standing = Standing(case, outcome, is_default)
+            self.standings.append(standing)
+            if outcome.median_ns is not None and (best is None or standing.rank < best.rank):
+                best = standing
 
     def _finals(
         self, worker: Worker, builders: Builders, advance: Callable[[str], None], last: int
@@ -161,7 +182,7 @@ class Search:
         builders.start(worker.device, [standing.case for standing in finalists], builds)
         for standing in finalists:
             advance(f"{standing.case.label}: measured and checked in full")
-            self._replace(standing, worker.measure(standing.case).outcome, last)
+            standing.goes_on(worker.measure(standing.case).outcome, last)
         while self.winner is None:
             ranked = [standing for standing in self.ranking() if standing.round == last]
             if not ranked:
@@ -175,12 +196,12 @@ class Search:
         """
         best, default = ranked[0], self.default()
         for rival in ranked[1:2]:
-            if rival != default:
+            if rival is not default:
                 comparison = self._turns(worker, rival, best)
                 if comparison is None:
                     return
                 best = rival if comparison.verdict == "SLOWER" else best
-        if default is not None and default != best:
+        if default is not None and default is not best:
             self.compared, self.comparison = best, self._turns(worker, default, best)
             if self.comparison is None:
                 return
@@ -192,12 +213,8 @@ class Search:
         if record.comparison is None:
             for standing, outcome in ((first, record.baseline), (second, record.candidate)):
                 if outcome.status != "measured":
-                    self._replace(standing, outcome, standing.round)
+                    standing.goes_on(outcome, standing.round)
         return record.comparison
-
-    def leader(self) -> Standing | None:
-        """The winner; before there is one, the best so far."""
-        return self.winner or next(iter(self.ranking()), None)
 
     def is_fruitless(self) -> bool:
         """Whether there was something to try, and none of it was right."""
@@ -208,21 +225,25 @@ class Search:
         return [s for s in self.standings if s.outcome.status in ("wrong", "failed")]
 
 
+def _label(case: Case, best: Standing | None) -> str:
+    return case.label + (f"; best so far {best.case.label}" if best else "")
+
+
 def records(searches: Iterable[Search]) -> list[TuningRecord]:
     """Each search's candidates, the winner first, and how long they take against the default."""
     found = []
     for search in searches:
         leader, default = search.leader(), search.default()
-        for standing in sorted(search.ranking(), key=lambda standing: standing != leader):
+        for standing in sorted(search.ranking(), key=lambda standing: standing is not leader):
             found.append(
                 TuningRecord(
                     outcome=standing.outcome,
                     round=standing.round,
-                    is_best=standing == leader,
-                    is_default=standing.case in search.space.defaults,
+                    is_best=standing is leader,
+                    is_default=standing.is_default,
                     complete=search.complete,
                     median_ratio=standing.median_ns / default.median_ns if default else None,
-                    comparison=search.comparison if standing == search.compared else None,
+                    comparison=search.comparison if standing is search.compared else None,
                     tried=len(search.standings),
                     space=search.space.record(),
                 )
@@ -236,7 +257,6 @@ def tuned(search: Search, device: DeviceInfo) -> Tuned | None:
     if leader is None:
         return None
     case = leader.case
-    is_default = case in search.space.defaults
     return Tuned(
         kernel=case.kernel.name,
         sha256=case.kernel.sha256,
@@ -247,7 +267,7 @@ def tuned(search: Search, device: DeviceInfo) -> Tuned | None:
         problem=without_inputs(case.problem),
         params=case.params,
         median_ns=leader.median_ns,
-        ratio=search.comparison.ratio if search.comparison and not is_default else None,
+        ratio=search.comparison.ratio if search.comparison and not leader.is_default else None,
         tried=len(search.standings),
         combinations=search.space.combinations,
         complete=search.complete,

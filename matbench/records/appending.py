@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
 
@@ -31,68 +31,54 @@ class LockedFile:
         wait_s: float = 0,
         make_folder: bool = False,
     ) -> None:
-        self.path = path
-        self._lock: filelock.BaseFileLock | None = None
-        self._file: FileIO | None = None
-        self._is_new = False
-        try:
-            if make_folder:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if path.is_dir():
-                raise UsageError(f"{path}: is a folder; name a file in it")
-            self.is_regular = path.is_file() or not path.exists()
-            self._target = path.resolve() if self.is_regular else path
-            if not self._target.parent.is_dir():
-                raise UsageError(f"{path}: no folder {self._target.parent}; make it, or {hint}")
-            if self.is_regular:
-                self._acquire(hint, wait_s)
-                self._is_new = not self._target.exists()
-            self._file = FileIO(self._target, "a+" if self.is_regular else "a")
-        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
-            self.close()
-            reason = getattr(error, "strerror", None) or error
-            raise UsageError(f"{path}: cannot be written: {reason}; {hint}") from None
-        except BaseException:
-            self.close()
-            raise
-
-    def _acquire(self, hint: str, wait_s: float) -> None:
-        name = self._target.with_name(f".{self._target.name}.lock")
-        lock = filelock.FileLock(name)
-        try:
-            lock.acquire(timeout=wait_s)
-        except filelock.Timeout:
-            # A lock that cannot be made times out like one that is held.
-            if name.exists():
-                reason = "another run is writing to it; wait for its end or " + hint
-            else:
-                reason = f"cannot be written: no file can be made in {name.parent}; {hint}"
-            raise UsageError(f"{self.path}: {reason}") from None
-        self._lock = lock
-
-    @property
-    def _open(self) -> FileIO:
-        assert self._file is not None, "closed"
-        return self._file
+        with ExitStack() as undo:
+            try:
+                if make_folder:
+                    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if path.is_dir():
+                    raise UsageError(f"{path}: is a folder; name a file in it")
+                self.is_regular = path.is_file() or not path.exists()
+                self._target = path.resolve() if self.is_regular else path
+                folder = self._target.parent
+                if not folder.is_dir():
+                    raise UsageError(f"{path}: no folder {folder}; make it, or {hint}")
+                if self.is_regular:
+                    lock = filelock.FileLock(folder / f".{self._target.name}.lock")
+                    lock.acquire(timeout=wait_s)
+                    undo.callback(_unlock, lock)
+                    if not self._target.exists():
+                        undo.callback(self._remove_if_empty)
+                self._file = FileIO(self._target, "a+" if self.is_regular else "a")
+                undo.callback(lambda: self._file.close())
+            except filelock.Timeout as error:
+                # A lock that cannot be made times out like one that is held.
+                reason = f"cannot be written: no file can be made in {folder}; {hint}"
+                if Path(error.lock_file).exists():
+                    reason = f"another run is writing to it; wait for its end or {hint}"
+                raise UsageError(f"{path}: {reason}") from None
+            except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in it
+                why = getattr(error, "strerror", None) or error
+                raise UsageError(f"{path}: cannot be written: {why}; {hint}") from None
+            self._undo = undo.pop_all()
 
     @property
     def size(self) -> int:
         """Its bytes; 0 for what is no regular file."""
-        return os.fstat(self._open.fileno()).st_size if self.is_regular else 0
+        return os.fstat(self._file.fileno()).st_size if self.is_regular else 0
 
     def append(self, lines: bytes) -> None:
         """All of `lines` or, with an `OSError`, nothing; they begin on a line of their own."""
         size = self.size
         if size:
-            self._open.seek(size - 1)
-            if self._open.read(1) != b"\n":
+            self._file.seek(size - 1)
+            if self._file.read(1) != b"\n":
                 lines = b"\n" + lines
         try:
             left = memoryview(lines)
             while left:
-                left = left[self._open.write(left) :]
+                left = left[self._file.write(left) :]
             if self.is_regular:
-                os.fsync(self._open.fileno())
+                os.fsync(self._file.fileno())
         except OSError:
             with suppress(OSError):
                 self.truncate(size)
@@ -100,7 +86,7 @@ class LockedFile:
 
     def truncate(self, size: int) -> None:
         """Cut what follows the first `size` bytes."""
-        self._open.truncate(size)
+        self._file.truncate(size)
 
     def replace(self, lines: bytes) -> None:
         """Hold `lines` alone; with an `OSError` what was there before.
@@ -111,33 +97,33 @@ class LockedFile:
             self.append(lines)
             return
         handle, name = tempfile.mkstemp(dir=self._target.parent, prefix=f".{self._target.name}.")
-        os.close(handle)
-        old, self._file = self._open, FileIO(name, "a+")
         try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(lines)
+                file.flush()
+                os.fsync(handle)
             shutil.copymode(self._target, name)
-            self.append(lines)
             Path(name).replace(self._target)
         except BaseException:
-            self._file.close()
-            self._file = old
             Path(name).unlink(missing_ok=True)
             raise
-        old.close()
+        self._file.close()
+        self._file = FileIO(self._target, "a+")
 
     def close(self) -> None:
         """Unlock it; closing twice does no harm."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        if self._is_new:
-            # By what it holds, not by what was counted: Ctrl-C may have come in between.
-            with suppress(OSError):
-                if not self._target.stat().st_size:
-                    self._target.unlink()
-        if self._lock is not None:
-            # While it is still held: another run that waits for it sees that it is gone.
-            with suppress(OSError):
-                if sys.platform != "win32":
-                    Path(self._lock.lock_file).unlink()
-            self._lock.release()
-            self._lock = None
+        self._undo.close()
+
+    def _remove_if_empty(self) -> None:
+        # By what it holds, not by what was counted: Ctrl-C may have come in between.
+        with suppress(OSError):
+            if not self._target.stat().st_size:
+                self._target.unlink()
+
+
+def _unlock(lock: filelock.BaseFileLock) -> None:
+    # The name goes while it is still held: another run that waits for it sees that it is gone.
+    with suppress(OSError):
+        if sys.platform != "win32":
+            Path(lock.lock_file).unlink()
+    lock.release()

@@ -11,8 +11,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from matbench.model import (
+    Case,
     Conditions,
     Count,
+    DeviceInfo,
     Group,
     Kernel,
     Launch,
@@ -65,6 +67,24 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     device_kind: Literal["gpu", "cpu"]
     launch: Launch | None = None
+
+    @classmethod
+    def of(cls, case: Case, device: DeviceInfo | None) -> CaseRecord:
+        """What every outcome says of its case; without a device, its fields are empty."""
+        kernel = case.kernel
+        return cls(
+            kernel=kernel.name,
+            sha256=kernel.sha256,
+            group=kernel.group,
+            summary=kernel.summary,
+            claims=Claims.of(kernel),
+            params=case.params,
+            problem=case.problem,
+            backend=device.backend if device is not None else "",
+            device=device.name if device is not None else "",
+            device_kind=device.kind if device is not None else "gpu",
+            launch=case.launch if kernel.library is None else None,
+        )
 
     @property
     def label(self) -> str:

@@ -19,6 +19,7 @@ from matbench.errors import UsageError
 from matbench.records.checking import contradiction
 from matbench.records.environment import SCHEMA, Environment
 from matbench.records.outcome import Outcome
+from matbench.records.tuning import TuningRecord
 from matbench.records.upgrading import UPGRADES, upgrade
 
 MAX_FILE_BYTES = 256 * 1024**2
@@ -41,7 +42,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 _HEAD = msgspec.json.Decoder(_Head)
 _PLAIN = msgspec.json.Decoder(dict[str, Any])
-_RECORD = msgspec.json.Decoder(Environment | Outcome)
+_RECORD = msgspec.json.Decoder(Environment | Outcome | TuningRecord)
 
 
 def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
@@ -59,9 +60,11 @@ def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment],
 def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome:
     """One line of a file as a record of the current schema; a `RecordError` says what it is not."""
     with _refusals():
-        record: Environment | Outcome
+        record: Environment | Outcome | TuningRecord
         if schema == SCHEMA:
             record = _RECORD.decode(line)
+            if isinstance(record, TuningRecord):  # what `tune` prints
+                record = record.outcome
         else:
             plain = _PLAIN.decode(line)
             try:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, overload
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -15,29 +14,11 @@ from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 from matbench.show import safe
 from matbench.show.heading import CPU_TIMINGS
-from matbench.show.table import Column, Group, Report, Row, Section, section
+from matbench.show.table import Column, Fact, Group, Report, Row, Section, facts_section, section
 from matbench.show.units import UNKNOWN, count, number, percent, share
 
 SPAN_TITLES = ("measured by", "ticks", "µs", "ratio to events")
 _BAR_WIDTH = 40
-_UNITS = {"gpu": "multiprocessors", "cpu": "compute units"}
-
-
-class Fact(NamedTuple):
-    """One line about a launch: what it is, how much, and what that means."""
-
-    name: str
-    value: str
-    meaning: str = ""
-
-
-class Span(NamedTuple):
-    """The length of the launch by one clock; `ratio` to its event time."""
-
-    clock: str
-    ticks: str
-    us: str
-    ratio: str
 
 
 def report(
@@ -62,18 +43,13 @@ def report(
     ]
     return Report(
         sections=(
-            Section(
-                heading=tuple(heading),
-                columns=(Column("of the launch"), Column("figure", right=True)),
-                last_title="remark",
-                groups=(Group("", tuple(Row(f[:2], "", f.meaning) for f in facts(profile))),),
-            ),
+            facts_section(heading, "of the launch", facts(profile)),
             _section(["Length of the launch"], SPAN_TITLES, spans(profile)),
             _section(["Block durations"], ("duration (µs)", "blocks", "share", ""), bars),
         ),
         footer=explanation(profile),
         fields={name: name for name in Stamp.__struct_fields__},
-        rows=Stamps(sample, profile),
+        rows=lambda: _stamps(sample, profile),
         json=lambda: encoding.array([*environments, outcome, profile]),
     )
 
@@ -98,111 +74,83 @@ class Stamp(msgspec.Struct, frozen=True):
     end_ns: int | None
 
 
-class Stamps(Sequence[Stamp]):
-    """Every block of a launch, made when it is asked for: there may be millions."""
-
-    def __init__(self, sample: BlockSample, profile: BlockProfile) -> None:
-        self._stamps = sample.stamps
-        self._width, self._height, _ = profile.launch.grid
-
-    def __len__(self) -> int:
-        return len(self._stamps)
-
-    @overload
-    def __getitem__(self, index: int) -> Stamp: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Stamp]: ...
-    def __getitem__(self, index: int | slice) -> Stamp | list[Stamp]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        start, end, start_ns, end_ns, unit = self._stamps[index].tolist()
-        y, x = divmod(index, self._width)
-        z, y = divmod(y, self._height)
+def _stamps(sample: BlockSample, profile: BlockProfile) -> Iterator[Stamp]:
+    width, height, _ = profile.launch.grid
+    for index, row in enumerate(sample.stamps):
+        start, end, start_ns, end_ns, unit = row.tolist()
+        y, x = divmod(index, width)
+        z, y = divmod(y, height)
         shared = (start_ns, end_ns or None) if start_ns else (None, None)
-        return Stamp(x, y, z, unit if start_ns else None, start, end or None, *shared)
+        yield Stamp(x, y, z, unit if start_ns else None, start, end or None, *shared)
 
 
-def facts(profile: BlockProfile) -> list[Fact]:
+def facts(profile: BlockProfile) -> Iterator[Fact]:
     """What is known of the blocks and multiprocessors, and what is not."""
     p = profile
     ticks, us = p.duration_ticks, p.duration_us
-    quarters = f"{number(us.lower, 4)}, {number(us.median, 4)}, {number(us.upper, 4)} µs"
-    found = [Fact("blocks", count(p.blocks), f"{_times(p.launch.block)} threads each")]
+    yield Fact("blocks", count(p.blocks), f"{_times(p.launch.block)} threads each")
     if p.unstamped_blocks:
-        unstamped = count(p.unstamped_blocks)
-        found.append(Fact("blocks without an end stamp", unstamped, "left out of all that follows"))
-    found += [
-        Fact("duration, shortest", f"{number(us.minimum, 4)} µs", f"{count(ticks.minimum)} ticks"),
-        Fact("duration, quartiles", quarters, f"median {count(ticks.median)} ticks"),
-        Fact("duration, longest", f"{number(us.maximum, 4)} µs", f"{count(ticks.maximum)} ticks"),
-    ]
-    each = p.blocks_per_multiprocessor
-    if each is not None and p.multiprocessors_used is not None:
-        idle = p.multiprocessors - p.multiprocessors_used
-        found += [
-            Fact(
-                "blocks per multiprocessor",
-                f"{count(each.minimum)} to {count(each.maximum)}, median {each.median:,g}",
-                f"{idle:,} of {p.multiprocessors:,} ran none" if idle else "all ran some",
-            ),
-            Fact(
-                "resident together",
-                f"{count(p.resident_most)} at most",
-                f"on one multiprocessor; the median multiprocessor had {p.resident_median:,g}",
-            ),
-        ]
+        left_out = "left out of all that follows"
+        yield Fact("blocks without an end stamp", count(p.unstamped_blocks), left_out)
+    quarters = ", ".join(number(value, 4) for value in (us.lower, us.median, us.upper))
+    yield Fact("duration, shortest", f"{number(us.minimum, 4)} µs", f"{count(ticks.minimum)} ticks")
+    yield Fact("duration, quartiles", f"{quarters} µs", f"median {count(ticks.median)} ticks")
+    yield Fact("duration, longest", f"{number(us.maximum, 4)} µs", f"{count(ticks.maximum)} ticks")
+    each, used = p.blocks_per_multiprocessor, p.multiprocessors_used
+    if each is not None and used is not None:
+        blocks = f"{count(each.minimum)} to {count(each.maximum)}, median {each.median:,g}"
+        idle = p.multiprocessors - used
+        ran = f"{idle:,} of {p.multiprocessors:,} ran none" if idle else "all ran some"
+        yield Fact("blocks per multiprocessor", blocks, ran)
+        typical = f"on one multiprocessor; the median multiprocessor had {p.resident_median:,g}"
+        yield Fact("resident together", f"{count(p.resident_most)} at most", typical)
     else:
-        found.append(Fact("multiprocessor of a block", "not known", "on this device"))
+        yield Fact("multiprocessor of a block", "not known", "on this device")
     if p.running_most is not None:
-        units = f"on {p.multiprocessors:,} {_UNITS[p.device_kind]}"
-        found.append(Fact("running together", f"{count(p.running_most)} at most", units))
+        units = "compute units" if p.device_kind == "cpu" else "multiprocessors"
+        where = f"on {p.multiprocessors:,} {units}"
+        yield Fact("running together", f"{count(p.running_most)} at most", where)
     if p.waves is not None:
-        found.append(Fact("waves", number(p.waves, 4), "blocks over what the device held at once"))
+        yield Fact("waves", number(p.waves, 4), "blocks over what the device held at once")
     if p.tail_share is not None:
-        since = (
-            "the first multiprocessor ran out of blocks"
-            if p.multiprocessors_used is not None
-            else f"fewer than {p.running_most:,} blocks ran together"
-        )
-        found.append(Fact("tail", share(p.tail_share), f"of the launch: from when {since}"))
-    found.append(
-        Fact("imbalance", percent(p.imbalance), "time of the busiest multiprocessor above the mean")
-        if p.imbalance is not None
-        else Fact("imbalance", "not known", "without each block's multiprocessor")
-    )
+        since = "the first multiprocessor ran out of blocks"
+        if used is None:
+            since = f"fewer than {p.running_most:,} blocks ran together"
+        yield Fact("tail", share(p.tail_share), f"of the launch: from when {since}")
+    if p.imbalance is not None:
+        busiest = "time of the busiest multiprocessor above the mean"
+        yield Fact("imbalance", percent(p.imbalance), busiest)
+    else:
+        yield Fact("imbalance", "not known", "without each block's multiprocessor")
     cost = "slowdown of the launch: instrumented against plain, in turns"
     if p.perturbed:
         cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
     elif p.perturbation < -PERTURBATION_LIMIT:
         cost = "noise: plain launches were slower than instrumented ones"
-    return [*found, Fact("cost of the clock", f"{p.perturbation:+.1%}", cost)]
+    yield Fact("cost of the clock", f"{p.perturbation:+.1%}", cost)
 
 
-def spans(profile: BlockProfile) -> list[Span]:
-    """How long the launch took by each clock there is."""
+def spans(profile: BlockProfile) -> list[tuple[str, ...]]:
+    """How long the launch took by each clock there is: cells below `SPAN_TITLES`."""
     p = profile
-
-    def span(clock: str, ticks: int | None, span_ns: float | None, ratio: float | None) -> Span:
-        us = None if span_ns is None else span_ns / 1e3
-        return Span(
-            clock, count(ticks), number(us, 4), UNKNOWN if ratio is None else f"{ratio:,.3f}"
-        )
-
     found = [
-        span("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns, p.naive_span_ratio)
+        ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns, p.naive_span_ratio),
+        (
+            "longest on one multiprocessor",
+            p.multiprocessor_span_ticks,
+            p.multiprocessor_span_ns,
+            p.multiprocessor_span_ratio,
+        ),
+        ("global timer", None, p.span_ns, p.span_ratio),
+        ("events − an empty launch's", None, p.launch_ns, 1.0 if p.launch_ns > 0 else None),
     ]
-    if p.multiprocessor_span_ns is not None:
-        found += [
-            span(
-                "longest on one multiprocessor",
-                p.multiprocessor_span_ticks,
-                p.multiprocessor_span_ns,
-                p.multiprocessor_span_ratio,
-            ),
-            span("global timer", None, p.span_ns, p.span_ratio),
-        ]
-    events = span("events − an empty launch's", None, p.launch_ns, 1.0 if p.launch_ns > 0 else None)
-    return [*found, events]
+    if p.multiprocessor_span_ns is None:
+        del found[1:3]
+    return [
+        (clock, count(ticks), number(ns / 1e3, 4), UNKNOWN if ratio is None else f"{ratio:,.3f}")
+        for clock, ticks, ns, ratio in found
+        if ns is not None
+    ]
 
 
 def histogram(profile: BlockProfile) -> list[tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rich.console import RenderableType
@@ -15,7 +15,7 @@ from matbench.records.environment import Environment
 from matbench.show import footnotes, safe, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
-from matbench.show.table import Column, Group, Report, Row, Section, section
+from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.terminal import plain_table
 from matbench.show.units import UNKNOWN
 
@@ -26,30 +26,27 @@ _TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
 def report(records: Iterable[ComparisonRecord], environments: Iterable[Environment] = ()) -> Report:
     """Candidates against baselines, in the order given; those of one size stand together."""
     shown, about = list(records), list(environments)
-    apart: dict[tuple[str, ...], list[ComparisonRecord]] = {}
-    for record in shown:
+
+    def pair_on_device(record: ComparisonRecord) -> tuple[str, ...]:
         case = record.candidate.case
-        key = (case.backend, case.device, record.baseline_name, record.candidate_name)
-        apart.setdefault(key, []).append(record)
+        return case.backend, case.device, record.baseline_name, record.candidate_name
+
     verdicts = [record.verdict or "without a verdict" for record in shown]
     return Report(
-        sections=tuple(_section(found, about) for found in apart.values()),
+        sections=tuple(_section(found, about) for found in grouped(shown, pair_on_device).values()),
         footer=", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
         or "nothing to compare",
         fields=_FIELDS,
-        rows=shown,
+        rows=lambda: shown,
         json=lambda: encoding.array([*about, *shown]),
     )
 
 
 def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environment]) -> Section:
     first = records[0]
-    sizes: dict[str, list[ComparisonRecord]] = {}
     never = _never_timed(records)
     apart = {id(record) for found in never for record in found}
-    for record in records:
-        if id(record) not in apart:
-            sizes.setdefault(size_label(record.candidate.case.problem), []).append(record)
+    sizes = grouped((record for record in records if id(record) not in apart), _size)
     return section(
         heading=(
             f"candidate {safe.line(first.candidate_name)} against "
@@ -76,26 +73,30 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
     )
 
 
+def _size(record: ComparisonRecord) -> str:
+    return size_label(record.candidate.case.problem)
+
+
 def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRecord]]:
     """Cases that could not be compared at several sizes, for reasons that differ in numbers."""
-    alike: dict[tuple[object, ...], list[ComparisonRecord]] = {}
-    for record in records:
-        if record.comparison is None:
-            names = record.candidate.case.kernel, _both_params(record)
-            alike.setdefault((*names, footnotes.kind(record.reason)), []).append(record)
-    return [found for found in alike.values() if len(found) > 1]
+
+    def alike(record: ComparisonRecord) -> tuple[str, ...]:
+        kernel = record.candidate.case.kernel
+        return kernel, _both_params(record), footnotes.kind(record.reason)
+
+    untimed = grouped((record for record in records if record.comparison is None), alike)
+    return [found for found in untimed.values() if len(found) > 1]
 
 
 def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
-    sizes = dict.fromkeys(size_label(record.candidate.case.problem) for record in records)
-    row = _row(", ".join(sizes), records[0], units.durations([]))
-    return replace(row, reason=safe.lines(footnotes.merged([r.reason for r in records])))
+    sizes = ", ".join(dict.fromkeys(map(_size, records)))
+    reason = footnotes.merged([record.reason for record in records])
+    return replace(_row(sizes, records[0], units.durations([])), reason=safe.lines(reason))
 
 
 def _group(size: str, records: Sequence[ComparisonRecord]) -> Group:
-    time = units.durations(
-        side.median_ns for record in records for side in (record.baseline, record.candidate)
-    )
+    sides = (side for record in records for side in (record.baseline, record.candidate))
+    time = units.durations(side.median_ns for side in sides)
     return Group("", tuple(_row(size, record, time) for record in records))
 
 
@@ -135,12 +136,8 @@ def _both(baseline: str, candidate: str) -> str:
 
 #: CSV's columns; `ratio` is the candidate's time over the baseline's.
 _FIELDS = {
-    "backend": "candidate.case.backend",
-    "device": "candidate.case.device",
-    "device_kind": "candidate.case.device_kind",
-    "workload": "candidate.case.problem.workload",
-    "size": "candidate.case.problem.size",
-    "inputs": "candidate.case.problem.inputs",
+    **under("candidate.case", "backend device device_kind"),
+    **under("candidate.case.problem", "workload size inputs"),
     "kernel": "candidate.case.kernel",
     "baseline": "baseline_name",
     "candidate": "candidate_name",
@@ -156,9 +153,7 @@ _FIELDS = {
     "candidate_max_rel_err": "candidate.max_rel_err",
     "baseline_samples": "comparison.samples.0",
     "candidate_samples": "comparison.samples.1",
-    "verdict": "verdict",
-    "reason": "reason",
-    "notes": "notes",
+    **under("", "verdict reason notes"),
 }
 
 
@@ -197,7 +192,7 @@ def _squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square
     """Titles, and the records of each square by the names of their sides."""
     sizes: dict[str, list[_Square]] = {}
     for record in records:
-        squares = sizes.setdefault(size_label(record.candidate.case.problem), [])
+        squares = sizes.setdefault(_size(record), [])
         pair = record.baseline_name, record.candidate_name
         square = next((square for square in squares if pair not in square), None)
         if square is None:
@@ -205,18 +200,11 @@ def _squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square
         square[pair] = record
     for size, squares in sizes.items():
         for square in squares:
-            common = settings_of(_common(list(square.values()))) if len(squares) > 1 else ""
-            yield f"size {size}" + (f", {common}" if common else ""), square
-
-
-def _common(records: Sequence[ComparisonRecord]) -> Mapping[str, int]:
-    """The constants that are the same on all sides."""
-    sides = [side.case.params for r in records for side in (r.baseline, r.candidate)]
-    return {
-        name: value
-        for name, value in sides[0].items()
-        if all(params.get(name) == value for params in sides)
-    }
+            sides = [side for r in square.values() for side in (r.baseline, r.candidate)]
+            common = set.intersection(*(set(side.case.params.items()) for side in sides))
+            shared = {n: v for n, v in sides[0].case.params.items() if (n, v) in common}
+            constants = settings_of(shared) if len(squares) > 1 else ""
+            yield f"size {size}" + (f", {constants}" if constants else ""), square
 
 
 def _cell(ratio: float, verdict: str) -> str:

@@ -3,41 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from matbench import workloads
 from matbench.analysis import architectures
+from matbench.analysis.bounds import dram_traffic_bytes
+from matbench.analysis.ranking import spread
 from matbench.analysis.roofline import roofline
 from matbench.analysis.traffic import ELEMENT_BYTES
 from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
-from matbench.records.explanation import Explanation, HardwareCounters, Traffic, Width
-from matbench.records.outcome import Outcome
+from matbench.records.explanation import Explanation, Width
 from matbench.show import safe
 from matbench.show.bounds import rates_of, words
 from matbench.show.roofline import chart as roofline_chart
-from matbench.show.table import Column, Group, Report, Row, Section, section
-from matbench.show.units import (
-    TIME_UNITS,
-    UNKNOWN,
-    bandwidth,
-    bytes_,
-    count,
-    number,
-    percent,
-    scaled,
+from matbench.show.table import (
+    Column,
+    Fact,
+    Group,
+    Report,
+    Row,
+    Section,
+    facts_section,
+    grouped,
+    section,
+    under,
 )
+from matbench.show.units import UNKNOWN, bandwidth, bytes_, count, duration, number, percent
 
 #: CSV has the widths.
 _FIELDS = {
-    "architecture": "architecture", "here": "here", "params": "params",
-    "threads_per_block": "threads_per_block", "registers": "registers",
-    "shared_bytes": "shared_bytes", "resident_blocks": "occupancy.blocks",
-    "driver_blocks": "driver_blocks", "occupancy_share": "occupancy.share",
-    "limiters": "occupancy.limiters", "modelled_loads": "modelled_loads",
-    "measured_ns": "measured_ns", "reason": "reason",
-}  # fmt: skip
+    **under("", "architecture here params threads_per_block registers shared_bytes"),
+    "resident_blocks": "occupancy.blocks",
+    "driver_blocks": "driver_blocks",
+    "occupancy_share": "occupancy.share",
+    "limiters": "occupancy.limiters",
+    **under("", "modelled_loads measured_ns reason"),
+}
 _COLUMNS = (
     Column("parameters"),
     Column("threads", right=True),
@@ -53,14 +55,6 @@ _COLUMNS = (
 )
 
 
-class Fact(NamedTuple):
-    """One figure of a case: its name, the figure, and how it came about."""
-
-    name: str
-    figure: str
-    remark: str = ""
-
-
 def report(
     found: Explanation, environments: Sequence[Environment], *, chart: int | None = 76
 ) -> Report:
@@ -71,19 +65,15 @@ def report(
         f"{safe.line(found.case.label)}{f' on {device}' if device else ', no device at hand'}",
         *(roofline_chart(roof, chart) if chart is not None and roof is not None else ()),
     )
-    rows = tuple(Row(fact[:2], "", fact.remark) for fact in facts(found))
-    columns = (Column("of the case"), Column("figure", right=True))
-    groups: dict[tuple[bool, str | None], list[Width]] = {}
-    for each in found.widths:
-        groups.setdefault((each.here, each.architecture), []).append(each)
+    groups = grouped(found.widths, lambda each: (each.here, each.architecture))
     return Report(
         sections=(
-            Section(heading, columns, "remark", (Group("", rows),)),
+            facts_section(heading, "of the case", facts(found)),
             *(_width_section(found, widths, device) for widths in groups.values()),
         ),
         footer="\n".join(words(found)),
         fields=_FIELDS,
-        rows=found.widths,
+        rows=lambda: found.widths,
         json=lambda: encoding.array([*environments, found]),
     )
 
@@ -99,19 +89,23 @@ def _device(found: Explanation, environments: Sequence[Environment]) -> str:
 
 def facts(found: Explanation) -> list[Fact]:
     """The figures of a case in the order in which they explain each other."""
-    return [*_traffic(found), *_measured(found), *_given(found)]
+    return [*_traffic(found), *_measured(found), *_given(found), *_counted(found)]
 
 
 def _traffic(found: Explanation) -> Iterator[Fact]:
-    moved = found.traffic
-    yield Fact("operations", count(moved.operations), workloads.of(found.case.problem).title)
+    moved, claims, problem = found.traffic, found.traffic.claims, found.case.problem
+    workload = workloads.of(problem)
+    yield Fact("operations", count(moved.operations), workload.title)
     if moved.loads is not None:
-        yield Fact("modelled loads", count(moved.loads), _claim(moved, "global_loads"))
-        yield Fact("modelled stores", count(moved.stores), _stores_claim(found))
+        once = moved.stores == workload.words("C", problem)
+        stores = "the output, once" if once else "a partial result per block"
+        stores = claims.get("global_stores", stores)
+        yield Fact("modelled loads", count(moved.loads), f"elements: {claims['global_loads']}")
+        yield Fact("modelled stores", count(moved.stores), f"elements: {stores}")
         yield Fact("modelled traffic", bytes_(moved.bytes), "if caches served none of it")
         yield Fact("modelled intensity", number(moved.intensity), "operations per byte")
     if moved.shared_loads is not None:
-        claim = _claim(moved, "shared_loads")
+        claim = f"elements: {claims['shared_loads']}"
         yield Fact("modelled shared loads", count(moved.shared_loads), claim)
     each_once = "each input read once, the output written once"
     yield Fact("least traffic", bytes_(moved.least_bytes), each_once)
@@ -121,8 +115,10 @@ def _traffic(found: Explanation) -> Iterator[Fact]:
 def _measured(found: Explanation) -> Iterator[Fact]:
     rate, outcome, limits = rates_of(found), found.outcome, found.limits
     if outcome is not None and outcome.median_ns:
-        time = scaled(outcome.median_ns, TIME_UNITS)
-        yield Fact("measured time", time, _how_measured(outcome))
+        how = f"median of a short run, {outcome.mode}"
+        if (timing := outcome.timing) is not None and timing.interval_ns is not None:
+            how += f": ± {percent(spread(timing))}"
+        yield Fact("measured time", duration(outcome.median_ns), how)
         if found.operations_per_s:
             what = "operations on integers" if found.whole_numbers else ""
             yield Fact("measured rate", rate(found.operations_per_s), what)
@@ -135,21 +131,19 @@ def _measured(found: Explanation) -> Iterator[Fact]:
             fastest = rate(limits.fma_flop_per_s)
             yield Fact("measured multiply-adds", fastest, "the most on this device, float32")
     if found.clock_flop_per_s is not None:
-        clock = f"at {found.sm_mhz:,} MHz"
+        clock = f"at {count(found.sm_mhz)} MHz"
         yield Fact("the clock allows", rate(found.clock_flop_per_s), clock)
 
 
 def _given(found: Explanation) -> Iterator[Fact]:
-    """What the build and the launch give it, and what hardware counters counted."""
+    """What the build and the launch give it."""
     launch = found.case.launch
     build = found.outcome.build if found.outcome is not None else None
     given = build.resources if build is not None else None
     if given is not None and given.registers is not None:
-        spilled = ""
-        if given.spilled_bytes is not None:
-            spilled = (
-                f"{given.spilled_bytes:,} bytes spilled" if given.spilled_bytes else "no spills"
-            )
+        spilled = {None: "", 0: "no spills"}.get(
+            given.spilled_bytes, f"{count(given.spilled_bytes)} bytes spilled"
+        )
         yield Fact("registers a thread", count(given.registers), spilled)
     if launch is not None:
         yield Fact("threads a block", count(launch.threads_per_block))
@@ -158,39 +152,19 @@ def _given(found: Explanation) -> Iterator[Fact]:
             static, dynamic = given.static_shared_bytes, launch.shared_bytes
             parts = f"{static:,} static, {dynamic:,} set at launch"
             yield Fact("shared memory a block", f"{static + dynamic:,} bytes", parts)
-    if found.counters is not None:
-        yield from _counted(found.counters, found.traffic)
 
 
-def _how_measured(outcome: Outcome) -> str:
-    text = f"median of a short run, {outcome.mode}"
-    timing = outcome.timing
-    if timing is None or timing.interval_ns is None or not timing.median_ns:
-        return text
-    low, high = timing.interval_ns
-    return f"{text}: ± {percent((high - low) / 2 / timing.median_ns)}"
-
-
-def _claim(moved: Traffic, name: str) -> str:
-    return f"elements: {moved.claims[name]}"
-
-
-def _stores_claim(found: Explanation) -> str:
-    if "global_stores" in found.traffic.claims:
-        return _claim(found.traffic, "global_stores")
-    problem = found.case.problem
-    partial = found.traffic.stores != workloads.of(problem).words("C", problem)
-    return "elements: a partial result per block" if partial else "elements: the output, once"
-
-
-def _counted(counters: HardwareCounters, moved: Traffic) -> Iterator[Fact]:
+def _counted(found: Explanation) -> Iterator[Fact]:
     """What hardware counters measured, each compared with the model."""
-    read, written = counters.dram_read_bytes, counters.dram_written_bytes
-    if read is not None and written is not None:
-        compared = f"{(read + written) / moved.least_bytes:.2f} of the least"
+    counters, moved = found.counters, found.traffic
+    if counters is None:
+        return
+    dram_bytes = dram_traffic_bytes(counters)
+    if dram_bytes is not None:
+        compared = f"{dram_bytes / moved.least_bytes:.2f} of the least"
         if moved.bytes:
-            compared += f", {(read + written) / moved.bytes:.2f} of the modelled"
-        yield Fact("measured DRAM traffic", bytes_(read + written), compared)
+            compared += f", {dram_bytes / moved.bytes:.2f} of the modelled"
+        yield Fact("measured DRAM traffic", bytes_(dram_bytes), compared)
     if counters.shared_bytes is not None:
         compared = "moved by its instructions"
         if moved.shared_loads:
@@ -250,7 +224,7 @@ def _width_row(each: Width, *, chosen: bool) -> Row:
             resident,
             UNKNOWN if fits is None else f"{fits.share:.0%}",
             count(each.modelled_loads),
-            scaled(each.measured_ns, TIME_UNITS),
+            duration(each.measured_ns),
         ),
         status=status,
         reason=reason,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from matbench.show.units import superscript
+
 _NUMBER = re.compile(r"(?<![\w.,])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
-_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Footnotes:
@@ -23,7 +24,7 @@ class Footnotes:
         """The superscripts of a row, in ascending order; reasons are never merged."""
         numbers = {self._number(text, text) for text in reasons}
         numbers |= {self._number(kind(text), text) for text in notes}
-        return " ".join(map(_superscript, sorted(numbers)))
+        return " ".join(map(superscript, sorted(numbers)))
 
     def _number(self, key: str, text: str) -> int:
         self._texts.setdefault(key, []).append(text)
@@ -31,13 +32,7 @@ class Footnotes:
 
     def lines(self) -> list[tuple[str, str]]:
         """Marks and texts."""
-        return [
-            (_superscript(self._numbers[key]), merged(texts)) for key, texts in self._texts.items()
-        ]
-
-
-def _superscript(number: int) -> str:
-    return str(number).translate(_SUPERSCRIPT)
+        return [(superscript(n), merged(texts)) for n, texts in enumerate(self._texts.values(), 1)]
 
 
 def kind(text: str) -> str:

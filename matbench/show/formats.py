@@ -31,7 +31,9 @@ def text(report: Report, fmt: str) -> str:
     if fmt == "json":
         return report.json()
     if fmt == "csv":
-        return csv_table(list(report.fields), _csv_rows(report))
+        paths = [path.split(".") for path in report.fields.values()]
+        rows = [[_at(row, path) for path in paths] for row in report.rows()]
+        return csv_table(list(report.fields), rows)
     parts = [part for section in report.sections for part in _section(section, fmt)]
     return "\n\n".join(part for part in [*parts, prose([report.footer], fmt)] if part)
 
@@ -113,11 +115,6 @@ def csv_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     writer.writerow(titles)
     writer.writerows([_csv_value(value) for value in row] for row in rows)
     return out.getvalue().removesuffix("\n")
-
-
-def _csv_rows(report: Report) -> list[list[object]]:
-    paths = [path.split(".") for path in report.fields.values()]
-    return [[_at(row, path) for path in paths] for row in report.rows]
 
 
 def _at(value: object, path: Sequence[str]) -> object:

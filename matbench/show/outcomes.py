@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from matbench import workloads
 from matbench.analysis import ranking, sample_notes
-from matbench.analysis.ranking import DeviceRanking, ProblemRanking, Ranked
+from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records import encoding, resuming
 from matbench.records.blocks import PERTURBATION_LIMIT
@@ -14,7 +15,7 @@ from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
 from matbench.show import footnotes, safe, units
 from matbench.show.heading import device_lines
-from matbench.show.table import Column, Group, Report, Row, Section, section
+from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
 from matbench.workloads import Workload
 
@@ -45,8 +46,8 @@ def report(
         sections=tuple(_section(table, about) for table in tables),
         footer=footer,
         fields=_FIELDS,
-        rows=[row for table in tables for row in table.rows],
-        json=lambda: encoding.to_json(about, every),
+        rows=lambda: [row for table in tables for row in table.rows],
+        json=lambda: encoding.array([*about, *every]),
     )
 
 
@@ -62,10 +63,11 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     rate_title, speed = units.rate_column((row.work_per_s for row in table.rows), rate)
     repeated = _repeated(table)
     apart = {id(row) for found in repeated for _, row in found}
-    groups = [
-        _group(problem, speed, [row for row in problem.rows if id(row) not in apart])
-        for problem in table.problems
-    ]
+    groups = []
+    for problem in table.problems:
+        if ranked := [row for row in problem.rows if id(row) not in apart]:
+            label = size_label(problem.problem)
+            groups.append(Group(f"size {label}", _rows(ranked, speed), label))
     return section(
         heading=(
             *_workload_line(table.workload),
@@ -89,7 +91,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
             Column("of bound", right=True, drop=7, shared=True),
         ),
         last_title="status",
-        groups=[group for group in groups if group.rows] + _without_result(table, repeated),
+        groups=[*groups, *_without_result(table, repeated)],
         legend=_legend(table.outcomes),
     )
 
@@ -126,51 +128,44 @@ def _legend(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
 # Rows
 
 
-def _group(problem: ProblemRanking, speed: units.Formatter, ranked: Sequence[Ranked]) -> Group:
-    label = size_label(problem.problem)
+def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
+    """Rows of one problem; times of a kind have one unit."""
     outcomes = [row.outcome for row in ranked]
     time = units.durations(map(ranking.time_ns, outcomes))
     hot_time = units.durations(row.hot.median_ns for row in ranked if row.hot)
     block_time = units.durations(o.blocks.median_ns for o in outcomes if o.blocks)
 
-    def cells(row: Ranked) -> tuple[str, ...]:
+    def made(row: Ranked) -> Row:
         outcome, hot = row.outcome, row.hot
         block, accuracy = outcome.blocks, outcome.accuracy
         mark = f"{PERTURBED} " if _is_perturbed(outcome) else ""
-        return (
-            time(ranking.time_ns(outcome)),
-            units.percent(row.spread),
-            hot_time(hot.median_ns) if hot else UNKNOWN,
-            units.percent(ranking.spread(hot)),
-            mark + block_time(block.median_ns) if block else UNKNOWN,
-            units.percent(block.imbalance) if block else UNKNOWN,
-            speed(row.work_per_s),
-            units.share(row.of_cublas),
-            units.share(row.of_limit),
-            units.times(row.times_slowest) if row.rivals > 1 else UNKNOWN,
-            units.error(accuracy.max_rel_err) if accuracy else UNKNOWN,
-            units.error(accuracy.avg_rel_err) if accuracy else UNKNOWN,
-            units.percent(accuracy.bound_ratio) if accuracy else UNKNOWN,
+        return Row(
+            cells=(
+                safe.line(outcome.case.kernel),
+                safe.line(settings_of(outcome.case.params)) or UNKNOWN,
+                time(ranking.time_ns(outcome)),
+                units.percent(row.spread),
+                hot_time(hot.median_ns) if hot else UNKNOWN,
+                units.percent(ranking.spread(hot)),
+                mark + block_time(block.median_ns) if block else UNKNOWN,
+                units.percent(block.imbalance) if block else UNKNOWN,
+                speed(row.work_per_s),
+                units.share(row.of_cublas),
+                units.share(row.of_limit),
+                units.times(row.times_slowest) if row.rivals > 1 else UNKNOWN,
+                units.error(accuracy.max_rel_err) if accuracy else UNKNOWN,
+                units.error(accuracy.avg_rel_err) if accuracy else UNKNOWN,
+                units.percent(accuracy.bound_ratio) if accuracy else UNKNOWN,
+            ),
+            status="" if row.rivals else outcome.status,  # a time says that it was measured
+            reason=safe.lines(outcome.reason or ""),
+            notes=_notes(outcome),
+            style=_STYLES[outcome.status],
+            best=row.best,
+            mark=BEST if row.best and row.rivals > 1 else "",
         )
 
-    return Group(f"size {label}", tuple(_row(row, cells(row)) for row in ranked), label)
-
-
-_NUMBERS = 13
-
-
-def _row(ranked: Ranked, numbers: tuple[str, ...] = (UNKNOWN,) * _NUMBERS, reason: str = "") -> Row:
-    outcome = ranked.outcome
-    names = safe.line(outcome.case.kernel), safe.line(settings_of(outcome.case.params)) or UNKNOWN
-    return Row(
-        cells=(*names, *numbers),
-        status="" if ranked.rivals else outcome.status,  # a time says that it was measured
-        reason=safe.lines(reason or outcome.reason or ""),
-        notes=_notes(outcome),
-        style=_STYLES[outcome.status],
-        best=ranked.best,
-        mark=BEST if ranked.best and ranked.rivals > 1 else "",
-    )
+    return tuple(map(made, ranked))
 
 
 def size_label(problem: Problem) -> str:
@@ -181,24 +176,20 @@ def size_label(problem: Problem) -> str:
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
     """What changes how to read the row; CSV and JSON hold all notes."""
-    own = [*_unsettled(outcome.timing), *_that_matter(outcome.timing, outcome.notes)]
-    if outcome.cold is not None:
-        hot = [*_unsettled(outcome.hot), *_that_matter(outcome.hot)]
-        own += [f"hot samples: {note}" for note in hot]
-    return tuple(map(safe.lines, own))
+    own = _about(outcome.timing, outcome.notes)
+    hot = _about(outcome.hot) if outcome.cold is not None else []
+    return tuple(map(safe.lines, [*own, *(f"hot samples: {note}" for note in hot)]))
 
 
-def _unsettled(timing: Timing | None) -> list[str]:
-    if timing is None or timing.settled is not False:
-        return []
-    return [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
-
-
-def _that_matter(timing: Timing | None, others: Sequence[str] = ()) -> list[str]:
-    """The notes about these samples, and others of the case, that matter for their median."""
-    notes = (*(timing.notes if timing is not None else ()), *others)
+def _about(timing: Timing | None, others: Sequence[str] = ()) -> list[str]:
+    """Whether these samples settled, and the notes that matter for their median."""
+    notes, found = list(others), []
+    if timing is not None:
+        notes = [*timing.notes, *others]
+        if timing.settled is False:
+            found = [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
     half_width = ranking.spread(timing)
-    return [note for note in notes if sample_notes.matters(note, half_width)]
+    return [*found, *(note for note in notes if sample_notes.matters(note, half_width))]
 
 
 # Rows that are the same at several sizes
@@ -211,58 +202,52 @@ def _repeated(table: DeviceRanking) -> list[list[_Placed]]:
 
     What skips a case may name its size: such reasons may differ in their numbers.
     """
-    alike: dict[tuple[object, ...], list[_Placed]] = {}
-    for ranking_ in table.problems:
-        for row in ranking_.rows:
-            outcome, case = row.outcome, row.outcome.case
-            if outcome.status in ("skipped", "failed"):
-                reason = outcome.reason or ""
-                key = (
-                    *(case.backend, case.kernel, tuple(case.params.items()), outcome.status),
-                    footnotes.kind(reason) if outcome.status == "skipped" else reason,
-                    _notes(outcome),
-                )
-                alike.setdefault(key, []).append((ranking_.problem, row))
-    return [found for found in alike.values() if len({problem for problem, _ in found}) > 1]
+
+    def alike(placed: _Placed) -> tuple[object, ...]:
+        outcome, case = placed[1].outcome, placed[1].outcome.case
+        reason = outcome.reason or ""
+        why = footnotes.kind(reason) if outcome.status == "skipped" else reason
+        params = tuple(case.params.items())
+        return case.backend, case.kernel, params, outcome.status, why, _notes(outcome)
+
+    without = (
+        (problem.problem, row)
+        for problem in table.problems
+        for row in problem.rows
+        if row.outcome.status in ("skipped", "failed")
+    )
+    found = grouped(without, alike).values()
+    return [each for each in found if len({problem for problem, _ in each}) > 1]
 
 
 def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list[Group]:
     """A group for those that no size gave a result, and one for each other set of sizes."""
-    groups: dict[tuple[Problem, ...], list[Row]] = {}
-    for found in repeated:
-        reasons = [row.outcome.reason or "" for _, row in found]
-        same = found[0][1].outcome.status == "failed"
-        row = _row(found[0][1], reason=reasons[0] if same else footnotes.merged(reasons))
-        groups.setdefault(tuple(dict.fromkeys(problem for problem, _ in found)), []).append(row)
-    every = len(table.problems)
-    return [
-        Group("no result at any size", tuple(rows), "all")
-        if len(problems) == every
-        else Group(
-            f"no result at {(sizes := ', '.join(map(size_label, problems)))}", tuple(rows), sizes
-        )
-        for problems, rows in sorted(groups.items(), key=lambda item: -len(item[0]))
-    ]
+
+    def row(found: list[_Placed]) -> Row:
+        ranked = [row for _, row in found]
+        made, *others = _rows(ranked, units.durations([]))
+        if ranked[0].outcome.status == "failed":
+            return made
+        return replace(made, reason=footnotes.merged([made.reason, *(o.reason for o in others)]))
+
+    sizes = grouped(repeated, lambda found: tuple(dict.fromkeys(problem for problem, _ in found)))
+    groups = []
+    for problems, found in sorted(sizes.items(), key=lambda item: -len(item[0])):
+        every = len(problems) == len(table.problems)
+        label = "all" if every else ", ".join(map(size_label, problems))
+        title = "no result at any size" if every else f"no result at {label}"
+        groups.append(Group(title, tuple(map(row, found)), label))
+    return groups
 
 
 #: CSV's columns; numbers stay as they were recorded.
 _FIELDS = {
-    "backend": "outcome.case.backend",
-    "device": "outcome.case.device",
-    "device_kind": "outcome.case.device_kind",
-    "workload": "outcome.case.problem.workload",
-    "size": "outcome.case.problem.size",
-    "M": "outcome.case.problem.M",
-    "N": "outcome.case.problem.N",
-    "K": "outcome.case.problem.K",
-    "inputs": "outcome.case.problem.inputs",
-    "seed": "outcome.case.problem.seed",
-    "group": "outcome.case.group",
-    "kernel": "outcome.case.kernel",
+    **under("outcome.case", "backend device device_kind"),
+    **under("outcome.case.problem", "workload size M N K inputs seed"),
+    **under("outcome.case", "group kernel"),
     "precision": "outcome.case.claims.precision",
     "params": "outcome.case.params",
-    "status": "outcome.status",
-    "reason": "outcome.reason",
+    **under("outcome", "status reason"),
     "best": "best",
     "median_ns": "outcome.median_ns",
     "interval_low_ns": "outcome.timing.interval_ns.0",
@@ -270,8 +255,7 @@ _FIELDS = {
     "spread": "spread",
     "samples": "outcome.samples_ns.len",
     "timing_mode": "outcome.mode",
-    "settled": "outcome.timing.settled",
-    "stopped": "outcome.timing.stopped",
+    **under("outcome.timing", "settled stopped"),
     "hot_median_ns": "hot.median_ns",
     "hot_interval_low_ns": "hot.interval_ns.0",
     "hot_interval_high_ns": "hot.interval_ns.1",
@@ -283,14 +267,8 @@ _FIELDS = {
     "block_imbalance": "outcome.blocks.imbalance",
     "block_perturbation": "outcome.blocks.perturbation",
     "sm_mhz": "outcome.blocks.sm_mhz",
-    "gflops": "gflops",
-    "gbytes_per_s": "gbytes_per_s",
-    "of_cublas": "of_cublas",
-    "of_limit": "of_limit",
-    "times_slowest": "times_slowest",
-    "max_rel_err": "outcome.accuracy.max_rel_err",
-    "avg_rel_err": "outcome.accuracy.avg_rel_err",
-    "bound_ratio": "outcome.accuracy.bound_ratio",
+    **under("", "gflops gbytes_per_s of_cublas of_limit times_slowest"),
+    **under("outcome.accuracy", "max_rel_err avg_rel_err bound_ratio"),
     "registers": "outcome.build.resources.registers",
     "occupancy": "outcome.build.occupancy",
     "sha256": "outcome.case.sha256",

@@ -12,7 +12,7 @@ from matbench.analysis.ranking import STATUSES
 from matbench.model import DeviceInfo, settings_of
 from matbench.records.probe import Probe
 from matbench.show import footnotes, safe
-from matbench.show.table import Column
+from matbench.show.table import Column, grouped
 from matbench.show.terminal import plain_table
 from matbench.show.units import UNKNOWN
 
@@ -58,10 +58,7 @@ def _summary(kernel_name: str, device: DeviceInfo, probes: Sequence[Probe]) -> s
     name, place = safe.line(kernel_name), safe.line(device.label)
     outcomes = [probe.outcome for probe in probes]
     skipped = [safe.line(o.reason or "") for o in outcomes if o.status == "skipped"]
-    reasons: dict[str, list[str]] = {}
-    for reason in skipped:
-        reasons.setdefault(footnotes.kind(reason), []).append(reason)
-    why = "; ".join(map(footnotes.merged, reasons.values()))
+    why = "; ".join(map(footnotes.merged, grouped(skipped, footnotes.kind).values()))
     probed = len(outcomes) - len(skipped)
     if not probed:
         return f"{name}: nothing could be probed on {place}" + (f": {why}" if why else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from matbench.analysis.roofline import PointKind, Roofline
+from matbench.show.units import number
 
 MARKS: dict[PointKind, str] = {
     "least": "◇",
@@ -45,22 +46,14 @@ def chart(roof: Roofline, width: int = 76) -> list[str]:
     ticks[row(roof.flop_per_s)] = roof.flop_per_s
     lines = ["GFLOP/s over operations per byte of global memory, both logarithmic"]
     for y, drawn in enumerate(cells):
-        label = _number(ticks[y] / 1e9) if y in ticks else ""
+        label = number(ticks[y] / 1e9) if y in ticks else ""
         lines.append(f"{label:>10} ┤{''.join(drawn)}".rstrip())
     axis, numbers = ["─"] * across, [" "] * (across + 10)
     for intensity in sorted({roof.ridge, *(point.intensity for point in roof.points)}):
-        text, x = _number(intensity), column(intensity)
+        text, x = number(intensity), column(intensity)
         if all(cell == " " for cell in numbers[max(0, x - 1) : x + len(text) + 1]):
             axis[x] = "┬"
             numbers[x : x + len(text)] = text
     lines.append(f"{'':>10} └{''.join(axis)}")
     lines.append(f"{'':>12}{''.join(numbers).rstrip()}")
     return lines + [f"{MARKS[point.kind]} {LABELS[point.kind]}" for point in roof.points]
-
-
-def _number(value: float) -> str:
-    """Three significant digits, without an exponent where it is easily read."""
-    if 1e-3 <= value < 1e6:
-        digits = max(0, 2 - math.floor(math.log10(value)))
-        return f"{value:,.{digits}f}"
-    return f"{value:.1e}"

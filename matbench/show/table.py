@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
 
 from matbench.show.units import UNKNOWN
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Section:
     def with_columns(self, titles: Collection[str]) -> Section:
         """The section with those of its columns that have one of these titles."""
         kept = [i for i, column in enumerate(self.columns) if column.title in titles]
-        cells = [row.cells[i] for row in self.rows for i in kept]
+        seen = "".join(row.cells[i] for row in self.rows for i in kept)
 
         def narrowed(row: Row) -> Row:
             return replace(row, cells=tuple(row.cells[i] for i in kept))
@@ -76,7 +80,7 @@ class Section:
             self,
             columns=tuple(self.columns[i] for i in kept),
             groups=tuple(replace(g, rows=tuple(map(narrowed, g.rows))) for g in self.groups),
-            legend=tuple(entry for entry in self.legend if any(entry[0] in cell for cell in cells)),
+            legend=tuple(entry for entry in self.legend if entry[0] in seen),
         )
 
 
@@ -84,14 +88,43 @@ class Section:
 class Report:
     """A table in every form: `sections` and `footer` for people, the rest for programs.
 
-    `fields` names CSV's columns, each with its path in a row: `outcome.timing.interval_ns.0`.
+    `fields` names CSV's columns, each with its path in one of `rows`: `outcome.case.params`, or
+    `outcome.timing.interval_ns.0`.
     """
 
     sections: tuple[Section, ...]
     footer: str
     fields: dict[str, str]
-    rows: Sequence[object]
+    rows: Callable[[], Iterable[object]]
     json: Callable[[], str]
+
+
+class Fact(NamedTuple):
+    """One figure: its name, how much, and what it means or how it came about."""
+
+    name: str
+    figure: str
+    remark: str = ""
+
+
+def facts_section(heading: Sequence[str], title: str, facts: Iterable[Fact]) -> Section:
+    """A line for each fact."""
+    rows = tuple(Row(fact[:2], reason=fact.remark) for fact in facts)
+    columns = (Column(title), Column("figure", right=True))
+    return Section(tuple(heading), columns, "remark", (Group("", rows),))
+
+
+def under(path: str, names: str) -> dict[str, str]:
+    """Fields of CSV that are named as the attributes of one object in a row, or of the row."""
+    return {name: f"{path}.{name}".removeprefix(".") for name in names.split()}
+
+
+def grouped(values: Iterable[_Value], key: Callable[[_Value], _Key]) -> dict[_Key, list[_Value]]:
+    """Values that share a key, in the order in which they and their keys come."""
+    groups: dict[_Key, list[_Value]] = {}
+    for value in values:
+        groups.setdefault(key(value), []).append(value)
+    return groups
 
 
 def section(

@@ -19,6 +19,7 @@ from matbench.show.table import Column, Report, Section
 #: are all that it has, they can wrap more.
 _LEAST_REASON_WIDTH = 32
 _LEAST_REMARK_WIDTH = 20
+_GAP = 2
 
 #: Where a name or a parameter may be broken: after a space, a hyphen or an equals sign.
 _PIECE = re.compile(r"[^\s=-]*[\s=-]*")
@@ -29,17 +30,22 @@ def renderables(report: Report, width: int | None = None) -> list[RenderableType
 
     Colour marks the status alone, and repeats what the words say.
     """
-    parts: list[RenderableType] = []
-    for section in report.sections:
-        title, *others = section.heading
-        parts += [Text(title, style="bold"), *map(Text, others), Text()]
-        parts += [*_section(section, _layout(section, width)), Text()]
+    parts = [part for section in report.sections for part in section_renderables(section, width)]
     return [*parts, Text(report.footer)]
 
 
-def plain_table(*columns: Column, gap: int = 2, header: bool = True) -> Table:
+def section_renderables(section: Section, width: int | None = None) -> Iterator[RenderableType]:
+    """A section's heading and its table."""
+    title, *others = section.heading
+    yield Text(title, style="bold")
+    yield from map(Text, (*others, ""))
+    yield from _section(_fitted(section, width))
+    yield Text()
+
+
+def plain_table(*columns: Column, header: bool = True) -> Table:
     """A table without lines; numbers are never broken."""
-    table = Table(box=None, show_header=header, pad_edge=False, padding=(0, gap, 0, 0))
+    table = Table(box=None, show_header=header, pad_edge=False, padding=(0, _GAP, 0, 0))
     for column in columns:
         table.add_column(
             column.title,
@@ -51,16 +57,15 @@ def plain_table(*columns: Column, gap: int = 2, header: bool = True) -> Table:
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """Which columns there is room for, and how wide each is; the last one is the status."""
+class _Fitted:
+    """The columns that there is room for, the width of each and of the last one, for statuses."""
 
-    kept: tuple[int, ...]
+    section: Section
     widths: tuple[int, ...]
-    gap: int
     inline: bool
 
 
-def _layout(section: Section, width: int | None) -> _Layout:
+def _fitted(section: Section, width: int | None) -> _Fitted:
     """Columns go, the least important first, until the rest fits with the bare status."""
     columns = section.columns
     texts = [[c.title, *(row.cells[i] for row in section.rows)] for i, c in enumerate(columns)]
@@ -69,29 +74,27 @@ def _layout(section: Section, width: int | None) -> _Layout:
         max(map(cell_len, [section.last_title, *_last_cells(section, inline=inline)]))
         for inline in (False, True)
     )
-    kept = list(range(len(columns)))
     if width is None:
-        return _Layout(tuple(kept), (*widths, full), 2, True)
+        return _Fitted(section, (*widths, full), inline=True)
+    kept = list(range(len(columns)))
 
-    def room(gap: int) -> int:
-        return width - sum(widths[index] + gap for index in kept)
+    def room() -> int:
+        return width - sum(widths[index] + _GAP for index in kept)
 
     for index in sorted(kept, key=lambda index: -columns[index].drop):
-        if room(2) < short and columns[index].drop:
+        if room() < short and columns[index].drop:
             kept.remove(index)
-    gap = 2 if room(2) >= short else 1
-    if room(gap) < short:  # what is left are words, and they can wrap
-        words = [index for index in kept if not columns[index].right]
-        for index in words:
-            widths[index] = min(widths[index], width)
-        whole = {index: max(map(_longest_piece, texts[index])) for index in words}
-        while room(gap) < short and max((widths[index] for index in words), default=1) > 1:
-            loose = [index for index in words if widths[index] > whole[index]] or words
-            widths[max(loose, key=lambda index: widths[index])] -= 1
+    words = [index for index in kept if not columns[index].right]  # they can wrap
+    whole = {index: max(map(_longest_piece, texts[index])) for index in words}
+    while room() < short and max((widths[index] for index in words), default=1) > 1:
+        loose = [index for index in words if widths[index] > whole[index]] or words
+        widest = max(loose, key=lambda index: widths[index])
+        widths[widest] = min(widths[widest] - 1, width)
     has_words = any(row.status for row in section.rows)
-    inline = room(gap) >= min(full, _LEAST_REASON_WIDTH if has_words else _LEAST_REMARK_WIDTH)
-    last = min(full, room(gap)) if inline else short
-    return _Layout(tuple(kept), (*(widths[index] for index in kept), last), gap, inline)
+    inline = room() >= min(full, _LEAST_REASON_WIDTH if has_words else _LEAST_REMARK_WIDTH)
+    last = min(full, room()) if inline else short
+    narrowed = section.with_columns([columns[index].title for index in kept])
+    return _Fitted(narrowed, (*(widths[index] for index in kept), last), inline)
 
 
 def _last_cells(section: Section, *, inline: bool) -> list[str]:
@@ -103,24 +106,21 @@ def _longest_piece(cell: str) -> int:
     return max(cell_len(piece.strip()) for piece in _PIECE.findall(cell))
 
 
-def _section(section: Section, layout: _Layout) -> Iterator[RenderableType]:
+def _section(fitted: _Fitted) -> Iterator[RenderableType]:
+    section, widths = fitted.section, fitted.widths
     footnotes = Footnotes()
-    yield _table(section, layout, header=True)
-    yield Text("─" * (sum(layout.widths) + layout.gap * (len(layout.widths) - 1)))
+    yield _table(fitted, header=True)
+    yield Text("─" * (sum(widths) + _GAP * (len(widths) - 1)))
     for group in section.groups:
         if group.title:
             yield Text(f"\n{group.title}", style="bold")
-        table = _table(section, layout, header=False)
+        table = _table(fitted, header=False)
         for row in group.rows:
-            cells = [
-                _wrapped(row.cells[i], w) for i, w in zip(layout.kept, layout.widths, strict=False)
-            ]
-            last = Text(last_cell(row, footnotes, inline=layout.inline), style=row.style)
+            last = Text(last_cell(row, footnotes, inline=fitted.inline), style=row.style)
+            cells = map(_wrapped, row.cells, widths)
             table.add_row(*cells, last, style="bold" if row.best else "")
         yield table
-    shown = "".join(row.cells[i] for row in section.rows for i in layout.kept)
-    below = [*(entry for entry in section.legend if entry[0] in shown), *footnotes.lines()]
-    if below:
+    if below := [*section.legend, *footnotes.lines()]:
         notes = Table.grid(padding=(0, 1))
         notes.add_column()
         notes.add_column(overflow="fold")
@@ -130,11 +130,11 @@ def _section(section: Section, layout: _Layout) -> Iterator[RenderableType]:
         yield notes
 
 
-def _table(section: Section, layout: _Layout, *, header: bool) -> Table:
+def _table(fitted: _Fitted, *, header: bool) -> Table:
     """Tables of one section have the same columns, so that they stand below each other."""
-    columns = [*(section.columns[i] for i in layout.kept), Column(section.last_title)]
-    table = plain_table(*columns, gap=layout.gap, header=header)
-    for column, width in zip(table.columns, layout.widths, strict=True):
+    last = Column(fitted.section.last_title)
+    table = plain_table(*fitted.section.columns, last, header=header)
+    for column, width in zip(table.columns, fitted.widths, strict=True):
         column.width = width
     return table
 

@@ -12,7 +12,7 @@ from matbench.records.tuning import TuningRecord
 from matbench.show import safe, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
-from matbench.show.table import Column, Group, Report, Row, Section, section
+from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
 
 #: So many candidates of a search are shown, besides the winner and the defaults.
@@ -26,15 +26,13 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
         sections=(_section(shown, about),) if shown else (),
         footer=f"{len(shown):,} candidates measured" if shown else "no candidate could be measured",
         fields=_FIELDS,
-        rows=shown,
+        rows=lambda: shown,
         json=lambda: encoding.array([*about, *shown]),
     )
 
 
 def _section(records: Sequence[TuningRecord], environments: Sequence[Environment]) -> Section:
-    sizes: dict[str, list[TuningRecord]] = {}
-    for record in records:
-        sizes.setdefault(size_label(record.outcome.case.problem), []).append(record)
+    sizes = grouped(records, lambda record: size_label(record.outcome.case.problem))
     return section(
         heading=(
             safe.line(records[0].outcome.case.kernel),
@@ -97,26 +95,17 @@ def _row(record: TuningRecord, time: units.Formatter, *, best: bool) -> Row:
 
 
 def _place(record: TuningRecord) -> str:
-    places = [
-        *(["winner" if record.complete else "best so far"] if record.is_best else []),
-        *(["default"] if record.is_default else []),
-    ]
-    return ", ".join(places)
+    best = "winner" if record.complete else "best so far"
+    places = ((best, record.is_best), ("default", record.is_default))
+    return ", ".join(place for place, is_its in places if is_its)
 
 
 #: CSV's columns; ratios are times over that of the fastest default.
 _FIELDS = {
-    "backend": "outcome.case.backend",
-    "device": "outcome.case.device",
-    "workload": "outcome.case.problem.workload",
-    "size": "outcome.case.problem.size",
-    "inputs": "outcome.case.problem.inputs",
-    "kernel": "outcome.case.kernel",
-    "params": "outcome.case.params",
-    "is_best": "is_best",
-    "is_default": "is_default",
-    "complete": "complete",
-    "round": "round",
+    **under("outcome.case", "backend device"),
+    **under("outcome.case.problem", "workload size inputs"),
+    **under("outcome.case", "kernel params"),
+    **under("", "is_best is_default complete round"),
     "median_ns": "outcome.median_ns",
     "ratio": "comparison.ratio",
     "ratio_low": "comparison.interval.0",

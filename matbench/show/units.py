@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeGuard
 
 UNKNOWN = "–"
 
 Formatter = Callable[[float | None], str]
 
-TIME_UNITS = ("ns", "µs", "ms", "s")
-BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
-BANDWIDTH_UNITS = ("B/s", "kB/s", "MB/s", "GB/s", "TB/s")
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PREFIXES = ("", "k", "M", "G", "T", "P")
 
 
@@ -134,56 +132,37 @@ def count(value: float | None) -> str:
     return f"{value:,.0f}" if is_known(value) else UNKNOWN
 
 
+def superscript(number: int) -> str:
+    return str(number).translate(_SUPERSCRIPTS)
+
+
 def number(value: float | None, digits: int = 3) -> str:
-    """So many significant digits, whole ones always in full: `0.0123`, `1.23`, `12,345`."""
+    """So many significant digits, whole ones in full below a billion: `0.0123`, `12,345`."""
     if not is_known(value):
         return UNKNOWN
     if not value:
         return "0"
     size = abs(value)
-    if not 1e-6 <= size < 1e15:
+    if not 1e-6 <= size < 1e9:
         return f"{value:.{digits - 1}e}"
     return f"{value:,.{max(0, digits - 1 - math.floor(math.log10(size)))}f}"
 
 
-def scaled(value: float | None, units: Sequence[str]) -> str:
-    """Three significant digits in the unit of its thousand: `41.2 kB`; below the first, decimals.
-
-    `units` begin with the unit of `value`, each a thousand of the one before.
-    """
-    if not is_known(value):
-        return UNKNOWN
-    power = _power(value, len(units))
-    part = value / 1000**power
-    digits = max(0, 2 - int(math.log10(part))) if part >= 1 else 2
-    return f"{part:.{digits if power else min(digits, 1)}f} {units[power]}".rstrip()
-
-
-def _power(value: float, count: int) -> int:
-    """The power of a thousand that a unit for `value` has, of `count` units."""
-    return min(int(math.log10(value) // 3) if value >= 1 else 0, count - 1)
-
-
 def bytes_(value: float | None) -> str:
-    return scaled(value, BYTE_UNITS)
+    return rates([value], "B")(value)
 
 
 def bandwidth(bytes_per_s: float | None) -> str:
-    return scaled(bytes_per_s, BANDWIDTH_UNITS)
+    return rates([bytes_per_s], "B/s")(bytes_per_s)
 
 
-def rates(per_s: Iterable[float | None], unit: str) -> Formatter:
-    """All rates in the unit of the largest, to three significant digits: `51.4 TFLOP/s`."""
-    power = _power(max(filter(is_known, per_s), default=1.0), len(_PREFIXES))
-
-    def shown(rate: float | None) -> str:
-        if not is_known(rate):
-            return UNKNOWN
-        part = rate / 1000**power
-        digits = 2 - math.floor(math.log10(part)) if part > 0 else 0
-        return f"{part:,.{max(0, digits)}f} {_PREFIXES[power]}{unit}"
-
-    return shown
+def rates(values: Iterable[float | None], unit: str) -> Formatter:
+    """All in the unit of the largest, to three significant digits: `51.4 TFLOP/s`, `41.2 kB`."""
+    most = max(filter(is_known, values), default=0.0)
+    power = min(int(math.log10(most) // 3) if most >= 1 else 0, len(_PREFIXES) - 1)
+    return lambda value: (
+        f"{number(value / 1000**power)} {_PREFIXES[power]}{unit}" if is_known(value) else UNKNOWN
+    )
 
 
 def rate_column(per_s: Iterable[float | None], unit: str) -> tuple[str, Formatter]:
@@ -193,6 +172,5 @@ def rate_column(per_s: Iterable[float | None], unit: str) -> tuple[str, Formatte
     scale = 1e12 if tera else 1e9
     least = min(known, default=scale) / scale
     decimals = min(3, _decimals(least, 3) if least >= 1 else 3)
-    return (
-        "T" if tera else "G"
-    ) + unit, lambda rate: f"{rate / scale:.{decimals}f}" if is_known(rate) else UNKNOWN
+    title = ("T" if tera else "G") + unit
+    return title, lambda rate: f"{rate / scale:.{decimals}f}" if is_known(rate) else UNKNOWN

@@ -84,7 +84,7 @@ def test_the_clock_is_that_of_the_samples_or_else_of_the_limits() -> None:
     assert explained().clock_flop_per_s == 132 * 128 * 2 * 1980e6
     timing = records.timing(1, conditions=tuple(Conditions(sm_mhz=c) for c in (1500, 1400, 1700)))
     result = explanation(case, H200, outcome_of(case, 1, cold=timing), LIMITS, [])
-    assert result.sm_mhz == 1500
+    assert result.sm_mhz == 1550
 
 
 def test_without_a_device_nothing_is_measured() -> None:

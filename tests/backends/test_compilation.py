@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KernelWriter, kernel_text
+from support.kernels import KernelWriter, kernel_text
 from support.nvcc import find_nvcc
 
 from matbench import backends
@@ -21,6 +21,17 @@ from matbench.model import Kernel, Resources
 
 SM_90 = (9, 0)
 TILE = {"TILE": 8}
+INCLUDED = [
+    '#include "amount.h"',
+    "#include <amount.h>",
+    '#define H "amount.h"\n#include H',
+    '/* first */ #include "amount.h"',
+    '#\\\ninclude "amount.h"',
+    '%:include "amount.h"',
+    '#if __CUDA_ARCH__ >= 900\n#include "amount.h"\n#endif',
+    "#define STRING(x) #x\n#define NAME(t) STRING(tile##t.h)\n#define OF(t) NAME(t)\n"
+    "#include OF(TILE)",
+]
 WITH_HEADER = """
 #include "amount.h"
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
@@ -223,12 +234,100 @@ def test_damaged_code_is_compiled_anew(damage: str, cache: Cache) -> None:
     assert len(again.cubin) == len(whole)
 
 
-@pytest.mark.usefixtures("pycuda")
-def test_a_changed_header_is_seen(cache: Cache, with_header: Kernel) -> None:
-    assert compiled(with_header, cache).given.static_shared_bytes == 64 * 4
-    Path(with_header.path).with_name("amount.h").write_text("#define AMOUNT 96\n")
-    assert compiled(with_header, cache).given.static_shared_bytes == 96 * 4
-    assert len(list(cache.folder.glob("*.cubin"))) == 2
+def shared_bytes_of(kernel: Kernel, cache: Cache, through: str) -> int | None:
+    """Four times what the kernel takes for AMOUNT."""
+    if through == "pycuda":
+        return compiled(kernel, cache).given.static_shared_bytes
+    found = backends.compiled_resources(SM_90, kernel, TILE, cache)
+    return found.static_shared_bytes if found else None
+
+
+@pytest.fixture(params=["pycuda", "nvcc"])
+def through(request: pytest.FixtureRequest) -> str:
+    if request.param == "pycuda":
+        request.getfixturevalue("pycuda")
+    elif NVCC is None:
+        pytest.skip("needs nvcc and g++")
+    return str(request.param)
+
+
+@pytest.mark.parametrize("lines", INCLUDED)
+def test_a_changed_header_is_seen(
+    lines: str, through: str, cache: Cache, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel("headed", body=WITH_HEADER.replace('#include "amount.h"', lines))
+    kernel = catalogue.load(path)
+    path.with_name("tile8.h").write_text('#include "amount.h"\n')
+    for amount in (64, 96):
+        path.with_name("amount.h").write_text(f"#define AMOUNT {amount}\n")
+        assert shared_bytes_of(kernel, cache, through) == amount * 4
+        assert shared_bytes_of(catalogue.load(path), cache, through) == amount * 4
+    assert len(list(cache.folder.glob("*.cubin"))) == (2 if through == "pycuda" else 0)
+
+
+def test_a_header_from_elsewhere_is_seen(
+    through: str,
+    cache: Cache,
+    write_kernel: KernelWriter,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that the compiler finds by a variable, or by its own settings."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    body = WITH_HEADER.replace('"amount.h"', "<amount.h>")
+    kernel = catalogue.load(write_kernel("headed", body=body))
+    use_nvcc(monkeypatch, tmp_path / "nvcc", f'exec "{NVCC}" "-I{elsewhere}" "$@"')
+    for amount in (64, 96):
+        (elsewhere / "amount.h").write_text(f"#define AMOUNT {amount}\n")
+        assert shared_bytes_of(kernel, cache, through) == amount * 4
+    monkeypatch.undo()
+    monkeypatch.setenv("CPATH", str(elsewhere))
+    for amount in (32, 16):
+        (elsewhere / "amount.h").write_text(f"#define AMOUNT {amount}\n")
+        assert shared_bytes_of(kernel, cache, through) == amount * 4
+
+
+def test_nvccs_options_from_outside_are_seen(
+    through: str, cache: Cache, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = WITH_HEADER.replace('#include "amount.h"', "")
+    kernel = catalogue.load(write_kernel("headed", body=body))
+    for variable in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"):
+        for amount in (64, 96):
+            monkeypatch.setenv(variable, f"-DAMOUNT={amount}")
+            assert shared_bytes_of(kernel, cache, through) == amount * 4
+        monkeypatch.delenv(variable)
+
+
+@pytest.mark.parametrize("where", ["beside the kernel", "working folder"])
+def test_no_file_takes_the_place_of_the_toolkits(
+    where: str,
+    through: str,
+    cache: Cache,
+    write_kernel: KernelWriter,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    working = tmp_path / "working"
+    working.mkdir()
+    monkeypatch.chdir(working)
+    body = WITH_HEADER.replace('#include "amount.h"', "#define AMOUNT 64\n#include <cuda_fp16.h>")
+    path = write_kernel("headed", body=body)
+    folder = working if where == "working folder" else path.parent
+    for name in ("cuda_runtime.h", "math.h", "vector_types.h"):
+        (folder / name).write_text("#error not the toolkit's\n")
+    assert shared_bytes_of(catalogue.load(path), cache, through) == 64 * 4
+
+
+@needs_nvcc
+def test_the_preprocessor_does_not_run_for_the_toolkits_headers() -> None:
+    folders = compilation.header_folders()
+    assert any((folder / "cuda_runtime.h").is_file() for folder in folders)
+    for kernel in catalogue.builtin():
+        asked = compilation.request(kernel, TILE, "plain", SM_90)
+        assert "#include" not in asked.text  # PyCUDA runs it where it reads that
+        assert asked.include_folders == ()
 
 
 @pytest.mark.usefixtures("pycuda")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import kernel_text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.kernels import kernel_text
 
 from matbench import backends
 from matbench.backends import Backend, UnavailableError
@@ -43,6 +43,19 @@ def opencl(info: DeviceInfo) -> Iterator[Backend]:
     opened = backends.open_backend(info, Cache())
     yield opened
     opened.close()
+
+
+#: Ways to include `amount.h`, the last of them by `nested.h`.
+INCLUDED = [
+    '#include "amount.h"',
+    "#include <amount.h>",
+    '#define H "amount.h"\n#include H',
+    '/* first */ #include "amount.h"',
+    '#\\\ninclude "amount.h"',
+    '%:include "amount.h"',
+    '#if __has_include("amount.h")\n#include "amount.h"\n#endif',
+    "#include <nested.h>",
+]
 
 
 def kernel_of(tmp_path: Path, text: str) -> Kernel:
@@ -226,23 +239,47 @@ def test_what_only_cuda_has_is_explained(line: str, opencl: Backend, tmp_path: P
     assert "matbench" not in first.replace(str(tmp_path), "")
 
 
-def test_a_changed_header_is_seen(opencl: Backend, tmp_path: Path) -> None:
-    body = """
-    #include "amount.h"
-    extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
-    { C[0] = AMOUNT; }
-    """
-    folder = tmp_path / "a folder"
-    folder.mkdir()
+def amount_of(opencl: Backend, folder: Path, lines: str) -> float:
+    """What the kernel writes that gets AMOUNT from these lines."""
+    body = f"""
+{lines}
+extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
+{{ C[0] = AMOUNT; }}
+"""
     kernel = kernel_of(folder, kernel_text(body=body))
     C = opencl.allocate(4)
+    opencl.build(kernel, {"TILE": 8}).launch(ONE, [C, C, C, 1, 1, 1])
+    found = np.empty(1, np.float32)
+    opencl.read(C, found)
+    opencl.release(C)
+    return float(found[0])
+
+
+@pytest.mark.parametrize("lines", INCLUDED)
+def test_a_changed_header_is_seen(lines: str, opencl: Backend, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    (folder / "nested.h").write_text('#include "amount.h"\n')
     for amount in (3, 4):
         (folder / "amount.h").write_text(f"#define AMOUNT {amount}\n")
-        opencl.build(kernel, {"TILE": 8}).launch(ONE, [C, C, C, 1, 1, 1])
-        found = np.empty(1, np.float32)
-        opencl.read(C, found)
-        assert found[0] == amount
-    opencl.release(C)
+        assert amount_of(opencl, folder, lines) == amount
+
+
+@pytest.mark.parametrize("lines", INCLUDED)
+def test_headers_of_the_working_folder_are_not_taken(
+    lines: str, opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    (folder / "nested.h").write_text('#include "amount.h"\n')
+    (tmp_path / "amount.h").write_text("#define AMOUNT 1\n")
+    (tmp_path / "nested.h").write_text("#define AMOUNT 1\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BuildError, match=r"AMOUNT|amount"):
+        amount_of(opencl, folder, lines)
+    (folder / "amount.h").write_text("#define AMOUNT 2\n")
+    assert amount_of(opencl, folder, lines) == 2
+    assert Path.cwd() == tmp_path
 
 
 def test_a_second_process_need_not_compile(

@@ -1,20 +1,27 @@
-"""Ctrl-C, SIGTERM and SIGKILL: what is known is kept, and no process is left behind."""
+"""Ctrl-C, SIGTERM, SIGHUP and SIGKILL: what is known is kept, and no process is left behind."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import GOOD_BODY, SPIN_BODY, KernelWriter
+from support.cli import QUICK, outside, records_in
+from support.kernels import GOOD_BODY, SPIN_BODY, KernelWriter, kernel_text
 from support.paths import ROOT
-from test_terminal import COMMAND, assert_gone, on_terminal
+from support.terminal import COMMAND, assert_gone, on_terminal, started
 
+from matbench.cli.options import OutputOptions
 from matbench.model import DeviceInfo
+from matbench.records import provenance, reading
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -23,21 +30,21 @@ SPIN = SPIN_BODY.partition("{")[2].rpartition("C[0]")[0]
 PARTLY_BODY = GOOD_BODY.replace("{", "{\n#if TILE == 16\n" + SPIN + "\n#endif\n", 1)
 
 
-@pytest.fixture
-def partly(write_kernel: KernelWriter) -> Path:
-    path = write_kernel("partly", body=PARTLY_BODY)
-    path.write_text(path.read_text().replace("TILE = [8]", "TILE = [8, 16]"))
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A good kernel and one that goes on for long, in a folder that lasts: built only once."""
+    folder = tmp_path_factory.mktemp("kernels")
+    (folder / "a-good.cu").write_text(kernel_text("a-good"), encoding="utf-8")
+    (folder / "b-spins.cu").write_text(kernel_text("b-spins", body=SPIN_BODY), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def partly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("partly") / "partly.cu"
+    text = kernel_text("partly", body=PARTLY_BODY)
+    path.write_text(text.replace("TILE = [8]", "TILE = [8, 16]"), encoding="utf-8")
     return path
-
-
-def started(*arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
 
 
 def wait_for_second_case(output: Path) -> None:
@@ -45,7 +52,7 @@ def wait_for_second_case(output: Path) -> None:
     while not (output.exists() and output.read_bytes().count(b"\n") > 1):
         assert time.monotonic() < ends
         time.sleep(0.05)
-    time.sleep(0.5)
+    time.sleep(0.2)
 
 
 def alive(group: int) -> list[int]:
@@ -68,26 +75,191 @@ def assert_none_alive(group: int) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("to_all", [False, True], ids=["to-one", "to-all"])
-def test_sigterm_leaves_the_table_so_far_and_no_process(
-    partly: Path, tmp_path: Path, device: DeviceInfo, to_all: bool
+def in_the_second_case(output: Path) -> Callable[[str], bool]:
+    """Whether a run that writes to this file has been at its second case for a while."""
+    since: list[float] = []
+
+    def is_there(_: str) -> bool:
+        if not since and output.exists() and output.read_bytes().count(b"\n") > 1:
+            since.append(time.monotonic())
+        return bool(since) and time.monotonic() > since[0] + 0.2
+
+    return is_there
+
+
+def locks(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.suffix == ".lock"]
+
+
+# -- a run ---------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
+    kernels: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
     output = tmp_path / "out.jsonl"
-    process = started("run", "--kernel", partly, "--sizes", "20", "--output", output)
+    began = time.monotonic()
+    session = on_terminal(
+        "run", "--kernels-dir", kernels, *QUICK, "--sizes", "20", "--output", output,
+        interrupt_when=in_the_second_case(output),
+    )  # fmt: skip
+    assert session.code == 130
+    assert time.monotonic() - began < 15
+    text = "\n".join(session.lines)
+    assert "Traceback" not in text
+    assert "interrupted: 1 of 2 cases are done" in text
+    table = text[text.rindex("a-good") :]
+    assert re.match(r"a-good .*µs", table)
+    assert "b-spins" not in table
+    assert "1 measured, 0 wrong, 0 failed, 0 skipped" in table
+    [environment], [outcome] = reading.read(output)
+    assert (outcome.case.kernel, outcome.status) == ("a-good", "measured")
+    assert environment.argv[0] == "run"
+    assert records_in(provenance.last_run_path()) == [outcome]
+    assert not locks(tmp_path)
+
+
+def test_ctrl_c_before_the_first_case_is_done(kernels: Path, device: DeviceInfo) -> None:
+    session = on_terminal(
+        "run", "--kernel", kernels / "b-spins.cu", "--sizes", "20",
+        interrupt_when=lambda written: "b-spins" in written,
+    )  # fmt: skip
+    assert session.code == 130
+    text = "\n".join(session.lines)
+    assert "Traceback" not in text
+    assert "interrupted: 0 of 1 cases are done" in text
+    assert "continue with" not in text  # there is no file
+
+
+def test_a_run_without_a_terminal_can_be_interrupted_too(
+    kernels: Path, tmp_path: Path, device: DeviceInfo
+) -> None:
+    output = tmp_path / "out.jsonl"
+    process = started("run", "--kernels-dir", kernels, *QUICK, "--sizes", "20", "--output", output)
     wait_for_second_case(output)
-    (os.killpg if to_all else os.kill)(process.pid, signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
-    assert process.returncode == 143
-    assert stderr == "interrupted: 1 of 2 cases are done\n"
-    assert "1 measured, 0 wrong, 0 failed, 0 skipped" in stdout
+    assert process.returncode == 130
+    assert "a-good" in stdout
+    assert stderr.startswith("interrupted: 1 of 2 cases are done\n")
+    assert len(records_in(output)) == 1
     assert_gone(process.pid)
+
+
+def test_the_command_that_continues_is_named_and_works(
+    partly: Path, tmp_path: Path, device: DeviceInfo
+) -> None:
+    output = tmp_path / "out put.jsonl"
+    process = started("run", "--output", output, "--force", partly, *QUICK, "--sizes", "20")
+    wait_for_second_case(output)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    first, second = stderr.splitlines()
+    assert first == "interrupted: 1 of 2 cases are done"
+    asked, _, command = second.partition(": ")
+    assert asked == "continue with"
+    words = shlex.split(command)
+    assert words == ["matbench", "run", str(partly), *QUICK, "--sizes", "20", "--resume",
+                     str(output)]  # fmt: skip
+    # What goes on for long is stopped at once now; what is done is not done again.
+    again = outside(*words[1:], "--timeout", "1")
+    assert again.returncode == 1
+    assert "1 measured, 0 wrong, 1 failed, 0 skipped" in again.stdout
+    assert len(records_in(output)) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "typed", "named"),
+    [
+        ({"output": "a.jsonl"}, "tiled --output a.jsonl --cold", "tiled --cold"),
+        ({"output": "a.jsonl"}, "--output=a.jsonl --append tiled", "tiled"),
+        ({"resume": "a.jsonl"}, "--resume a.jsonl tiled", "tiled"),
+        ({"resume": "a.jsonl"}, "tiled --resume=a.jsonl --seed=1", "tiled --seed=1"),
+        ({"output": "a.jsonl", "force": True}, "--force --output a.jsonl", ""),
+    ],
+)
+def test_the_command_that_continues_however_it_was_typed(
+    options: dict[str, Any], typed: str, named: str
+) -> None:
+    given = {"output": None, "append": False, "force": False, "resume": None} | options
+    found = OutputOptions(**given).resuming("run", typed.split())
+    assert found == " ".join(f"matbench run {named} --resume a.jsonl".split())
+
+
+def test_without_a_file_there_is_nothing_to_continue() -> None:
+    assert OutputOptions(None, False, False, None).resuming("run", ["tiled"]) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "to_all"),
+    [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGHUP, True)],
+    ids=["SIGTERM-to-one", "SIGTERM-to-all", "SIGHUP-to-all"],
+)
+def test_a_signal_leaves_the_table_so_far_and_no_process(
+    partly: Path, tmp_path: Path, device: DeviceInfo, number: signal.Signals, to_all: bool
+) -> None:
+    output = tmp_path / "out.jsonl"
+    process = started("run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output)
+    wait_for_second_case(output)
+    (os.killpg if to_all else os.kill)(process.pid, number)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert stderr.startswith("interrupted: 1 of 2 cases are done\ncontinue with: matbench run ")
+    assert stderr.count("\n") == 2
+    assert "1 measured, 0 wrong, 0 failed, 0 skipped" in stdout
+    assert not locks(tmp_path)
+    assert_gone(process.pid)
+
+
+def test_a_terminal_that_is_closed_takes_nothing_with_it(
+    partly: Path, tmp_path: Path, device: DeviceInfo
+) -> None:
+    output, table = tmp_path / "out.jsonl", tmp_path / "stdout"
+    session = on_terminal(
+        "run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output,
+        interrupt_when=in_the_second_case(output), hang_up=True, stdout_to=table,
+    )  # fmt: skip
+    assert session.code == 129
+    assert "1 measured, 0 wrong, 0 failed, 0 skipped" in table.read_text(encoding="utf-8")
+    assert len(records_in(output)) == 1
+    assert not locks(tmp_path)
+
+
+def test_a_table_on_a_terminal_that_is_closed(
+    partly: Path, tmp_path: Path, device: DeviceInfo
+) -> None:
+    output = tmp_path / "out.jsonl"
+    session = on_terminal(
+        "run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output,
+        interrupt_when=in_the_second_case(output), hang_up=True,
+    )  # fmt: skip
+    assert session.code == 129
+    assert len(records_in(output)) == 1
+    assert not locks(tmp_path)
+
+
+def test_nohup_outlives_its_terminal(partly: Path, tmp_path: Path, device: DeviceInfo) -> None:
+    output = tmp_path / "out.jsonl"
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as what is started here inherits it
+    try:
+        process = started("run", partly, *QUICK, "--sizes", "20", "--output", output)
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+    wait_for_second_case(output)
+    os.killpg(process.pid, signal.SIGHUP)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.terminate()
+    stdout, _ = process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert "1 measured, 0 wrong, 0 failed, 0 skipped" in stdout
 
 
 def test_a_worker_ends_with_a_parent_that_was_killed(
     partly: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
     output = tmp_path / "out.jsonl"
-    process = started("run", "--kernel", partly, "--sizes", "20", "--output", output)
+    process = started("run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output)
     wait_for_second_case(output)
     assert len(alive(process.pid)) >= 2
     process.kill()
@@ -96,7 +268,7 @@ def test_a_worker_ends_with_a_parent_that_was_killed(
 
 
 def test_sigterm_ends_a_watch_too(write_kernel: KernelWriter, device: DeviceInfo) -> None:
-    process = started("run", "--watch", write_kernel(), "naive-2d", "--sizes", "20")
+    process = started("watch", write_kernel(), "naive-2d", "--sizes", "20")
     assert process.stdout is not None
     assert "version 1" in process.stdout.readline()
     process.terminate()
@@ -144,7 +316,7 @@ def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> N
 
 def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path, device: DeviceInfo) -> None:
     output = tmp_path / "out.jsonl"
-    process = started("run", "--kernel", partly, "--sizes", "20", "--output", output)
+    process = started("run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output)
     wait_for_second_case(output)
     ends = time.monotonic() + 30
     while process.poll() is None:
@@ -153,7 +325,8 @@ def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path, device: De
         time.sleep(0.03)
     stdout, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert stderr == "interrupted: 1 of 2 cases are done\n"
+    assert stderr.startswith("interrupted: 1 of 2 cases are done\n")
+    assert "Traceback" not in stderr
     assert "1 measured, 0 wrong, 0 failed, 0 skipped" in stdout
     assert_gone(process.pid)
 
@@ -178,14 +351,14 @@ def test_ctrl_c_while_the_program_is_imported(tmp_path: Path) -> None:
     ("arguments", "second", "known", "said"),
     [
         (["check", "PARTLY"], "TILE=16", "right at 1 of 1", "probes are done"),
-        (["explain", "PARTLY", "--size", "20", "--tiles", "8,16"], "TILE=16", "TILE=8", "of "),
+        (["explain", "PARTLY", "--sizes", "20", "--set", "TILE=8,16"], "TILE=16", "TILE=8", "of "),
         (
-            ["compare", "partly", "naive-2d", "--kernel", "PARTLY", "--tiles", "8,16",
+            ["compare", "partly", "naive-2d", "--kernel", "PARTLY", "--set", "TILE=8,16",
              "--sizes", "20", "--max-time", "0.2"],
             "1/2", "naive-2d", "interrupted: 1 of 2 comparisons are done",
         ),
         (["tune", "PARTLY", "--sizes", "20"], "TILE=16", "best so far", "0 of 1 sizes are done"),
-        (["blocks", "PARTLY", "--size", "20", "--tile", "16"], "partly", "", "0 of 1 cases"),
+        (["blocks", "PARTLY", "--sizes", "20", "--set", "TILE=16"], "partly", "", "0 of 1 cases"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )  # fmt: skip
@@ -216,27 +389,25 @@ def test_every_command_keeps_what_it_knows(
 
 
 @pytest.mark.parametrize("command", [
-    ["check", "SPINS"], ["explain", "SPINS", "--size", "20"], ["tune", "SPINS", "--sizes", "20"],
-    ["compare", "spins", "naive-2d", "--kernel", "SPINS", "--sizes", "20"],
+    ["check", "SPINS"], ["explain", "SPINS", "--sizes", "20"], ["tune", "SPINS", "--sizes", "20"],
+    ["compare", "b-spins", "naive-2d", "--kernel", "SPINS", "--sizes", "20"],
 ], ids=lambda command: command[0])  # fmt: skip
 def test_nothing_known_is_no_table(
-    write_kernel: KernelWriter, tmp_path: Path, device: DeviceInfo, command: list[str]
+    kernels: Path, tmp_path: Path, device: DeviceInfo, command: list[str]
 ) -> None:
-    spins = write_kernel("spins", body=SPIN_BODY)
+    spins = kernels / "b-spins.cu"
     table = tmp_path / "stdout"
     session = on_terminal(
         *(str(spins) if word == "SPINS" else word for word in command),
-        interrupt_when=lambda written: "spins" in written,
+        interrupt_when=lambda written: "b-spins" in written,
         stdout_to=table,
     )
     assert (session.code, table.read_text(encoding="utf-8")) == (130, "")
     assert [line for line in session.lines if line.startswith("interrupted: 0 of ")]
 
 
-def test_a_kernel_that_hangs_is_not_probed_to_the_end(
-    write_kernel: KernelWriter, device: DeviceInfo
-) -> None:
-    process = started("check", write_kernel("spins", body=SPIN_BODY), "--timeout", "2")
+def test_a_kernel_that_hangs_is_not_probed_to_the_end(kernels: Path, device: DeviceInfo) -> None:
+    process = started("check", kernels / "b-spins.cu", "--timeout", "2")
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (1, "")
     assert stdout.count("FAILED") == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -147,8 +148,7 @@ def test_files_that_are_not_included_do_not_matter(folder: Path) -> None:
 def test_special_files_are_not_opened(folder: Path) -> None:
     os.mkfifo(folder / "pipe.h")
     (folder / "folder.h").mkdir()
-    path = written(folder, '#include "pipe.h"\n#include "folder.h"\n#include "a\0b"\n#include X')
-    path.write_bytes(path.read_bytes().replace(b"\0", b""))
+    path = written(folder, '#include "pipe.h"\n#include "folder.h"\n#include CHOSEN')
     assert hash_of(path) == hashlib.sha256(path.read_bytes()).hexdigest()
     assert includes.of('#include "a\0b"\n#include "/dev/zero"', path) == ()
 
@@ -163,9 +163,7 @@ def test_what_is_no_text_is_hashed_too(folder: Path) -> None:
     assert len(hashes | {hash_of(path)}) == 4
 
 
-def test_what_would_take_too_long_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_would_take_too_long_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(folder, '#include "x.h"', **{"x.h": '#include "y.h"', "y.h": "int y;"})
     monkeypatch.setattr(includes, "MAX_FILE_BYTES", 10)
     with pytest.raises(UsageError, match=r"x\.h: included, but larger than 10 bytes"):
@@ -194,3 +192,22 @@ def test_a_character_that_is_a_quote_hides_no_comment() -> None:
     source = SEVERAL.replace("{ return", "{ char q = '\"'; /* \" */ return")
     assert '/* " */' not in signature.without_comments(source)
     assert "'\"'" in signature.without_comments(source)
+
+
+@pytest.mark.parametrize("text", ["/* ", 'R"(', "'\"", "1'", "\\\n#", "#define H H\n#include H\n"])
+def test_no_text_takes_long(text: str, folder: Path) -> None:
+    path = written(folder, '#include "x.h"', **{"x.h": text * (400_000 // len(text))})
+    start = time.perf_counter()
+    catalogue.load(path)
+    assert time.perf_counter() - start < 20
+
+
+def test_macros_that_multiply_take_no_longer(folder: Path) -> None:
+    lines = [
+        f"#define A{i} {name}{i + 1}\n#define B{i} {name}{i + 1}"
+        for i in range(3000)
+        for name in "AB"
+    ]
+    text = "\n".join([*lines, '#define A3000 "x.h"', "#define B3000 <x.h>", "#include A0"])
+    path = written(folder, text, **{"x.h": "int x;", "y.h": "int y;"})
+    assert [each.name for each in catalogue.load(path).includes] == ["x.h"]

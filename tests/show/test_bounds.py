@@ -148,7 +148,7 @@ def test_modelled_traffic_is_held_against_the_least() -> None:
 def test_a_claim_below_the_least_is_said_not_to_hold() -> None:
     found = words_of(1, 1e6)
     assert (
-        "Its model claims 4.2 B of traffic, less than the least possible 12.0 B: the model does "
+        "Its model claims 4.25 B of traffic, less than the least possible 12.0 B: the model does "
         "not hold at this size."
     ) in found
     assert "As modelled" not in found

@@ -88,7 +88,7 @@ def test_each_figure_has_its_unit() -> None:
     assert found["operations"] == "2,000,000,000"
     assert found["modelled loads"] == "62,500,000"
     assert found["least traffic"] == "12.0 MB"
-    assert found["measured time"] == "1.00 ms"
+    assert found["measured time"] == "1.000 ms"
     assert found["measured rate"] == "2.00 TFLOP/s"
     assert found["least bandwidth"] == "12.0 GB/s"
     assert found["measured copy"] == "4.00 TB/s"

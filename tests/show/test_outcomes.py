@@ -47,7 +47,7 @@ def titles(section: Section) -> list[str]:
 @given(found=st.lists(records.outcomes(), max_size=6))
 def test_whatever_the_outcomes_the_best_was_measured_on_that_device(found: list[Outcome]) -> None:
     table = outcomes.report(found, [])
-    for ranked in table.rows:
+    for ranked in table.rows():
         assert isinstance(ranked, Ranked)
         if ranked.best or ranked.times_slowest is not None:
             assert ranked.outcome.status == "measured"

@@ -119,7 +119,7 @@ def test_a_page_needs_nothing_but_itself(tmp_path: Path) -> None:
     assert TITLE in page.text
     assert words_of_blocks.explanation(profile) in page.text
     for fact in words_of_blocks.facts(profile):
-        assert fact.value in page.text
+        assert fact.figure in page.text
 
 
 @needs_matplotlib

@@ -39,12 +39,16 @@ def on_terminal(
     *arguments: str | Path,
     width: int = 100,
     interrupt_when: Callable[[str], bool] = lambda _: False,
+    hang_up: bool = False,
     environment: dict[str, str] | None = None,
     stdout_to: Path | None = None,
     stderr_to: Path | None = None,
     limit_s: float = 60,
 ) -> Session:
-    """Run the command on a pseudo-terminal of its own, and press Ctrl-C there when it is time."""
+    """Run the command on a pseudo-terminal of its own, and press Ctrl-C there when it is time.
+
+    `hang_up` closes the terminal then.
+    """
     terminal, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     opened = [path.open("wb") if path else None for path in (stdout_to, stderr_to)]
@@ -71,15 +75,20 @@ def on_terminal(
                     break
                 written += piece
             if not pressed and interrupt_when(written.decode(errors="replace")):
+                if hang_up:
+                    break
                 os.write(terminal, b"\x03")
                 pressed = True
             assert time.monotonic() < ends, written.decode(errors="replace")[-2000:]
-        return Session(process.wait(timeout=limit_s), written.decode())
+        os.close(terminal)
+        terminal = -1
+        return Session(process.wait(timeout=limit_s), written.decode(errors="replace"))
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        os.close(terminal)
+        if terminal >= 0:
+            os.close(terminal)
         for file in opened:
             if file is not None:
                 file.close()

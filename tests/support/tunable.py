@@ -38,3 +38,21 @@ extern "C" __global__ void tunable(const float *A, const float *B, float *C, int
     C[(size_t)row * N + column] = sum;
 }
 """
+
+
+def huge(table: str) -> str:
+    """The kernel with 10^8 combinations of four constants, in `[sweep]` or in `[tune]`."""
+    names = ("TURNS", "P", "Q", "R")
+    every = ", ".join(map(str, range(1, 101)))
+    one = "".join(f"// {name} = [1]\n" for name in names)
+    many = "".join(f"// {name} = [{every}]\n" for name in names)
+    text = KERNEL
+    swept, tuned = (many, "") if table == "sweep" else (one, many)
+    for old, new in (
+        ("// TURNS = [8]\n", swept),
+        ("// TURNS = [1, 8, 64]\n// KIND = [1, 2, 3, 4]\n", tuned or "// KIND = [1]\n"),
+        ("sum = 0.0f;\n        for", "sum = 0.0f * (P + Q + R);\n        for"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text

@@ -116,11 +116,9 @@ def request(
     # Where PyCUDA reads `#include`, it runs the preprocessor, and hashes what that leaves, even if
     # the code is in its cache (0.3 to 0.8 s a build). That is needed for the kernel's own headers,
     # which can change; nvcc's own change with its release, which PyCUDA hashes anyway.
-    settings = [f"{name}={os.environ[name]}" for name in _SETTINGS if os.environ.get(name)]
-    if settings:
+    if settings := _settings():
         options.append(f"-DMATBENCH_SETTINGS={_checksum(settings)}")
-    own = includes_own_files(kernel)
-    if own or (settings and includes.operands(kernel.source)) or _from_elsewhere(kernel):
+    if _may_change(kernel):
         # No line numbers are left to hash; with them the code's line table would change.
         read = includes.of(kernel.source, Path(kernel.file)) if kernel.file else ()
         options.append(f"-DMATBENCH_TEXT={_checksum((text, read))}")
@@ -133,8 +131,9 @@ def request(
         for r in kernel.requires
         if r.startswith(f"sm_{major}") and r[-1] in "af"
     )
-    # Where it need not look for headers, none can take the place of the toolkit's.
-    folders = (str(Path(kernel.file).parent),) if own and kernel.file else ()
+    # Where nvcc need not look for headers, none can take the place of the toolkit's.
+    own = kernel.file and includes_own_files(kernel)
+    folders = (str(Path(kernel.file).parent),) if own else ()
     return Request(text, entry, tuple(options), next(exact, f"{major}{minor}"), folders)
 
 
@@ -142,11 +141,15 @@ def _checksum(of: object) -> int:
     return zlib.crc32(repr(of).encode())
 
 
-def _from_elsewhere(kernel: Kernel) -> bool:
+def _settings() -> list[str]:
+    return [f"{name}={os.environ[name]}" for name in _SETTINGS if os.environ.get(name)]
+
+
+def _may_change(kernel: Kernel) -> bool:
     """Whether it includes headers that are neither the toolkit's nor C++'s own (`<cstdint>`)."""
     names = [name[1:].partition(">")[0] for name in includes.operands(kernel.source)]
-    if all(name.isidentifier() for name in names):
-        return False
+    if not names or includes_own_files(kernel) or _settings():
+        return bool(names)
     return not all(
         name.isidentifier() or any((folder / name).is_file() for folder in header_folders())
         for name in names
@@ -259,10 +262,11 @@ def compiled_resources(
     if "{}{}".format(*capability) not in architectures():
         return None
     asked = request(kernel, params, "plain", capability)
-    key = repr(("ptxas", asked, nvcc().release))
-    if includes_own_files(kernel):
-        return reported(_through_nvcc(asked).decode(errors="replace"), asked.entry)
-    report = cache.get_or_make(key, lambda: _through_nvcc(asked))
+    if _may_change(kernel):
+        report: bytes | memoryview = _through_nvcc(asked)
+    else:
+        key = repr(("ptxas", asked, nvcc().release))
+        report = cache.get_or_make(key, lambda: _through_nvcc(asked))
     return reported(bytes(report).decode(errors="replace"), asked.entry)
 
 

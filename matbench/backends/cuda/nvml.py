@@ -21,20 +21,16 @@ class Watch:
             pynvml.nvmlInit()
             self.nvml = pynvml
             self.handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
-            self.reasons = self._reasons()
+            prefix = "nvmlClocksThrottleReason"
+            #: Every throttle reason that NVML knows and that matters, by its name.
+            self.reasons = {
+                reason: value
+                for name, value in vars(pynvml).items()
+                if name.startswith(prefix) and isinstance(value, int)
+                if (reason := name.removeprefix(prefix)) not in (*_HARMLESS, "None", "All")
+            }
         except Exception:  # NVML's errors share no base with a missing library's
             self.handle = None
-
-    def _reasons(self) -> dict[str, int]:
-        """Every throttle reason that NVML knows and that matters, by its name."""
-        prefix = "nvmlClocksThrottleReason"
-        return {
-            name[len(prefix) :]: value
-            for name, value in vars(self.nvml).items()
-            if name.startswith(prefix)
-            and isinstance(value, int)
-            and name[len(prefix) :] not in (*_HARMLESS, "None", "All")
-        }
 
     def read(self) -> Conditions | None:
         """Clocks, temperature, power and what holds the clocks down, as of now; None if unknown."""

@@ -16,6 +16,7 @@ from matbench.analysis.chart import Chart, Line
 from matbench.errors import UsageError
 from matbench.records.outcome import Outcome
 from matbench.show.pictures import files
+from matbench.show.units import superscript
 
 SUFFIXES = (".svg", ".png")
 #: Raised when the same lines are drawn in another way.
@@ -26,7 +27,6 @@ _INK = "#808080"
 _MOST_SIZES = 14
 #: From here on powers of two are written as such.
 _LARGE_SIZE = 2**17
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
@@ -62,7 +62,7 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
             _draw_errors(panels[1], line, style)
     panels[0].set_ylabel(f"G{shown.workload.rate}")
     rates = [rate for line in shown.lines for rate in line.giga_per_s]
-    _mark_values(panels[0], rates, _plain_number)
+    _mark_values(panels[0], rates, lambda rate: f"{rate:,.10g}")
     if with_errors:
         panels[1].set_ylabel("largest relative error")
         _mark_values(panels[1], [error for error in shown.errors if error], _scientific)
@@ -152,7 +152,7 @@ def _size_marks(sizes: Sequence[int]) -> list[int]:
 
 def _power_of_two(size: int) -> str:
     power = size.bit_length() - 1
-    return f"2{str(power).translate(_SUPERSCRIPTS)}" if size == 2**power else f"{size:,}"
+    return f"2{superscript(power)}" if size == 2**power else f"{size:,}"
 
 
 def _value_marks(low: float, high: float) -> list[float]:
@@ -169,14 +169,10 @@ def _value_marks(low: float, high: float) -> list[float]:
     return [float(mark) for mark in MaxNLocator(6).tick_values(low, high) if low <= mark <= high]
 
 
-def _plain_number(value: float) -> str:
-    return f"{value:,.10g}"
-
-
 def _scientific(value: float) -> str:
     if 0.1 <= value < 1e4:
         return f"{value:,.4g}"
     digits, _, power = f"{value:.2e}".partition("e")
-    told = f"10{str(int(power)).translate(_SUPERSCRIPTS)}"
+    told = f"10{superscript(int(power))}"
     digits = digits.rstrip("0").rstrip(".")
     return told if digits == "1" else f"{digits}·{told}"

@@ -1,0 +1,114 @@
+"""`matbench compare`: two kernels that take turns, and the verdict on the second."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import Matbench
+from support.kernels import SLOW_BODY, KernelWriter
+
+from matbench.model import DeviceInfo
+
+pytestmark = pytest.mark.usefixtures("own_state")
+
+
+def compare(matbench: Matbench, *arguments: str | Path, code: int | None = 0) -> dict[str, Any]:
+    """The one comparison that is printed."""
+    result = matbench("compare", *arguments, "--sizes", "64", "--format", "json", code=code)
+    [environment, record] = json.loads(result.stdout)
+    assert environment["type"] == "environment"
+    assert isinstance(record, dict)
+    assert record["type"] == "comparison"
+    return record
+
+
+def test_the_second_is_compared_with_the_first(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    files = ("--kernel", write_kernel("quick"), "--kernel", write_kernel("slow", body=SLOW_BODY))
+    slower = compare(matbench, "quick", "slow", *files, "--fail-if-slower", "5%", code=1)
+    found = slower["comparison"]
+    assert found["verdict"] == "SLOWER"
+    assert found["ratio"] > 2
+    low, high = found["interval"]
+    assert 1 < low <= found["ratio"] <= high
+    baseline, candidate = slower["baseline"], slower["candidate"]
+    times = [(side["cold"] or side["hot"])["median_ns"] for side in (baseline, candidate)]
+    assert times[1] > times[0] > 0
+    assert baseline["accuracy"]["max_rel_err"] > 0
+    assert candidate["accuracy"]["max_rel_err"] > 0
+    faster = compare(matbench, "slow", "quick", *files, "--fail-if-slower", "5%")
+    assert faster["comparison"]["verdict"] == "FASTER"
+    assert faster["comparison"]["ratio"] < 0.5
+
+
+def test_a_kernel_is_never_slower_than_itself(matbench: Matbench, device: DeviceInfo) -> None:
+    record = compare(matbench, "tiled", "tiled", "--set", "TILE=16", "--threshold", "50%",
+                     "--fail-if-slower", "50%")  # fmt: skip
+    assert record["comparison"]["verdict"] == "SAME"
+    assert 0.5 < record["comparison"]["ratio"] < 2
+
+
+def test_a_comparison_is_printed_for_people(matbench: Matbench, device: DeviceInfo) -> None:
+    arguments = ("compare", "tiled", "naive-2d", "--sizes", "16,24", "--set", "TILE=8")
+    for fmt in ("rich", "github"):
+        text = matbench(*arguments, "--format", fmt).stdout
+        assert len(re.findall("FASTER|SLOWER|SAME|UNDECIDED", text)) >= 2
+        assert "candidate naive-2d against baseline tiled" in text.replace("\\", "")
+        for size in ("16", "24"):
+            assert re.search(rf"^\W*{size}\b", text, re.MULTILINE)
+
+
+def test_each_shared_value_that_is_named_is_compared(
+    matbench: Matbench, device: DeviceInfo
+) -> None:
+    result = matbench("compare", "tiled", "naive-2d", "--sizes", "16", "--set", "TILE=4,8",
+                      "--max-time", "0.1", "--format", "json")  # fmt: skip
+    _, *records = json.loads(result.stdout)
+    sides = [[record[side]["case"]["params"] for side in ("baseline", "candidate")]
+             for record in records]  # fmt: skip
+    assert sides == [[{"TILE": 4}] * 2, [{"TILE": 8}] * 2]
+
+
+def test_a_kernel_that_is_not_right_is_not_compared(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel("liar")
+    path.write_text(path.read_text().replace("k < K", "k < K - 1"))
+    arguments = ("tiled", "liar", "--kernel", path, "--set", "TILE=8")
+    record = compare(matbench, *arguments, code=1)
+    assert record["comparison"] is None
+    assert record["candidate"]["status"] == "wrong"
+    shown = matbench("compare", *arguments, "--sizes", "64", "--format", "csv", code=1).stdout
+    assert "liar: wrong: " in shown
+
+
+def test_what_the_fastest_was_chosen_from_is_told(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel("partly")
+    text = path.read_text(encoding="utf-8").replace("TILE = [8]", "TILE = [4, 8, 16]")
+    path.write_text(text.replace("k < K", "k < K - (TILE == 16)"), encoding="utf-8")
+    tiled = "tiled: the fastest of 3 by a quick look at TILE 8, 16, 32"
+    partly = "partly: the fastest of 3 by a quick look at TILE 4, 8, 16; TILE=16 wrong"
+    arguments = ("tiled", "partly", "--kernel", path)
+    record = compare(matbench, *arguments)
+    assert record["notes"] == [tiled, partly]
+    assert record["candidate"]["case"]["params"]["TILE"] in (4, 8)
+    assert record["candidate"]["cold"] or record["candidate"]["hot"]
+    for more in ((), ("--matrix",), ("--format", "plain")):
+        shown = matbench("compare", *arguments, "--sizes", "24", *more).stdout
+        assert tiled in shown
+        assert partly in shown
+    # Where there is no choice nothing is said of one.
+    assert compare(matbench, *arguments, "--set", "TILE=8")["notes"] == []
+
+
+def test_nothing_to_judge_is_no_pass(matbench: Matbench, device: DeviceInfo) -> None:
+    told = matbench("compare", "tiled", "tiled-dynamic", "--sizes", "8", "--set", "TILE=500",
+                    "--fail-if-slower", "5%", code=1).stderr  # fmt: skip
+    assert "--fail-if-slower had nothing to judge" in told

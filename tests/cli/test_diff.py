@@ -1,0 +1,93 @@
+"""`matbench diff`: two record files, and the exit codes that CI relies on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import records
+from support.cli import Matbench
+from support.records import timing
+
+from matbench.model import DeviceInfo
+from matbench.records.outcome import Outcome
+from matbench.records.writing import RecordWriter
+
+STEADY = tuple(100_000.0 + 10 * (i % 5) for i in range(20))
+DEVICE = records.device()
+
+
+def steady(kernel: str = "tiled", factor: float = 1.0, **changes: Any) -> Outcome:
+    """A case whose samples hardly scatter."""
+    samples = timing(samples_ns=tuple(factor * sample for sample in STEADY))
+    return records.outcome(kernel, cold=samples, **changes)
+
+
+def write(path: Path, *outcomes: Outcome, device: DeviceInfo = DEVICE) -> Path:
+    with RecordWriter(path, records.environment(devices=(device,))) as writer:
+        for outcome in outcomes:
+            writer.write(outcome)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("factor", "code"),
+    [(1.0, 0), (0.5, 0), (1.02, 0), (1.2, 1)],
+)
+def test_exit_code_tells_regressions_alone(
+    tmp_path: Path, matbench: Matbench, factor: float, code: int
+) -> None:
+    old = write(tmp_path / "old.jsonl", steady())
+    new = write(tmp_path / "new.jsonl", steady(factor=factor))
+    matbench("diff", old, new, "--fail-if-slower", "5%", code=code)
+    matbench("diff", old, new)
+
+
+def test_environments_that_differ_are_exit_3_unless_they_are_ignored(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    old = write(tmp_path / "old.jsonl", steady())
+    new = write(tmp_path / "new.jsonl", steady(factor=1.2), device=records.device(driver="99"))
+    result = matbench("diff", old, new, "--fail-if-slower", "5%", code=3)
+    assert "driver differs: 1.2 then, 99 now" in result.stderr
+    assert "--ignore-environment judges them anyway" in result.stderr
+    matbench("diff", old, new, "--fail-if-slower", "5%", "--ignore-environment", code=1)
+    matbench("diff", old, new)
+
+
+def test_a_case_that_broke_fails_and_is_named(tmp_path: Path, matbench: Matbench) -> None:
+    old = write(tmp_path / "old.jsonl", steady())
+    wrong = records.outcome("tiled", status="wrong", reason="integers: 3 of 9 wrong")
+    new = write(tmp_path / "new.jsonl", wrong)
+    result = matbench("diff", old, new, "--fail-if-slower", "5%", code=1)
+    assert "is wrong now: integers: 3 of 9 wrong" in result.stderr
+
+
+def test_verdicts_and_cases_of_one_file_alone(tmp_path: Path, matbench: Matbench) -> None:
+    old = write(tmp_path / "old.jsonl", steady(), steady("kahan"), steady("naive-2d"))
+    new = write(tmp_path / "new.jsonl", steady(factor=1.1), steady("kahan", 0.8), steady("mine"))
+    result = matbench("diff", old, new)
+    assert f"only in {old}: naive-2d TILE=16 at 17x33x65" in result.stderr
+    assert f"only in {new}: mine TILE=16 at 17x33x65" in result.stderr
+    assert "1 SLOWER, 1 FASTER" in result.stdout
+    assert "1.10 × slower" in result.stdout
+    _, *found = json.loads(matbench("diff", old, new, "--format", "json").stdout)
+    verdicts = {one["candidate"]["case"]["kernel"]: one["comparison"]["verdict"] for one in found}
+    assert verdicts == {"tiled": "SLOWER", "kahan": "FASTER"}
+
+
+def test_nothing_to_judge_is_no_pass(tmp_path: Path, matbench: Matbench) -> None:
+    old = write(tmp_path / "old.jsonl", steady())
+    new = write(tmp_path / "new.jsonl", steady("naive-2d"))
+    told = matbench("diff", old, new, "--fail-if-slower", "5%", code=1).stderr
+    assert "--fail-if-slower had nothing to judge" in told
+
+
+def test_a_file_of_a_run_against_itself(
+    tmp_path: Path, matbench: Matbench, device: DeviceInfo
+) -> None:
+    file = tmp_path / "out.jsonl"
+    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--smoke", "--output", file)
+    assert "SAME" in matbench("diff", file, file, "--threshold", "50%").stdout

@@ -1,0 +1,99 @@
+"""What stands behind the standard streams: full disks, closed pipes, no stream at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.cli import Matbench, records_in
+from support.terminal import COMMAND
+
+from matbench.model import DeviceInfo
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("command", [
+    ["report", "FILE"], ["report", "FILE", "--format", "json"],
+    ["explain", "tiled", "--sizes", "9"], ["list"], ["--help"], ["report", "--help"],
+], ids=" ".join)  # fmt: skip
+def test_a_full_disk_behind_standard_output_is_one_line(
+    command: list[str], unbuffered: str, tmp_path: Path, device: DeviceInfo, matbench: Matbench
+) -> None:
+    file = tmp_path / "out.jsonl"
+    matbench("run", "tiled", "--sizes", "9", "--set", "TILE=8", "--smoke", "--output", file)
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *(str(file) if word == "FILE" else word for word in command)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.returncode == 1
+    assert done.stderr == "matbench: standard output: No space left on device\n"
+
+
+RUN = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--max-time", "0.001", "--no-blocks")
+
+
+@pytest.mark.parametrize("descriptors", [(0,), (1,), (2,), (1, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("command", [("list",), RUN], ids=lambda command: command[0])
+def test_a_stream_that_is_closed_is_the_null_device(
+    command: tuple[str, ...], descriptors: tuple[int, ...], device: DeviceInfo, tmp_path: Path
+) -> None:
+    """No file, pipe or process takes its place."""
+    output = tmp_path / "out.jsonl"
+    keeping = ("--output", str(output)) if command[0] == "run" else ()
+
+    def close() -> None:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    done = subprocess.run(
+        [*COMMAND, *command, *keeping],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=close,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (1 not in descriptors)
+    if keeping:
+        assert [outcome.status for outcome in records_in(output)] == ["measured"]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize("command", [RUN, ("list",), ("--help",), ("run", "--help")], ids=" ".join)
+def test_a_reader_that_leaves_early_is_no_failure(
+    command: tuple[str, ...], unbuffered: str, device: DeviceInfo, tmp_path: Path
+) -> None:
+    """It ends as `cat` or `git log` would: quietly, by SIGPIPE as shells see it."""
+    output = tmp_path / "out.jsonl"
+    keeping = ("--output", str(output)) if command == RUN else ()
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*COMMAND, *command, *keeping],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+    if keeping:
+        assert [outcome.status for outcome in records_in(output)] == ["measured"]

@@ -1,0 +1,141 @@
+"""What a search tries: every legal combination once, the defaults first, in an order by lot."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support import tunable
+
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure import search_space
+from matbench.measure.search_space import Space
+from matbench.model import DeviceInfo, Kernel, Problem
+
+SIZE = Problem(48, 48, 48)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    path = tmp_path / "tunable.cu"
+    path.write_text(tunable.KERNEL, encoding="utf-8")
+    return catalogue.load(path)
+
+
+def builtin(name: str) -> Kernel:
+    return next(kernel for kernel in catalogue.builtin() if kernel.name == name)
+
+
+def space(kernel: Kernel, device: DeviceInfo, seed: int = 0, **given: tuple[int, ...]) -> Space:
+    return search_space.space(kernel, SIZE, device, given, seed)
+
+
+def test_every_legal_combination_the_default_first(kernel: Kernel, device: DeviceInfo) -> None:
+    found = space(kernel, device)
+    assert [case.params for case in found.defaults] == [{"TURNS": 8, "KIND": 1}]
+    assert {tuple(case.params.values()) for case in found.others} == {
+        (1, 1), (64, 1), (1, 2), (8, 2), (64, 2), (1, 4), (8, 4), (64, 4)
+    }  # fmt: skip
+    assert found.cases == [*found.defaults, *found.others]
+    assert all(case.skip is None for case in found.cases)
+    [refused] = found.refused.values()
+    assert refused == (3, "needs KIND != 3 (KIND = 3)")
+    record = found.record()
+    assert (record.combinations, record.drawn, record.candidates, record.refused) == (12, 12, 9, 3)
+    assert record.merged == 0
+
+
+def test_the_order_is_the_seeds(device: DeviceInfo) -> None:
+    kernel = builtin("thread-tile-2d")
+    orders = [[c.params for c in space(kernel, device, seed).others] for seed in (1, 1, 2)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(map(str, orders[0])) == sorted(map(str, orders[2]))
+    every = [case.params for case in space(kernel, device).cases]
+    legal = [
+        params
+        for params in sweep.combinations(kernel.sweep | kernel.tune)
+        if sweep.case(kernel, SIZE, params, device).skip is None
+    ]
+    assert sorted(map(str, every)) == sorted(map(str, legal))
+
+
+def test_given_values_take_the_place_of_a_constants_own(kernel: Kernel, device: DeviceInfo) -> None:
+    found = space(kernel, device, TURNS=(5, 6), KIND=(1,), OTHER=(1,))
+    assert [tuple(case.params.values()) for case in found.defaults] == [(5, 1)]
+    assert [tuple(case.params.values()) for case in found.others] == [(6, 1)]
+
+
+def test_one_launch_is_one_candidate(device: DeviceInfo) -> None:
+    kernel = builtin("dot-tree")
+
+    def of(kernel: Kernel, N: int) -> Space:
+        return search_space.space(kernel, Problem(1, N, 1, workload="dot"), device, {}, 0)
+
+    few = of(kernel, 1000)
+    # At most 32 blocks are of use, so that BLOCKS makes no difference, and it is in no line.
+    assert [case.params for case in few.defaults] == [{"THREADS": 256, "BLOCKS": 32}]
+    threads = [case.params["THREADS"] for case in few.cases]
+    assert len(threads) == len(set(threads))
+    assert few.merged == few.record().merged == 4 * len(threads)
+    many = of(kernel, 10**7)
+    assert (len(many.cases), many.merged) == (5 * len(threads), 0)
+    named = msgspec.structs.replace(kernel, source=f"{kernel.source}\n// BLOCKS\n")
+    assert of(named, 1000).merged == few.merged
+    used = msgspec.structs.replace(kernel, source=f"{kernel.source}\nconstant int b = BLOCKS;\n")
+    assert of(used, 1000).merged == 0
+
+
+def test_a_large_space_is_drawn_from(kernel: Kernel, device: DeviceInfo) -> None:
+    large = {name: tuple(range(1, 1000)) for name in ("TURNS", "KIND")}
+    found = search_space.space(msgspec.structs.replace(kernel, tune=large), SIZE, device, {}, 3)
+    assert (found.combinations, found.drawn) == (999**2, search_space.MOST_COMBINATIONS)
+    assert len({str(case.params) for case in found.cases}) == len(found.cases) > 19_000
+    assert found.record().refused == sum(refused.many for refused in found.refused.values())
+    # A fair sample: values from the whole range, about equally often.
+    for name, middle in (("TURNS", 500), ("KIND", 500)):
+        below = sum(case.params[name] < middle for case in found.others)
+        assert 0.45 < below / len(found.others) < 0.55
+
+
+@pytest.mark.parametrize("table", ["sweep", "tune"])
+@pytest.mark.parametrize("most", [None, 3])
+def test_a_huge_space_is_never_listed(
+    table: str, most: int | None, tmp_path: Path, device: DeviceInfo
+) -> None:
+    path = tmp_path / "tunable.cu"
+    path.write_text(tunable.huge(table), encoding="utf-8")
+    started = time.monotonic()
+    found = search_space.space(catalogue.load(path), SIZE, device, {}, 0, most)
+    assert time.monotonic() - started < 20
+    assert found.combinations == 10**8
+    assert len(found.defaults) == (search_space.MOST_DEFAULTS if table == "sweep" else 1)
+    assert len({str(case.params) for case in found.cases}) == len(found.cases)
+    if most is None:
+        assert found.drawn == search_space.MOST_COMBINATIONS
+        assert len(found.cases) > 19_000
+    else:
+        assert len(found.cases) == max(most, len(found.defaults))
+
+
+def test_more_combinations_than_a_list_can_have(kernel: Kernel, device: DeviceInfo) -> None:
+    names = [f"X{number}" for number in range(10)]
+    values = dict.fromkeys(names, tuple(range(1, 101)))
+    for changes in ({"tune": values}, {"sweep": values}):
+        given: dict[str, Any] = {"sweep": {}, "tune": {}} | changes
+        wide = msgspec.structs.replace(kernel, source=" ".join(names), **given)
+        wide = msgspec.structs.replace(
+            wide, launch=msgspec.structs.replace(kernel.launch, where=())
+        )
+        found = search_space.space(wide, SIZE, device, {}, 0, 50)
+        assert (found.combinations, len(found.cases)) == (100**10, 50)
+
+
+def test_a_budget_of_candidates_draws_no_more(device: DeviceInfo) -> None:
+    kernel = builtin("thread-tile-2d")
+    whole = space(kernel, device)
+    few = search_space.space(kernel, SIZE, device, {}, 0, 3)
+    assert few.cases == whole.cases[:3]
+    assert few.drawn < whole.drawn

@@ -10,8 +10,8 @@ import pytest
 from matbench.errors import MatbenchError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import counters
-from matbench.measure.counters import Counters
 from matbench.model import DeviceInfo, Problem
+from matbench.records.explanation import HardwareCounters
 
 PRINTED = """\
 ==PROF== Connected to process 4711 (/usr/bin/python3)
@@ -32,7 +32,7 @@ what the child printed, with "quotes" in it
 
 
 def test_counters_are_read_by_name() -> None:
-    assert counters.counted(PRINTED) == Counters(
+    assert counters.counted(PRINTED) == HardwareCounters(
         dram_read_bytes=8_027_648.0, dram_written_bytes=3968.0, achieved_occupancy=0.9375
     )
 
@@ -54,7 +54,7 @@ def install(path: Path, script: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
 
-def count(device: DeviceInfo, timeout_s: float = 30) -> Counters:
+def count(device: DeviceInfo, timeout_s: float = 30) -> HardwareCounters:
     kernel = catalogue.Catalogue(catalogue.builtin()).get("tiled")
     case = sweep.case(kernel, Problem(33, 33, 33), {"TILE": 8}, device)
     return counters.count(device, case, timeout_s)

@@ -10,11 +10,11 @@ from support.kernels import KernelWriter, kernel_text
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.outcomes import Found, case_record, compared, not_measured
+from matbench.measure.outcomes import Found, compared, not_measured
 from matbench.measure.watch import Saves, Watch
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
-from matbench.records.outcome import Outcome, Timing
+from matbench.records.outcome import CaseRecord, Outcome, Timing
 
 
 def test_only_other_content_is_a_save(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ class PlainWorker:
         # Smaller tiles are slower, and no kernel is at its fastest first.
         median_ns = self.times[case.kernel.name] * 32 / case.params.get("TILE", 32)
         timing = Timing(samples_ns=(median_ns,), median_ns=median_ns)
-        record = case_record(case, self.device)
+        record = CaseRecord.of(case, self.device)
         return Found(Outcome(case=record, status="measured", hot=timing))
 
     def compare(
@@ -74,7 +74,7 @@ class PlainWorker:
         self.compared.append((first.kernel.name, second.kernel.name))
         sides = [self.times[case.kernel.name] for case in (first, second)]
         outcomes = [
-            Outcome(case=case_record(case, self.device), status="measured")
+            Outcome(case=CaseRecord.of(case, self.device), status="measured")
             for case in (first, second)
         ]
         comparison = compare_samples([sides[0]] * 20, [sides[1]] * 20)

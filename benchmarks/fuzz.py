@@ -101,9 +101,9 @@ def try_sizes(folder: Path, text: str) -> None:
         assert 0 < min(size) <= max(size) <= kernel_sizes.MAX_SIZE
 
 
-def try_settings(folder: Path, given: tuple[list[str], str | None, Kernel]) -> None:
-    texts, tiles, kernel = given
-    overrides = sweep.parse_settings(texts, tiles, [kernel])
+def try_settings(folder: Path, given: tuple[list[str], Kernel]) -> None:
+    texts, kernel = given
+    overrides = sweep.parse_settings(texts, [kernel])
     sweep.cases([kernel], [Problem(64, 64, 64)], overrides, GPU)
 
 

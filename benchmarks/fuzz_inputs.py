@@ -267,7 +267,6 @@ SETTINGS = st.tuples(
         | st.tuples(st.sampled_from(["TILE", "THREADS", "BM", "tile", ""]), VALUES).map("=".join),
         max_size=3,
     ),
-    st.none() | VALUES,
     st.sampled_from(KERNELS),
 )
 

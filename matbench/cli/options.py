@@ -269,7 +269,7 @@ class ConstantOptions:
     def values(self, kernels: list[Kernel]) -> dict[str, tuple[int, ...]]:
         from matbench.kernelfile import sweep
 
-        return sweep.parse_settings(self.settings, None, kernels)
+        return sweep.parse_settings(self.settings, kernels)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ _GUIDE = {
     "exponents": "The range of binary exponents of its inputs.",
     "finish": 'What the host does with C: "sum" adds up one partial sum per block.',
     "sweep": "The values that a run tries; `#ifndef` below gives other compilers a default.",
-    "tune": "More values, only for --set and --tiles.",
+    "tune": "More values, only for --set and `matbench tune`.",
     "launch": "Expressions over the problem's sizes, the constants and the device's limits.",
     "where": "Conditions; a case that does not meet one is skipped, with it as the reason.",
     "block": "Threads of a block in x, y, z.",

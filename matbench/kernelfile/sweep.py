@@ -27,13 +27,10 @@ def parse_values(option: str, text: str) -> tuple[int, ...]:
 
 
 def parse_settings(
-    settings: Iterable[str], tiles: str | None, kernels: Sequence[Kernel]
+    settings: Iterable[str], kernels: Sequence[Kernel]
 ) -> dict[str, tuple[int, ...]]:
-    """`--set NAME=1,2` as overrides, and `--tiles 8,16`, which is short for `--set TILE=8,16`.
-
-    A name that no kernel sweeps is refused; only `--tiles` passes over kernels without a TILE.
-    """
-    overrides = {} if tiles is None else {"TILE": parse_values("--tiles", tiles)}
+    """`--set NAME=1,2` as overrides; a name that no kernel sweeps is refused."""
+    overrides: dict[str, tuple[int, ...]] = {}
     known = {name for kernel in kernels for name in (*kernel.sweep, *kernel.tune)}
     for setting in settings:
         name, separator, values = setting.partition("=")
@@ -46,8 +43,7 @@ def parse_settings(
             hint = hint if known else "they sweep nothing"
             raise UsageError(f"--set {name!r}: no chosen kernel sweeps it; {hint}")
         if name in overrides:
-            twice = "--tiles and --set both name" if name == "TILE" and tiles else "given twice:"
-            raise UsageError(f"--set {setting!r}: {twice} {name}; list its values once")
+            raise UsageError(f"--set {setting!r}: given twice: {name}; list its values once")
         overrides[name] = parse_values(f"--set {name}", values)
     return overrides
 

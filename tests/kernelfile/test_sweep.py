@@ -49,16 +49,17 @@ def test_values() -> None:
 )
 def test_what_is_no_value_of_a_constant(piece: str) -> None:
     with pytest.raises(UsageError) as refused:
-        sweep.parse_values("--tiles", f"8,{piece}")
-    assert str(refused.value) == f"--tiles {piece!r}: a whole number above 0, as in 8,16,32"
+        sweep.parse_values("--set TILE", f"8,{piece}")
+    assert str(refused.value) == f"--set TILE {piece!r}: a whole number above 0, as in 8,16,32"
 
 
 def test_settings() -> None:
     given = sweep.parse_settings(
-        ["DEEP=1,2", " WIDE = 4"], "8", [TILED, changed(sweep={"WIDE": (1,)})]
+        ["DEEP=1,2", " WIDE = 4"], [TILED, PLAIN, changed(sweep={"WIDE": (1,)})]
     )
-    assert given == {"TILE": (8,), "DEEP": (1, 2), "WIDE": (4,)}
-    assert sweep.parse_settings([], "8", [PLAIN]) == {"TILE": (8,)}
+    assert given == {"DEEP": (1, 2), "WIDE": (4,)}
+    with pytest.raises(UsageError, match="given twice: DEEP; list its values once"):
+        sweep.parse_settings(["DEEP=1", "DEEP=2"], [TILED])
 
 
 @pytest.mark.parametrize(
@@ -75,13 +76,13 @@ def test_settings() -> None:
 )
 def test_what_is_no_setting(setting: str, told: str) -> None:
     with pytest.raises(UsageError) as refused:
-        sweep.parse_settings([setting], None, [TILED])
+        sweep.parse_settings([setting], [TILED])
     assert str(refused.value) == told
 
 
 def test_where_no_kernel_sweeps_anything() -> None:
     with pytest.raises(UsageError, match="'TILE': no chosen kernel sweeps it; they sweep nothing"):
-        sweep.parse_settings(["TILE=8"], None, [PLAIN])
+        sweep.parse_settings(["TILE=8"], [PLAIN])
 
 
 # -- parameters ----------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from pathlib import Path
 from unittest import mock
 
 import common
+from matbench.measure.bench import Options
 
 from matbench import backends
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.bench import Options
 from matbench.measure.oracle import matmul
 from matbench.measure.worker import Builders, Deadlines, Worker
 from matbench.model import DeviceInfo, Problem

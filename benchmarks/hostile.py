@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import common
+from matbench.measure.bench import Options
 
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.bench import Options
 from matbench.measure.worker import Crew, Deadlines, LocalExecutor
 from matbench.model import Case, DeviceInfo, Outcome, Problem
 

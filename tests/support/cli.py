@@ -10,11 +10,11 @@ from typing import Protocol
 
 import click
 from click.testing import Result
-from support.terminal import COMMAND
 
 from matbench import cli
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
+from support.terminal import COMMAND
 
 #: As little sampling as there can be: for tests that look at everything but the times.
 QUICK = ("--max-time", "0.001", "--no-blocks")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from support import records
-
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Build, Outcome
+from support import records
 
 KERNELS = catalogue.Catalogue(catalogue.builtin())
 LIMITS = Limits(

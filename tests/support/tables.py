@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 from rich.console import Console, RenderableType
-from support import records
 
 from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Accuracy, BlockTimes, Claims, Outcome, Timing
 from matbench.show import formats, outcomes, terminal
 from matbench.show.table import Report
+from support import records
 
 CPU = records.device(driver="2026.1")
 GPU = DeviceInfo(

@@ -3,7 +3,7 @@
 A clean error is matbench's own (`MatbenchError`), with a message; a command's is an exit code
 from 0 to 3. Anything else, an input that takes longer than a second, one that takes all memory, and
 output that commands a terminal are findings; each is printed once, with the shortest input that
-showed it. No command of these runs a kernel.
+showed it. No command of these runs a kernel or a compiler.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from matbench import cli, workloads
+from matbench import backends, cli, workloads
 from matbench.analysis import comparison
 from matbench.backends import host
 from matbench.cli.console import open_console
@@ -49,7 +49,9 @@ from matbench.show import comparisons, formats, outcomes, safe, terminal
 SLOW_S = 1.0
 HANG_S = 20
 MEMORY_BYTES = 8 * 1024**3
-EXAMPLES_A_TURN = 200
+EXAMPLES_A_TURN = 1000
+#: Of targets that take a good part of a second each.
+SLOW_EXAMPLES_A_TURN = 40
 
 
 def options() -> argparse.ArgumentParser:
@@ -169,12 +171,13 @@ def no_comparison(self: worker.Worker, first: Case, second: Case, *_: Any) -> An
 
 
 def run_nothing() -> None:
-    """No command starts a worker from now on."""
+    """No command starts a worker or a compiler from now on."""
     worker.Worker.measure = worker.Worker.clock_blocks = no_case  # type: ignore[method-assign]
     worker.Worker.look = no_look  # type: ignore[method-assign]
     worker.Worker.compare = no_comparison  # type: ignore[method-assign]
     worker.Worker.start = lambda self: None  # type: ignore[method-assign]
     worker.Crew.build_ahead = lambda *_: None  # type: ignore[method-assign]
+    backends.compiled_resources = lambda *_: None
 
 
 def try_command_line(
@@ -194,7 +197,7 @@ def try_command_line(
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     if words[0] != "show":  # sources are shown as they are in a pipe
-        harmless(COLOURS.sub("", done.output))
+        harmless(OWN_CODES.sub("", done.output))
     if done.exit_code == 2:
         raise UsageError(done.stderr)
     assert 0 <= done.exit_code <= 3, f"exit code {done.exit_code}"
@@ -207,7 +210,8 @@ def try_variables(folder: Path, given: tuple[dict[str, str], list[str]]) -> None
 
 
 CACHE = tempfile.TemporaryDirectory()
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+#: Those of rich's tables and its bar.
+OWN_CODES = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[hl]|\x1b\[[0-9]*[AK]|\r(?=\x1b|\n)")
 
 TARGETS: dict[str, tuple[Callable[[Path, Any], None], st.SearchStrategy[Any]]] = {
     "front matter": (try_kernel_file, drawn.kernel_files()),
@@ -311,7 +315,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() < end:
             for name, one in found.items():
-                fuzz(name, turn, EXAMPLES_A_TURN, one, Path(folder))
+                is_slow = name in ("command lines", "variables")
+                examples = SLOW_EXAMPLES_A_TURN if is_slow else EXAMPLES_A_TURN
+                fuzz(name, turn, examples, one, Path(folder))
             turn += 1
     findings.table(
         f"{chosen.minutes:g} minutes, {turn - chosen.seed} turns",

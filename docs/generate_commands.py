@@ -23,7 +23,8 @@ What `--help` prints for every command; `python docs/generate_commands.py` write
 
 Exit codes: 0 everything was measured, or skipped with a reason; 1 a wrong or failed case, a case
 slower than allowed, or nothing measured at all; 2 bad input, and nothing was run; 3 record files
-that cannot be compared; 130 interrupted by Ctrl-C, 143 by SIGTERM.
+that cannot be compared; 130 interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that was
+closed; 141 when the reader of a pipe has left.
 """
 
 

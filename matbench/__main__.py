@@ -10,6 +10,9 @@ from matbench import signals
 def main() -> None:
     """Listen to signals first: while the commands are imported, they can come too."""
     _open_missing_streams()
+    # Processes that it starts are `python -c …`, which would import from the current folder first,
+    # whoever filled that. Python 3.10 does not know this.
+    os.environ["PYTHONSAFEPATH"] = "1"
     signals.listen()
     try:
         from matbench.cli import main as commands
@@ -33,7 +36,7 @@ def _open_missing_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # as the lowest that is free
             os.set_inheritable(descriptor, True)
             mode = "w" if descriptor else "r"
-            setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
 
 
 if __name__ == "__main__":

@@ -42,9 +42,7 @@ def exit_code() -> int:
 def listen() -> None:
     """From now on all of them raise `KeyboardInterrupt` in the main thread, as Ctrl-C does."""
     for number in ENDING:
-        if (
-            signal.getsignal(number) is not signal.SIG_IGN
-        ):  # in a shell's background, or under nohup
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _interrupt)
 
 

@@ -182,6 +182,17 @@ def test_the_documentation_follows_a_case_through_what_there_is() -> None:
         pkgutil.resolve_name(f"matbench.{name}")
 
 
+def test_no_test_imports_another() -> None:
+    """What tests share lies in tests/support, and so they can lie in any folder."""
+    found = [
+        f"{shown(path)}:{line}: {name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for line, name in imports(ast.walk(tree(path)))
+        if re.match(r"(tests\.)?(test_|conftest\b)", name)
+    ]
+    assert found == []
+
+
 def test_no_module_is_too_long() -> None:
     lines = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
     assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}

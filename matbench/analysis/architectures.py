@@ -180,7 +180,7 @@ ARCHITECTURES: tuple[Architecture, ...] = _table(
 def named(name: str) -> Architecture:
     """The architecture of a family (its first), a chip or a compute capability (3.5, sm_35)."""
     wanted = name.strip().lower()
-    number = re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)", wanted)
+    number = re.fullmatch(r"(?:sm_)?([0-9]{1,2})\.?([0-9])", wanted)
     for architecture in ARCHITECTURES:
         names = (architecture.family, architecture.chip, architecture.name)
         if wanted in map(str.lower, names):

@@ -9,6 +9,7 @@ import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from matbench.backends.host import conditions as host_conditions
 from matbench.backends.protocol import (
     STAMP_BYTES,
     STAMP_WORDS,
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Backend", "Buffer",
     "NoDeviceError", "Program", "TensorMap", "UnavailableError", "Variant", "can_precompile",
-    "choose", "compiled_resources", "devices", "host_device", "open_backend", "precompile",
+    "choose", "compiled_resources", "devices", "host_conditions", "host_device", "open_backend",
+    "precompile",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")

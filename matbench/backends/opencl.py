@@ -109,8 +109,7 @@ def devices() -> list[DeviceInfo]:
 def _describe(index: int, device: Any) -> DeviceInfo:
     cl = _opencl()
     is_gpu = bool(device.type & cl.device_type.GPU)
-    x, y, z = [*device.max_work_item_sizes, 1, 1][:3]
-    blocks = 2**31 - 1
+    block = [*device.max_work_item_sizes, 1, 1][:3]
     return DeviceInfo(
         backend="opencl",
         index=index,
@@ -120,12 +119,8 @@ def _describe(index: int, device: Any) -> DeviceInfo:
         toolkit=f"{device.platform.name.strip()}, {device.opencl_c_version.strip()}",
         limits={
             "max_threads_per_block": device.max_work_group_size,
-            "max_block_x": x,
-            "max_block_y": y,
-            "max_block_z": z,
-            "max_grid_x": blocks,
-            "max_grid_y": blocks,
-            "max_grid_z": blocks,
+            **{f"max_block_{axis}": size for axis, size in zip("xyz", block, strict=True)},
+            **dict.fromkeys(("max_grid_x", "max_grid_y", "max_grid_z"), 2**31 - 1),
             "max_shared_bytes_per_block": device.local_mem_size,
             "max_static_shared_bytes": device.local_mem_size,
             "warp_size": _warp_size(device, is_gpu),
@@ -141,7 +136,7 @@ def _describe(index: int, device: Any) -> DeviceInfo:
             "warp size": _warp_size(device, is_gpu),
             "memory pitch (bytes)": None,
             "largest block (threads)": device.max_work_group_size,
-            "largest block (x, y, z)": f"{x} × {y} × {z}",
+            "largest block (x, y, z)": " × ".join(map(str, block)),
             "largest grid (x, y, z)": "not limited by OpenCL",
             "constant memory (bytes)": device.max_constant_buffer_size,
             "compute capability": None,
@@ -162,11 +157,6 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
         except (AttributeError, cl.Error):
             continue
     return 32 if is_gpu else 1
-
-
-def open_device(info: DeviceInfo, cache: Cache) -> OpenCLBackend:
-    """Open a device that `devices` listed."""
-    return OpenCLBackend(_devices()[info.index], info, cache)
 
 
 class _Buffer:
@@ -234,10 +224,10 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
 class OpenCLBackend:
     """One OpenCL device, its context and an in-order queue that profiles."""
 
-    def __init__(self, device: Any, info: DeviceInfo, cache: Cache) -> None:
+    def __init__(self, info: DeviceInfo, cache: Cache) -> None:
         cl = _opencl()
         self.info = info
-        self.device = device
+        self.device = device = _devices()[info.index]
         self.cache = cache
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(
@@ -253,6 +243,7 @@ class OpenCLBackend:
             "clock_read_device()" if modern and "cl_khr_kernel_clock" in extensions
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
+        self.clock_is_sm = False
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
 
@@ -405,6 +396,9 @@ class OpenCLBackend:
     def close(self) -> None:
         pass  # its memory and programs go with it
 
+
+#: Opens a device that `devices` listed, with the cache for compiled code.
+open_device = OpenCLBackend
 
 #: What only CUDA has: a header, or a type that its headers declare.
 _ONLY_CUDA = re.compile(r"file not found|'(?:matbench_half|_*(?:half|nv_b)\w*)'")

@@ -65,6 +65,8 @@ class Backend(Protocol):
     """A device that is open for work. Errors are `CaseError`s, `fatal` when the device is lost."""
 
     info: DeviceInfo
+    #: Whether the stamps' `start` and `end` count cycles of the multiprocessors' clock.
+    clock_is_sm: bool
     #: The builds of a kernel that this backend can make.
     variants: tuple[Variant, ...]
 

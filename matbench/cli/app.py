@@ -45,6 +45,11 @@ class Group(click.Group):
 class Program(Group):
     """The outermost group: what cannot be printed ends it with one line, or with none."""
 
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        if any("\0" in argument for argument in arguments):  # never from a shell
+            raise click.UsageError("an argument holds a NUL byte", context)
+        return super().parse_args(context, arguments)
+
     def main(self, *arguments: Any, **more: Any) -> Any:
         try:
             return super().main(*arguments, **more)

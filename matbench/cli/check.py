@@ -135,7 +135,7 @@ def check(
     interruption.exit(*done, "probes")
     if told:
         sys.exit(1)
-    exit_with([probe.outcome for probe in found], allow_skips=allow_skips)
+    exit_with([probe.outcome for probe in found], allow_skips=allow_skips, done="probed")
 
 
 def _given_up(case: Case, left: list[tuple[str, Case]]) -> str:

@@ -104,13 +104,15 @@ def read_records(files: Iterable[str]) -> tuple[list[Environment], list[Outcome]
     return environments, outcomes
 
 
-def exit_with(outcomes: Iterable[Outcome], *, allow_skips: bool = True) -> None:
+def exit_with(
+    outcomes: Iterable[Outcome], *, allow_skips: bool = True, done: str = "measured"
+) -> None:
     """Exit 1 for a wrong or failed case, and unless that is allowed where none could run."""
     statuses = [outcome.status for outcome in outcomes]
     if "wrong" in statuses or "failed" in statuses:
         sys.exit(1)
     if "measured" not in statuses and not allow_skips:
-        say("nothing was measured; --allow-skips makes that exit 0", err=True)
+        say(f"nothing was {done}; --allow-skips makes that exit 0", err=True)
         sys.exit(1)
 
 

@@ -59,4 +59,5 @@ def show(name: str, files: KernelFiles) -> None:
     if open_console().is_terminal:
         show_rich(view.highlighted(kernel))
     else:
-        click.echo(view.source(kernel).encode())  # click would remove escape sequences of text
+        # As bytes: of text click would remove escape sequences.
+        click.echo(view.source(kernel).encode(), nl=False)

@@ -6,6 +6,7 @@ The same option has the same name and meaning in every command that takes it.
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from matbench.errors import UsageError
+from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
@@ -63,7 +65,23 @@ def kernel_names(context: click.Context, parameter: click.Parameter, typed: str)
     return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
 
 
-class Seconds(click.FloatRange):
+class PlainNumber(click.ParamType[Any]):
+    """A number as programs write it: Python's own conversions take digits of any script and `_`."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not re.fullmatch("[ -^`-~]*", str(value)):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Seed(PlainNumber, click.IntRange):
+    """What NumPy takes as a seed."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 2**63 - 1)
+
+
+class Seconds(PlainNumber, click.FloatRange):
     """More than none, a day at most; NaN is neither."""
 
     def __init__(self) -> None:
@@ -83,9 +101,12 @@ class Share(click.ParamType[float]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         text = str(value).strip()
+        number = text.removesuffix("%")
         try:
-            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+            share = float(number) / (100 if number != text else 1)
         except ValueError:
+            share = -1
+        if not re.fullmatch(r"[0-9.eE+-]*", number):  # digits of any script, `_`
             share = -1
         if not 0 <= share < 10:
             self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
@@ -138,7 +159,11 @@ class KernelFiles:
             metavar="PATH.cu",
             help="Add a kernel file; repeatable.",
         ),
-        click.option("--kernels-dir", metavar="DIR", help="Add every *.cu file of a folder."),
+        click.option(
+            "--kernels-dir",
+            metavar="DIR",
+            help="Add every *.cu file of a folder.",
+        ),
     )
 
     def catalogue(self) -> tuple[Catalogue, list[Kernel], list[Kernel]]:
@@ -177,8 +202,8 @@ class SizeOptions:
         click.option(
             "--sizes",
             metavar="LIST",
-            help="Sizes: 1000 or 4k for a square product, MxNxK for A (M×K) times B (K×N), "
-            "256..8192 for each doubling; 2^20 for a row of numbers. "
+            help="Sizes: 1000 for a square product, MxNxK for A (M×K) times B (K×N), 2^20 for an "
+            "array; 4k is 4096, and 256..1000 is 256, 512 and 1000. "
             f"By default {MATMUL.default_sizes}, or what suits the workload.",
         ),
         renamed("--size", "--sizes"),
@@ -190,7 +215,7 @@ class SizeOptions:
         ),
         click.option(
             "--seed",
-            type=click.IntRange(0, 2**63 - 1),
+            type=Seed(),
             default=0,
             show_default=True,
             help="Seed of the inputs.",
@@ -200,14 +225,13 @@ class SizeOptions:
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
         """The problems of every workload among the kernels; its own sizes unless some are given."""
         from matbench import workloads
-        from matbench.kernelfile.sizes import parse_problems
 
         found = []
         for name in dict.fromkeys(kernel.workload for kernel in kernels):
             workload = workloads.get(name)
             own = workload.smoke_sizes if smoke else workload.default_sizes
-            sizes = own if smoke or self.sizes is None else self.sizes
-            found += parse_problems(sizes, workload, self.inputs, self.seed)
+            wanted = own if smoke or self.sizes is None else self.sizes
+            found += parse_problems(wanted, workload, self.inputs, self.seed)
         return found
 
     def one_problem(self, kernel: Kernel) -> Problem:

@@ -79,29 +79,33 @@ class _Search:
         before = -1
         while before != len(self.found):  # a macro may be defined further on
             before = len(self.found)
-            for folder, operand in tuple(self.named):
-                self.follow(folder, operand, ())
+            self.follow(list(reversed(self.named)))
         return tuple(self.found.values())
 
     def scan(self, text: str, folder: Path) -> None:
         code = _code(text)
         for name, replacement in _DEFINE.findall(code):
-            self.macros[name][replacement] = None
+            self.macros[name][replacement.strip()] = None
         for operand in _operands(code):
             self.named[folder, operand] = None
 
-    def follow(self, folder: Path, operand: str, macros: tuple[str, ...]) -> None:
-        """Add what an operand names, by way of macros that stand for a name."""
-        named = _NAMED.match(operand)
-        if named:
-            # Both, as the second may be meant by `#include_next`.
-            for place in dict.fromkeys((folder, self.folder) if named[1] else (self.folder,)):
-                self.add(place / (named[1] or named[2]), named[1] or named[2])
-        elif operand in self.macros and operand not in macros:
-            for replacement in tuple(self.macros[operand]):
-                self.follow(folder, replacement.strip(), (*macros, operand))
-        else:
-            self.add_all(operand)
+    def follow(self, operands: list[tuple[Path, str]]) -> None:
+        """Add what operands name, by way of macros that stand for a name."""
+        seen = set(operands)
+        while operands:
+            folder, operand = operands.pop()
+            named = _NAMED.match(operand)
+            if named:
+                # Both, as the second may be meant by `#include_next`.
+                for place in dict.fromkeys((folder, self.folder) if named[1] else (self.folder,)):
+                    self.add(place / (named[1] or named[2]), named[1] or named[2])
+            elif operand in self.macros:
+                for text in self.macros[operand]:
+                    if (folder, text) not in seen:
+                        seen.add((folder, text))
+                        operands.append((folder, text))
+            else:
+                self.add_all(operand)
 
     def add(self, path: Path, name: str) -> None:
         try:

@@ -121,7 +121,8 @@ extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbe
 
 def line_directive(path: str) -> str:
     """Tells the compiler that line 1 of the kernel file follows; any path is quoted safely."""
-    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    plain = "".join(c if c.isprintable() else "?" for c in path.replace("\n", " "))
+    escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
     return f'#line 1 "{escaped}"'
 
 

@@ -11,13 +11,16 @@ from matbench.model import Kernel, LaunchRules, Parameter, Precision
 def _library(
     name: str,
     summary: str,
-    function: str,
     *,
+    function: str = "",
     workload: str = workloads.DEFAULT,
     precision: Precision = "float32",
     inputs: str = "float",
 ) -> Kernel:
-    """`function` stands for the source: its hash tells one product from another in records."""
+    """`function` stands for the source: its hash tells one product from another in records.
+
+    By default it is cuBLAS's general product under this name.
+    """
     computes = workloads.get(workload)
     library = name.split("-")[0]
     types = dict.fromkeys(computes.dimensions, "int") | dict.fromkeys(computes.reads, inputs)
@@ -30,7 +33,7 @@ def _library(
         args=computes.arguments,
         requires=("host" if library == "numpy" else "cuda",),
         precision=precision,
-        sha256=hashlib.sha256(function.encode()).hexdigest(),
+        sha256=hashlib.sha256((function or f"cublasGemmEx {name}").encode()).hexdigest(),
         parameters=tuple(
             Parameter(types.get(argument, "float"), argument, argument in computes.buffers)
             for argument in computes.arguments
@@ -40,27 +43,21 @@ def _library(
 
 
 NUMPY = _library(
-    "numpy", "NumPy's float32 product, by the BLAS library that it was built with", "numpy.matmul"
+    "numpy",
+    "NumPy's float32 product, by the BLAS library that it was built with",
+    function="numpy.matmul",
 )
-CUBLAS_DOT = _library("cublas-dot", "cuBLAS's float32 dot product", "cublasSdot", workload="dot")
+CUBLAS_DOT = _library(
+    "cublas-dot", "cuBLAS's float32 dot product", function="cublasSdot", workload="dot"
+)
 LIBRARIES = (
     NUMPY,
     CUBLAS_DOT,
-    _library(
-        "cublas",
-        "cuBLAS's float32 product, its inputs not rounded to TF32",
-        "cublasGemmEx cublas",
-    ),
-    _library(
-        "cublas-tf32",
-        "cuBLAS's product of inputs rounded to TF32",
-        "cublasGemmEx cublas-tf32",
-        precision="tf32",
-    ),
+    _library("cublas", "cuBLAS's float32 product, its inputs not rounded to TF32"),
+    _library("cublas-tf32", "cuBLAS's product of inputs rounded to TF32", precision="tf32"),
     _library(
         "cublas-bf16",
         "cuBLAS's product of bfloat16 inputs",
-        "cublasGemmEx cublas-bf16",
         precision="bfloat16",
         inputs="__nv_bfloat16",
     ),

@@ -8,9 +8,10 @@ from matbench.errors import MatbenchError
 from matbench.model import Parameter
 
 #: Comments, and what may hold the signs of one: strings, characters, numbers such as 1'000.
+#: What is not closed goes on to the end, so that nothing is looked for twice.
 _COMMENT = re.compile(
-    r"""//(?:\\\n|[^\n])*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
-    r"""|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?\)(?P=end)"|\d(?:'?[\w.])*)""",
+    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
+    r"""|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
     re.DOTALL,
 )
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -57,7 +58,8 @@ def without_comments(source: str) -> str:
 
     def blank(match: re.Match[str]) -> str:
         text = match.group()
-        if not text.startswith("/"):
+        is_open = text.startswith("/*") and not text[2:].endswith("*/")
+        if is_open or not text.startswith("/"):
             return text
         return "\n".join(" " * len(line) for line in text.split("\n"))
 

@@ -91,8 +91,8 @@ class Launches:
         pairs = 5 if plain_ns < SLOW_NS / 50 else 1
         sample = self.stamps(self.built.clocked, pairs)
         try:
-            clock_is_sm = self.backend.info.backend == "cuda"
-            return blocks.brief(sample, self.backend.info, clock_is_sm=clock_is_sm)
+            is_sm = self.backend.clock_is_sm
+            return blocks.brief(sample, self.backend.info, clock_is_sm=is_sm)
         except CaseError:
             return None
 

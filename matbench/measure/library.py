@@ -7,7 +7,7 @@ import time
 import msgspec
 import numpy as np
 
-from matbench.backends import host
+from matbench.backends import host_conditions
 from matbench.cache import Cache
 from matbench.measure import diagnosis, oracle
 from matbench.measure.options import Options
@@ -44,5 +44,5 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
         np.matmul(A, B, out=C)
         return float(time.perf_counter_ns() - start)
 
-    timing = sample_until_known(sample, options.on("cpu"), host.conditions)
+    timing = sample_until_known(sample, options.on("cpu"), host_conditions)
     return msgspec.structs.replace(outcome, hot=timing)

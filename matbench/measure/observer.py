@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -34,6 +33,15 @@ def executable(name: str, option: str, known_as: str | None = None) -> str:
     return found
 
 
+# Isolated, for Python would import from the current folder, whoever filled it.
+_START = """
+import sys
+sys.path[:] = {path!r}
+from matbench.measure import observer
+observer.child(sys.argv[1])
+"""
+
+
 def observe(
     command: Sequence[str],
     device: DeviceInfo,
@@ -49,13 +57,19 @@ def observe(
         job.write_bytes(msgspec.msgpack.encode(_Job(device, case, guarded)))
         try:
             return subprocess.run(
-                [*command, sys.executable, "-m", "matbench.measure.observer", str(job)],
+                [
+                    *command,
+                    sys.executable,
+                    "-I",
+                    "-c",
+                    _START.format(path=list(filter(None, sys.path))),
+                    str(job),
+                ],
                 capture_output=True,
                 text=True,
                 errors="replace",
                 timeout=timeout_s,
                 check=False,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         except subprocess.TimeoutExpired:
             raise MatbenchError(
@@ -63,7 +77,7 @@ def observe(
             ) from None
 
 
-def _child(path: str) -> None:
+def child(path: str) -> None:
     """What the tool observes."""
     from matbench import backends
     from matbench.cache import Cache
@@ -78,7 +92,3 @@ def _child(path: str) -> None:
         session.measure(job.case)
     finally:
         session.close()
-
-
-if __name__ == "__main__":
-    _child(sys.argv[1])

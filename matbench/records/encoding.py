@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome, Timing
+from matbench.records.outcome import Timing
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -72,8 +71,3 @@ def line(record: msgspec.Struct) -> str:
 def array(records: Iterable[msgspec.Struct]) -> str:
     """Records as one JSON array, an object a line."""
     return "[\n" + ",\n".join(map(line, records)) + "\n]"
-
-
-def to_json(environments: Iterable[Environment], outcomes: Iterable[Outcome]) -> str:
-    """The objects of a record file as one JSON array."""
-    return array([*environments, *outcomes])

@@ -19,14 +19,9 @@ from matbench.records.appending import LockedFile
 from matbench.records.provenance import state_folder
 from matbench.records.tuning import Tuned
 
-_SCHEMA = 1
 _WAIT_S = 10
 _HINT = "set MATBENCH_STATE_DIR to another folder"
 _Key = tuple[str, str, str, str, Problem]
-
-
-class _Head(msgspec.Struct, frozen=True):
-    schema: int = _SCHEMA
 
 
 class Store:
@@ -97,11 +92,9 @@ class Store:
 def _decoded(line: bytes) -> Tuned | None:
     """The winner in a line; None where there is none, or one of another schema."""
     try:
-        winner = msgspec.json.decode(line, type=Tuned)
-        known = msgspec.json.decode(line, type=_Head).schema == _SCHEMA
+        return msgspec.json.decode(line, type=Tuned)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return winner if known else None
 
 
 def _key(winner: Tuned) -> _Key:

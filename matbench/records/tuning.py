@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from matbench.model import Problem
@@ -49,6 +51,7 @@ class Tuned(msgspec.Struct, frozen=True, tag="tuned", tag_field="type", kw_only=
     interrupted is not `complete`. An empty string is not known.
     """
 
+    schema: Literal[1] = 1
     kernel: str
     sha256: str
     backend: str

@@ -47,7 +47,7 @@ def report(
         footer=footer,
         fields=_FIELDS,
         rows=lambda: [row for table in tables for row in table.rows],
-        json=lambda: encoding.to_json(about, every),
+        json=lambda: encoding.array([*about, *every]),
     )
 
 

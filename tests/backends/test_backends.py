@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from test_sweep import CPU, GPU
+from support.devices import CPU, GPU
 
 from matbench import backends
 from matbench.backends import UnavailableError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KernelWriter, kernel_text
+from support.kernels import KernelWriter, kernel_text
 from support.nvcc import find_nvcc
 
 from matbench import backends

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 import msgspec
 import numpy as np
 import pytest
-from conftest import Matbench
-from test_kernels import INPUTS, SIZES, problem
+from support.cli import Matbench
+from support.products import INPUTS, SIZES, problem
 
 from matbench import backends
 from matbench.backends import Backend

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import kernel_text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.kernels import kernel_text
 
 from matbench import backends
 from matbench.backends import Backend, UnavailableError

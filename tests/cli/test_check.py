@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import KernelWriter, Matbench
+from support.cli import Matbench
+from support.kernels import KernelWriter
 
 from matbench.model import DeviceInfo
 
@@ -27,9 +28,13 @@ def test_where_nothing_could_be_probed(
     matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
     path = write_kernel(launch='block = [1]\ngrid = [1]\nwhere = ["M > 2**20"]')
-    told = last(matbench("check", path, "--no-large").stdout)
     start = f"mine: nothing could be probed on {device.label}: needs M > 2**20 (M = 1…"
-    assert told.startswith(start)
+    result = matbench("check", path, "--no-large", code=1)
+    assert last(result.stdout).startswith(start)
+    assert result.stderr == "nothing was probed; --allow-skips makes that exit 0\n"
+    result = matbench("check", path, "--no-large", "--allow-skips")
+    assert last(result.stdout).startswith(start)
+    assert result.stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -43,7 +48,7 @@ def test_where_nothing_could_be_probed(
 def test_columns_are_titled_by_what_they_show(
     kernel: str, size: str, titles: list[str], matbench: Matbench
 ) -> None:
-    options = ("--tiles", "8") if kernel == "tiled" else ()
+    options = ("--set", "TILE=8") if kernel == "tiled" else ()
     text = matbench("check", kernel, "--no-large", *options).stdout
     title = next(line for line in text.splitlines() if line.strip())
     assert title.split() == [size, "inputs", "probes", *titles]

@@ -89,10 +89,3 @@ def test_an_option_of_a_group_is_defined_once() -> None:
         assert group.__dataclass_params__.frozen
     names = [field.name for group in groups for field in fields(group)]
     assert sorted(names) == sorted(set(names))
-
-
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_no_command_takes_a_dozen_parameters(path: tuple[str, ...]) -> None:
-    callback = command_at(path).callback
-    assert callback is not None
-    assert len(inspect.signature(inspect.unwrap(callback)).parameters) <= 12

@@ -6,10 +6,11 @@ import shlex
 from pathlib import Path
 
 import pytest
-from conftest import Matbench
+from support.cli import Matbench
 
 from matbench import workloads
 from matbench.kernelfile import catalogue, signature, sweep
+from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.session import Session
 from matbench.model import Kernel, Problem
 
@@ -39,7 +40,7 @@ def test_a_new_file_loads_and_is_right_at_once(
 
     first = {name: values[:1] for name, values in kernel.sweep.items()}
     workload = workloads.get(kernel.workload)
-    problems = sweep.problems(workload.smoke_sizes, workload)
+    problems = parse_problems(workload.smoke_sizes, workload)
     cases = sweep.cases([kernel], problems, first, session.backend.info)
     runnable = [case for case in cases if case.skip is None]
     if not runnable:
@@ -76,11 +77,11 @@ def test_it_says_what_to_type_next_and_that_works(
     result = matbench("new", "mine", "--from", "tiled")
     wrote, then = result.output.splitlines()
     assert wrote == "wrote mine.cu: tiled under the name mine"
-    assert then == "next: matbench run --watch mine.cu"
+    assert then == "next: matbench watch mine.cu"
     text = (tmp_path / "mine.cu").read_text(encoding="utf-8")
     commands = [line.split("   ")[1] for line in text.splitlines() if "//   matbench" in line]
     assert [shlex.split(command)[:2] for command in commands] == [
-        ["matbench", "run"], ["matbench", "check"], ["matbench", "run"],
+        ["matbench", "watch"], ["matbench", "check"], ["matbench", "run"],
     ]  # fmt: skip
     assert all("mine.cu" in command for command in commands)
     # Each key is explained where it stands.

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import SPIN_BODY, KernelWriter, Matbench, kernel_text
-from test_kernels import INPUTS, PRODUCTS, SIZES, allowed_skip, problem
+from support.cli import Matbench
+from support.kernels import SPIN_BODY, KernelWriter, kernel_text
+from support.products import INPUTS, PRODUCTS, SIZES, allowed_skip, problem
 
 from matbench import backends
 from matbench.analysis import blocks

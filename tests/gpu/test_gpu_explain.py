@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from conftest import Matbench
-from test_kernels import FILES
+from support.cli import Matbench
+from support.products import FILES
 
 from matbench import backends, workloads
 from matbench.analysis import architectures

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 import pytest
-from conftest import Matbench
-from test_workloads import (
+from support.cli import Matbench
+from support.workloads import (
     EVERY,
     KERNELS,
     check_at_every_size,

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import KernelWriter, kernel_text
+from support.kernels import KernelWriter, kernel_text
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import kernel_text
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.kernels import kernel_text
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue
@@ -90,6 +90,7 @@ def test_everything_that_front_matter_can_say(tmp_path: Path) -> None:
         model={"global_loads": "2 * M * N * K / TILE"},
         source=FULL,
         path=str(tmp_path / "full.cu"),
+        file=str(tmp_path / "full.cu"),
         sha256=hashlib.sha256(FULL.encode()).hexdigest(),
         parameters=kernel.parameters,
     )

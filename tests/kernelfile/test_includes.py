@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -191,3 +192,22 @@ def test_a_character_that_is_a_quote_hides_no_comment() -> None:
     source = SEVERAL.replace("{ return", "{ char q = '\"'; /* \" */ return")
     assert '/* " */' not in signature.without_comments(source)
     assert "'\"'" in signature.without_comments(source)
+
+
+@pytest.mark.parametrize("text", ["/* ", 'R"(', "'\"", "1'", "\\\n#", "#define H H\n#include H\n"])
+def test_no_text_takes_long(text: str, folder: Path) -> None:
+    path = written(folder, '#include "x.h"', **{"x.h": text * (400_000 // len(text))})
+    start = time.perf_counter()
+    catalogue.load(path)
+    assert time.perf_counter() - start < 20
+
+
+def test_macros_that_multiply_take_no_longer(folder: Path) -> None:
+    lines = [
+        f"#define A{i} {name}{i + 1}\n#define B{i} {name}{i + 1}"
+        for i in range(3000)
+        for name in "AB"
+    ]
+    text = "\n".join([*lines, '#define A3000 "x.h"', "#define B3000 <x.h>", "#include A0"])
+    path = written(folder, text, **{"x.h": "int x;", "y.h": "int y;"})
+    assert [each.name for each in catalogue.load(path).includes] == ["x.h"]

@@ -63,3 +63,9 @@ def test_a_wrapped_kernel_keeps_its_cluster(made: Callable[[Kernel], str]) -> No
     assert unit.index("#define __cluster_dims__(...)") < unit.index(source)
     plain = made(kernel(source.replace("__cluster_dims__(1, 1, SPLITS) ", ""), "mine"))
     assert "cluster_dims(" not in plain
+
+
+def test_a_path_of_any_bytes_makes_a_unit_that_can_be_stored() -> None:
+    directive = instrument.line_directive("a\x1b]0;\udcff\r\u202eb.cu")
+    assert directive == '#line 1 "a?]0;???b.cu"'
+    assert directive.encode()

@@ -11,63 +11,26 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.nvcc import CompileError, compile_cubin, find_nvcc
+from support.products import (
+    FILES,
+    INPUTS,
+    PRODUCTS,
+    SIZES,
+    allowed_skip,
+    capability_needed,
+    measure,
+    name,
+    problem,
+)
 
 from matbench import workloads
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, instrument, sweep
-from matbench.kernelfile.sizes import parse_problems, parse_sizes
+from matbench.kernelfile.sizes import parse_problems
 from matbench.measure import judge, library
 from matbench.measure.options import Options
 from matbench.measure.session import Session
-from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
-from matbench.records.outcome import Outcome
-
-KERNELS = catalogue.builtin()
-FILES = [kernel for kernel in KERNELS if kernel.source]
-PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
-SIZES = ["1", "17", "33", "65x31x129", "1x1x1000", "100x7x1", "8x300x5"]
-INPUTS = ["uniform", "signed", "normal"]
-
-
-def name(kernel: Kernel) -> str:
-    return kernel.name
-
-
-def problem(size: str, inputs: str = "uniform") -> Problem:
-    [(m, n, k)] = parse_sizes(size)
-    return Problem(m, n, k, inputs=inputs)  # type: ignore[arg-type]
-
-
-def capability_needed(kernel: Kernel) -> int:
-    """80 for sm_80; 0 for a kernel that needs none."""
-    return max((int(re.sub(r"\D", "", r)) for r in kernel.requires if r[:3] == "sm_"), default=0)
-
-
-def allowed_skip(case: Case, device: DeviceInfo) -> bool:
-    """Whether this kernel cannot do this, by what is known of it or by what its file says."""
-    limit = device.limits["max_threads_per_block"]
-    problem = case.problem
-    if "cuda" in case.kernel.requires and device.backend != "cuda":
-        return True
-    if case.kernel.name == "single-block":
-        return limit < problem.M * problem.N
-    if case.kernel.name == "host-loop":
-        return workloads.of(problem).operations(problem) > 2**25
-    if case.kernel.name == "shared-row":
-        return device.limits["max_shared_bytes_per_block"] < 4 * problem.K
-    if case.kernel.group == "ladder":
-        values = {"M": problem.M, "N": problem.N, "K": problem.K, **case.params, **device.limits}
-        scope = {"ceil_div": lambda a, b: -(-a // b), "max": max, "min": min}
-        major, minor = device.compute_capability or (0, 0)
-        is_older = capability_needed(case.kernel) > 10 * major + minor
-        return is_older or not all(eval(w, scope, values) for w in case.kernel.launch.where)
-    return case.params.get("TILE", 1) ** 2 > limit
-
-
-def measure(session: Session, case: Case) -> Outcome:
-    outcome = session.measure(case).outcome
-    assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
-    return outcome
+from matbench.model import Case, Kernel, Launch, Problem
 
 
 # Problems on the outside: the session keeps the inputs of one problem on the device.
@@ -108,8 +71,8 @@ def test_right_for_every_value_that_it_can_be_tuned_to(kernel: Kernel, session: 
     workload = workloads.get(kernel.workload)
     probe = parse_problems(workload.smoke_sizes, workload)[-1]
     skipped = 0
-    for name, values in kernel.tune.items():
-        for case in sweep.cases([kernel], [probe], {**default, name: values}, device):
+    for constant, values in kernel.tune.items():
+        for case in sweep.cases([kernel], [probe], {**default, constant: values}, device):
             if case.skip is None:
                 measure(session, case)
             else:

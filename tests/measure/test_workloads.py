@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import tracemalloc
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.cli import Matbench
+from support.workloads import (
+    EVERY,
+    KERNELS,
+    check_at_every_size,
+    check_compensation,
+    problem,
+    result,
+    right,
+)
 
 from matbench import workloads
 from matbench.cache import Cache
@@ -23,105 +29,12 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.measure import judge, oracle
 from matbench.measure.oracle import Trial, Trials, cubes, dot, reverse
 from matbench.measure.session import Session
-from matbench.model import Case, DeviceInfo, Kernel, Problem, Reading
-from matbench.records import results
-from matbench.records.outcome import Outcome
-
-KERNELS = {
-    kernel.name: kernel
-    for kernel in catalogue.builtin()
-    if kernel.source and kernel.workload != "matmul"
-}
-SIZES = [1, 2, 3, 31, 33, 63, 64, 65, 255, 257, 1009, 4099, 33792, 100_003]
-SPECIAL = {
-    "reverse-static": lambda case, limits: case.problem.N > 64,
-    "reverse-dynamic": lambda case, limits: (
-        limits["max_shared_bytes_per_block"] // 4 < case.problem.N
-    ),
-}
-
-
-def problem(workload: str, N: int, inputs: str | None = None, seed: int = 0) -> Problem:
-    kind = inputs or workloads.get(workload).inputs[0]
-    return Problem(1, N, 1, inputs=kind, seed=seed, workload=workload)  # type: ignore[arg-type]
-
-
-def name(kernel: Kernel) -> str:
-    return kernel.name
-
-
-def may_skip(case: Case, device: DeviceInfo) -> bool:
-    """Whether this kernel cannot do this, by what is known of it."""
-    if "cuda" in case.kernel.requires and device.backend != "cuda":
-        return True
-    return case.kernel.name in SPECIAL and SPECIAL[case.kernel.name](case, device.limits)
-
-
-def right(session: Session, case: Case) -> Outcome:
-    assert case.skip is None, case.skip
-    outcome = session.measure(case).outcome
-    assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
-    return outcome
-
-
-def check_at_every_size(kernel: Kernel, inputs: str, session: Session) -> None:
-    device = session.backend.info
-    for N in SIZES:
-        for case in sweep.cases([kernel], [problem(kernel.workload, N, inputs)], {}, device):
-            if case.skip is not None:
-                assert may_skip(case, device), case.skip
-                continue
-            assert not may_skip(case, device)
-            outcome = right(session, case)
-            if kernel.workload == "dot":
-                assert outcome.accuracy.bound_ratio is not None
-                assert 0 <= outcome.accuracy.bound_ratio <= 1
-                if (N, inputs) == (1, "ramp"):
-                    continue  # 0·0: there is nothing to be relative to
-                assert outcome.max_rel_err is not None
-                assert outcome.max_rel_err <= (N + 1) * 2**-24
-
-
-EVERY = [
-    pytest.param(kernel, inputs, id=f"{kernel.name}-{inputs}")
-    for kernel in KERNELS.values()
-    for inputs in workloads.get(kernel.workload).inputs
-]
+from matbench.model import Kernel, Problem, Reading
 
 
 @pytest.mark.parametrize(("kernel", "inputs"), EVERY)
 def test_right_at_every_awkward_size(kernel: Kernel, inputs: str, session: Session) -> None:
     check_at_every_size(kernel, inputs, session)
-
-
-def result(session: Session, case: Case) -> float:
-    """What a kernel finds of its problem's own inputs, the host's part of it included."""
-    with session._checks(case, session._build(case)) as checks:
-        reference = checks.prepared.reference
-        checks.prepared.load(reference)
-        checks.run()
-        return float(checks.result(reference)[0, 0])
-
-
-def check_compensation(kernel: Kernel, plain: Kernel, session: Session) -> None:
-    """Signed products cancel, and still the result is the float32 next to the exact one.
-
-    One block finds it, so that nothing but the kernel's own rounding is between.
-    """
-    device, misses = session.backend.info, 0
-    for seed in range(8):
-        at = problem("dot", 2000, "signed", seed)
-        a, b = (values[0].tolist() for values in dot.inputs(at))
-        exact = sum(Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True))
-        nearest = float(np.float32(float(exact)))
-        [case] = sweep.cases([kernel], [at], {}, device)
-        assert case.launch is not None
-        assert case.launch.blocks == 1
-        right(session, case)
-        assert result(session, case) == nearest
-        [rough] = sweep.cases([plain], [at], {}, device)
-        misses += result(session, rough) != nearest
-    assert misses >= 4
 
 
 def test_compensation_survives_the_optimiser(session: Session) -> None:
@@ -357,108 +270,3 @@ def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
             assert np.array_equal(told[large], values[large])
             assert large.mean() > 0.999
             assert np.array_equal(values, oracle.round_to(values, reading.precision))
-
-
-# -- on the command line -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("workload", ["dot", "reverse", "cubes"])
-@pytest.mark.parametrize("sizes", ["8x8x8", "8x8", "2^", "many", "2^1000"])
-def test_a_size_is_one_number(workload: str, sizes: str, matbench: Matbench) -> None:
-    said = matbench("run", "--workload", workload, "--sizes", sizes, code=2).stderr
-    assert said == f"matbench: size {sizes!r}: write a number such as 1000 or 2^28\n"
-
-
-def test_sizes_are_numbers_or_powers_of_two() -> None:
-    of_dot = workloads.get("dot")
-    assert sweep.parse_sizes("33792, 2^20,1048576,2^0", of_dot) == [
-        (1, 33792, 1), (1, 2**20, 1), (1, 1, 1),
-    ]  # fmt: skip
-    with pytest.raises(UsageError, match=r"at most 1,073,741,824"):
-        sweep.parse_sizes("2^31", of_dot)
-    assert sweep.parse_sizes("2^10") == [(1024, 1024, 1024)]
-
-
-@pytest.mark.parametrize(
-    ("workload", "inputs", "known"),
-    [
-        ("cubes", "uniform", "digits"),
-        ("reverse", "signed", "ramp, uniform"),
-        ("dot", "digits", "ramp, uniform, signed, normal"),
-        ("matmul", "ramp", "uniform, signed, normal"),
-    ],
-)
-def test_inputs_that_a_workload_does_not_know(
-    workload: str, inputs: str, known: str, matbench: Matbench
-) -> None:
-    said = matbench("run", "--workload", workload, "--inputs", inputs, code=2).stderr
-    assert said == f"matbench: --inputs {inputs!r}: {workload} is drawn from {known}\n"
-
-
-def test_kernels_of_two_workloads_are_not_compared(matbench: Matbench) -> None:
-    said = matbench("compare", "dot-tree", "cubes-tree", code=2).stderr
-    assert said == (
-        "matbench: only kernels of one workload can be compared: "
-        "dot-tree is of dot, cubes-tree is of cubes\n"
-    )
-    said = matbench("run", "dot-tree", "--workload", "cubes", code=2).stderr
-    assert said == "matbench: --workload cubes: dot-tree is of dot\n"
-
-
-def outcomes_of(printed: str) -> list[dict[str, Any]]:
-    return [row for row in json.loads(printed) if row["type"] == "outcome"]
-
-
-def test_a_tree_cannot_halve_every_number_of_threads(matbench: Matbench) -> None:
-    printed = matbench(
-        *("run", "dot-tree", "cubes-tree", "--set", "THREADS=96", "--sizes", "100"),
-        *("--format", "json"),
-        code=None,
-    ).stdout
-    found = outcomes_of(printed)
-    assert [row["status"] for row in found] == ["skipped"] * 2
-    assert {row["reason"] for row in found} == {"needs is_power_of_two(THREADS) (THREADS = 96)"}
-
-
-def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path) -> None:
-    path = tmp_path / "dot.jsonl"
-    names = ["dot-tree", "dot-one-warp"]
-    run = matbench(
-        *("run", *names, "--sizes", "2^10", "--inputs", "signed", "--max-time", "0.1"),
-        *("--output", path, "--format", "plain"),
-    )
-    _, outcomes = results.read(path)
-    assert sorted(o.case.kernel for o in outcomes) == sorted(names)
-    assert {o.case.problem for o in outcomes} == {problem("dot", 1024, "signed")}
-    for text in (run.stdout, matbench("report", path, "--format", "plain").stdout):
-        assert text.startswith("dot: dot product c = Σ aᵢ·bᵢ; B/s counts each input once")
-        assert "errors are relative to Σ|aᵢ·bᵢ|" in text
-        assert "GB/s" in text
-        assert "FLOP/s" not in text
-        assert "1024, signed inputs" in text
-    table = matbench("report", path, "--format", "csv").stdout
-    shown = list(csv.DictReader(table.splitlines()))
-    for outcome in outcomes:
-        assert outcome.median_ns is not None
-        [row] = [row for row in shown if row["kernel"] == outcome.case.kernel]
-        assert float(row["gbytes_per_s"]) == pytest.approx(
-            (8 * 1024 + 4) / outcome.median_ns, rel=1e-3
-        )
-
-
-def test_cubes_are_told_from_one_thread_to_a_tree(matbench: Matbench) -> None:
-    printed = matbench(
-        *("run", "--workload", "cubes", "--sizes", "5000", "--max-time", "0.1"),
-        *("--format", "json"),
-    ).stdout
-    found = outcomes_of(printed)
-    story = ["thread", "block", "coalesced", "blocks", "shared", "tree"]
-    assert {row["kernel"] for row in found} == {f"cubes-{part}" for part in story}
-    assert {row["status"] for row in found} == {"measured"}
-    too_many = 2**31 // 729 + 1
-    printed = matbench(
-        "run", "--workload", "cubes", "--sizes", str(too_many), "--format", "json"
-    ).stdout
-    assert {row["reason"] for row in outcomes_of(printed)} == {
-        f"needs 729 * N < 2**31 (N = {too_many})"
-    }

@@ -170,7 +170,7 @@ def test_json_is_the_same_objects_as_one_array(path: Path) -> None:
     accuracy = Accuracy(math.nan, None, None)
     records = [outcome(), outcome(status="failed", accuracy=accuracy)]
     write(path, *records)
-    text = encoding.to_json([environment()], records)
+    text = encoding.array([environment(), *records])
     assert json.loads(text) == [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text(text)
     assert read(path) == ([environment()], [encoding.finite(record) for record in records])

@@ -27,7 +27,7 @@ def test_the_environment_says_where_and_with_what(
     assert "pycuda" not in found.packages or found.packages["pycuda"]
     assert found.time.endswith("+00:00")
     assert found.project_revision is None
-    plain = json.loads(encoding.to_json([found], []))[0]
+    plain = json.loads(encoding.array([found]))[0]
     assert plain["settings"] == {"seed": 0, "timeout": None}
 
 

@@ -90,7 +90,7 @@ def test_every_figure_of_the_committed_results_is_found(file: Path, path: Path) 
             assert_same(plain, record)
     else:
         assert [json.loads(encoding.line(record)) for record in found] == nested
-    path.write_text(encoding.to_json(environments, found))
+    path.write_text(encoding.array([*environments, *found]))
     assert read(path) == (environments, found)
 
 
@@ -201,7 +201,7 @@ def test_an_older_file_is_added_to_and_printed_as_a_new_one(path: Path) -> None:
     environments, found = read(path)
     assert [one.schema for one in environments] == [2, 2]
     assert found == [*writer.outcomes, outcome()]
-    path.write_text(encoding.to_json(environments, found))
+    path.write_text(encoding.array([*environments, *found]))
     assert read(path) == (environments, found)
 
 

@@ -34,7 +34,7 @@ def test_csv_holds_the_numbers_as_they_are() -> None:
 
 def test_json_is_the_records() -> None:
     found = json.loads(text(made(*MIXED), "json"))
-    assert found == json.loads(encoding.to_json([environment()], MIXED))
+    assert found == json.loads(encoding.array([environment(), *MIXED]))
     assert [one["type"] for one in found] == ["environment"] + ["outcome"] * len(MIXED)
 
 

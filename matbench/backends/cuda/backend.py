@@ -39,6 +39,7 @@ class CudaBackend:
     def __init__(self, info: DeviceInfo, cache: Cache) -> None:
         self.info = info
         self.cache = cache
+        self.clock_is_sm = True  # clock64
         self.variants = VARIANTS
         self.flush_area: _Buffer | None = None
         self.cublas: cublas.Library | None = None

@@ -1,0 +1,106 @@
+"""The kernels of the workloads beside the matrix product, and how they are checked."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from matbench import workloads
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure.oracle import dot
+from matbench.measure.session import Session
+from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.records.outcome import Outcome
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in catalogue.builtin()
+    if kernel.source and kernel.workload != "matmul"
+}
+SIZES = [1, 2, 3, 31, 33, 63, 64, 65, 255, 257, 1009, 4099, 33792, 100_003]
+SPECIAL = {
+    "reverse-static": lambda case, limits: case.problem.N > 64,
+    "reverse-dynamic": lambda case, limits: (
+        limits["max_shared_bytes_per_block"] // 4 < case.problem.N
+    ),
+}
+
+
+def problem(workload: str, N: int, inputs: str | None = None, seed: int = 0) -> Problem:
+    kind = inputs or workloads.get(workload).inputs[0]
+    return Problem(1, N, 1, inputs=kind, seed=seed, workload=workload)  # type: ignore[arg-type]
+
+
+def name(kernel: Kernel) -> str:
+    return kernel.name
+
+
+def may_skip(case: Case, device: DeviceInfo) -> bool:
+    """Whether this kernel cannot do this, by what is known of it."""
+    if "cuda" in case.kernel.requires and device.backend != "cuda":
+        return True
+    return case.kernel.name in SPECIAL and SPECIAL[case.kernel.name](case, device.limits)
+
+
+def right(session: Session, case: Case) -> Outcome:
+    assert case.skip is None, case.skip
+    outcome = session.measure(case).outcome
+    assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
+    return outcome
+
+
+def check_at_every_size(kernel: Kernel, inputs: str, session: Session) -> None:
+    device = session.backend.info
+    for N in SIZES:
+        for case in sweep.cases([kernel], [problem(kernel.workload, N, inputs)], {}, device):
+            if case.skip is not None:
+                assert may_skip(case, device), case.skip
+                continue
+            assert not may_skip(case, device)
+            outcome = right(session, case)
+            if kernel.workload == "dot":
+                assert outcome.accuracy.bound_ratio is not None
+                assert 0 <= outcome.accuracy.bound_ratio <= 1
+                if (N, inputs) == (1, "ramp"):
+                    continue  # 0·0: there is nothing to be relative to
+                assert outcome.max_rel_err is not None
+                assert outcome.max_rel_err <= (N + 1) * 2**-24
+
+
+EVERY = [
+    pytest.param(kernel, inputs, id=f"{kernel.name}-{inputs}")
+    for kernel in KERNELS.values()
+    for inputs in workloads.get(kernel.workload).inputs
+]
+
+
+def result(session: Session, case: Case) -> float:
+    """What a kernel finds of its problem's own inputs, the host's part of it included."""
+    with session._checks(case, session._build(case)) as checks:
+        reference = checks.prepared.reference
+        checks.prepared.load(reference)
+        checks.run()
+        return float(checks.result(reference)[0, 0])
+
+
+def check_compensation(kernel: Kernel, plain: Kernel, session: Session) -> None:
+    """Signed products cancel, and still the result is the float32 next to the exact one.
+
+    One block finds it, so that nothing but the kernel's own rounding is between.
+    """
+    device, misses = session.backend.info, 0
+    for seed in range(8):
+        at = problem("dot", 2000, "signed", seed)
+        a, b = (values[0].tolist() for values in dot.inputs(at))
+        exact = sum(Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True))
+        nearest = float(np.float32(float(exact)))
+        [case] = sweep.cases([kernel], [at], {}, device)
+        assert case.launch is not None
+        assert case.launch.blocks == 1
+        right(session, case)
+        assert result(session, case) == nearest
+        [rough] = sweep.cases([plain], [at], {}, device)
+        misses += result(session, rough) != nearest
+    assert misses >= 4

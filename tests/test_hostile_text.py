@@ -1,0 +1,260 @@
+"""Text from outside on its way to a terminal: whatever it holds, it does not command one.
+
+Each command runs on a pseudo-terminal with hostile text wherever text can be: in every string of
+records, in kernel files, in names of files, in what a kernel prints, in arguments and variables.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.cli import QUICK, Matbench, outside
+from support.kernels import GOOD_BODY, kernel_text
+from support.paths import ROOT
+from support.records import environment, outcome
+from support.terminal import on_terminal
+
+from matbench import backends
+from matbench.model import DeviceInfo
+from matbench.records import encoding, reading
+
+#: A title, a cleared screen, blinking, the same as C1, text turned around, NUL, backspace, a
+#: carriage return, a new line, a bell, DEL, and the markup of rich for a link.
+HOSTILE = (
+    "\x1b]0;PWNED\x07\x1b[2J\x1b[5mblink\x9b5m\x9d0;PWNED\x9c\u202eexe\u2066\0\x08\x08\r\n\x7f"
+    "[blink]x[/blink][link=http://PWNED]y[/link]"
+)
+#: rich's own: colours and weights but for blinking, and the movements of its bar and tables.
+OWN = re.compile(r"\x1b\[(?!5m|[0-9;]*;5m)[0-9;]*m|\x1b\[\?25[hl]|\x1b\[[0-9]*[AK]|\r(?=\x1b|\n)")
+COMMANDS_A_TERMINAL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+FILE_NAME = os.fsdecode(b"evil\x1b]0;PWNED\x07\xff\xc2\x9b5m\n.cu")
+
+#: NVRTC and OpenCL C know printf without a header.
+LOUD = GOOD_BODY.replace(
+    "    C[",
+    r"""    if (column == 0)
+        printf("%d \033]0;PWNED\007\033[2J\302\233\377 \342\200\256\n", row);
+    C[""",
+).replace('extern "C"', '// \x1b]0;PWNED\x07 \x9b5m \u202e\nextern "C"')
+
+
+def harmless(written: str) -> str:
+    """The text, which commands nothing but what rich means to."""
+    left = OWN.sub("", written)
+    assert not COMMANDS_A_TERMINAL.search(left), repr(left)
+    return left
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with hostile records and a hostile kernel file."""
+    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    for name in ("old.jsonl", "new.jsonl"):
+        (work / name).write_text("\n".join(hostile_records()) + "\n", encoding="utf-8")
+    # A summary is one line of printable text; an expression may have a comment.
+    comment = json.dumps(f"TILE < 100 # {HOSTILE}".replace("\r\n", "").replace("\0", ""))
+    launch = f"""block = ["TILE", "TILE"]
+grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
+where = [{comment}]""".replace("\x7f", "\\u007f")
+    text = kernel_text("evil", launch=launch, body=LOUD).replace("TILE = [8]", "TILE = [8, 128]")
+    (work / FILE_NAME).write_text(text, encoding="utf-8")
+    return work
+
+
+def hostile_records() -> Iterator[str]:
+    """A file of records with hostile text in every field that takes any text."""
+    kinds: list[dict[str, Any]] = [
+        {},
+        {"status": "wrong", "reason": "C is wrong"},
+        {"status": "failed", "reason": "no"},
+        {"status": "skipped", "reason": "no"},
+    ]
+    outcomes = [
+        outcome(params={"TILE": tile}, notes=("busy",), **kind)
+        for tile, kind in enumerate(kinds, 1)
+    ]
+    for record in (environment(), *outcomes):
+        plain = msgspec.to_builtins(record)
+        for holder, key in strings(plain):
+            before, holder[key] = holder[key], f"{holder[key]}{HOSTILE}"
+            try:
+                reading.decode(json.dumps(plain).encode())
+            except (ValueError, msgspec.MsgspecError):
+                holder[key] = before
+        assert "PWNED" in json.dumps(plain)
+        yield json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+def strings(value: Any) -> list[tuple[Any, Any]]:
+    """Where the strings of plain data are."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    found: list[tuple[Any, Any]] = []
+    for key, item in list(items):
+        if isinstance(item, str):
+            found.append((value, key))
+        elif isinstance(item, dict | list):
+            found += strings(item)
+    return found
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "old.jsonl"),
+        ("report", "old.jsonl", "--format", "plain"),
+        ("report", "old.jsonl", "--format", "github"),
+        ("report", "old.jsonl", "--format", "json"),
+        ("report", "old.jsonl", "--format", "csv"),
+        ("diff", "old.jsonl", "new.jsonl", "--fail-if-slower", "1%"),
+        ("diff", "old.jsonl", "new.jsonl", "--format", "json"),
+        ("list", "--kernel", FILE_NAME),
+        ("list", "--kernel", FILE_NAME, "--format", "json"),
+        ("list", "--kernel", FILE_NAME, "--format", "plain"),
+        ("show", FILE_NAME),
+        ("run", "--kernel", FILE_NAME, "--sizes", "8,20", "--output", "evil\x1b[2J.jsonl", *QUICK),
+        ("run", "--resume", "old.jsonl", "--kernel", FILE_NAME, "--sizes", "8", *QUICK),
+        ("compare", FILE_NAME, "tiled", "--sizes", "8", "--max-time", "0.01"),
+        ("check", FILE_NAME),
+        ("tune", FILE_NAME, "--sizes", "8", "--budget", "1s"),
+        ("explain", FILE_NAME, "--sizes", "8"),
+        ("blocks", FILE_NAME, "--sizes", "8"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:1] + arguments[-1:]).encode("ascii", "ignore"),
+)
+def test_no_command_lets_text_command_the_terminal(
+    folder: Path, device: DeviceInfo, arguments: tuple[str, ...]
+) -> None:
+    session = on_terminal(*arguments, limit_s=120)
+    assert session.code == 0, session.written
+    left = harmless(session.written)
+    assert "PWNED" in left or "evil" in left
+
+
+def test_watch_shows_hostile_text_as_text(folder: Path, device: DeviceInfo) -> None:
+    session = on_terminal(
+        "watch", FILE_NAME, "--sizes", "8", interrupt_when=lambda text: "next save" in text
+    )
+    assert session.code == 0
+    harmless(session.written)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (HOSTILE,),
+        (f"--{HOSTILE}",),
+        ("run", HOSTILE),
+        ("run", f"--{HOSTILE}"),
+        ("run", "--sizes", HOSTILE),
+        ("run", "--set", f"TILE={HOSTILE}"),
+        ("run", "--set", f"{HOSTILE}=1"),
+        ("run", "--kernel", HOSTILE),
+        ("run", "--kernels-dir", HOSTILE),
+        ("run", "--device", HOSTILE),
+        ("run", "--baseline", HOSTILE),
+        ("run", "tiled", "--output", f"{HOSTILE}/x.jsonl"),
+        ("run", "tiled", "--resume", HOSTILE),
+        ("run", "tiled", "--max-time", HOSTILE),
+        ("run", "--format", HOSTILE),
+        ("report", HOSTILE),
+        ("diff", HOSTILE, HOSTILE),
+        ("diff", "old.jsonl", "new.jsonl", "--threshold", HOSTILE),
+        ("compare", HOSTILE, "tiled"),
+        ("explain", "tiled", "--arch", HOSTILE),
+        ("new", HOSTILE),
+        ("new", "mine", "--output", f"{HOSTILE}/"),
+        ("plot", "old.jsonl", "--output", HOSTILE),
+        ("plot", HOSTILE, "--output", "x.png"),
+        ("watch", HOSTILE),
+        ("show", HOSTILE),
+        ("check", HOSTILE),
+    ],
+    ids=lambda arguments: " ".join(arguments).encode("ascii", "ignore").decode()[:30],
+)
+def test_an_error_that_quotes_what_was_typed_is_one_line(
+    folder: Path, matbench: Matbench, arguments: tuple[str, ...]
+) -> None:
+    result = matbench(*arguments, code=2)
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    harmless(result.stderr)
+
+
+def test_info_shows_a_device_of_any_name(
+    matbench: Matbench, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = msgspec.structs.replace(
+        device, name=HOSTILE, driver=HOSTILE, toolkit=HOSTILE, properties={HOSTILE: HOSTILE}
+    )
+
+    def devices(name: str) -> list[DeviceInfo]:
+        if name == "cuda":
+            raise backends.UnavailableError(HOSTILE)
+        return [hostile]
+
+    monkeypatch.setattr(backends, "devices", devices)
+    shown = harmless(matbench("info").stdout)
+    assert shown.count("PWNED") >= 5
+    assert "[blink]x" in shown
+
+
+def test_json_keeps_the_text_itself(folder: Path, matbench: Matbench) -> None:
+    (found,) = (
+        record
+        for record in json.loads(matbench("report", "old.jsonl", "--format", "json").stdout)
+        if record.get("status") == "failed"
+    )
+    assert found["reason"] == f"no{HOSTILE}".encode("utf-8", "replace").decode()
+
+
+def test_a_source_in_a_pipe_is_what_the_file_holds(folder: Path) -> None:
+    shown = outside("show", FILE_NAME).stdout
+    source = (folder / FILE_NAME).read_text(encoding="utf-8").split("// ///\n", 1)[1]
+    assert "\x1b]0;PWNED\x07" in source
+    assert shown.endswith(f"\n\n{source.lstrip(chr(10))}")
+
+
+def test_what_a_kernel_prints_is_shown_as_such_and_in_part(
+    folder: Path, device: DeviceInfo
+) -> None:
+    if device.backend != "opencl":
+        pytest.skip("printf of OpenCL C")
+    done = outside("run", "--kernel", FILE_NAME, "--sizes", "64", "--format", "json", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert [record["status"] for record in json.loads(done.stdout)[1:]] == ["measured", "skipped"]
+    said = [line for line in done.stderr.splitlines() if line.startswith("kernel output: ")]
+    assert len(said) == 21
+    assert said[0].startswith("kernel output: 0 \ufffd]0;PWNED")
+    assert re.fullmatch("kernel output: … [0-9,]+ more lines", said[-1])
+    harmless(done.stderr)
+
+
+def test_all_that_commands_print_goes_through_one_place() -> None:
+    printing = {"click.echo", "print", "sys.stdout.write", "sys.stderr.write", "click.secho"}
+    for path in sorted((ROOT / "matbench" / "cli").glob("*.py")):
+        calls = [
+            node
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in printing
+        ]
+        # `say` itself, one line for an error, and a source for a pipe.
+        expected = {"console.py": 1, "app.py": 1, "kernels.py": 1}.get(path.name, 0)
+        assert len(calls) == expected, path.name
+
+
+def test_records_hold_no_control_characters_as_they_are(folder: Path) -> None:
+    environments, outcomes = reading.read(Path("old.jsonl"))
+    harmless(encoding.array([*environments, *outcomes]))

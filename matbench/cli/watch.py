@@ -167,7 +167,8 @@ def _screen(watched: Watch) -> Iterator[Callable[[str], None]]:
     from matbench.show import watch as view
 
     def screen(line: str) -> Group:
-        shown = view.screen(watched.path.name, watched.worker.device, watched.versions)
+        device, width = watched.worker.device, console.width
+        shown = view.screen(watched.path.name, device, watched.versions, width)
         return Group(*shown, Text(f"\n{line}", style="cyan"))
 
     # Drawn once a step: nothing else may run while a CPU is timed.

@@ -16,10 +16,6 @@ _MODES = {
     "hot": "hot samples: caches are left as they are",
     "hot graph": "hot samples: launches back to back, as one CUDA graph",
 }
-_BESIDE = {
-    "hot": "hot: caches are left as they are",
-    "hot graph": "hot: one CUDA graph of launches",
-}
 
 
 def device_lines(
@@ -90,5 +86,6 @@ def _modes(outcomes: Iterable[Outcome]) -> str:
     if len(modes) > 1:
         return "cold and hot samples, ranked apart"
     graphs = {outcome.hot.graph for outcome in timed if outcome.hot is not None}
-    beside = [_BESIDE["hot graph" if graph else "hot"] for graph in sorted(graphs)]
-    return "; ".join([_MODES[mode] for mode in modes if mode] + (beside if "cold" in modes else []))
+    hot = [_MODES["hot graph" if graph else "hot"] for graph in sorted(graphs)]
+    beside = [mode.replace("hot samples", "hot") for mode in hot] if "cold" in modes else []
+    return "; ".join([_MODES[mode] for mode in modes if mode] + beside)

@@ -30,12 +30,17 @@ def renderables(report: Report, width: int | None = None) -> list[RenderableType
 
     Colour marks the status alone, and repeats what the words say.
     """
-    parts: list[RenderableType] = []
-    for section in report.sections:
-        title, *others = section.heading
-        parts += [Text(title, style="bold"), *map(Text, others), Text()]
-        parts += [*_section(_fitted(section, width)), Text()]
+    parts = [part for section in report.sections for part in section_renderables(section, width)]
     return [*parts, Text(report.footer)]
+
+
+def section_renderables(section: Section, width: int | None = None) -> Iterator[RenderableType]:
+    """A section's heading and its table."""
+    title, *others = section.heading
+    yield Text(title, style="bold")
+    yield from map(Text, (*others, ""))
+    yield from _section(_fitted(section, width))
+    yield Text()
 
 
 def plain_table(*columns: Column, header: bool = True) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from matbench.model import DeviceInfo, settings_of
@@ -15,8 +14,8 @@ from matbench.show import safe, units
 from matbench.show.comparisons import VERDICT_STYLES, in_words
 from matbench.show.heading import CPU_TIMINGS
 from matbench.show.outcomes import size_label
-from matbench.show.table import Column
-from matbench.show.terminal import plain_table
+from matbench.show.table import Column, Group, Row, Section, section
+from matbench.show.terminal import section_renderables
 from matbench.show.units import UNKNOWN
 
 #: How many lines of a compiler's message are shown, and how many versions before the last.
@@ -25,15 +24,20 @@ _SHOWN_VERSIONS = 8
 
 
 def screen(
-    file_name: str, device: DeviceInfo, versions: Sequence[Version]
+    file_name: str, device: DeviceInfo, versions: Sequence[Version], width: int | None = None
 ) -> Iterator[RenderableType]:
     """All of what a terminal shows of a file's versions, oldest first; there is at least one."""
     version = versions[-1]
-    yield Text(f"{safe.line(file_name)} · {version.label} · {version.saved}", style="bold")
-    yield Text(safe.line(device.label))
+    heading = [f"{safe.line(file_name)} · {version.label} · {version.saved}"]
+    heading.append(safe.line(device.label))
     if device.kind == "cpu":
-        yield Text(CPU_TIMINGS)
-    yield Text()
+        heading.append(CPU_TIMINGS)
+    if version.standings and not version.wrong:
+        yield from section_renderables(_section(heading, version), width)
+        yield Text("timed in turns with the version before and the nearest rung")
+    else:
+        yield Text(heading[0], style="bold")
+        yield from map(Text, (*heading[1:], ""))
     if version.wrong:
         first, *others = safe.lines(version.wrong).splitlines()
         yield Text(first, style="bold red")
@@ -41,9 +45,6 @@ def screen(
         if others[_SHOWN_LINES:]:
             yield Text(f"… and {len(others) - _SHOWN_LINES} more lines")
         yield Text("Nothing was timed; fix it and save.")
-    elif version.standings:
-        yield _table(version)
-        yield Text("\ntimed in turns with the version before and the nearest rung")
     earlier = [v for v in versions[-_SHOWN_VERSIONS - 1 : -1] if v.wrong or v.standings]
     if earlier:
         yield Text()
@@ -72,31 +73,43 @@ def _in_words(record: ComparisonRecord) -> str:
     return in_words(opponent, record.comparison)
 
 
-def _table(version: Version) -> Table:
-    table = plain_table(
-        Column("size"),
-        Column("time", right=True),
-        Column("parameters"),
-        Column("against"),
-        Column("this version is", right=True),
-        Column("interval", right=True),
-        Column("verdict"),
-    )
+def _section(heading: Sequence[str], version: Version) -> Section:
+    rows = []
     for problem, standing in version.standings.items():
         settings = safe.line(settings_of(standing.params)) or UNKNOWN
-        own = [size_label(problem), units.duration(standing.median_ns), settings]
-        for cells in map(_cells, standing.comparisons) if standing.comparisons else [()]:
-            table.add_row(*map(Text, own), *cells)
-            own = [""] * len(own)
-    return table
+        own = (size_label(problem), units.duration(standing.median_ns), settings)
+        opponents: list[ComparisonRecord | None] = [*standing.comparisons]
+        for number, record in enumerate(opponents or [None]):
+            rows.append(_row(own if number == 0 else ("", "", ""), record))
+    return section(
+        heading,
+        (
+            Column("size"),
+            Column("time", right=True),
+            Column("parameters"),
+            Column("against"),
+            Column("this version is", right=True),
+            Column("interval", right=True, drop=1),
+        ),
+        "verdict",
+        [Group("", tuple(rows))],
+    )
 
 
-def _cells(record: ComparisonRecord) -> tuple[Text, ...]:
+def _row(own: tuple[str, str, str], record: ComparisonRecord | None) -> Row:
+    """A version at one size, and how it compares with one opponent."""
+    if record is None:
+        return Row((*own, UNKNOWN, UNKNOWN, UNKNOWN))
     found = record.comparison
     settings = settings_of(record.baseline.case.params)
-    against = Text(safe.line(f"{record.baseline_name} {settings}"))
-    if found is None or found.ratio is None:
-        return against, Text(UNKNOWN), Text(UNKNOWN), Text(safe.line(record.reason))
-    interval = found.interval or (found.ratio, found.ratio)
-    verdict = Text(found.verdict, VERDICT_STYLES[found.verdict])
-    return against, Text(units.speedup(found.ratio)), Text(units.speedups(interval)), verdict
+    return Row(
+        cells=(
+            *own,
+            safe.line(f"{record.baseline_name} {settings}"),
+            units.speedup(record.ratio),
+            units.speedups(found.interval if found else None),
+        ),
+        status=record.verdict or "",
+        reason="" if found else safe.lines(record.reason),
+        style=VERDICT_STYLES[record.verdict] if record.verdict else "",
+    )

@@ -1,4 +1,4 @@
-"""`matbench run --watch`: real saves of a real file, seen in a pipe and on a terminal."""
+"""`matbench watch`: real saves of a real file, seen in a pipe and on a terminal."""
 
 from __future__ import annotations
 
@@ -12,14 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import GOOD_BODY, KernelWriter, Matbench, kernel_text
-from test_terminal import COMMAND, assert_gone, on_terminal
+from support.cli import Matbench
+from support.kernels import GOOD_BODY, KernelWriter, kernel_text
+from support.terminal import COMMAND, assert_gone, on_terminal
 
-from matbench.analysis.statistics import ComparisonPlan, compare_samples
-from matbench.kernelfile import catalogue
-from matbench.measure.watch import Saves, Watch
-from matbench.model import Case, DeviceInfo, Problem
-from matbench.records.outcome import Outcome
+from matbench.model import DeviceInfo
 
 #: Right, and as slow as one likes: what it adds up goes to memory each time, over and over.
 SLOW_BODY = GOOD_BODY.replace("float sum", "volatile float sum").replace(
@@ -41,7 +38,7 @@ class Watched:
 
     def __init__(self, *arguments: str | Path) -> None:
         self.process = subprocess.Popen(
-            [*COMMAND, "run", "--watch", *map(str, arguments)],
+            [*COMMAND, "watch", *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -119,17 +116,17 @@ def test_each_save_gets_a_line(
         line,
     )
 
-    # Mended: held against the last version that was right, whatever came between.
+    # Fixed: compared with the last version that was right, whatever came between.
     save(path, good)
     line = watch.line()
     won = re.search(
-        r"version 5, .*: right; .* at 48 \(TILE=8\); ([\d.]+) of version 1: FASTER", line
+        r"version 5, .*: right; .* at 48 \(TILE=8\); ([\d.]+) × faster than version 1", line
     )
-    assert won and float(won[1]) < 0.5, line
+    assert won and float(won[1]) > 2, line
 
     # And back: the baseline of a comparison is the version before, not the first.
     save(path, slow)
-    lost = re.search(r"version 6, .*; ([\d.]+) of version 5: SLOWER", watch.line())
+    lost = re.search(r"version 6, .*; ([\d.]+) × slower than version 5", watch.line())
     assert lost and float(lost[1]) > 2
 
     code, errors = watch.interrupt()
@@ -167,18 +164,18 @@ def test_a_file_that_is_gone_for_a_while_is_waited_for(
     if "no front matter" in line:  # it looked while the file was empty
         line = watch.line()
     assert ": right; " in line
-    assert " of version 1: " in line
+    assert "version 1" in line[line.index(": right; ") :]
     # A save that changes nothing is none; one that does comes next.
     save(path, text + "\n// another\n")
     save(path, text + "\n// a third\n")
-    assert " of version " in watch.line()
+    assert re.search(": right; .* version ", watch.line())
     assert watch.interrupt() == (0, "")
 
 
 def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWriter) -> None:
     path = write_kernel()
     good = path.read_text(encoding="utf-8")
-    saves = [good.replace("k < K", "k < K - 1"), good + "\n// mended\n"]
+    saves = [good.replace("k < K", "k < K - 1"), good + "\n// fixed\n"]
     asked: list[int] = []
 
     def step(written: str) -> bool:
@@ -193,14 +190,12 @@ def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWri
         save(path, saves.pop(0))
         return False
 
-    session = on_terminal(
-        "run", "--watch", path, "tiled", "naive-2d", *QUICK, interrupt_when=step, width=80
-    )
+    session = on_terminal("watch", path, "tiled", "naive-2d", *QUICK, interrupt_when=step, width=80)
     text = "\n".join(session.lines)
     assert session.code == 0
     assert "Traceback" not in text
     assert "Measuring the rungs at 48, 6 to go: tiled TILE=8 at 48 …" in text
-    assert "Nothing was timed; mend it and save." in text
+    assert "Nothing was timed; fix it and save." in text
     assert re.search(r"first\s+C\[0,\s0\]: expected [\d.]+, found", text)
     final = text[text.rindex("mine.cu · version 3") :]
     assert re.search(
@@ -226,7 +221,7 @@ def test_a_save_in_the_middle_of_things_is_looked_at_next(
             saved.append(True)
         return "version 2" in written and "Waiting" in written
 
-    session = on_terminal("run", "--watch", path, "tiled", "--sizes", many, interrupt_when=step)
+    session = on_terminal("watch", path, "tiled", "--sizes", many, interrupt_when=step)
     assert session.code == 0
     assert "version 2" in session.written
     assert "at 59" not in session.written
@@ -235,11 +230,11 @@ def test_a_save_in_the_middle_of_things_is_looked_at_next(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--output", "x.jsonl"), "leave --output away"),
-        (("--resume", "x.jsonl"), "leave --resume away"),
-        (("--format", "json"), "leave --format away"),
-        (("--smoke",), "leave --smoke away"),
-        (("--hot", "--cold"), "--cold or --hot"),
+        (("--output", "x.jsonl"), "No such option"),
+        (("--resume", "x.jsonl"), "No such option"),
+        (("--format", "json"), "No such option"),
+        (("--smoke",), "No such option"),
+        (("--hot", "--cold"), "--cold and --hot cannot be combined here"),
         (("--hot", "--graph"), "--graph needs CUDA"),
         (("tield",), "did you mean 'tiled'?"),
         (("--sizes", "0"), "size '0'"),
@@ -249,92 +244,16 @@ def test_a_save_in_the_middle_of_things_is_looked_at_next(
 def test_what_is_refused(
     options: tuple[str, ...], said: str, write_kernel: KernelWriter, matbench: Matbench
 ) -> None:
-    result = matbench("run", "--watch", write_kernel(), "--backend", "opencl", *options, code=2)
+    result = matbench("watch", write_kernel(), "--backend", "opencl", *options, code=2)
     assert said in result.output
     assert result.output.count("\n") == 1
 
 
+def test_the_old_spelling_names_the_new_command(matbench: Matbench) -> None:
+    result = matbench("run", "--watch", "mine.cu", code=2)
+    assert result.output == "matbench: --watch is now `matbench watch FILE.cu [KERNELS]`\n"
+
+
 def test_a_file_that_is_not_there(tmp_path: Path, matbench: Matbench) -> None:
-    result = matbench("run", "--watch", tmp_path / "mine.cu", code=2)
+    result = matbench("watch", tmp_path / "mine.cu", code=2)
     assert "no such file; `matbench new mine` writes one" in result.output
-
-
-# -- in this process -----------------------------------------------------------------------------
-
-
-def test_only_other_content_is_a_save(tmp_path: Path) -> None:
-    path = tmp_path / "mine.cu"
-    saves = Saves(path)
-    assert saves.new() is None
-    path.write_text("one", encoding="utf-8")
-    assert saves.new() == b"one"
-    saves.seen = b"one"
-    assert saves.new() is None
-    path.touch()
-    assert saves.new() is None
-    path.write_text("two", encoding="utf-8")
-    assert saves.new() == b"two"
-    path.unlink()
-    assert saves.new() is None
-
-
-def test_a_file_that_is_being_written_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "mine.cu"
-    path.write_text("", encoding="utf-8")
-    saves = Saves(path)
-    # While it waits to see whether the file stays as it is, the editor goes on.
-    monkeypatch.setattr(time, "sleep", lambda _: path.write_text("whole", encoding="utf-8"))
-    assert saves.new() is None
-    assert saves.new() == b"whole"
-
-
-class PlainWorker:
-    """Times as a table of names says; counts what is compared with what."""
-
-    def __init__(self, device: DeviceInfo, times: dict[str, float]) -> None:
-        self.device = device
-        self.times = times
-        self.compared: list[tuple[str, str]] = []
-
-    def build_ahead(self, cases: object) -> None:
-        pass
-
-    def run(self, case: Case) -> Outcome:
-        median_ns = self.times[case.kernel.name]
-        known = bench.describe(case, self.device)
-        return Outcome(**known, status="measured", median_ns=median_ns, samples_ns=(median_ns,))
-
-    def compare(self, first: Case, second: Case, plan: ComparisonPlan, seed: int) -> bench.Duel:
-        self.compared.append((first.kernel.name, second.kernel.name))
-        outcomes = [self.run(first), self.run(second)]
-        samples = [[o.median_ns or 0.0] * 20 for o in outcomes]
-        return bench.Duel(*outcomes, compare_samples(*samples))
-
-
-@pytest.mark.parametrize(
-    ("own", "expected"),
-    [(1000.0, "naive-2d"), (350.0, "thread-1d"), (150.0, "tiled"), (50.0, "tiled")],
-)
-def test_the_nearest_rung_is_the_slowest_not_yet_beaten(
-    own: float, expected: str, write_kernel: KernelWriter, device: DeviceInfo
-) -> None:
-    times = {"tiled": 100.0, "thread-1d": 300.0, "naive-2d": 500.0, "mine": own}
-    worker = PlainWorker(device, times)
-    rungs = [k for k in catalogue.builtin() if k.name in times]
-    problem = Problem(64, 64, 64)
-    plan = ComparisonPlan()
-    path = write_kernel()
-    watch = Watch(worker, worker, path, rungs, lambda _: [problem], (), None, plan)  # type: ignore[arg-type]
-    list(watch.look(path.read_bytes()))
-    assert worker.compared == []  # no version before, and no rung is measured
-    assert watch.can_climb
-    list(watch.climb())
-    assert worker.compared == [(expected, "mine")]
-    assert not watch.can_climb
-    list(
-        watch.look(path.read_bytes())
-    )  # the next version meets the one before, then the rung, with no new climb
-    assert worker.compared[1:] == [("mine", "mine"), (expected, "mine")]
-    assert f"of {expected}: " in watch.line(watch.versions[-1])

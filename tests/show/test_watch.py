@@ -34,6 +34,22 @@ def test_the_last_version_is_a_table() -> None:
     assert "timed in turns with the version before and the nearest rung" in page
 
 
+def test_a_narrow_terminal_has_no_interval_but_whole_words() -> None:
+    page = printed(watch.screen("mine.cu", GPU, [version(1), version(2)], 80), 80)
+    row = line_of(page, "1000", "250.0 µs", "TILE=16", "version 1 TILE=16", "FASTER")
+    assert "interval" not in page
+    assert max(map(len, page.splitlines())) <= 80
+    assert row.index("FASTER") == line_of(page, "naive TILE=16", "SAME").index("SAME")
+
+
+def test_a_version_that_is_not_compared_yet_has_its_time() -> None:
+    first = version(1)
+    first.standings[AT].comparisons = []
+    page = printed(watch.screen("mine.cu", GPU, [first]))
+    assert line_of(page, "250.0 µs", "TILE=16")
+    assert "against" not in page.splitlines()[3]
+
+
 def test_a_version_on_one_line() -> None:
     assert watch.line(version(2)) == (
         "version 2, 12:00:02: right; 250.0 µs at 1000 (TILE=16); 2.00 × faster than version 1; "

@@ -21,6 +21,8 @@ endif
 PYTHON ?= $(shell $(find_python))
 # More arguments for the command that a target runs: make bench ARGS="--format github"
 ARGS ?=
+# Tests run in two processes (one: ARGS="-n 0"); more would disturb each other's timings.
+TEST_ARGS := -n 2 --dist worksteal
 
 # Where the toolkit's installer leaves nvcc without putting it on PATH.
 export PATH := $(PATH):/usr/local/cuda/bin
@@ -31,19 +33,24 @@ DEV := $(VENV)/.installed-$(EXTRA)-dev
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # nothing else may run while kernels are timed
-.PHONY: help bench smoke test test-gpu lint format types check build hooks clean
+.PHONY: help bench smoke quick test test-gpu lint format types check docs build hooks clean
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 bench: $(RUN) ## Measure the tutorial's kernels at n = 256 and 1000
 	@$(BIN)/matbench run --sizes 256,1000 $(ARGS)
+	@printf '%s\n' "" "Next, write a kernel of your own, and see its times whenever you save it:" \
+	  "  . $(BIN)/activate" "  matbench new mine" "  matbench watch mine.cu" >&2
 
 smoke: $(RUN) ## Check every kernel at small awkward sizes, in seconds
 	@$(BIN)/matbench run --smoke $(ARGS)
 
+quick: $(DEV) ## Run the fast tests, for use while working
+	@$(BIN)/python -m pytest -m "not gpu and not slow" $(TEST_ARGS) $(ARGS)
+
 test: $(DEV) ## Run all tests that need no GPU
-	@$(BIN)/python -m pytest -m "not gpu" $(ARGS)
+	@$(BIN)/python -m pytest -m "not gpu" $(TEST_ARGS) $(ARGS)
 
 test-gpu: $(DEV) ## Run the tests that need an NVIDIA GPU
 	@$(BIN)/python -m pytest -m gpu $(ARGS)
@@ -52,14 +59,17 @@ lint: $(DEV) ## Check format and style
 	@$(BIN)/ruff format --check
 	@$(BIN)/ruff check
 
-format: $(DEV) ## Mend format and style
+format: $(DEV) ## Fix format and style
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
 types: $(DEV) ## Check types
 	@$(BIN)/mypy
 
-check: lint types test ## All three: lint, types, test
+check: lint types test ## Run lint, types and test
+
+docs: $(DEV) ## Write the tables, pictures and pages that are generated
+	@for page in readme commands architecture; do $(BIN)/python docs/generate_$$page.py; done
 
 build: $(DEV) ## Build the wheel and the source distribution into dist/
 	@$(BIN)/hatchling build
@@ -67,13 +77,13 @@ build: $(DEV) ## Build the wheel and the source distribution into dist/
 hooks: $(DEV) ## Run lint and types before every commit
 	@$(BIN)/pre-commit install
 
-clean: ## Remove all that make has made, .venv included
+clean: ## Remove everything that make has made, .venv included
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/pip:
 	@python="$(PYTHON)"; "$$python" $(suits) || { echo \
-	  "Python 3.10 or newer with venv and pip is needed; name one: make PYTHON=…/python3" >&2; \
+	  "This needs Python 3.10 or newer with venv and pip; name one: make PYTHON=…/python3" >&2; \
 	  exit 1; }; "$$python" -m venv $(VENV)
 
 # Editable installs from pyproject.toml alone came with pip 21.3.
@@ -82,15 +92,15 @@ define install
 @$(BIN)/python -c 'import pip, sys; sys.exit(pip.__version__ < "21.3")' \
   || $(BIN)/python -m pip install -qq --upgrade pip
 @$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[$(EXTRAS)]' || { \
-  test $(EXTRA) = cpu || echo "To do without PyCUDA, say make EXTRA=cpu"; exit 1; } >&2
+  test $(EXTRA) = cpu || echo "To install without PyCUDA: make EXTRA=cpu"; exit 1; } >&2
 @touch $@
 endef
 
-$(RUN): EXTRAS = $(EXTRA)
+$(RUN): EXTRAS = $(EXTRA),plots
 $(RUN): pyproject.toml | $(BIN)/pip
 	$(install)
 
-$(DEV): EXTRAS = $(EXTRA),dev
+$(DEV): EXTRAS = $(EXTRA),plots,dev
 $(DEV): pyproject.toml | $(BIN)/pip
 	$(install)
 	@touch $(RUN)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,14 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+def test_every_dependency_is_imported() -> None:
+    needed = [need for need in requires("matbench-cuda") or [] if "extra ==" not in need]
+    names = {re.split(r"[^\w-]", need)[0] for need in needed}
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "matbench").rglob("*.py")]
+    imported = set(re.findall(r"^\s*(?:import|from) (\w+)", "\n".join(sources), re.MULTILINE))
+    assert {"click", "numpy"} < names <= imported
+
+
 def test_wheel_holds_the_kernels_and_the_package_alone(wheel: Path) -> None:
     inside = contents(wheel)
     kernels = {path.name: path.read_bytes() for path in (ROOT / "kernels").glob("*.cu")}
@@ -85,7 +95,7 @@ def test_wheel_from_the_source_distribution_is_the_same(wheel: Path, tmp_path: P
 
 def test_installed_catalogue_reads_its_own_kernels(installed: Path, tmp_path: Path) -> None:
     code = (
-        "from matbench import catalogue\n"
+        "from matbench.kernelfile import catalogue\n"
         "print(catalogue.kernels_folder())\n"
         "for kernel in catalogue.builtin(): print(kernel.name, kernel.sha256)"
     )

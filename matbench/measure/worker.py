@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from matbench.errors import CaseError, MatbenchError
+from matbench.errors import BuildError, CaseError, MatbenchError
 from matbench.measure.builders import Builders, build_key
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import Found, compared, not_measured, not_run
@@ -108,6 +108,7 @@ class Worker:
         self._building = _Step("building", deadlines.build_s, "--build-timeout", "compiler")
         self._running = _Step("running", deadlines.run_s, "--timeout", "kernel")
         self._late: Counter[bytes] = Counter()
+        self._refused: dict[tuple[bytes, tuple[Variant, ...] | None], BuildError] = {}
 
     def start(self) -> None:
         """Begin to open the device."""
@@ -184,11 +185,21 @@ class Worker:
         return None
 
     def _ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
-        """Inputs and builds in place, also in a worker that has just replaced another."""
+        """Inputs and builds in place, also in a worker that has just replaced another.
+
+        What the compiler refused is not compiled again for another problem.
+        """
+        key = build_key(case), variants
+        if key in self._refused:
+            raise self._refused[key]
         given = case.problem, case.kernel.reading
         self._task(self._preparing, _do, _methods().prepare, given, {})
-        self._attempt(self._building, lambda: self.builders.wait(case))
-        self._task(self._building, _do, _methods().build, (case, variants), {})
+        try:
+            self._attempt(self._building, lambda: self.builders.wait(case))
+            self._task(self._building, _do, _methods().build, (case, variants), {})
+        except BuildError as error:
+            self._refused[key] = error
+            raise
 
     def _ask(
         self, method: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs

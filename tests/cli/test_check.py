@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.cli import Matbench
 from support.kernels import KernelWriter
 
 from matbench.model import DeviceInfo
+from matbench.records.probe import Probe
 
 
 def last(text: str) -> str:
@@ -22,6 +25,16 @@ def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) 
         "needs N <= 64 (N = 255…1000003)"
     )
     assert text.count("needs") == 1
+
+
+def test_json_has_every_probe_as_a_record(matbench: Matbench, device: DeviceInfo) -> None:
+    printed = matbench("check", "reverse-static", "--no-large", "--format", "json").stdout
+    environment, *found = json.loads(printed)
+    assert environment["type"] == "environment"
+    probes = [msgspec.convert(one, Probe) for one in found]
+    assert [probe.outcome.status for probe in probes].count("measured") == 6
+    assert all(probe.purpose for probe in probes)
+    assert all(probe.outcome.timing is None for probe in probes)
 
 
 def test_where_nothing_could_be_probed(

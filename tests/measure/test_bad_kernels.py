@@ -12,6 +12,7 @@ import pytest
 from matbench import backends, workloads
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import CHECKS, Options
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -40,7 +41,7 @@ def cases_of(kernel: Kernel, sizes: list[str], device: DeviceInfo) -> list[Case]
     found = []
     workload = workloads.get(kernel.workload)
     for size in sizes:
-        [problem] = sweep.problems(size, workload, workload.probed_inputs[0])
+        [problem] = parse_problems(size, workload, workload.probed_inputs[0])
         for params in sweep.parameter_sets(kernel, {}):
             case = sweep.case(kernel, problem, params, device)
             if case.skip is not None and "CUDA" in case.skip:
@@ -60,6 +61,19 @@ def new_session(device: DeviceInfo, checks: frozenset[str] = CHECKS) -> Session:
 def bad_session(device: DeviceInfo) -> Iterator[Session]:
     """Apart from the other tests' session: these kernels write where they should not."""
     session = new_session(device)
+    yield session
+    session.close()
+
+
+@pytest.fixture(scope="module")
+def gpu(own_folders: None) -> DeviceInfo:
+    """The first CUDA device, also where a CPU is there; without one these tests fail."""
+    return backends.devices("cuda")[0]
+
+
+@pytest.fixture(scope="module")
+def gpu_session(gpu: DeviceInfo) -> Iterator[Session]:
+    session = new_session(gpu)
     yield session
     session.close()
 
@@ -103,10 +117,10 @@ def test_rejected_although_it_keeps_state(name: str, device: DeviceInfo) -> None
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", HUGE)
-def test_rejected_beyond_32_bits(name: str, bad_session: Session) -> None:
+def test_rejected_beyond_32_bits(name: str, gpu_session: Session) -> None:
     expected = EXPECTED[name]
-    for case in cases_of(load(name), expected["sizes"], bad_session.backend.info):
-        assert_rejected(bad_session.measure(case).outcome, expected)
+    for case in cases_of(load(name), expected["sizes"], gpu_session.backend.info):
+        assert_rejected(gpu_session.measure(case).outcome, expected)
 
 
 @pytest.mark.parametrize(
@@ -141,19 +155,19 @@ def test_slips_through_without_its_check(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", RACES)
-def test_races_are_rejected_whatever_luck_does(name: str, bad_session: Session) -> None:
-    for case in cases_of(load(name), EXPECTED[name]["sizes"], bad_session.backend.info):
+def test_races_are_rejected_whatever_luck_does(name: str, gpu_session: Session) -> None:
+    for case in cases_of(load(name), EXPECTED[name]["sizes"], gpu_session.backend.info):
         for _ in range(3):
-            assert_rejected(bad_session.measure(case).outcome, EXPECTED[name])
+            assert_rejected(gpu_session.measure(case).outcome, EXPECTED[name])
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", RACES)
-def test_luck_hides_races_from_all_other_checks(name: str, device: DeviceInfo) -> None:
+def test_luck_hides_races_from_all_other_checks(name: str, gpu: DeviceInfo) -> None:
     """The control: where warps happen to keep step, nothing but the staggered build tells."""
-    session = new_session(device, CHECKS - {"staggered"})
+    session = new_session(gpu, CHECKS - {"staggered"})
     try:
-        cases = cases_of(load(name), EXPECTED[name]["sizes"], device)
+        cases = cases_of(load(name), EXPECTED[name]["sizes"], gpu)
         lucky = [case for case in cases * 5 if session.measure(case).outcome.status == "measured"]
     finally:
         session.close()

@@ -167,6 +167,24 @@ def test_the_sweep_goes_on_whatever_a_kernel_does(
     assert wrong.status == "wrong"
 
 
+def test_what_the_compiler_refused_is_compiled_once(
+    device: DeviceInfo, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = catalogue.load(write_kernel("no-compile", body=BAD_BODIES["no-compile"]))
+    problems = [Problem(n, n, n) for n in (8, 9, 10)]
+    with Crew(CHECK_ONLY, Deadlines()) as crew:
+        worker = crew.worker(device)
+        reasons = {
+            worker.measure(case).outcome.reason
+            for case in sweep.cases([kernel], problems[:1], {}, device)
+        }
+        monkeypatch.setattr(worker.pool, "call", lambda *_, **__: pytest.fail("built again"))
+        for case in sweep.cases([kernel], problems[1:], {}, device):
+            reasons.add(worker.measure(case).outcome.reason)
+    [reason] = reasons
+    assert "nothing_of_this_name" in str(reason)
+
+
 def test_a_worker_killed_from_outside_costs_one_case(
     device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:

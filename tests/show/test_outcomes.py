@@ -43,9 +43,15 @@ def titles(section: Section) -> list[str]:
     return [column.title for column in section.columns]
 
 
-@settings(max_examples=30)
-@given(found=st.lists(records.outcomes(), max_size=6))
-def test_whatever_the_outcomes_the_best_was_measured_on_that_device(found: list[Outcome]) -> None:
+@settings(max_examples=60)
+@given(
+    found=st.lists(records.outcomes(), max_size=4),
+    fmt=st.sampled_from(ESCAPED_APART),
+    width=st.sampled_from((None, 120, 40, 10)),
+)
+def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
+    found: list[Outcome], fmt: str, width: int | None
+) -> None:
     table = outcomes.report(found, [])
     for ranked in table.rows():
         assert isinstance(ranked, Ranked)
@@ -56,10 +62,8 @@ def test_whatever_the_outcomes_the_best_was_measured_on_that_device(found: list[
     kept = resuming.without_retried(found)
     measured = sum(one.status == "measured" for one in kept)
     assert table.footer.startswith("no" if not found else str(measured))
-    for fmt in ESCAPED_APART:
-        text(table, fmt)
-    for width in (None, 120, 40, 10):
-        shown(table, width)
+    text(table, fmt)
+    shown(table, width)
     shown(outcomes.report(found, [], fastest=True), 40)
 
 

@@ -87,7 +87,7 @@ def outcome(kernel: str = "tiled", ms: float | None = None, **changes: Any) -> O
     return Outcome(**fields)
 
 
-# Hypothesis strategies
+# Hypothesis strategies, made once: each is checked where it is made
 
 #: Of what lasts, or is counted in fractions; the largest can still be added up.
 amounts = st.floats(0, 1e300)
@@ -95,98 +95,95 @@ times = st.floats(1e-3, 1e300)
 counts = st.integers(1, 2**31)
 flags = st.none() | st.booleans()
 texts = st.lists(st.text(max_size=8), max_size=3).map(tuple)
+maybe_amount, maybe_count, maybe_time = (st.none() | known for known in (amounts, counts, times))
+maybe_text = st.none() | st.text()
+samples_ns = st.lists(times, max_size=5).map(tuple)
+shares = st.none() | st.tuples(st.floats(0, 1), st.floats(1, 2))
+moments = st.builds(
+    Conditions, maybe_count, maybe_count, st.none() | st.integers(-40, 120), maybe_amount, texts,
+    maybe_amount, maybe_text,
+)  # fmt: skip
+conditions = st.lists(moments, max_size=2).map(tuple)
 
 
 @st.composite
 def timings(draw: st.DrawFn, graph: bool = False) -> Timing:
     """Samples with their median, and an interval around it."""
-    samples = tuple(draw(st.lists(times, max_size=5)))
-    median = statistics.median(samples) if samples else draw(st.none() | times)
-    shares = st.tuples(st.floats(0, 1), st.floats(1, 2))
-    interval = draw(st.none() | shares) if median is not None else None
+    samples = draw(samples_ns)
+    median = statistics.median(samples) if samples else draw(maybe_time)
+    interval = draw(shares) if median is not None else None
     return Timing(
         samples_ns=samples,
         median_ns=median,
         interval_ns=interval and (interval[0] * median, interval[1] * median),
-        graph=graph and draw(st.booleans()),
-        warmups=draw(st.none() | counts),
+        graph=graph and draw(flags) is True,
+        warmups=draw(maybe_count),
         settled=draw(flags),
-        stopped=draw(st.none() | st.text()),
-        attempts=draw(st.none() | counts),
-        conditions=draw(
-            st.lists(
-                st.builds(
-                    Conditions,
-                    st.none() | counts,
-                    st.none() | counts,
-                    st.none() | st.integers(-40, 120),
-                    st.none() | amounts,
-                    texts,
-                    st.none() | amounts,
-                    st.none() | st.text(),
-                ),
-                max_size=2,
-            ).map(tuple)
-        ),
+        stopped=draw(maybe_text),
+        attempts=draw(maybe_count),
+        conditions=draw(conditions),
         notes=draw(texts),
     )
+
+
+triples = st.tuples(counts, counts, counts)
+claims = st.builds(
+    Claims,
+    precision=st.sampled_from(["float32", "tf32", "float16", "bfloat16"]),
+    error_constant=amounts,
+    exponents=st.none() | st.tuples(st.integers(-126, 0), st.integers(1, 127)),
+    deterministic=st.booleans(),
+    where=texts,
+)
+inputs = st.sampled_from(["uniform", "signed", "normal"])
+cases = st.builds(
+    CaseRecord,
+    kernel=st.text(),
+    sha256=st.text(),
+    group=st.sampled_from(["tutorial", "ladder", "baseline"]),
+    summary=st.text(),
+    claims=claims,
+    params=st.dictionaries(st.text(max_size=8), st.integers(-(2**63), 2**63 - 1), max_size=3),
+    problem=st.builds(Problem, counts, counts, counts, inputs, counts),
+    backend=st.text(),
+    device=st.text(),
+    device_kind=st.sampled_from(["gpu", "cpu"]),
+    launch=st.none() | st.builds(Launch, triples, triples, counts),
+)
+resources = st.builds(Resources, *[maybe_count] * 5, maybe_text)
+builds = st.none() | st.builds(
+    Build,
+    duration_s=maybe_amount,
+    resources=st.none() | resources,
+    resident_blocks=maybe_count,
+    occupancy=maybe_amount,
+)
+block_times = st.none() | st.builds(
+    BlockTimes,
+    median_ns=maybe_time,
+    imbalance=maybe_amount,
+    perturbation=st.none() | st.floats(-1, 1e300),
+    sm_mhz=maybe_amount,
+)
+accuracies = st.none() | st.builds(Accuracy, maybe_amount, maybe_amount, maybe_amount)
+statuses = st.sampled_from(["measured", "wrong", "skipped", "failed"])
+cold_samples, hot_samples = (st.none() | timings(graph=graph) for graph in (False, True))
 
 
 @st.composite
 def outcomes(draw: st.DrawFn) -> Outcome:
     """Any outcome that does not contradict itself."""
-    triples = st.tuples(counts, counts, counts)
-    maybe = st.none() | amounts
-    count = st.none() | counts
-    inputs = st.sampled_from(["uniform", "signed", "normal"])
-    claims = st.builds(
-        Claims,
-        precision=st.sampled_from(["float32", "tf32", "float16", "bfloat16"]),
-        error_constant=amounts,
-        exponents=st.none() | st.tuples(st.integers(-126, 0), st.integers(1, 127)),
-        deterministic=st.booleans(),
-        where=texts,
-    )
-    case = st.builds(
-        CaseRecord,
-        kernel=st.text(),
-        sha256=st.text(),
-        group=st.sampled_from(["tutorial", "ladder", "baseline"]),
-        summary=st.text(),
-        claims=claims,
-        params=st.dictionaries(st.text(max_size=8), st.integers(-(2**63), 2**63 - 1), max_size=3),
-        problem=st.builds(Problem, counts, counts, counts, inputs, counts),
-        backend=st.text(),
-        device=st.text(),
-        device_kind=st.sampled_from(["gpu", "cpu"]),
-        launch=st.none() | st.builds(Launch, triples, triples, counts),
-    )
-    resources = st.builds(Resources, count, count, count, count, count, st.none() | st.text())
-    build = st.builds(
-        Build,
-        duration_s=maybe,
-        resources=st.none() | resources,
-        resident_blocks=count,
-        occupancy=maybe,
-    )
-    blocks = st.builds(
-        BlockTimes,
-        median_ns=st.none() | times,
-        imbalance=maybe,
-        perturbation=st.none() | st.floats(-1, 1e300),
-        sm_mhz=maybe,
-    )
-    status = draw(st.sampled_from(["measured", "wrong", "skipped", "failed"]))
+    status = draw(statuses)
     measured = status == "measured"
     return Outcome(
-        case=draw(case),
+        case=draw(cases),
         status=status,
-        reason=draw(st.none() | st.text()),
-        build=draw(st.none() | build),
-        accuracy=draw(st.none() | st.builds(Accuracy, maybe, maybe, maybe)),
-        cold=draw(st.none() | timings()) if measured else None,
-        hot=draw(st.none() | timings(graph=True)) if measured else None,
-        blocks=draw(st.none() | blocks) if measured else None,
-        copy_bytes_per_s=draw(maybe),
+        reason=draw(maybe_text),
+        build=draw(builds),
+        accuracy=draw(accuracies),
+        cold=draw(cold_samples) if measured else None,
+        hot=draw(hot_samples) if measured else None,
+        blocks=draw(block_times) if measured else None,
+        copy_bytes_per_s=draw(maybe_amount),
         notes=draw(texts),
     )

@@ -54,8 +54,15 @@ def parameter_sets(
     """Every combination of the kernel's swept constants, with `overrides` in place of its own.
 
     A constant that only `[tune]` names stays at the source's default unless it is overridden.
+    `UsageError` where they are too many to go through.
     """
-    return combinations(_space(kernel, overrides))
+    space = _space(kernel, overrides)
+    count = math.prod(map(len, space.values()))
+    if count > MAX_CASES:
+        raise UsageError(
+            f"{kernel.name}: {count:,} combinations, more than {MAX_CASES:,}; --set fewer values"
+        )
+    return combinations(space)
 
 
 def _space(kernel: Kernel, overrides: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -19,7 +19,7 @@ TOLD = (
     "imbalance", "counter_offset_ticks", "timer_step_ns", "multiprocessor_span_ticks",
     "multiprocessor_span_ns", "multiprocessor_span_ratio",
 )  # fmt: skip
-TWO_DIMENSIONS = ("blocks", "tiled", "--size", "100x64x32", "--tile", "8")
+TWO_DIMENSIONS = ("blocks", "tiled", "--sizes", "100x64x32", "--set", "TILE=8")
 
 
 def test_blocks_of_a_real_launch(matbench: Matbench) -> None:
@@ -37,7 +37,7 @@ def test_json_is_environment_outcome_and_blocks(matbench: Matbench, device: Devi
     assert outcome["status"] == "measured"
     assert found["blocks"] == 104
     assert found["unstamped_blocks"] == 0
-    assert found["launch"] == outcome["launch"]
+    assert found["launch"] == outcome["case"]["launch"]
     assert 0 < found["duration_us"]["minimum"] <= found["duration_us"]["maximum"]
     assert sum(each["blocks"] for each in found["histogram"]) == 104
     assert 1 <= found["running_most"] <= 104
@@ -68,33 +68,35 @@ def test_other_formats(matbench: Matbench, fmt: str) -> None:
 
 
 def test_without_a_tile_the_fastest_is_taken(matbench: Matbench) -> None:
-    said = matbench("blocks", "tiled", "--size", "40").stdout
+    said = matbench("blocks", "tiled", "--sizes", "40").stdout
     assert re.match(r"tiled TILE=(8|16|32) at 40\n", said)
-    assert matbench("blocks", "tiled", "--size", "40", "--set", "TILE=16").stdout.startswith(
+    assert matbench("blocks", "tiled", "--sizes", "40", "--set", "TILE=16").stdout.startswith(
         "tiled TILE=16 at 40\n"
     )
 
 
 def test_a_file_is_a_kernel_too(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    assert matbench("blocks", write_kernel("mine"), "--size", "33").stdout.startswith("mine TILE=8")
+    assert matbench("blocks", write_kernel("mine"), "--sizes", "33").stdout.startswith(
+        "mine TILE=8"
+    )
 
 
 def test_a_block_whose_threads_all_return_early_is_stamped(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     path = write_kernel("wide", launch='block = ["TILE", "TILE"]\ngrid = ["9", "9"]')
-    found = json.loads(matbench("blocks", path, "--size", "17", "--format", "json").stdout)[-1]
+    found = json.loads(matbench("blocks", path, "--sizes", "17", "--format", "json").stdout)[-1]
     assert (found["blocks"], found["unstamped_blocks"]) == (81, 0)
 
 
 def test_a_wrong_kernel_is_not_clocked(matbench: Matbench) -> None:
-    done = matbench("blocks", BAD_KERNELS / "bad-last-row-left-out.cu", "--size", "20", code=1)
+    done = matbench("blocks", BAD_KERNELS / "bad-last-row-left-out.cu", "--sizes", "20", code=1)
     assert "wrong" in done.stdout
     assert "duration" not in done.stdout
 
 
 def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
-    said = matbench("blocks", "tiled", "--size", "20", "--tile", "4096").stdout
+    said = matbench("blocks", "tiled", "--sizes", "20", "--set", "TILE=4096").stdout
     assert "skipped: needs" in said
 
 
@@ -103,10 +105,12 @@ def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
     [
         (("tile",), "did you mean"),
         (("numpy",), "it has no blocks"),
-        (("tiled", "--size", "0"), "at least one row"),
-        (("tiled", "--size", "64,128"), "one size at a time"),
-        (("tiled", "--tile", "none"), "--tile 'none'"),
-        (("thread-1d", "--tile", "8"), "thread-1d has no TILE"),
+        (("tiled", "--sizes", "0"), "at least one row"),
+        (("tiled", "--sizes", "64,128"), "this command takes one size"),
+        (("tiled", "--set", "TILE=none"), "--set TILE 'none'"),
+        (("tiled", "--tile", "8"), "--tile is now --set TILE=16"),
+        (("tiled", "--size", "64"), "--size is now --sizes"),
+        (("thread-1d", "--set", "TILE=8"), "no chosen kernel sweeps it; known: THREADS"),
         (("tiled", "--set", "SIZE=8"), "no chosen kernel sweeps it"),
         (("tiled", "--timeline", "blocks.pdf"), "name ends in .svg, .png, .html"),
         (("tiled", "--timeline", "missing/blocks.svg"), "no folder missing"),

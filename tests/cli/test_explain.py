@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import Result
+from support import tunable
 from support.cli import Matbench
 from support.kernels import KernelWriter, kernel_text
 from support.nvcc import find_nvcc
@@ -73,7 +74,7 @@ def nvcc_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_device", "nvcc_on_path")
 def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: Matbench) -> None:
     """2 KB of tiles fit eight times into 16 KB, but 768 threads are three blocks of 256."""
-    result = matbench("explain", "tiled", "--tile", "16", "--arch", "g80", "--format", "plain")
+    result = matbench("explain", "tiled", "--set", "TILE=16", "--arch", "g80", "--format", "plain")
     assert (
         "G80 1.0, TILE = 16: 768 threads hold 3 blocks of 256, 16,384 bytes of shared memory hold "
         "8 blocks of 2,048, and a multiprocessor holds at most 8 blocks. So 3 blocks can be "
@@ -88,10 +89,10 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: M
 
 def test_the_same_where_a_device_has_built_it(matbench: Matbench) -> None:
     result = matbench(
-        "explain", "tiled", "--size", "64", "--tiles", "16", "--arch", "g80", "--format", "json"
+        "explain", "tiled", "--sizes", "64", "--set", "TILE=16", "--arch", "g80", "--format", "json"
     )
     _, found = json.loads(result.stdout)
-    (width,) = found["widths"]
+    (width,) = (width for width in found["widths"] if width["params"]["TILE"] == 16)
     assert width["shared_bytes"] == 2 * 16 * 16 * 4
     assert width["occupancy"]["by"] == {"threads": 3, "blocks": 8, "shared memory": 8}
     assert width["occupancy"]["blocks"] == 3
@@ -102,15 +103,18 @@ def test_the_same_where_a_device_has_built_it(matbench: Matbench) -> None:
 @pytest.mark.parametrize("arch", ["g80", "gt200"])
 @pytest.mark.parametrize("name", ["tiled", "naive-2d"])
 def test_a_tile_of_32_is_illegal_before_fermi(matbench: Matbench, arch: str, name: str) -> None:
-    result = matbench("explain", name, "--tiles", "16,32", "--arch", arch, "--format", "plain")
+    result = matbench("explain", name, "--set", "TILE=16,32", "--arch", arch, "--format", "plain")
     (row,) = lines_of(result, "TILE=32")
     assert " ".join(row).endswith("illegal: 32 × 32 = 1,024 threads a block > 512")
 
 
 @pytest.mark.usefixtures("no_device")
 def test_a_tile_of_32_is_legal_from_fermi_on(matbench: Matbench) -> None:
-    result = matbench("explain", "naive-2d", "--tiles", "32", "--arch", "fermi", "--format", "json")
-    (width,) = json.loads(result.stdout)[1]["widths"]
+    result = matbench(
+        "explain", "naive-2d", "--set", "TILE=32", "--arch", "fermi", "--format", "json"
+    )
+    widths = json.loads(result.stdout)[1]["widths"]
+    (width,) = (width for width in widths if width["params"]["TILE"] == 32)
     assert width["reason"] is None
     assert width["occupancy"]["blocks"] == 1
 
@@ -119,12 +123,12 @@ def test_a_tile_of_32_is_legal_from_fermi_on(matbench: Matbench) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "loads"),
     [
-        ("naive-2d", ["--tile", "16"], "2,000,000,000"),
+        ("naive-2d", ["--set", "TILE=16"], "2,000,000,000"),
         ("thread-1d", [], "2,000,000,000"),
-        ("tiled", ["--tile", "8"], "250,000,000"),
-        ("tiled", ["--tile", "16"], "125,000,000"),
-        ("tiled", ["--tile", "32"], "62,500,000"),
-        ("tiled-dynamic", ["--tile", "16"], "125,000,000"),
+        ("tiled", ["--set", "TILE=8"], "250,000,000"),
+        ("tiled", ["--set", "TILE=16"], "125,000,000"),
+        ("tiled", ["--set", "TILE=32"], "62,500,000"),
+        ("tiled-dynamic", ["--set", "TILE=16"], "125,000,000"),
     ],
 )
 def test_tiles_divide_the_loads_by_their_width(
@@ -132,7 +136,7 @@ def test_tiles_divide_the_loads_by_their_width(
 ) -> None:
     """The notes' 2·M·N·K loads of the direct kernel, and 2·M·N·K / T with tiles."""
     result = matbench(
-        "explain", name, "--size", "1000", *arguments, "--arch", "kepler", "--format", "plain"
+        "explain", name, "--sizes", "1000", *arguments, "--arch", "kepler", "--format", "plain"
     )
     (row,) = lines_of(result, "modelled loads")
     assert row[2] == loads
@@ -142,7 +146,7 @@ def test_tiles_divide_the_loads_by_their_width(
 @pytest.mark.usefixtures("no_device")
 def test_the_least_traffic_stands_beside_the_modelled(matbench: Matbench) -> None:
     result = matbench(
-        "explain", "naive-2d", "--size", "200x300x400", "--arch", "kepler", "--format", "json"
+        "explain", "naive-2d", "--sizes", "200x300x400", "--arch", "kepler", "--format", "json"
     )
     modelled = json.loads(result.stdout)[1]["traffic"]
     assert modelled["operations"] == 2 * 200 * 300 * 400
@@ -155,7 +159,7 @@ def test_the_least_traffic_stands_beside_the_modelled(matbench: Matbench) -> Non
 def test_a_claim_below_the_least_is_said_to_be_off(matbench: Matbench) -> None:
     """Tiles of 128 in a product of 64: the claim M·N·K / BN counts half a tile."""
     result = matbench(
-        "explain", "thread-tile-2d", "--size", "64", "--arch", "kepler", "--format", "plain"
+        "explain", "thread-tile-2d", "--sizes", "64", "--arch", "kepler", "--format", "plain"
     )
     assert "the model does not hold at this size" in result.stdout
     assert "times the least traffic" not in result.stdout
@@ -163,11 +167,11 @@ def test_a_claim_below_the_least_is_said_to_be_off(matbench: Matbench) -> None:
 
 @pytest.mark.usefixtures("no_device")
 def test_nothing_is_modelled_below_the_least(matbench: Matbench) -> None:
-    result = matbench("explain", "tiled", "--size", "1", "--tile", "16", "--arch", "kepler")
+    result = matbench("explain", "tiled", "--sizes", "1", "--set", "TILE=16", "--arch", "kepler")
     said = "Its model claims 4.5 B of traffic, less than the least possible 12.0 B: the model does"
     assert said in result.stdout
     assert "modelled" not in result.stdout
-    result = matbench(*("explain", "tiled", "--size", "1", "--arch", "kepler", "--format", "json"))
+    result = matbench(*("explain", "tiled", "--sizes", "1", "--arch", "kepler", "--format", "json"))
     found = json.loads(result.stdout)[1]
     assert found["traffic"]["bytes"] is None
     assert {width["modelled_loads"] for width in found["widths"]} == {None}
@@ -175,15 +179,15 @@ def test_nothing_is_modelled_below_the_least(matbench: Matbench) -> None:
 
 @pytest.mark.usefixtures("no_device")
 def test_each_block_stores_its_part_where_the_host_finishes(matbench: Matbench) -> None:
-    result = matbench("explain", "dot-tree", "--size", "33792", "--arch", "kepler")
+    result = matbench("explain", "dot-tree", "--sizes", "33792", "--arch", "kepler")
     [row] = lines_of(result, "modelled stores")
     assert " ".join(row) == "modelled stores 32 elements: a partial result per block"
-    result = matbench("explain", "dot-tree", "--size", "300", "--arch", "kepler")
+    result = matbench("explain", "dot-tree", "--sizes", "300", "--arch", "kepler")
     assert lines_of(result, "modelled stores")[0][2] == "2"
 
 
 def test_whole_numbers_are_not_held_against_floating_point(matbench: Matbench) -> None:
-    result = matbench("explain", "cubes-blocks", "--size", "100000", "--arch", "this")
+    result = matbench("explain", "cubes-blocks", "--sizes", "100000", "--arch", "this")
     assert "Gop/s" in result.stdout or "Mop/s" in result.stdout
     assert "flop" not in result.stdout.lower()
     assert "multiply-adds" not in result.stdout
@@ -203,7 +207,7 @@ def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench)
 
 @pytest.mark.usefixtures("no_device")
 def test_a_limit_of_the_kernel_comes_before_those_of_devices(matbench: Matbench) -> None:
-    found = matbench("explain", "reverse-static", "--size", "5000", "--arch", "g80").stdout
+    found = matbench("explain", "reverse-static", "--sizes", "5000", "--arch", "g80").stdout
     assert "illegal: needs N <= 64 (N = 5000)" in found
     assert "threads a block >" not in found
 
@@ -215,7 +219,7 @@ def test_a_limit_of_the_kernel_comes_before_those_of_devices(matbench: Matbench)
 def printed(matbench: Matbench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Result]:
     picture = tmp_path_factory.mktemp("plot") / "roof.svg"
     result = matbench(
-        "explain", "tiled", "--size", "65", "--tiles", "4,16", "--plot", picture, "--arch",
+        "explain", "tiled", "--sizes", "65", "--set", "TILE=4,16", "--plot", picture, "--arch",
         "gt200,this",
     )  # fmt: skip
     assert picture.read_text().startswith("<?xml")
@@ -251,13 +255,14 @@ def test_every_width_has_its_time_here(printed: Result) -> None:
 
 
 def test_records_hold_all_of_it(matbench: Matbench, device: DeviceInfo) -> None:
-    result = matbench("explain", "kahan", "--size", "33", "--tile", "8", "--format", "json")
+    result = matbench("explain", "kahan", "--sizes", "33", "--set", "TILE=8", "--format", "json")
     about, found = json.loads(result.stdout)
     assert about["type"] == "environment"
     assert found["type"] == "explanation"
     assert found["case"]["params"] == {"TILE": 8}
     assert msgspec.convert(found["case"]["problem"], Problem) == Problem(33, 33, 33)
-    median_ns = found["outcome"]["cold"]["median_ns"]
+    samples = "hot" if device.kind == "cpu" else "cold"
+    median_ns = found["outcome"][samples]["median_ns"]
     assert median_ns > 0
     assert found["operations_per_s"] == pytest.approx(2 * 33**3 / median_ns * 1e9)
     assert found["limits"]["device"] == device.name
@@ -271,15 +276,54 @@ def test_a_kernel_that_this_device_cannot_run_is_explained_elsewhere(
 ) -> None:
     if device.backend == "cuda":
         pytest.skip("this device can")
-    result = matbench("explain", "warp-tiled", "--size", "33", "--format", "plain")
+    result = matbench(
+        "explain", "warp-tiled", "--sizes", "33", "--arch", "kepler,this", "--format", "plain"
+    )
     assert "What bounds it is not known: skipped, needs CUDA" in result.stdout
     assert "Kepler 3.0" in result.stdout
     assert "needs sm_80" in result.stdout
 
 
+def test_by_default_the_device_at_hand_is_explained_and_without_a_gpu_a_current_one_too(
+    matbench: Matbench, device: DeviceInfo
+) -> None:
+    result = matbench("explain", "tiled", "--sizes", "33", "--format", "json")
+    found = json.loads(result.stdout)[1]
+    expected = {"this"} if device.kind == "gpu" else {"Hopper 9.0", "this"}
+    assert {"this" if w["here"] else w["architecture"] for w in found["widths"]} == expected
+    # One value is explained, with the usual widths beside it; of several the fastest is.
+    assert {width["params"]["TILE"] for width in found["widths"]} == {4, 8, 12, 16, 20, 24, 32}
+    several = matbench(
+        "explain", "tiled", "--sizes", "33", "--set", "TILE=8,16", "--format", "json"
+    )
+    found = json.loads(several.stdout)[1]
+    assert {width["params"]["TILE"] for width in found["widths"]} == {8, 16}
+    times = {w["params"]["TILE"]: w["measured_ns"] for w in found["widths"] if w["here"]}
+    assert found["case"]["params"]["TILE"] == min(times, key=lambda tile: times[tile])
+
+
+def test_more_parameters_than_can_be_listed_are_one_line(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    path = tmp_path / "tunable.cu"
+    path.write_text(tunable.huge("sweep"), encoding="utf-8")
+    result = matbench("explain", path, code=2)
+    assert result.stderr.count("\n") == 1
+    assert "tunable: 100,000,000 combinations" in result.stderr
+
+
 def test_csv_has_a_line_for_each_width(matbench: Matbench) -> None:
     result = matbench(
-        "explain", "tiled", "--size", "33", "--tiles", "8,32", "--arch", "g80", "--format", "csv"
+        "explain",
+        "tiled",
+        "--sizes",
+        "33",
+        "--set",
+        "TILE=8,32",
+        "--arch",
+        "g80",
+        "--format",
+        "csv",
     )
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
     assert [(row["params"], row["resident_blocks"]) for row in rows] == [
@@ -290,7 +334,7 @@ def test_csv_has_a_line_for_each_width(matbench: Matbench) -> None:
 
 def test_a_kernel_without_tiles_is_explained_over_what_it_sweeps(matbench: Matbench) -> None:
     result = matbench(
-        "explain", "block-1d", "--size", "33", "--set", "THREADS=64,1024", "--arch", "g80",
+        "explain", "block-1d", "--sizes", "33", "--set", "THREADS=64,1024", "--arch", "g80",
         "--format", "plain",
     )  # fmt: skip
     assert [row[0] for row in lines_of(result, "THREADS=")] == ["THREADS=64", "THREADS=1024"]
@@ -307,7 +351,7 @@ def test_a_wrong_kernel_has_no_time_and_is_no_success(
     }
     """
     path = write_kernel("faulty", body=body)
-    result = matbench("explain", path, "--size", "33", "--tiles", "8", code=1)
+    result = matbench("explain", path, "--sizes", "33", "--set", "TILE=8", code=1)
     assert "wrong: " in result.stdout
     assert "What bounds it is not known: wrong, " in result.stdout
 
@@ -318,7 +362,7 @@ def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) ->
         "\n// ///\n", '\n// [model]\n// global_loads = "0 - M * N"\n// ///\n', 1
     )
     path.write_text(text, encoding="utf-8")
-    result = matbench("explain", path, "--size", "33", code=2)
+    result = matbench("explain", path, "--sizes", "33", code=2)
     assert "[model] claims 0 bytes of traffic" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
@@ -330,9 +374,10 @@ def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) ->
     ("arguments", "message"),
     [
         (["tiled", "--arch", "keppler"], "did you mean 'kepler'?"),
-        (["tiled", "--size", "10,20"], "one size at a time"),
-        (["tiled", "--tile", "8,16"], "one value; --tiles takes several"),
-        (["thread-1d", "--tile", "8"], "thread-1d has no TILE"),
+        (["tiled", "--sizes", "10,20"], "this command takes one size"),
+        (["tiled", "--tile", "8"], "--tile is now --set TILE=16"),
+        (["tiled", "--size", "10"], "--size is now --sizes"),
+        (["thread-1d", "--set", "TILE=8"], "no chosen kernel sweeps it; known: THREADS"),
         (["numpy"], "is a library's product"),
         (["host-loop"], "runs on the host alone"),
         (["tiled", "--plot", "roof.pdf"], "ends in .svg, .png"),
@@ -353,7 +398,7 @@ def test_without_a_device_this_alone_explains_nothing(matbench: Matbench) -> Non
 
 @pytest.mark.usefixtures("no_device")
 def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) -> None:
-    result = matbench("explain", "naive-2d", "--tile", "16", "--format", "plain")
+    result = matbench("explain", "naive-2d", "--set", "TILE=16", "--format", "plain")
     assert "nothing is measured: no device" in result.stderr
     assert "What bounds it is not known: no device is at hand." in result.stdout
     assert "measured time" not in result.stdout
@@ -375,7 +420,7 @@ def test_counters_without_ncu_are_one_line(
 @pytest.mark.usefixtures("no_device")
 def test_a_dot_product_is_explained_by_its_own_measure(matbench: Matbench) -> None:
     result = matbench(
-        "explain", "dot-tree", "--size", "2^20", "--arch", "kepler", "--format", "json"
+        "explain", "dot-tree", "--sizes", "2^20", "--arch", "kepler", "--format", "json"
     )
     modelled = json.loads(result.stdout)[1]["traffic"]
     assert modelled["operations"] == 2 * 2**20
@@ -387,7 +432,7 @@ def test_what_computes_nothing_has_no_roofline(matbench: Matbench, tmp_path: Pat
     path = tmp_path / "mirror.cu"
     path.write_text(MIRROR, encoding="utf-8")
     picture = tmp_path / "roof.svg"
-    result = matbench("explain", path, "--size", "4099", "--arch", "this", "--plot", picture)
+    result = matbench("explain", path, "--sizes", "4099", "--arch", "this", "--plot", picture)
     assert "It does no arithmetic; the least traffic takes" in result.stdout
     assert "┤" not in result.stdout
     assert "not drawn: no floating-point rate was measured" in result.stderr

@@ -20,7 +20,7 @@ from matbench.show.pictures import error_map
 @pytest.mark.parametrize("suffix", [".html", ".png", ".svg"])
 def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"t{suffix}"
-    matbench("blocks", "tiled", "--size", "100", "--tile", "16", "--timeline", path)
+    matbench("blocks", "tiled", "--sizes", "100", "--set", "TILE=16", "--timeline", path)
     if suffix == ".png":
         assert picture(path).shape[1] > 1000
         return
@@ -57,7 +57,7 @@ def test_an_error_map_that_cannot_be_written(matbench: Matbench, name: str, mess
 def test_each_wrong_case_gets_a_picture_and_right_ones_none(
     matbench: Matbench, tmp_path: Path
 ) -> None:
-    arguments = ("run", "tiled", "--tiles", "8", "--format", "json")
+    arguments = ("run", "tiled", "--set", "TILE=8", "--format", "json")
     arguments += ("--error-map", str(tmp_path / "e.png"))
     matbench(*arguments, "--sizes", "20")
     assert list(tmp_path.iterdir()) == []
@@ -87,7 +87,7 @@ def test_a_picture_that_fails_leaves_the_outcome(
     monkeypatch.setattr(error_map, "draw", fail)
     bad = BAD_KERNELS / "bad-last-row-left-out.cu"
     done = matbench(
-        "run", bad, "--tiles", "8", "--sizes", "20", "--error-map", path, "--format", "json", code=1
+        "run", bad, "--set", "TILE=8", "--sizes", "20", "--error-map", path, "--format", "json", code=1
     )
     [outcome] = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
     assert outcome["status"] == "wrong"

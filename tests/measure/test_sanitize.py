@@ -6,7 +6,7 @@ import pytest
 from support.cli import Matbench
 
 from matbench.measure import observer, sanitize
-from matbench.measure.sanitize import Finding
+from matbench.records.probe import Finding
 
 MEMCHECK = """\
 ========= COMPUTE-SANITIZER

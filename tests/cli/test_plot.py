@@ -87,7 +87,17 @@ def test_a_picture_that_fails_leaves_the_outcome(
     monkeypatch.setattr(error_map, "draw", fail)
     bad = BAD_KERNELS / "bad-last-row-left-out.cu"
     done = matbench(
-        "run", bad, "--set", "TILE=8", "--sizes", "20", "--error-map", path, "--format", "json", code=1
+        "run",
+        bad,
+        "--set",
+        "TILE=8",
+        "--sizes",
+        "20",
+        "--error-map",
+        path,
+        "--format",
+        "json",
+        code=1,
     )
     [outcome] = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
     assert outcome["status"] == "wrong"

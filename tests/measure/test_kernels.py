@@ -25,7 +25,7 @@ from support.products import (
 
 from matbench import workloads
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, instrument, sweep
+from matbench.kernelfile import catalogue, instrument, libraries, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure import judge, library
 from matbench.measure.options import Options
@@ -86,7 +86,7 @@ def test_right_for_every_value_that_it_can_be_tuned_to(kernel: Kernel, session: 
 def test_numpy_is_right_as_well(size: str, inputs: str) -> None:
     from matbench.backends import host
 
-    case = Case(catalogue.NUMPY, problem(size, inputs), {}, None)
+    case = Case(libraries.NUMPY, problem(size, inputs), {}, None)
     options = Options(timed=False)
     outcome = library.measure(case, host.device(), Cache(), options)
     assert outcome.status == "measured", outcome.reason

@@ -352,7 +352,7 @@ class LaunchOptions:
                 **known,
                 "blocks": False,
                 "uncertainty": 0.05,
-                "max_time_s": 0.3,
+                "max_time_s": min(0.3, self.max_time or 0.3),
                 "minimum_samples": 3,
                 **changes,
             }

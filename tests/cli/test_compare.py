@@ -16,6 +16,10 @@ from matbench.model import DeviceInfo
 pytestmark = pytest.mark.usefixtures("own_state")
 
 
+#: For tests that look at everything but the verdict.
+BRIEFLY = ("--max-time", "0.05")
+
+
 def compare(matbench: Matbench, *arguments: str | Path, code: int | None = 0) -> dict[str, Any]:
     """The one comparison that is printed."""
     result = matbench("compare", *arguments, "--sizes", "64", "--format", "json", code=code)
@@ -54,7 +58,8 @@ def test_a_kernel_is_never_slower_than_itself(matbench: Matbench, device: Device
 
 
 def test_a_comparison_is_printed_for_people(matbench: Matbench, device: DeviceInfo) -> None:
-    arguments = ("compare", "tiled", "naive-2d", "--sizes", "16,24", "--set", "TILE=8")
+    arguments = ("compare", "tiled", "naive-2d", "--sizes", "16,24", "--set", "TILE=8",
+                 *BRIEFLY)  # fmt: skip
     for fmt in ("rich", "github"):
         text = matbench(*arguments, "--format", fmt).stdout
         assert len(re.findall("FASTER|SLOWER|SAME|UNDECIDED", text)) >= 2
@@ -67,7 +72,7 @@ def test_each_shared_value_that_is_named_is_compared(
     matbench: Matbench, device: DeviceInfo
 ) -> None:
     result = matbench("compare", "tiled", "naive-2d", "--sizes", "16", "--set", "TILE=4,8",
-                      "--max-time", "0.1", "--format", "json")  # fmt: skip
+                      *BRIEFLY, "--format", "json")  # fmt: skip
     _, *records = json.loads(result.stdout)
     sides = [[record[side]["case"]["params"] for side in ("baseline", "candidate")]
              for record in records]  # fmt: skip
@@ -95,7 +100,7 @@ def test_what_the_fastest_was_chosen_from_is_told(
     path.write_text(text.replace("k < K", "k < K - (TILE == 16)"), encoding="utf-8")
     tiled = "tiled: the fastest of 3 by a quick look at TILE 8, 16, 32"
     partly = "partly: the fastest of 3 by a quick look at TILE 4, 8, 16; TILE=16 wrong"
-    arguments = ("tiled", "partly", "--kernel", path)
+    arguments = ("tiled", "partly", "--kernel", path, *BRIEFLY)
     record = compare(matbench, *arguments)
     assert record["notes"] == [tiled, partly]
     assert record["candidate"]["case"]["params"]["TILE"] in (4, 8)

@@ -83,15 +83,12 @@ def test_an_unusable_cache_folder_is_one_line(
 
 
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="no folder that stays empty")
-@pytest.mark.parametrize("command", [["run", "tiled"], ["explain", "tiled"], ["info"]])
-def test_a_cache_folder_that_takes_no_file_is_one_line(
+@pytest.mark.parametrize("command", [["run", "tiled", "--sizes", "9"], ["info"]], ids=" ".join)
+def test_a_cache_folder_that_takes_no_file_stays_empty(
     command: list[str], device: DeviceInfo
 ) -> None:
-    if "Intel" not in device.toolkit:
-        pytest.skip("only the list of runtimes must be kept there")
     done = outside(*command, MATBENCH_CACHE_DIR="/proc/self/fdinfo")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith("matbench: cache folder /proc/self/fdinfo: cannot be written: ")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_cache_that_is_a_file_is_not_cleared(

@@ -13,6 +13,8 @@ from support.cli import QUICK, Matbench, Plan, last_run, summary
 from support.kernels import KernelWriter
 
 from matbench import backends
+from matbench.measure import worker
+from matbench.measure.options import Options
 from matbench.model import DeviceInfo
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -123,7 +125,7 @@ def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench, device: DeviceInfo)
     """A processor's caches are left as they are, whatever is asked for."""
     if device.kind == "gpu":
         pytest.skip("a GPU takes cold samples")
-    for kinds in ((), ("--cold",), ("--cold", "--hot"), ("--hot",)):
+    for kinds in (("--cold",), ("--cold", "--hot")):
         result = run(matbench, "tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
         [outcome] = last_run()
         assert outcome.cold is None
@@ -138,14 +140,12 @@ def test_both_kinds_are_asked_for(
     matbench: Matbench, planned: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What reaches the process that measures, wherever it runs."""
-    from matbench.measure import worker
-
     asked = []
     start = worker.Crew.__init__
 
-    def noted(self: worker.Crew, options: Any, deadlines: Any) -> None:
+    def noted(self: worker.Crew, options: Options, *more: Any) -> None:
         asked.append((options.on("gpu").cold, options.on("gpu").hot))
-        start(self, options, deadlines)
+        start(self, options, *more)
 
     monkeypatch.setattr(worker.Crew, "__init__", noted)
     for kinds in ((), ("--cold",), ("--hot",), ("--cold", "--hot")):

@@ -395,7 +395,10 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
     short, long = best(100_000), best(1_000_000)
     assert 0 < short < long
     assert 2 < long / short < 50
-    hot = opencl.time_hot_ns(program, ONE, arguments(1_000_000), count=3, graph=False)
+    hot = min(
+        opencl.time_hot_ns(program, ONE, arguments(1_000_000), count=3, graph=False)
+        for _ in range(5)
+    )
     assert 0.2 < hot / long < 5
     with pytest.raises(CaseError, match="--graph needs CUDA"):
         opencl.time_hot_ns(program, ONE, arguments(1), count=1, graph=True)

@@ -168,7 +168,7 @@ def test_a_claim_below_the_least_is_said_to_be_off(matbench: Matbench) -> None:
 @pytest.mark.usefixtures("no_device")
 def test_nothing_is_modelled_below_the_least(matbench: Matbench) -> None:
     result = matbench("explain", "tiled", "--sizes", "1", "--set", "TILE=16", "--arch", "kepler")
-    said = "Its model claims 4.5 B of traffic, less than the least possible 12.0 B: the model does"
+    said = "Its model claims 4.50 B of traffic, less than the least possible 12.0 B: the model does"
     assert said in result.stdout
     assert "modelled" not in result.stdout
     result = matbench(*("explain", "tiled", "--sizes", "1", "--arch", "kepler", "--format", "json"))

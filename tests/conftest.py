@@ -94,3 +94,17 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
         return path
 
     return write
+
+
+#: `make quick` runs the rest: what needs no device, and how one case is measured.
+SLOW = ("backends", "cli", "gpu", "measure", "test_benchmarks", "test_hostile", "test_packaging",
+        "test_readme")  # fmt: skip
+QUICK = ("measure/test_sampling.py", "measure/test_session.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folder = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(folder).as_posix()
+        if place.startswith(SLOW) and place not in QUICK:
+            item.add_marker("slow")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -146,36 +145,22 @@ def jobs(kernel: Kernel) -> Iterator[tuple[str, str, str, dict[str, int]]]:
 JOBS = [job for kernel in FILES for job in jobs(kernel)]
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[bytes]]]:
-    """Every cubin, compiled two at a time: nvcc takes most of a second."""
-    folder = tmp_path_factory.mktemp("units")
-    for kernel in FILES:
-        for unit, text in units(kernel).items():
-            (folder / f"{kernel.name}-{unit}.cu").write_text(text, encoding="utf-8")
-
-    def compiled_job(name: str, unit: str, arch: str, params: dict[str, int]) -> bytes:
-        path = folder / f"{name}-{unit}.cu"
-        if unit == "alone":
-            path = catalogue.kernels_folder() / f"{name}.cu"
-        needs_optimiser = arch.endswith("a")  # wgmma and its registers; without, nvcc 13.0 crashes
-        flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
-        return compile_cubin(path, arch, params, *flags)
-
-    with ThreadPoolExecutor(2) as pool:
-        yield {str(job): pool.submit(compiled_job, *job) for job in JOBS}
-        pool.shutdown(cancel_futures=True)
-
-
 @needs_nvcc
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job[:3])) + f"{job[3]}")
 def test_nvcc_compiles_it_without_a_warning(
-    job: tuple[str, str, str, dict[str, int]], compiled: dict[str, Future[bytes]]
+    job: tuple[str, str, str, dict[str, int]], tmp_path: Path
 ) -> None:
-    cubin = compiled[str(job)].result()
+    name, unit, arch, params = job
+    [kernel] = [kernel for kernel in FILES if kernel.name == name]
+    path = catalogue.kernels_folder() / f"{name}.cu"
+    if unit != "alone":
+        path = tmp_path / f"{name}-{unit}.cu"
+        path.write_text(units(kernel)[unit], encoding="utf-8")
+    needs_optimiser = arch.endswith("a")  # wgmma and its registers; without, nvcc 13.0 crashes
+    flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
+    cubin = compile_cubin(path, arch, params, *flags)
     assert cubin.startswith(b"\x7fELF")
-    [kernel] = [kernel for kernel in FILES if kernel.name == job[0]]
-    entry = kernel.entry if job[1] in ("plain", "alone") else "matbench_entry"
+    entry = kernel.entry if unit in ("plain", "alone") else "matbench_entry"
     assert f".text.{entry}\0".encode() in cubin
 
 

@@ -19,6 +19,7 @@ import common
 from matbench.measure.bench import Options
 
 from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import sizes as sizes_
 from matbench.measure.worker import Crew, Deadlines, LocalExecutor
 from matbench.model import Case, DeviceInfo, Outcome, Problem
 
@@ -100,7 +101,7 @@ def main() -> None:
     deadlines = Deadlines(build_s=chosen.build_timeout, run_s=chosen.timeout)
     good = common.cases(common.KERNELS, sizes, info)
     known = expected()
-    problems = [Problem(m, n, k) for m, n, k in sweep.parse_sizes(sizes)]
+    problems = [Problem(m, n, k) for m, n, k in sizes_.parse_sizes(sizes)]
     kernels = [
         catalogue.load(path, f"tests/measure/hostile_kernels/{path.name}")
         for path in sorted(FOLDER.glob("*.cu"))

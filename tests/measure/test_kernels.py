@@ -191,4 +191,4 @@ def test_blocks_of_every_narrow_width(session: Session) -> None:
     (kernel,) = [kernel for kernel in FILES if kernel.name == "single-block"]
     for width in range(1, 18):
         (case,) = sweep.cases([kernel], [Problem(2, width, 3)], {}, session.backend.info)
-        assert measure(session, case).launch == Launch((1, 1, 1), (width, 2, 1))
+        assert measure(session, case).case.launch == Launch((1, 1, 1), (width, 2, 1))

@@ -51,8 +51,14 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_fastest_that_is_right_wins(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
+    matbench: Matbench,
+    device: DeviceInfo,
+    file: Path,
+    state: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # On a busy machine, 0.2 s may not be enough to tell two kernels apart.
+    monkeypatch.setattr(tuning, "ComparisonPlan", ComparisonPlan)
     result = matbench("tune", file, "--sizes", "48", "--why", "--format", "json")
     environment, *records = json.loads(result.stdout)
     assert environment["type"] == "environment"
@@ -223,7 +229,7 @@ def test_an_unwritable_state_folder_is_told_before_anything_is_measured(
     done = matbench("tune", file, "--sizes", "16", code=2)
     assert done.stdout == ""
     [line] = done.stderr.splitlines()
-    assert "a-file/state/tuned.jsonl: a winner cannot be kept: Not a directory" in line
+    assert "a-file/state/tuned.jsonl: cannot be written: Not a directory" in line
     assert "Errno" not in line
 
 

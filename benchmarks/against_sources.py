@@ -51,8 +51,8 @@ def main() -> None:
         findings.saw(found.outcomes)
         for outcome in found.outcomes:
             for source in SOURCES:
-                same = outcome.kernel == source.kernel
-                if same and source.tile == outcome.params.get("TILE") and outcome.median_ns:
+                same = outcome.case.kernel == source.kernel
+                if same and source.tile == outcome.case.params.get("TILE") and outcome.median_ns:
                     medians[source].append(outcome.median_ns / 1e6)
     comparable = "H200" in info.name
     rows = []

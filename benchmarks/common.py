@@ -70,14 +70,15 @@ def cases(kernels: Iterable[str], sizes: str, info: DeviceInfo) -> list[Case]:
 
 def label(found: Outcome | Case) -> str:
     """`tiled T=16 n=1000`: one case in few letters."""
-    kernel = found.kernel if isinstance(found, Outcome) else found.kernel.name
-    values = [f"{'T' if k == 'TILE' else k}={v}" for k, v in found.params.items()]
-    return " ".join([kernel, *values, f"n={found.problem.size}"])
+    case = found.case if isinstance(found, Outcome) else found
+    kernel = case.kernel.name if isinstance(case, Case) else case.kernel
+    values = [f"{'T' if k == 'TILE' else k}={v}" for k, v in case.params.items()]
+    return " ".join([kernel, *values, f"n={case.problem.size}"])
 
 
-def is_short(found: Outcome | Case) -> bool:
+def is_short(case: Case) -> bool:
     """Whether a case is so small that its bar is wider."""
-    return max(found.problem.M, found.problem.N, found.problem.K) <= SHORT
+    return max(case.problem.M, case.problem.N, case.problem.K) <= SHORT
 
 
 # -- runs of the command line --------------------------------------------------------------------
@@ -161,19 +162,6 @@ class Stopwatch:
                 return function(*args, **kwargs)
 
         return timed
-
-
-class InProcess:
-    """An executor for `matbench.measure.worker.Worker` that runs its tasks in this process."""
-
-    def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
-        return function(*args)
-
-    def begin(self, function: Callable[..., object], *args: Any) -> None:
-        function(*args)
-
-    def kill(self) -> None:
-        pass
 
 
 # -- figures, tables, JSON -----------------------------------------------------------------------
@@ -263,7 +251,8 @@ class Findings:
     def saw(self, outcomes: Iterable[Outcome]) -> None:
         """Keep the clocks and the load that were seen while these were measured."""
         for outcome in outcomes:
-            self.conditions += outcome.conditions
+            for timing in filter(None, (outcome.cold, outcome.hot)):
+                self.conditions += timing.conditions
 
     def table(self, title: str, rows: Sequence[dict[str, Any]]) -> None:
         """Print a table, and keep it."""

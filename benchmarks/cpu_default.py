@@ -14,12 +14,13 @@ from pathlib import Path
 from unittest import mock
 
 import common
-from matbench.measure.bench import Options
 
 from matbench import backends
+from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
+from matbench.measure.options import Options
 from matbench.measure.oracle import matmul
-from matbench.measure.worker import Builders, Deadlines, Worker
+from matbench.measure.session import Session
 from matbench.model import DeviceInfo, Problem
 
 
@@ -49,10 +50,11 @@ def reference_share(info: DeviceInfo, size: int) -> tuple[common.Stopwatch, int]
         stack.enter_context(mock.patch.dict(os.environ, {"MATBENCH_CACHE_DIR": folder}))
         product = watch.around("reference", matmul.product)
         stack.enter_context(mock.patch.object(matmul, "product", product))
-        # No deadline: nothing is isolated here.
-        worker = Worker(info, Options(), Deadlines(), common.InProcess(), Builders(0))
+        cache = Cache()
+        session = Session(backends.open_backend(info, cache), cache, Options())
         with watch.running("sweep"):
-            outcomes = [worker.run(case) for case in cases]
+            outcomes = [session.measure(case).outcome for case in cases if case.skip is None]
+        session.close()
     return watch, sum(outcome.status == "measured" for outcome in outcomes)
 
 
@@ -67,8 +69,9 @@ def main() -> None:
         warm = common.run(*arguments, cache=Path(cache))
     findings.saw(warm.outcomes)
     for outcome in warm.outcomes:
-        if outcome.kernel == "tiled" and outcome.params == {"TILE": 16} and outcome.median_ns:
-            bar = 30.0 if outcome.problem.size == "1000" else None
+        case = outcome.case
+        if case.kernel == "tiled" and case.params == {"TILE": 16} and outcome.median_ns:
+            bar = 30.0 if case.problem.size == "1000" else None
             what = f"a launch of {common.label(outcome)}"
             findings.figures.append(common.Figure(what, outcome.median_ns / 1e6, "ms", bar))
     for what, run in (("empty", first), ("warm", warm)):

@@ -31,10 +31,13 @@ from click.testing import CliRunner
 
 from matbench import backends, cli
 from matbench.cache import Cache
-from matbench.measure import bench, judge, oracle, worker
+from matbench.measure import builders, checks, judge, launches, oracle, process, worker
+from matbench.measure.options import Options
 from matbench.measure.oracle import matmul
-from matbench.model import Accuracy, Case, DeviceInfo
-from matbench.records import results
+from matbench.measure.session import Session
+from matbench.model import Case, DeviceInfo
+from matbench.records import reading, writing
+from matbench.records.outcome import Accuracy
 
 WAYS = ("bare", "checked", "isolated")
 NOTHING = Accuracy(None, None, None)
@@ -77,24 +80,24 @@ def in_process(
         patch = mock.patch.object(owner, name, watch.around(what, getattr(owner, name)))
         stack.enter_context(patch)
 
-    chosen = bench.Options()
+    chosen = Options()
     if bare:
-        chosen = bench.Options(checks=frozenset({"reference"}), guarded=False)
+        chosen = Options(checks=frozenset({"reference"}), guarded=False)
         leave_out_second_looks(stack)
     timed("inputs and reference", matmul, "reference_trial")
     for name in ("integer_trial", "selection_trials", "fresh_trial"):
         timed("inputs of further checks", matmul, name)
     timed("upload", judge.Judge, "upload")
-    timed("builds, from the cache", bench.Session, "_build")
-    timed("checks before", bench._Run, "check_before")
-    timed("sampling", bench, "sample_until_known")
-    timed("clocking blocks", bench._Run, "time_blocks")
-    timed("checks after", bench._Run, "check_after")
+    timed("builds, from the cache", Session, "_build")
+    timed("checks before", checks.Checks, "before_timing")
+    timed("sampling", launches, "sample_until_known")
+    timed("clocking blocks", launches.Launches, "_block_times")
+    timed("checks after", checks.Checks, "after_timing")
     with watch.running("opening the device"):
         cache = Cache()
-        session = bench.Session(backends.open_backend(info, cache), cache, chosen)
+        session = Session(backends.open_backend(info, cache), cache, chosen)
     with watch.running("all cases"):
-        outcomes = [session.measure(case) for case in cases if case.skip is None]
+        outcomes = [session.measure(case).outcome for case in cases if case.skip is None]
     with watch.running("closing the device"):
         session.close()
     return sum(outcome.status == "measured" for outcome in outcomes)
@@ -102,7 +105,7 @@ def in_process(
 
 def leave_out_second_looks(stack: ExitStack) -> None:
     """No trial but the reference is drawn, uploaded, run or judged."""
-    once = bench._Run.trial
+    once = checks.Checks._trial
 
     def reference_only(run: Any, trial: Any, check: str, **options: Any) -> Accuracy:
         return once(run, trial, check, **options) if check == "reference" else NOTHING
@@ -112,7 +115,7 @@ def leave_out_second_looks(stack: ExitStack) -> None:
         return oracle.Trial("left out", (one, one), exact=one)
 
     for owner, name, stand_in in (
-        (bench._Run, "trial", reference_only),
+        (checks.Checks, "_trial", reference_only),
         (matmul, "integer_trial", tiny),
         (matmul, "fresh_trial", tiny),
         (matmul, "selection_trials", lambda *_: ()),
@@ -122,21 +125,22 @@ def leave_out_second_looks(stack: ExitStack) -> None:
 
 def isolated(stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, sizes: str) -> int:
     """All cases by the command itself; what its process waits for, part by part."""
-    call = worker.LocalExecutor.call
+    call = process.Pool.call
     called = set()
 
-    def timed(executor: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        first = "" if id(executor) in called else "the worker's start and first "
-        called.add(id(executor))
-        with watch.running(f"{first}{function.__name__.strip('_')}"):
-            return call(executor, function, *args, **options)
+    def timed(pool: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        first = "" if id(pool) in called else "the worker's start and first "
+        called.add(id(pool))
+        method = args[0] if function is worker._do else function  # the first is the session's
+        with watch.running(f"{first}{method.__name__.strip('_')}"):
+            return call(pool, function, *args, **options)
 
-    stack.enter_context(mock.patch.object(worker.LocalExecutor, "call", timed))
+    stack.enter_context(mock.patch.object(process.Pool, "call", timed))
     for what, owner, name in (
-        ("starting compilers", worker.Builders, "start"),
-        ("waiting for a compiler", worker.Builders, "wait"),
+        ("starting compilers", builders.Builders, "start"),
+        ("waiting for a compiler", builders.Builders, "wait"),
         ("ending the processes", worker.Crew, "__exit__"),
-        ("writing records", results.RecordWriter, "write"),
+        ("writing records", writing.RecordWriter, "write"),
     ):
         patch = mock.patch.object(owner, name, watch.around(what, getattr(owner, name)))
         stack.enter_context(patch)
@@ -148,7 +152,7 @@ def isolated(stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, sizes:
         done = CliRunner().invoke(cli.main, [*words, "--output", str(file)])
     if not file.exists():
         raise SystemExit(done.output)
-    return sum(outcome.status == "measured" for outcome in results.read(file)[1])
+    return sum(outcome.status == "measured" for outcome in reading.read(file)[1])
 
 
 # -- in the parent -------------------------------------------------------------------------------

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import common
-from matbench.measure.bench import Options
 
 from matbench.kernelfile import catalogue, sweep
-from matbench.kernelfile import sizes as sizes_
-from matbench.measure.worker import Crew, Deadlines, LocalExecutor
-from matbench.model import Case, DeviceInfo, Outcome, Problem
+from matbench.kernelfile.sizes import parse_sizes
+from matbench.measure.options import Deadlines, Options
+from matbench.measure.worker import Crew
+from matbench.model import Case, DeviceInfo, Problem
+from matbench.records.outcome import Outcome
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -61,18 +62,17 @@ def work_through(info: DeviceInfo, cases: list[Case], deadlines: Deadlines) -> l
     """All cases, by one crew, as `matbench run` does it."""
     with Crew(Options(), deadlines) as crew:
         crew.build_ahead([(info, case) for case in cases])
-        return [crew.worker(info).run(case) for case in cases]
+        return [crew.worker(info).measure(case).outcome for case in cases]
 
 
 def kill_in_the_middle(info: DeviceInfo, victim: Case, after: Case) -> list[Outcome]:
     """SIGKILL to the worker while it runs a long case; then one more case on the same device."""
     with Crew(Options(blocks=False), Deadlines(run_s=60.0)) as crew:
         worker = crew.worker(info)
-        worker.run(after)  # all is built, and the worker is up
-        assert isinstance(worker.executor, LocalExecutor)
-        killer = threading.Timer(3.0, os.kill, (worker.executor.call(os.getpid), signal.SIGKILL))
+        worker.measure(after)  # all is built, and the worker is up
+        killer = threading.Timer(3.0, os.kill, (worker.pool.call(os.getpid), signal.SIGKILL))
         killer.start()
-        return [worker.run(victim), worker.run(after)]
+        return [worker.measure(case).outcome for case in (victim, after)]
 
 
 def medians(outcomes: list[Outcome], names: set[str]) -> dict[str, float]:
@@ -80,15 +80,16 @@ def medians(outcomes: list[Outcome], names: set[str]) -> dict[str, float]:
     return {
         common.label(outcome): outcome.median_ns
         for outcome in outcomes
-        if outcome.kernel in names and outcome.median_ns is not None
+        if outcome.case.kernel in names and outcome.median_ns is not None
     }
 
 
 def said(outcome: Outcome, expectation: dict[str, Any]) -> bool | None:
     """Whether the row says why, in the words expected of this backend; None: not hostile here."""
-    if outcome.backend not in expectation["backends"]:
+    backend = outcome.case.backend
+    if backend not in expectation["backends"]:
         return None
-    words = expectation.get("reason") or expectation["reason_on"][outcome.backend]
+    words = expectation.get("reason") or expectation["reason_on"][backend]
     reason = (outcome.reason or "").lower()
     return outcome.status != "measured" and any(word.lower() in reason for word in words)
 
@@ -101,7 +102,7 @@ def main() -> None:
     deadlines = Deadlines(build_s=chosen.build_timeout, run_s=chosen.timeout)
     good = common.cases(common.KERNELS, sizes, info)
     known = expected()
-    problems = [Problem(m, n, k) for m, n, k in sizes_.parse_sizes(sizes)]
+    problems = [Problem(m, n, k) for m, n, k in parse_sizes(sizes)]
     kernels = [
         catalogue.load(path, f"tests/measure/hostile_kernels/{path.name}")
         for path in sorted(FOLDER.glob("*.cu"))
@@ -151,13 +152,14 @@ def main() -> None:
     verdicts = []
     rows = []
     for outcome in between:
-        if outcome.kernel in known:
-            verdicts.append(said(outcome, known[outcome.kernel]))
+        kernel = outcome.case.kernel
+        if kernel in known:
+            verdicts.append(said(outcome, known[kernel]))
             reason = (outcome.reason or "").splitlines() or [""]
             rows.append(
                 {
-                    "hostile kernel": outcome.kernel,
-                    "size": outcome.problem.size,
+                    "hostile kernel": kernel,
+                    "size": outcome.case.problem.size,
                     "status": outcome.status,
                     "as expected": {True: "yes", False: "NO", None: "harmless here"}[verdicts[-1]],
                     "reason": reason[0][:110],

@@ -21,8 +21,8 @@ from typing import Any
 import common
 
 from matbench.errors import UsageError
-from matbench.model import Outcome
-from matbench.records import results
+from matbench.records import reading, resuming
+from matbench.records.outcome import Outcome
 
 SIZES = "17,33,64,65x31x129"
 #: How long a worker whose main process is gone may live on before it is ended.
@@ -59,7 +59,7 @@ class Sweep:
         notes: list[str] = []
         if not self.file.exists():
             return [], ["no file yet"]
-        return results.read(self.file, notes)[1], notes
+        return reading.read(self.file, notes)[1], notes
 
     def begin(self) -> subprocess.Popen[bytes]:
         """Start it and wait for its first outcome."""
@@ -113,7 +113,7 @@ def kill_and_resume(words: list[str], moment_s: float, cases: int) -> dict[str, 
             after, _ = sweep.read()
         except UsageError as error:
             return {**row, "file": f"NOT VALID when resumed: {error}", "right": "NO"}
-        keys = [results.outcome_key(outcome) for outcome in after]
+        keys = [resuming.outcome_key(outcome) for outcome in after]
         lost = sum(outcome not in after for outcome in before)
         row |= {
             "resumed": len(after) - len(before),

@@ -17,11 +17,13 @@ from pathlib import Path
 import common
 
 from matbench import backends
-from matbench.analysis.statistics import Comparison, ComparisonPlan
+from matbench.analysis.statistics import ComparisonPlan
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import bench
+from matbench.measure.options import Options
+from matbench.measure.session import Session
 from matbench.model import Case, Kernel, Problem
+from matbench.records.comparison import Comparison
 
 #: What the spin adds, on every thread. CUDA waits for its clock; OpenCL, which has none in these
 #: files, works at a chain that no compiler shortens: each step maps nonzero to nonzero.
@@ -68,7 +70,7 @@ def slowed(source: str, name: str, spin: int) -> str:
 class Arena:
     """One open device on which a kernel meets itself and its slowed twin."""
 
-    def __init__(self, session: bench.Session, kernel: Kernel, tile: int, problem: Problem) -> None:
+    def __init__(self, session: Session, kernel: Kernel, tile: int, problem: Problem) -> None:
         self.session = session
         self.kernel = kernel
         self.params = {"TILE": tile} if "TILE" in kernel.sweep else {}
@@ -89,11 +91,10 @@ class Arena:
             return self.case(catalogue.load(path, "slowed.cu"))
 
     def compare(self, candidate: Case, plan: ComparisonPlan, seed: int) -> Comparison:
-        duel = self.session.compare(self.plain, candidate, plan, seed)
-        if duel.comparison is None:
-            reasons = [outcome.reason for outcome in (duel.baseline, duel.candidate)]
-            raise SystemExit(f"{common.label(candidate)} was not compared: {reasons}")
-        return duel.comparison
+        found = self.session.compare(self.plain, candidate, plan, seed)
+        if found.comparison is None:
+            raise SystemExit(f"{common.label(candidate)} was not compared: {found.reason}")
+        return found.comparison
 
     def ratio(self, candidate: Case, pairs: int, seed: int) -> Comparison:
         """The ratio of medians over a fixed number of pairs."""
@@ -159,7 +160,7 @@ def main() -> None:
     kernel = catalogue.Catalogue(catalogue.builtin()).get(chosen.kernel)
     size = chosen.size or (1000 if gpu else 256)
     cache = Cache()
-    session = bench.Session(backends.open_backend(info, cache), cache, bench.Options(blocks=False))
+    session = Session(backends.open_backend(info, cache), cache, Options(blocks=False))
     try:
         findings.conditions.append(session.backend.conditions())
         arena = Arena(session, kernel, chosen.tile, Problem(size, size, size))

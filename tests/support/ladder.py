@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from support import records
-
 from matbench.model import Problem
 from matbench.records.outcome import Accuracy, Outcome
+from support import records
 
 
 def timed(kernel: str, n: int, ms: float, error: float | None = 1e-6, **more: Any) -> Outcome:

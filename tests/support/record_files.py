@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.records import environment
-
 from matbench.records.outcome import Outcome
 from matbench.records.writing import Mode, RecordWriter
+from support.records import environment
 
 
 def write(path: Path, *records: Outcome, mode: Mode = "new") -> None:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -169,17 +169,41 @@ class _Buffer:
 
 
 class _Program:
-    def __init__(self, backend: OpenCLBackend, kernel: Any, scalars: list[str], local: bool):
-        group = _opencl().kernel_work_group_info
-        get = kernel.get_work_group_info
+    def __init__(
+        self, backend: OpenCLBackend, program: Any, entry: str, scalars: list[str], local: bool
+    ) -> None:
         self.backend = backend
-        self.kernel = kernel
+        self.program = program
+        self.entry = entry
         self.scalars = scalars
         self.local = local
+        self.allocates = False  # OpenCL C has no malloc
+        with _errors("build"):
+            self.kernel = _opencl().Kernel(program, entry)
+        self.has_variables = self._has_variables()
+        group = _opencl().kernel_work_group_info
+        get = self.kernel.get_work_group_info
         self.resources = Resources(
             static_shared_bytes=get(group.LOCAL_MEM_SIZE, backend.device),
             max_threads_per_block=get(group.WORK_GROUP_SIZE, backend.device),
         )
+
+    def _has_variables(self) -> bool:
+        cl = _opencl()
+        try:
+            size = cl.program_build_info.GLOBAL_VARIABLE_TOTAL_SIZE
+            return bool(self.program.get_build_info(self.backend.device, size))
+        except (AttributeError, cl.Error):  # before OpenCL 2.0, when programs could have none
+            return False
+
+    def restore(self) -> None:
+        if self.has_variables:
+            cl, backend = _opencl(), self.backend
+            binary = self.program.get_info(cl.program_info.BINARIES)[0]
+            with _errors("build"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # compiler warnings, again
+                self.program = cl.Program(backend.context, [backend.device], [binary]).build()
+                self.kernel = cl.Kernel(self.program, self.entry)
 
     def enqueue(self, launch: Launch, arguments: Sequence[Argument]) -> Any:
         import numpy as np
@@ -300,10 +324,8 @@ class OpenCLBackend:
         else:
             program = self._compiled(unit, options)
         entry = "matbench_entry" if clocked else kernel.entry
-        with _errors("build"):
-            built = _opencl().Kernel(program, entry)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
-        return _Program(self, built, [*scalars, ""] if clocked else scalars, local)
+        return _Program(self, program, entry, [*scalars, ""] if clocked else scalars, local)
 
     def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> Any:
         """A built program, from the cache if it may be kept there."""
@@ -340,17 +362,22 @@ class OpenCLBackend:
         self,
         program: Any,
         launch: Launch,
-        arguments: Sequence[Argument],
+        arguments: Sequence[Sequence[Argument]],
         *,
-        count: int,
         graph: bool,
+        hold: Callable[[], None],
     ) -> float:
         if graph:
             raise CaseError("--graph needs CUDA; this is OpenCL")
-        events = [program.enqueue(launch, arguments) for _ in range(count)]
+        hold()
+        events = [program.enqueue(launch, each) for each in arguments]
+        events = events[1:] or events
         with _errors("launch"):
             events[-1].wait()
-            return float(events[-1].profile.end - events[0].profile.start) / count
+            return float(events[-1].profile.end - events[0].profile.start) / len(events)
+
+    def reset_cache(self) -> None:
+        pass  # OpenCL lets nobody keep anything there
 
     def conditions(self) -> Conditions:
         return host.conditions() if self.info.kind == "cpu" else Conditions()

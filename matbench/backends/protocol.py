@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from matbench.errors import MatbenchError, UsageError
@@ -53,6 +53,13 @@ class Program(Protocol):
     """One built kernel."""
 
     resources: Resources
+    #: Whether it takes memory from the device's own heap, which outlives a launch.
+    allocates: bool
+    #: Whether its source has variables that outlive a launch.
+    has_variables: bool
+
+    def restore(self) -> None:
+        """Give those variables their first values again."""
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
         """Start it, without waiting."""
@@ -108,12 +115,19 @@ class Backend(Protocol):
         self,
         program: Program,
         launch: Launch,
-        arguments: Sequence[Argument],
+        arguments: Sequence[Sequence[Argument]],
         *,
-        count: int,
         graph: bool,
+        hold: Callable[[], None],
     ) -> float:
-        """The mean of `count` launches back to back; `graph` launches them as one CUDA graph."""
+        """The mean of launches back to back, one with each set of arguments.
+
+        If there are more than one, the first is not counted. `graph`: they are one CUDA graph.
+        `hold` keeps the device busy while the host enqueues them.
+        """
+
+    def reset_cache(self) -> None:
+        """Let go of what a kernel asked the cache to keep."""
 
     def conditions(self) -> Conditions:
         """Clocks, temperature and load as of now, as far as they are known."""

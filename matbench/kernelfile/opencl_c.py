@@ -54,6 +54,8 @@ _PRELUDE = """
 #define __uint_as_float(a) as_float((uint)(a))
 #define __float_as_int(a) as_int((float)(a))
 #define __int_as_float(a) as_float((int)(a))
+#define __longlong_as_double(a) as_double((long)(a))
+#define __double_as_longlong(a) as_long((double)(a))
 #define make_float2(a, b) ((float2)(a, b))
 #define make_float4(a, b, c, d) ((float4)(a, b, c, d))
 #define atomicAdd(pointer, value) atomic_add((volatile __global int *)(pointer), value)

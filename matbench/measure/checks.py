@@ -1,33 +1,36 @@
-"""Whether a built kernel is right: it runs on every trial, and all that it left is looked at."""
+"""Whether a built kernel is right: what is checked before and after its launches are timed."""
 
 from __future__ import annotations
 
 import contextlib
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from matbench import workloads
 from matbench.analysis import error_map
-from matbench.backends import Argument, Backend, Program, TensorMap
+from matbench.backends import Argument, Backend, Buffer, Program, TensorMap
 from matbench.errors import CaseError
 from matbench.kernelfile import expressions, signature
 from matbench.measure import diagnosis, oracle
 from matbench.measure.judge import UNWRITTEN, DeviceTrial, Judge
 from matbench.measure.options import Options
-from matbench.measure.prepared import Prepared
+from matbench.measure.prepared import Buffers, Prepared
+from matbench.measure.samples import Samples, Verdict
 from matbench.model import U32, Case
 from matbench.records.outcome import Accuracy
 
 
 class WrongError(Exception):
-    """A check failed; says which, and why in words."""
+    """A check of a case failed; says which, and why in words."""
 
     def __init__(
-        self, check: str, reason: str, error_map: error_map.ErrorMap | None = None
+        self, case: Case, check: str, reason: str, error_map: error_map.ErrorMap | None = None
     ) -> None:
-        super().__init__(check, reason)
+        super().__init__(case.label, check, reason)
+        self.case = case
         self.reason = f"{check}: {reason}"
         self.error_map = error_map
 
@@ -48,9 +51,12 @@ class Checks:
     Leaving the context restores the guards for the next case, whatever this one did to them.
     """
 
-    def __init__(self, prepared: Prepared, case: Case, built: Built, options: Options) -> None:
+    def __init__(
+        self, prepared: Prepared, samples: Samples, case: Case, built: Built, options: Options
+    ) -> None:
         assert case.launch is not None
         self.prepared = prepared
+        self.samples = samples
         self.backend: Backend = prepared.backend
         self.judge: Judge = prepared.judge
         self.case = case
@@ -66,22 +72,30 @@ class Checks:
         self.shape = workload.shape("C", case.problem)
         if case.kernel.finish is not None:
             self.shape = 1, self.launch.blocks
-        self.C, self.first = prepared.output(self.shape)
-        self.arguments = [self._argument(text) for text in case.kernel.args]
+        [self.buffers] = prepared.sets(self.shape, 1)
+        self.C = self.buffers.C
+        self.first = prepared.first(self.shape)
+        self.arguments = self.arguments_for(self.buffers)
 
     def __enter__(self) -> Checks:
         return self
 
     def __exit__(self, *_: object) -> None:
         with contextlib.suppress(CaseError):  # the device is lost; the worker is replaced
-            for matrix in (*self.prepared.inputs, self.C):
+            for matrix in self.buffers.all:
                 self.judge.broken_guard(matrix)
 
-    def _argument(self, text: str) -> Argument:
+    def arguments_for(self, buffers: Buffers) -> list[Argument]:
+        """What the kernel is passed when it works on these buffers."""
+        workload = workloads.of(self.case.problem)
+        named = {
+            name: matrix.data for name, matrix in zip(workload.buffers, buffers.all, strict=True)
+        }
+        return [self._argument(text, named) for text in self.case.kernel.args]
+
+    def _argument(self, text: str, buffers: dict[str, Buffer]) -> Argument:
         problem, kernel = self.case.problem, self.case.kernel
         workload = workloads.of(problem)
-        guarded = (*self.prepared.inputs, self.C)
-        buffers = {name: b.data for name, b in zip(workload.buffers, guarded, strict=True)}
         if text in buffers:
             return buffers[text]
         values = {**self.backend.info.limits, **self.case.params, **workload.values(problem)}
@@ -94,11 +108,11 @@ class Checks:
         return TensorMap(buffers[name], storage, workload.shape(name, problem), (rows, columns))
 
     def before_timing(self) -> Accuracy:
-        """Every trial that needs no second look; `WrongError` at the first that fails."""
+        """What inputs that are made on the host show; `WrongError` at the first that fails."""
         accuracy = self._trial(self.prepared.reference, "reference")
         self.backend.copy(self.first, self.C.data)
-        for name in ("integers", "selection"):
-            for trial in self.prepared.others.get(name, ()):
+        for name, trials in self.prepared.others.items():
+            for trial in trials:
                 self._trial(trial, name)
         if self.built.staggered is not None:
             self._trial(self.prepared.reference, "staggered")
@@ -107,33 +121,55 @@ class Checks:
         # Judged by its arithmetic on rounded inputs; reported against the inputs as given.
         self.prepared.load(self.prepared.given)
         self.run()
-        given = self._verdict(self.prepared.given).accuracy
+        given = self.judge.compare(self.C, self.prepared.given, self.factor).accuracy
         return msgspec.structs.replace(given, bound_ratio=accuracy.bound_ratio)
 
-    def after_timing(self, *, timed: bool) -> None:
-        """C poisoned and computed anew on the inputs that were timed, then on fresh ones."""
-        if not timed:
+    def after_timing(self) -> None:
+        """Right again on the inputs as given, to the same bits, and nothing changed that is not C.
+
+        The variables of a kernel that has any are left as they are: it must not rely on finding
+        them as they were loaded, nor take the same inputs again for work that is done.
+        """
+        if self.built.program.has_variables:
             self.prepared.load(self.prepared.reference)
-            self.run()  # in place of the launches that timing makes
-        self._trial(self.prepared.reference, "repeat", load=False)
+            self.run(restored=False)
+        self._trial(self.prepared.reference, "repeat", restored=False)
         if "determinism" in self.options.checks and self.case.kernel.deterministic:
             words = self.C.words
             changed = self.judge.differing(self.C.data, self.first, words)
             if changed.first is not None:
                 place = diagnosis.place(changed.first, self.shape, self.case.problem)
                 raise WrongError(
+                    self.case,
                     "determinism",
                     f"not deterministic: {changed.words:,} of {words:,} elements differ between "
                     f"two runs on the same inputs, first {place}; a race, unless the file says "
                     "`deterministic = false`",
                 )
-        for trial in self.prepared.others.get("fresh", ()):
-            self._trial(trial, "fresh")
+        if "sources" in self.options.checks and not self.prepared.is_intact():
+            raise WrongError(
+                self.case,
+                "sources",
+                "wrote to memory that it was not given: matbench's copy of the inputs",
+            )
 
-    def run(self, *, staggered: bool = False) -> None:
-        """Poison, launch, wait."""
-        if "shared" in self.options.checks:
+    def ready(self, *, restored: bool = True) -> None:
+        """Leave nothing behind that a launch could use."""
+        checks = self.options.checks
+        if restored and "variables" in checks:
+            self.built.program.restore()
+        if "persisting" in checks:
+            self.backend.reset_cache()
+        if "shared" in checks and self._uses_shared_memory():
             self.judge.poison_shared()
+
+    def _uses_shared_memory(self) -> bool:
+        static = self.built.program.resources.static_shared_bytes
+        return static != 0 or self.launch.shared_bytes > 0  # None: a library does not say
+
+    def run(self, *, staggered: bool = False, restored: bool = True) -> None:
+        """Poison, launch, wait."""
+        self.ready(restored=restored)
         if "poison" in self.options.checks:
             self.judge.fill(self.C.raw, self.C.guard_words, self.C.words, UNWRITTEN)
         if staggered and self.built.staggered is not None:
@@ -143,69 +179,100 @@ class Checks:
             self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
 
-    def _trial(self, trial: DeviceTrial, check: str, *, load: bool = True) -> Accuracy:
+    def _trial(self, trial: DeviceTrial, check: str, *, restored: bool = True) -> Accuracy:
         """Run once and look at everything the kernel could have got wrong."""
-        if load:
-            self.prepared.load(trial)
-        self.run(staggered=check == "staggered")
-        self.require_intact(trial)
-        verdict = self._verdict(trial)
+        self.prepared.load(trial)
+        self.run(staggered=check == "staggered", restored=restored)
+        self.require_guards()
+        self._require_inputs(trial)
+        verdict = self.judge.compare(self.C, trial, self.factor)
         if check in self.options.checks and verdict.wrong:
-            raise self._wrong(trial, check)
+            reason, found = self._explained(trial.on_host())
+            if check == "staggered":
+                reason = f"a race: wrong when its warps do not keep step; {reason}"
+            raise WrongError(self.case, check, reason, found)
         return verdict.accuracy
 
-    def require_intact(self, trial: DeviceTrial) -> None:
-        """`WrongError` where something was written outside of C, or to the trial's inputs."""
+    def require_right(self, verdicts: Sequence[Verdict]) -> None:
+        """`WrongError` at the first sample whose C was wrong, explained by launching it again."""
+        for verdict in verdicts if "samples" in self.options.checks else ():
+            if verdict.forged:
+                raise WrongError(
+                    self.case, "samples", "wrote to memory that it was not given: the verdicts"
+                )
+            if verdict.wrong:
+                raise self._wrong_sample(verdict)
+
+    def _wrong_sample(self, verdict: Verdict) -> WrongError:
+        """What is wrong with a launch, found by launching it again on the same inputs."""
+        key = verdict.key
+        self.ready()
+        self.samples.write(self.buffers, key)
+        self.built.program.launch(self.launch, self.arguments)
+        self.backend.synchronize()
+        self.samples.compare(self.buffers, key, self.factor)
+        again = self.samples.verdicts()[-1]
+        which = f"with the inputs of --replay {key:x}"
+        if again.wrong:
+            reason, found = self._explained(self.samples.trial(key))
+            return WrongError(self.case, "samples", f"{which}: {reason}", found)
+        count = math.prod(self.prepared.reference.shape)
+        where = ""
+        if verdict.first is not None:
+            shape = self.prepared.reference.shape
+            where = f", first {diagnosis.place(verdict.first, shape, self.case.problem)}"
+        return WrongError(
+            self.case,
+            "samples",
+            f"{which}: {verdict.wrong:,} of {count:,} elements wrong{where}; right when the same "
+            "inputs came again",
+        )
+
+    def require_unchanged(self, key: int) -> None:
+        """`WrongError` where the inputs of the sample that ran last are not what they were."""
+        if "inputs" in self.options.checks:
+            changed = self.samples.changed_inputs(self.buffers, key)
+            if changed is not None:
+                raise WrongError(
+                    self.case, "inputs", f"changed its inputs: {changed.wrong:,} elements"
+                )
+
+    def require_guards(self) -> None:
+        """`WrongError` where something was written outside of C."""
         if "guards" in self.options.checks:
-            for matrix in (*self.prepared.inputs, self.C):
+            for matrix in self.buffers.all:
                 broken = self.judge.broken_guard(matrix)
                 if broken:
-                    raise WrongError("guards", broken)
+                    raise WrongError(self.case, "guards", broken)
+
+    def _require_inputs(self, trial: DeviceTrial) -> None:
+        """`WrongError` where a trial's inputs were written to."""
         if "inputs" not in self.options.checks:
             return
         for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
             changed = self.judge.differing(matrix.data, source, matrix.words, matrix.word_bytes)
             if changed.first is not None:
                 raise WrongError(
+                    self.case,
                     "inputs",
                     f"changed its input {matrix.name}: {changed.words:,} elements, "
                     f"the first at offset {changed.first:,}",
                 )
 
-    def _wrong(self, trial: DeviceTrial, check: str) -> WrongError:
+    def _explained(self, trial: oracle.Trial) -> tuple[str, error_map.ErrorMap | None]:
         """What is wrong with C, in words, and as a map where that was asked for."""
-        C = self.result(trial)
-        reason = diagnosis.explain(C, trial.host, self.factor, self.case)
+        C = self.judge.result(self.C, self.prepared.reference)
+        reason = diagnosis.explain(C, trial, self.factor, self.case)
         if self.case.kernel.finish is not None:
-            reason += diagnosis.unwritten_parts(self._parts(trial))
-        if check == "staggered":
-            reason = f"a race: wrong when its warps do not keep step; {reason}"
+            parts = self.judge.parts(self.C, self.prepared.reference)
+            reason += diagnosis.unwritten_parts(parts)
         if not self.options.error_map:
-            return WrongError(check, reason)
+            return reason, None
         found = error_map.of(
             C,
-            trial.host.expected,
-            diagnosis.wrong_elements(C, trial.host, self.factor),
-            bound=None if trial.host.S is None else self.factor * U32 * trial.host.S,
-            title=f"{self.case.label}, {trial.host.name} inputs, on {self.backend.info.name}",
+            trial.expected,
+            diagnosis.wrong_elements(C, trial, self.factor),
+            bound=None if trial.S is None else self.factor * U32 * trial.S,
+            title=f"{self.case.label}, {trial.name} inputs, on {self.backend.info.name}",
         )
-        return WrongError(check, reason, found)
-
-    def _verdict(self, trial: DeviceTrial) -> oracle.Verdict:
-        """What C is worth on a trial; the host finishes what a kernel leaves in parts."""
-        if self.case.kernel.finish is None:
-            return self.judge.compare(self.C.data, trial, self.factor)
-        return oracle.judge(self.result(trial), trial.host, self.factor)
-
-    def result(self, trial: DeviceTrial) -> oracle.Array:
-        """C on the host."""
-        if self.case.kernel.finish is None:
-            return self.judge.download(self.C.data, trial.host)
-        return oracle.total(self._parts(trial))
-
-    def _parts(self, trial: DeviceTrial) -> oracle.Array:
-        """The partial results on the host, one per block."""
-        kind = np.int32 if trial.host.expected.dtype == np.int32 else np.float32
-        parts = np.empty((1, self.C.words), kind)
-        self.backend.read(self.C.data, parts)
-        return parts
+        return reason, found

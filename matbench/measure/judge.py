@@ -2,14 +2,18 @@
 
 Every buffer that a kernel may touch lies between guard bands of a NaN that no arithmetic makes. A
 write outside changes a guard; a stray read brings a NaN that no multiplication by zero removes.
+What C must be is masked with random keys that only the comparing launches receive.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+import secrets
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +23,6 @@ from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.measure import oracle
 from matbench.model import U32, Kernel, Launch, LaunchRules, Storage
-from matbench.records.outcome import Accuracy
 
 # Quiet NaNs with payloads that no arithmetic makes. They differ by place: some devices carry a
 # payload through arithmetic, so that a stray value written to a guard must not look like the guard,
@@ -35,10 +38,14 @@ UNSHARED = 0x7FC05EED
 #: The guards of 16-bit inputs: NaN as bfloat16 and as float16.
 OUTSIDE_NARROW = 0x7FC1
 _ALIGNMENT_BYTES = 4096  # views start at multiples of it
-_LARGEST_GUARD_WORDS = 2**20
+#: Writes far outside are noticed too, and those to a neighbour are not blamed on it.
+_GUARD_ROWS = 256
+_LEAST_GUARD_WORDS = 2**18
+_LARGEST_GUARD_WORDS = 2**22
 _THREADS = 256
-_MOST_BLOCKS = 64
+_MOST_BLOCKS = 128
 _FOLDER = Path(__file__).parent / "device_code"
+_DRAWS = "draws.cu"  # what the other files there are compiled behind
 
 
 class Difference(NamedTuple):
@@ -63,31 +70,50 @@ class Guarded(NamedTuple):
     guard: int
 
 
-class DeviceTrial(NamedTuple):
-    """A trial uploaded: buffers of its inputs and of what C must be, beside the host's arrays."""
+class Answer(NamedTuple):
+    """What C must be, or how large its terms are, masked on the device with a key."""
 
-    host: oracle.Trial
+    masked: Buffer
+    key: int
+
+
+class DeviceTrial(NamedTuple):
+    """A trial uploaded. The host keeps no answers: on a CPU a kernel could read them.
+
+    `on_host` makes them again. `shape` and `dtype` are C's.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    on_host: Callable[[], oracle.Trial]
     inputs: tuple[Buffer, ...]
-    exact: Buffer | None
-    R: Buffer | None
-    S: Buffer | None
+    exact: Answer | None = None
+    R: Answer | None = None
+    S: Answer | None = None
 
     @property
     def buffers(self) -> list[Buffer]:
-        own = [*self.inputs, self.exact, self.R]
-        if self.S is not self.R:
-            own.append(self.S)
-        return [buffer for buffer in own if buffer is not None]
+        answers = {id(answer.masked): answer.masked for answer in self[5:] if answer is not None}
+        return [*self.inputs, *answers.values()]
+
+
+class Seal(NamedTuple):
+    """A buffer that nobody may change, and what its words add up to when hashed with a key."""
+
+    buffer: Buffer
+    key: int
+    total: int
 
 
 class Judge:
     """The device-side comparisons of one backend, built once and kept in its cache."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, *, masked: bool = True) -> None:
         self.backend = backend
-        self.programs: dict[tuple[str, int], Program] = {}
-        blocks = _MOST_BLOCKS * _THREADS
-        self.partial = backend.allocate(7 * 8 * blocks)
+        self.masked = masked  # false in controls
+        self.programs: dict[tuple[object, ...], Program] = {}
+        self.partial = backend.allocate(7 * 8 * _MOST_BLOCKS * _THREADS)
         self.sink = backend.allocate(4)
         try:
             self._program("compare_reference")
@@ -99,12 +125,15 @@ class Judge:
         for buffer in (self.partial, self.sink):
             self.backend.release(buffer)
 
-    def _program(self, entry: str, file: str = "judge.cu", word_bytes: int = 4) -> Program:
-        key = entry, word_bytes
+    def program(self, entry: str, file: str, params: dict[str, int]) -> Program:
+        """A kernel of `device_code`, built once."""
+        key = entry, tuple(params.items())
         if key not in self.programs:
-            params = {} if word_bytes == 4 else {"WORD_BYTES": word_bytes}
             self.programs[key] = self.backend.build(device_kernel(file, entry), params)
         return self.programs[key]
+
+    def _program(self, entry: str, file: str = "judge.cu", word_bytes: int = 4) -> Program:
+        return self.program(entry, file, {} if word_bytes == 4 else {"WORD_BYTES": word_bytes})
 
     def _launch(self, count: int) -> Launch:
         blocks = min(_MOST_BLOCKS, max(1, -(-count // _THREADS)))
@@ -148,14 +177,14 @@ class Judge:
         word_bytes: int = 4,
         guards: bool = True,
     ) -> Guarded:
-        """A matrix between guards of some 64 rows each, which hold `value`; or without any."""
+        """A matrix between guards of some 256 rows each, which hold `value`; or without any."""
         rows, columns = shape
         words = rows * columns
         if not guards:
             raw = self.backend.allocate(word_bytes * words)
             return Guarded(name, raw, raw, words, word_bytes, 0, value)
         alignment = _ALIGNMENT_BYTES // word_bytes
-        wanted = min(max(64 * columns, alignment), _LARGEST_GUARD_WORDS)
+        wanted = min(max(_GUARD_ROWS * columns, _LEAST_GUARD_WORDS), _LARGEST_GUARD_WORDS)
         guard = -(-wanted // alignment) * alignment
         raw = self.backend.allocate(word_bytes * (words + 2 * guard))
         self.fill(raw, 0, words + 2 * guard, value, word_bytes)
@@ -180,7 +209,12 @@ class Judge:
                 )
         return reports[0] if reports else None
 
-    def upload(self, trial: oracle.Trial, storage: Storage = "float32") -> DeviceTrial:
+    def upload(
+        self,
+        trial: oracle.Trial,
+        storage: Storage,
+        on_host: Callable[[], oracle.Trial],
+    ) -> DeviceTrial:
         """Copy a trial to the device; S shares R's buffer where they are one array."""
 
         def send(array: oracle.Array) -> Buffer:
@@ -188,49 +222,92 @@ class Judge:
             self.backend.write(buffer, np.ascontiguousarray(array))
             return buffer
 
-        inputs = tuple(send(_stored(array, storage)) for array in trial.inputs)
-        if trial.exact is not None:
-            return DeviceTrial(trial, inputs, send(trial.exact), None, None)
-        assert trial.R is not None and trial.S is not None
-        if not self.has_float64:
-            return DeviceTrial(trial, inputs, None, None, None)
-        R = send(trial.R)
-        return DeviceTrial(trial, inputs, None, R, R if trial.S is trial.R else send(trial.S))
+        def answer(array: oracle.Array) -> Answer:
+            buffer, key = send(array), secrets.randbits(64) if self.masked else 0
+            entry = "mask_doubles" if array.dtype == np.float64 else "mask_words"
+            program = self._program(entry)
+            program.launch(self._launch(array.size), [buffer, array.size, key])
+            return Answer(buffer, key)
 
-    def compare(self, C: Buffer, trial: DeviceTrial, factor: float) -> oracle.Verdict:
-        """What `oracle.judge` says of C, found on the device."""
-        count = trial.host.expected.size
-        launch = self._launch(count)
+        expected = trial.expected
+        dtype = np.dtype(np.float32) if expected.dtype == np.float64 else expected.dtype
+        inputs = tuple(map(send, self.stored(trial, storage)))
+        uploaded = DeviceTrial(trial.name, expected.shape, dtype, on_host, inputs)
         if trial.exact is not None:
-            if trial.host.expected.dtype == np.int32:
-                wrong, first = self.differing(C, trial.exact, count)
-                return oracle.Verdict(Accuracy(None, None, None), wrong, first)
-            arguments: list[Argument] = [C, trial.exact, count, self.partial]
+            return uploaded._replace(exact=answer(trial.exact))
+        assert trial.R is not None and trial.S is not None
+        if not self.has_float64 or trial.scale is not None:
+            kept = trial._replace(inputs=()) if expected.size == 1 else trial
+            return uploaded._replace(on_host=lambda: kept)
+        R = answer(trial.R)
+        return uploaded._replace(R=R, S=R if trial.S is trial.R else answer(trial.S))
+
+    @staticmethod
+    def stored(trial: oracle.Trial, storage: Storage) -> list[oracle.Array]:
+        """A trial's inputs as they lie in a kernel's memory."""
+        return [np.ascontiguousarray(_stored(array, storage)) for array in trial.inputs]
+
+    def compare(self, C: Guarded, trial: DeviceTrial, factor: float) -> oracle.Verdict:
+        """What `oracle.judge` says of C, found on the device if C is not left in parts."""
+        count = math.prod(trial.shape)
+        launch = self._launch(count)
+        arguments: list[Argument]
+        if C.words != count:
+            return oracle.judge(self.result(C, trial), trial.on_host(), factor)
+        if trial.exact is not None:
+            masked, key = trial.exact
+            floats = int(trial.dtype == np.float32)
+            arguments = [C.data, masked, count, key, floats, self.partial]
             self._program("compare_exact").launch(launch, arguments)
             wrong, first = _difference(self._rows(launch, 2))
-            return oracle.Verdict(Accuracy(None, None, None), wrong, first)
-        if trial.R is None or trial.S is None or trial.host.scale is not None:
-            return oracle.judge(self.download(C, trial.host), trial.host, factor)
-        self._program("compare_reference").launch(
-            launch, [C, trial.R, trial.S, count, factor * U32, self.partial]
-        )
+            return oracle.Verdict(oracle.UNKNOWN, wrong, first)
+        if trial.R is None or trial.S is None:
+            return oracle.judge(self.result(C, trial), trial.on_host(), factor)
+        arguments = [C.data, trial.R.masked, trial.S.masked, count, trial.R.key, trial.S.key]
+        arguments += [factor * U32, self.partial]
+        self._program("compare_reference").launch(launch, arguments)
         rows = self._rows(launch, 7)
         wrong, first = _difference(rows)
         _, _, wild, largest, total, nonzero, share = rows
         if wild.any():
-            return oracle.Verdict(Accuracy(None, None, None), wrong, first)
+            return oracle.Verdict(oracle.UNKNOWN, wrong, first)
         accuracy = oracle.accuracy_of(
             float(largest.max()), float(total.sum()), int(nonzero.sum()), float(share.max())
         )
         return oracle.Verdict(accuracy, wrong, first)
 
-    def download(self, C: Buffer, trial: oracle.Trial) -> oracle.Array:
-        """C on the host, in the shape of what it must be."""
-        expected = trial.expected
-        kind = np.float32 if expected.dtype == np.float64 else expected.dtype
-        found = np.empty(expected.shape, kind)
-        self.backend.read(C, found)
+    def result(self, C: Guarded, trial: DeviceTrial) -> oracle.Array:
+        """C on the host, in the shape of what it must be: the sum of its parts if it has more."""
+        if C.words == math.prod(trial.shape):
+            found = np.empty(trial.shape, trial.dtype)
+            self.backend.read(C.data, found)
+            return found
+        return oracle.total(self.parts(C, trial))
+
+    def parts(self, C: Guarded, trial: DeviceTrial) -> oracle.Array:
+        """The partial results on the host, one per block."""
+        found = np.empty((1, C.words), trial.dtype)
+        self.backend.read(C.data, found)
         return found
+
+    def seal(self, buffer: Buffer) -> Seal:
+        """Remember what a buffer holds, for `is_intact`."""
+        key = secrets.randbits(64)
+        return Seal(buffer, key, self._hashed(buffer, key))
+
+    def is_intact(self, seal: Seal) -> bool:
+        """Whether a buffer still holds what it held."""
+        return self._hashed(seal.buffer, seal.key) == seal.total
+
+    def _hashed(self, buffer: Buffer, key: int) -> int:
+        word_bytes = 4 if buffer.nbytes % 4 == 0 else 2
+        count = buffer.nbytes // word_bytes
+        launch = self._launch(count)
+        program = self._program("hash_words", word_bytes=word_bytes)
+        program.launch(launch, [buffer, count, key, self.partial])
+        partial = np.empty(launch.blocks * _THREADS, np.uint64)
+        self.backend.read(self.partial, partial)
+        return int(partial.sum())
 
     def empty_launch_ns(self) -> float:
         """The event time of a launch that does nothing: the median of some."""
@@ -239,12 +316,18 @@ class Judge:
         times = [self.backend.time_ns(program, once, [0], cold=True) for _ in range(5)]
         return float(np.median(times))
 
+    def hold(self, duration_ns: int) -> None:
+        """Keep a CUDA device busy about so long: twice as many cycles."""
+        if self.backend.info.backend == "cuda":
+            once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
+            self._program("hold", "hold.cu").launch(once, [2 * duration_ns])
+
     def poison_shared(self, value: int = UNSHARED) -> None:
         """Fill the shared memory of every multiprocessor with `value`."""
         limits = self.backend.info.limits
         launch = Launch(
-            grid=(16 * limits["multiprocessors"], 1, 1),  # enough that none is left out
-            block=(min(256, limits["max_threads_per_block"]), 1, 1),
+            grid=(2 * limits["multiprocessors"], 1, 1),  # enough that none is left out
+            block=(min(1024, limits["max_threads_per_block"]), 1, 1),
             shared_bytes=limits["max_shared_bytes_per_block"],
         )
         program = self._program("poison_shared", "poison.cu")
@@ -274,7 +357,7 @@ def _difference(rows: npt.NDArray[np.float64]) -> Difference:
 @cache
 def device_kernel(file: str, entry: str) -> Kernel:
     """A kernel of the harness's own, from `device_code`."""
-    source = (_FOLDER / file).read_text(encoding="utf-8")
+    source = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in (_DRAWS, file))
     return Kernel(
         name=entry,
         summary="",

@@ -1,18 +1,23 @@
-"""Timed launches of one checked case: single ones, many back to back, and one with stamps."""
+"""Timed launches of one case: single ones, many back to back, and one with stamps; all verified."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+import time
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from matbench.analysis import blocks
 from matbench.analysis.blocks import BlockSample
-from matbench.backends import STAMP_BYTES, STAMP_WORDS, Program
+from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Program
 from matbench.errors import CaseError
 from matbench.measure.checks import Checks
 from matbench.measure.options import Options
+from matbench.measure.prepared import Buffers
+from matbench.measure.samples import keys
 from matbench.measure.sampling import Sampler, sample_until_known, timing_of
 from matbench.records.outcome import BlockTimes, Timing
 
@@ -20,6 +25,9 @@ from matbench.records.outcome import BlockTimes, Timing
 SLOW_NS = 100e6
 #: How long a sample of hot launches, back to back, takes at least.
 _HOT_SAMPLE_NS = 1e6
+#: What the host takes to enqueue launches, at most.
+_HOLD_NS = 50_000
+_HOLD_NS_PER_LAUNCH = 10_000
 
 
 class Times(NamedTuple):
@@ -30,59 +38,149 @@ class Times(NamedTuple):
     blocks: BlockTimes | None = None
 
 
-def own_times(samples: Sequence[float], options: Options, notes: Sequence[str] = ()) -> Times:
-    """Samples of the kind that the row ranks by."""
-    if options.cold:
-        return Times(cold=timing_of(samples, notes=notes))
-    return Times(hot=timing_of(samples, graph=options.graph, notes=notes))
+def own_times(
+    samples: Sequence[float], options: Options, seed: int, notes: Sequence[str] = ()
+) -> Times:
+    """Samples of the kind that the row ranks by, of launches that were verified."""
+    graph = options.graph and not options.cold
+    timing = timing_of(samples, graph=graph, notes=notes)
+    timing = msgspec.structs.replace(timing, seed=f"{seed:x}")
+    return Times(cold=timing) if options.cold else Times(hot=timing)
 
 
 class Launches:
-    """Launches on the inputs of the problem itself, which are put in place first."""
+    """Launches of one case, each on inputs of its own and each verified.
 
-    def __init__(self, checks: Checks) -> None:
+    `seed` gives their keys. Cases that take turns share it, and so their inputs; then each launch
+    is judged before the other case has its turn.
+    """
+
+    def __init__(self, checks: Checks, seed: int | None = None) -> None:
+        self.takes_turns = seed is not None
+        self.checks = checks
+        self.samples = checks.samples
         self.backend = checks.backend
         self.judge = checks.judge
         self.options = checks.options
         self.built = checks.built
         self.launch = checks.launch
         self.arguments = checks.arguments
-        checks.prepared.load(checks.prepared.reference)
+        self.seed = secrets.randbits(64) if seed is None else seed
+        self._keys: Iterator[int] = keys(self.seed)
+        self._last: int | None = None
+        self._verifying_ns = 0
+
+    def clock_ns(self) -> int:
+        """The host's time, less what was spent on verifying."""
+        return time.perf_counter_ns() - self._verifying_ns
 
     def time(self) -> Times:
         """Sample until the medians are known, then clock the blocks."""
         cold = hot = None
-        conditions = self.backend.conditions
         if self.options.cold:
-            cold = sample_until_known(self.once_ns, self.options, conditions, cold=True)
+            cold = self._sampled(self.once_ns, cold=True)
         if self.options.hot:
-            hot = sample_until_known(self._hot_sampler(), self.options, conditions)
+            hot = self._sampled(self._hot_sampler(), cold=False)
         own = cold or hot
         assert own is not None and own.median_ns is not None
-        return Times(cold, hot, self._block_times(own.median_ns))
+        times = Times(cold, hot, self._block_times(own.median_ns))
+        self.verify()
+        return times
+
+    def _sampled(self, sample: Sampler, *, cold: bool) -> Timing:
+        taken = sample_until_known(
+            sample, self.options, self.backend.conditions, cold=cold, clock=self.clock_ns
+        )
+        self.verify()
+        return msgspec.structs.replace(taken, seed=f"{self.seed:x}")
+
+    def untimed(self, count: int = 2) -> None:
+        """Some verified launches whose times nobody asked for."""
+        for _ in range(count):
+            self.once_ns()
+        self.verify()
+
+    def replay(self, key: int) -> None:
+        """One verified launch on the inputs that a key stands for."""
+        self._keys = iter([key])
+        self.once_ns()
+        self.verify()
+
+    def verify(self) -> None:
+        """`WrongError` if a launch since the last call was wrong, or wrote what it must not."""
+        self.checks.require_right(self.samples.verdicts())
+        if self._last is not None and not self.takes_turns:
+            self.checks.require_unchanged(self._last)
+        self.checks.require_guards()
 
     def once_ns(self) -> float:
         """One launch, in nanoseconds."""
-        cold = self.options.cold
-        return self.backend.time_ns(self.built.program, self.launch, self.arguments, cold=cold)
+        return self._once_ns(self.built.program, self.arguments)
+
+    def _once_ns(self, program: Program, arguments: Sequence[Argument]) -> float:
+        key = next(self._keys)
+        self._make_ready([(self.checks.buffers, key)])
+        taken = self.backend.time_ns(program, self.launch, arguments, cold=self.options.cold)
+        self._compare([(self.checks.buffers, key)])
+        return taken
+
+    def _make_ready(self, launches: Sequence[tuple[Buffers, int]]) -> None:
+        """New inputs for launches that follow each other, and nothing left of those before."""
+        started = time.perf_counter_ns()
+        if self.samples.is_full:
+            self.checks.require_right(self.samples.verdicts())
+        for buffers, key in launches:
+            self.samples.write(buffers, key)
+        self.checks.ready()
+        self.backend.synchronize()
+        self._verifying_ns += time.perf_counter_ns() - started
+
+    def _compare(self, launches: Sequence[tuple[Buffers, int]]) -> None:
+        started = time.perf_counter_ns()
+        for buffers, key in launches:
+            self.samples.compare(buffers, key, self.checks.factor)
+        self._last = launches[0][1]
+        if self.takes_turns:
+            self.checks.require_right(self.samples.verdicts())
+        self._verifying_ns += time.perf_counter_ns() - started
 
     def sampler(self) -> Sampler:
         """Samples of the kind that the row ranks by."""
         return self.once_ns if self.options.cold else self._hot_sampler()
 
     def _hot_sampler(self) -> Sampler:
-        """Means of launches back to back, as many as make a sample long enough."""
+        """Means of launches back to back, each on a set of buffers of its own.
+
+        As many as make a sample long enough, and as the sets fit into half of the cache: all of
+        them are there, and none is computed twice. The first one warms up, if there are more.
+        """
         if not self.options.back_to_back:
             return self.once_ns
-        program, launch, arguments = self.built.program, self.launch, self.arguments
+        most = self._sets_in_cache()
+        first = self._mean_ns(min(3, most))
+        wanted = min(1000, max(1, round(_HOT_SAMPLE_NS / max(1.0, first))))
+        count = min(wanted + 1, most)
+        return lambda: self._mean_ns(count)
 
-        def sample(count: int) -> float:
-            return self.backend.time_hot_ns(
-                program, launch, arguments, count=count, graph=self.options.graph
-            )
+    def _sets_in_cache(self) -> int:
+        cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
+        one = sum(matrix.data.nbytes for matrix in self.checks.buffers.all)
+        return max(1, cache_bytes // 2 // one)
 
-        count = min(1000, max(1, round(_HOT_SAMPLE_NS / max(1.0, sample(3)))))
-        return lambda: sample(count)
+    def _mean_ns(self, count: int) -> float:
+        sets = self.checks.prepared.sets(self.checks.shape, count)
+        launches = [(buffers, next(self._keys)) for buffers in sets]
+        self._make_ready(launches)
+        arguments = [self.checks.arguments_for(buffers) for buffers in sets]
+        taken = self.backend.time_hot_ns(
+            self.built.program,
+            self.launch,
+            arguments,
+            graph=self.options.graph,
+            hold=lambda: self.judge.hold(_HOLD_NS + _HOLD_NS_PER_LAUNCH * count),
+        )
+        self._compare(launches)
+        return taken
 
     def _block_times(self, plain_ns: float) -> BlockTimes | None:
         """What the stamps of an instrumented launch say; None where no block stamped its end."""
@@ -103,12 +201,12 @@ class Launches:
         """
         stamps = np.zeros((self.launch.blocks, STAMP_WORDS), np.uint64)
         buffer = self.backend.allocate(self.launch.blocks * STAMP_BYTES)
-        arguments, cold = [*self.arguments, buffer], self.options.cold
+        arguments = [*self.arguments, buffer]
         clocked_ns, plain_ns = [], []
         try:
             for _ in range(pairs):
                 self.backend.write(buffer, np.zeros_like(stamps))
-                clocked_ns.append(self.backend.time_ns(clocked, self.launch, arguments, cold=cold))
+                clocked_ns.append(self._once_ns(clocked, arguments))
                 plain_ns.append(self.once_ns())
             self.backend.read(buffer, stamps)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 
 import msgspec
@@ -9,7 +10,7 @@ import numpy as np
 
 from matbench.backends import host_conditions
 from matbench.cache import Cache
-from matbench.measure import diagnosis, oracle
+from matbench.measure import diagnosis, oracle, samples
 from matbench.measure.options import Options
 from matbench.measure.prepared import require_host_memory
 from matbench.measure.sampling import sample_until_known
@@ -18,7 +19,7 @@ from matbench.records.outcome import CaseRecord, Outcome
 
 
 def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> Outcome:
-    """NumPy's product on every trial, then timed call by call."""
+    """NumPy's product on every trial, then timed call by call, each on inputs of its own."""
     problem = case.problem
     require_host_memory(problem)
     trials = oracle.trials(problem, case.kernel.reading, cache)
@@ -34,15 +35,38 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
             return msgspec.structs.replace(outcome, status="wrong", reason=reason)
         accuracies.append(verdict.accuracy)
     outcome = msgspec.structs.replace(outcome, accuracy=accuracies[0])
-    if not options.timed:
-        return outcome
-    A, B = trials.reference.inputs
+    seed = secrets.randbits(64)
+    inputs_of = samples.keys(seed)
     C = np.empty((problem.M, problem.N), np.float32)
+    wrong: list[str] = []
+    verifying_ns = 0
 
     def sample() -> float:
+        nonlocal verifying_ns
+        began = time.perf_counter_ns()
+        key = oracle.Sample(next(inputs_of))
+        trial = oracle.sample_trial(problem, case.kernel.reading, trials.reference, key)
+        C.fill(np.nan)
+        A, B = trial.inputs
         start = time.perf_counter_ns()
         np.matmul(A, B, out=C)
-        return float(time.perf_counter_ns() - start)
+        end = time.perf_counter_ns()
+        if oracle.judge(C, trial, factor).wrong:
+            wrong.append(f"samples: {diagnosis.explain(C, trial, factor, case)}")
+        verifying_ns += time.perf_counter_ns() - began - (end - start)
+        return float(end - start)
 
-    timing = sample_until_known(sample, options.on("cpu"), host_conditions)
-    return msgspec.structs.replace(outcome, hot=timing)
+    def clock_ns() -> int:
+        return time.perf_counter_ns() - verifying_ns
+
+    if options.timed:
+        cpu = options.on("cpu")
+        timing = sample_until_known(sample, cpu, host_conditions, clock=clock_ns)
+        timing = msgspec.structs.replace(timing, seed=f"{seed:x}")
+        outcome = msgspec.structs.replace(outcome, hot=timing)
+    else:
+        for _ in range(2):
+            sample()
+    if wrong:
+        return msgspec.structs.replace(outcome, status="wrong", reason=wrong[0], hot=None)
+    return outcome

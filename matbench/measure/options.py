@@ -8,11 +8,13 @@ import msgspec
 
 from matbench.backends import VARIANTS, Variant
 
-#: What is checked, each by its name. All of it always is; tests take one away to show what it does.
+#: What is checked and what keeps it honest, each by its name. All of it always is; tests take one
+#: away to show what it does.
 CHECKS = frozenset(
     {
-        "reference", "integers", "selection", "fresh", "repeat", "determinism",
-        "guards", "inputs", "poison", "shared", "staggered",
+        "reference", "integers", "selection", "staggered", "samples", "repeat", "determinism",
+        "transform", "poison", "shared", "variables", "persisting", "malloc",
+        "guards", "inputs", "mask", "sources", "impossible",
     }
 )  # fmt: skip
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
+from itertools import chain
 from typing import NamedTuple
 
 from matbench import workloads
@@ -22,11 +24,15 @@ from matbench.measure.judge import (
 from matbench.model import WORD_BYTES, Problem, Reading
 
 
-class Output(NamedTuple):
-    """The guarded C, and what the first run left there."""
+class Buffers(NamedTuple):
+    """What one launch works on: guarded inputs and C."""
 
+    inputs: tuple[Guarded, ...]
     C: Guarded
-    first: Buffer
+
+    @property
+    def all(self) -> tuple[Guarded, ...]:
+        return (*self.inputs, self.C)
 
 
 class Prepared:
@@ -51,47 +57,84 @@ class Prepared:
         self.judge = judge
         self.problem = problem
         self.reading = reading
+        self.cache = cache
         self.guards = guards
         self._held: list[Buffer] = []
-        self._outputs: dict[tuple[int, int], Output] = {}
+        self._sets: dict[tuple[int, int], list[Buffers]] = {}
+        self._first: dict[tuple[int, int], Buffer] = {}
         trials = oracle.trials(problem, reading, cache)
         with contextlib.ExitStack() as unwind:
             unwind.callback(self.release)
-            self.reference = self._upload(trials.reference)
-            self.given = self._upload(trials.given) if trials.given is not None else None
+            self.reference = self._upload(trials.reference, lambda made: made.reference)
+            self.given: DeviceTrial | None = None
+            if trials.given is not None:
+                self.given = self._upload(trials.given, lambda made: made.given)
             self.others = {
-                name: [self._upload(trial) for trial in found]
+                name: [
+                    self._upload(trial, lambda made, n=name, i=index: made.others[n][i])  # type: ignore[misc]
+                    for index, trial in enumerate(found)
+                ]
                 for name, found in trials.others.items()
             }
-            self.inputs = tuple(map(self._guarded_input, workloads.of(problem).reads))
+            uploaded = (self.reference, self.given, *chain(*self.others.values()))
+            self.seals = [
+                judge.seal(buffer) for trial in uploaded if trial for buffer in trial.inputs
+            ]
+            self.inputs = self._guarded_inputs()
             unwind.pop_all()
 
     def is_for(self, problem: Problem, reading: Reading) -> bool:
         return (self.problem, self.reading) == (problem, reading)
 
-    def output(self, shape: tuple[int, int]) -> Output:
-        """C of that shape, guarded; made when it is first asked for."""
-        if shape not in self._outputs:
+    def sets(self, shape: tuple[int, int], count: int) -> list[Buffers]:
+        """So many sets of buffers with a C of that shape, made when they are first asked for."""
+        made = self._sets.setdefault(shape, [])
+        while len(made) < count:
+            inputs = self.inputs if not made else self._guarded_inputs()
             C = self.judge.guarded("C", shape, OUTSIDE_C, guards=self.guards)
             self._held.append(C.raw)
-            first = self.backend.allocate(4 * C.words)
-            self._held.append(first)
-            self._outputs[shape] = Output(C, first)
-        return self._outputs[shape]
+            made.append(Buffers(inputs, C))
+        return made[:count]
+
+    def first(self, shape: tuple[int, int]) -> Buffer:
+        """Where the C of a case's first run is kept."""
+        if shape not in self._first:
+            self._first[shape] = self.allocate(4 * shape[0] * shape[1])
+        return self._first[shape]
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """Memory that is released with the rest."""
+        buffer = self.backend.allocate(nbytes)
+        self._held.append(buffer)
+        return buffer
 
     def load(self, trial: DeviceTrial) -> None:
         """Put a trial's inputs where kernels read them."""
         for matrix, source in zip(self.inputs, trial.inputs, strict=True):
             self.backend.copy(matrix.data, source)
 
+    def is_intact(self) -> bool:
+        """Whether all uploaded inputs are what they were."""
+        return all(map(self.judge.is_intact, self.seals))
+
     def release(self) -> None:
         while self._held:
             self.backend.release(self._held.pop())
 
-    def _upload(self, trial: oracle.Trial) -> DeviceTrial:
-        uploaded = self.judge.upload(trial, self.reading.storage)
+    def _upload(
+        self, trial: oracle.Trial, choose: Callable[[oracle.Trials], oracle.Trial | None]
+    ) -> DeviceTrial:
+        def again() -> oracle.Trial:
+            made = choose(oracle.trials(self.problem, self.reading, self.cache))
+            assert made is not None
+            return made
+
+        uploaded = self.judge.upload(trial, self.reading.storage, again)
         self._held.extend(uploaded.buffers)
         return uploaded
+
+    def _guarded_inputs(self) -> tuple[Guarded, ...]:
+        return tuple(map(self._guarded_input, workloads.of(self.problem).reads))
 
     def _guarded_input(self, name: str) -> Guarded:
         word_bytes = WORD_BYTES[self.reading.storage]

@@ -34,15 +34,17 @@ def sample_until_known(
     conditions: Callable[[], Conditions],
     *,
     cold: bool = False,
+    clock: Callable[[], int] = time.perf_counter_ns,
 ) -> Timing:
     """Take samples (nanoseconds) until the median is known to the precision asked for.
 
     When a GPU's clocks were held down or moved meanwhile, up to twice more: the calmest try counts,
-    and says what was wrong with it if none was calm.
+    and says what was wrong with it if none was calm. `clock` gives the nanoseconds that count for
+    how long it may take.
     """
     tries: list[_Try] = []
     while len(tries) < _MOST_TRIES:
-        tries.append(_sample_once(sample, options, conditions, cold))
+        tries.append(_sample_once(sample, options, conditions, cold, clock))
         if not tries[-1].unrest:
             break
     timing, unrest = min(tries, key=lambda found: len(found.unrest))
@@ -55,7 +57,11 @@ class _Try(NamedTuple):
 
 
 def _sample_once(
-    sample: Sampler, options: Options, conditions: Callable[[], Conditions], cold: bool
+    sample: Sampler,
+    options: Options,
+    conditions: Callable[[], Conditions],
+    cold: bool,
+    clock: Callable[[], int],
 ) -> _Try:
     assert options.uncertainty is not None and options.max_time_s is not None
     before = conditions()
@@ -70,11 +76,11 @@ def _sample_once(
     )
     samples: list[float] = []
     during = [conditions()]
-    started = looked = time.perf_counter_ns()
+    started = looked = clock()
     stopped = None
     while stopped is None:
         samples.append(_positive(sample()))
-        now = time.perf_counter_ns()
+        now = clock()
         stopped = rule.decide(samples, now - started)
         if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
             during.append(conditions())

@@ -1,12 +1,13 @@
-"""An open device that works through cases: build, check, time, check again.
+"""An open device that works through cases: build, check, time.
 
-Knows no backend by name. A kernel is timed only after it was right on every trial, and its timing
-counts only if it still is right afterwards.
+Knows no backend by name. A kernel is timed only after it was right on every trial, and every launch
+that is timed is verified.
 """
 
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Sequence
 
@@ -26,6 +27,7 @@ from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
 from matbench.measure.options import Options
 from matbench.measure.outcomes import Found, compared
 from matbench.measure.prepared import Prepared
+from matbench.measure.samples import Samples
 from matbench.measure.sampling import sample_briefly, sample_in_turns
 from matbench.model import Case, Launch, Problem, Reading
 from matbench.records.comparison import Comparison, ComparisonRecord
@@ -40,8 +42,9 @@ class Session:
         self.backend = backend
         self.cache = cache
         self.options = options.on(backend.info.kind)
-        self.judge = Judge(backend)
+        self.judge = Judge(backend, masked="mask" in options.checks)
         self._prepared: Prepared | None = None
+        self._samples: Samples | None = None
         self._built: dict[bytes, Built] = {}
         self._limits: Limits | None = None
 
@@ -65,34 +68,40 @@ class Session:
         built = self._build(case, ("plain",))
         accuracy = None
         with self._checks(case, built) as checks:
-            if check:
-                try:
+            try:
+                if check:
                     accuracy = checks.before_timing()
-                except WrongError as wrong:
-                    return self._outcome(case, built, wrong=wrong)
-            taken = sample_briefly(Launches(checks).sampler(), samples, limit_ns)
+                launches = Launches(checks)
+                taken = sample_briefly(launches.sampler(), samples, limit_ns)
+                launches.verify()
+            except WrongError as wrong:
+                return self._wrong(case, built, accuracy, wrong).outcome
         notes = (f"a quick look: {len(taken)} samples, no more",)
-        return self._outcome(case, built, accuracy, own_times(taken, self.options, notes))
+        times = own_times(taken, self.options, launches.seed, notes)
+        return self._outcome(case, built, accuracy, times)
 
     def compare(
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
     ) -> ComparisonRecord:
-        """Check both, time them in turns on the same inputs and buffers, check both again."""
+        """Check both, then time them in turns on the same inputs and buffers."""
         cases = (baseline, candidate)
         first, second = (case.kernel.reading.storage for case in cases)
         if first != second:
             raise CaseError(f"{first} and {second} inputs are not the same ones")
-        before = [self._measure(case, timed=False).outcome for case in cases]
-        if any(outcome.status != "measured" for outcome in before):
-            return compared(*before)
-        samples, comparison = self._in_turns(cases, plan, seed)
-        after = [self._measure(case, timed=False).outcome for case in cases]
-        if any(outcome.status != "measured" for outcome in after):
-            return compared(*after)
-        times = [own_times(taken, self.options) for taken in samples]
+        outcomes = [self._measure(case, timed=False).outcome for case in cases]
+        if any(outcome.status != "measured" for outcome in outcomes):
+            return compared(*outcomes)
+        try:
+            inputs_seed = secrets.randbits(64)
+            samples, comparison = self._in_turns(cases, plan, seed, inputs_seed)
+        except WrongError as wrong:
+            which = cases.index(wrong.case)
+            outcomes[which] = self._wrong(wrong.case, self._build(wrong.case), None, wrong).outcome
+            return compared(*outcomes)
+        times = [own_times(taken, self.options, inputs_seed) for taken in samples]
         timed = [
             msgspec.structs.replace(outcome, cold=each.cold, hot=each.hot)
-            for outcome, each in zip(after, times, strict=True)
+            for outcome, each in zip(outcomes, times, strict=True)
         ]
         return compared(*timed, comparison=comparison)
 
@@ -105,7 +114,22 @@ class Session:
         with self._checks(case, built) as checks:
             launches = Launches(checks)
             pairs = 9 if launches.once_ns() < SLOW_NS else 1
-            return found._replace(stamps=launches.stamps(built.clocked, pairs))
+            stamps = launches.stamps(built.clocked, pairs)
+            try:
+                launches.verify()
+            except WrongError as wrong:
+                return self._wrong(case, built, found.outcome.accuracy, wrong)
+            return found._replace(stamps=stamps)
+
+    def replay(self, case: Case, key: int) -> Found:
+        """One launch on the inputs of an earlier one, whose key its reason named."""
+        built = self._build(case)
+        with self._checks(case, built) as checks:
+            try:
+                Launches(checks).replay(key)
+            except WrongError as wrong:
+                return self._wrong(case, built, None, wrong)
+        return Found(self._outcome(case, built))
 
     def limits(self, *, anew: bool = False) -> Limits:
         """What the device can do at best, measured once and kept; `CaseError` where it fails."""
@@ -126,11 +150,19 @@ class Session:
             self._prepared = Prepared(
                 self.backend, self.judge, problem, reading, self.cache, guards=self.options.guarded
             )
+            checks = self.options.checks
+            self._samples = Samples(
+                self._prepared,
+                vary="transform" in checks,
+                select="selection" in checks,
+                poison="poison" in checks,
+            )
         return self._prepared
 
     def _checks(self, case: Case, built: Built) -> Checks:
         prepared = self._prepare(case.problem, case.kernel.reading)
-        return Checks(prepared, case, built, self.options)
+        assert self._samples is not None
+        return Checks(prepared, self._samples, case, built, self.options)
 
     def _measure(self, case: Case, *, timed: bool) -> Found:
         built = self._build(case)
@@ -138,34 +170,45 @@ class Session:
         with self._checks(case, built) as checks:
             try:
                 accuracy = checks.before_timing()
+                launches = Launches(checks)
                 if timed:
-                    times = Launches(checks).time()
-                checks.after_timing(timed=timed)
+                    times = launches.time()
+                else:
+                    launches.untimed()
+                checks.after_timing()
             except WrongError as wrong:
-                return Found(self._outcome(case, built, accuracy, wrong=wrong), wrong.error_map)
+                return self._wrong(case, built, accuracy, wrong)
         outcome = self._outcome(case, built, accuracy, times)
         if timed:
             bandwidth = self._copy_bytes_per_s(case.problem)
             outcome = msgspec.structs.replace(outcome, copy_bytes_per_s=bandwidth)
         return Found(outcome)
 
+    def _wrong(
+        self, case: Case, built: Built, accuracy: Accuracy | None, wrong: WrongError
+    ) -> Found:
+        """A wrong case; what it may have written to is uploaded anew for the next one."""
+        self._forget()
+        return Found(self._outcome(case, built, accuracy, wrong=wrong), wrong.error_map)
+
     def _in_turns(
-        self, cases: Sequence[Case], plan: ComparisonPlan, seed: int
+        self, cases: Sequence[Case], plan: ComparisonPlan, seed: int, inputs_seed: int
     ) -> tuple[tuple[list[float], list[float]], Comparison]:
-        """Samples of both on what is prepared for the candidate, which must survive them."""
+        """Samples of both on what is prepared for the candidate; pairs have the same inputs."""
         problem, reading = cases[1].problem, cases[1].kernel.reading
         shared = self._prepare(problem, reading)
+        assert self._samples is not None
         with contextlib.ExitStack() as stack:
             checks = [
-                stack.enter_context(Checks(shared, case, self._build(case), self.options))
+                stack.enter_context(
+                    Checks(shared, self._samples, case, self._build(case), self.options)
+                )
                 for case in cases
             ]
-            found = sample_in_turns([Launches(each).sampler() for each in checks], plan, seed)
-            try:
-                for each in checks:
-                    each.require_intact(shared.reference)
-            except WrongError as wrong:
-                raise CaseError(f"one of the two, while they took turns: {wrong.reason}") from None
+            launches = [Launches(each, inputs_seed) for each in checks]
+            found = sample_in_turns([each.sampler() for each in launches], plan, seed)
+            for each in launches:
+                each.verify()
         return found
 
     def _build(self, case: Case, variants: Sequence[Variant] | None = None) -> Built:
@@ -195,6 +238,11 @@ class Session:
         # What was compiled has to be what the record names.
         if name := includes.changed(case.kernel):
             raise CaseError(f"{name} changed after {case.kernel.path} was read; run it again")
+        if "malloc" in self.options.checks and any(made.allocates for made in builds.values()):
+            raise CaseError(
+                "takes memory from the device's heap (malloc, new), which could carry results from "
+                "one launch to the next"
+            )
         self._built[key] = Built(
             builds["plain"],
             builds.get("clocked"),

@@ -124,7 +124,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     well as it was asked to be, `stopped` why sampling ended; both are None where no precision was
     asked for. `attempts` counts how often sampling began anew because clocks were not calm,
     `conditions` are those before and during it, and `notes` say what to doubt in these samples.
-    `graph`: hot launches as one CUDA graph.
+    `graph`: hot launches as one CUDA graph. `seed`, in hexadecimal, is what the inputs of the
+    launches were drawn with: each had its own, and each result was compared with its reference.
+    None: times taken when matbench did not yet verify the launches that it timed.
     """
 
     samples_ns: tuple[Nanoseconds, ...] = ()
@@ -136,6 +138,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str | None = None
     attempts: Count | None = None
     conditions: tuple[Conditions, ...] = ()
+    seed: str | None = None
     notes: tuple[str, ...] = ()
 
 

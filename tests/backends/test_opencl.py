@@ -392,16 +392,19 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
     def best(turns: int) -> float:
         return min(opencl.time_ns(program, ONE, arguments(turns), cold=True) for _ in range(5))
 
+    def held() -> None:
+        pass
+
     short, long = best(100_000), best(1_000_000)
     assert 0 < short < long
     assert 2 < long / short < 50
     hot = min(
-        opencl.time_hot_ns(program, ONE, arguments(1_000_000), count=3, graph=False)
+        opencl.time_hot_ns(program, ONE, [arguments(1_000_000)] * 3, graph=False, hold=held)
         for _ in range(5)
     )
     assert 0.2 < hot / long < 5
     with pytest.raises(CaseError, match="--graph needs CUDA"):
-        opencl.time_hot_ns(program, ONE, arguments(1), count=1, graph=True)
+        opencl.time_hot_ns(program, ONE, [arguments(1)], graph=True, hold=held)
     assert 0.001 < opencl.ticks_per_ns(np.zeros((1, 5), np.uint64)) < 10
     opencl.release(C)
 
@@ -439,12 +442,12 @@ def test_the_device_judges_as_the_host_does(
     factor = oracle.error_factor(problem.K)
     expected = oracle.judge(C, trial, factor)
 
-    uploaded = bench_judge.upload(trial)
-    buffer = opencl.allocate(C.nbytes)
-    opencl.write(buffer, C)
-    found = bench_judge.compare(buffer, uploaded, factor)
-    assert np.array_equal(bench_judge.download(buffer, trial), C, equal_nan=True)
-    for each in (buffer, *uploaded.buffers):
+    uploaded = bench_judge.upload(trial, "float32", lambda: trial)
+    matrix = bench_judge.guarded("C", (problem.M, problem.N), judge.OUTSIDE_C)
+    opencl.write(matrix.data, C)
+    found = bench_judge.compare(matrix, uploaded, factor)
+    assert np.array_equal(bench_judge.result(matrix, uploaded), C, equal_nan=True)
+    for each in (matrix.raw, *uploaded.buffers):
         opencl.release(each)
     assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
     if np.isfinite(C).all():

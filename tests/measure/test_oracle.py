@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 
 from matbench.cache import Cache
 from matbench.measure import oracle
-from matbench.measure.oracle import Float32, Trial, matmul
-from matbench.model import U32, Precision, Problem
+from matbench.measure.oracle import Float32, Sample, Trial, draws, matmul
+from matbench.model import U32, Precision, Problem, Reading
 
 SHAPES = [(1, 1, 1), (1, 7, 1), (5, 1, 3), (17, 33, 65), (64, 64, 64), (3, 2, 1000)]
 KINDS = ["uniform", "signed", "normal"]
@@ -160,23 +161,122 @@ def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
     assert not np.allclose(rounded.R, given.R, rtol=1e-5)
 
 
-# -- the other trials ----------------------------------------------------------------------------
+# -- samples -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("problem", EVERY, ids=label)
-def test_fresh_inputs_have_the_reference_that_they_say(problem: Problem, cache: Cache) -> None:
-    first = matmul.reference_trial(problem, cache)
-    fresh = matmul.fresh_trial(problem, first)
-    assert fresh.R is not None
-    assert fresh.S is not None
-    A, B = fresh.inputs
-    R, S = exact_product(A, B), exact_product(abs(A), abs(B))
-    assert (abs(R - fresh.R) <= 1e-12 * S).all()
-    assert np.allclose(S, fresh.S, rtol=1e-12)
-    # An answer that was kept from the first inputs is wrong everywhere, or nearly so.
+def test_samples_have_the_reference_that_they_say(problem: Problem, cache: Cache) -> None:
+    given = matmul.reference_trial(problem, cache)
     factor = oracle.error_factor(problem.K)
-    stale = oracle.judge(first.R.astype(np.float32), fresh, factor)  # type: ignore[union-attr]
-    assert stale.wrong > 0.4 * fresh.R.size
+    for key in range(4):
+        trial = matmul.sample_trial(problem, Reading(), given, Sample(key))
+        assert trial.R is not None and trial.S is not None
+        A, B = trial.inputs
+        R, S = exact_product(A, B), exact_product(abs(A), abs(B))
+        assert (abs(R - trial.R) <= 1e-12 * S).all()
+        selects = trial.S == 0
+        assert np.array_equal(R[selects], trial.R[selects])
+        assert np.allclose(S[~selects], trial.S[~selects], rtol=1e-12)
+        # An answer that was kept from the first inputs is wrong everywhere, or nearly so.
+        stale = oracle.judge(given.R.astype(np.float32), trial, factor)  # type: ignore[union-attr]
+        assert stale.wrong > 0.4 * R.size or problem.M * problem.N < 4
+
+
+def test_a_sample_is_drawn_again_from_its_key_and_others_differ(cache: Cache) -> None:
+    problem = Problem(40, 50, 60)
+    given = matmul.reference_trial(problem, cache)
+    first, again, other = (
+        matmul.sample_trial(problem, Reading(), given, Sample(key)) for key in (1, 1, 2)
+    )
+    for mine, same, different in zip(first.inputs, again.inputs, other.inputs, strict=True):
+        assert np.array_equal(mine, same)
+        assert (mine != different).mean() > 0.9
+    as_given = matmul.sample_trial(problem, Reading(), given, Sample(1, vary=False, select=False))
+    assert all(map(np.array_equal, as_given.inputs, given.inputs))
+
+
+@pytest.mark.parametrize("exponents", [(-126, 127), (-12, 15), (0, 4)])
+def test_exponents_stay_in_the_range_that_a_kernel_takes(
+    exponents: tuple[int, int], cache: Cache
+) -> None:
+    problem = Problem(64, 64, 64)
+    given = matmul.reference_trial(problem, cache)
+    reading = Reading(exponents=exponents)
+    up, down = oracle.shifts(reading)
+    found = set()
+    for key in range(20):
+        trial = matmul.sample_trial(problem, reading, given, Sample(key))
+        largest = [abs(matrix).max() for matrix in trial.inputs]
+        smallest = [
+            abs(matrix[matrix != 0]).min() / abs(source).min()
+            for matrix, source in zip(trial.inputs, given.inputs, strict=True)
+        ]
+        assert max(largest) <= 2.0**up
+        assert min(smallest) >= 2.0**-down
+        found.add(largest[0] > largest[1])
+    assert found == {True, False} or up == down == 0
+
+
+def test_rows_and_columns_select_single_terms(cache: Cache) -> None:
+    """Some in every sample of a size, each from anywhere and to anywhere."""
+    problem = Problem(33, 40, 50)
+    given = matmul.reference_trial(problem, cache)
+    rows, terms = set(), set()
+    for key in range(60):
+        A, B = matmul.sample_trial(problem, Reading(), given, Sample(key)).inputs
+        single_rows, single_columns = (
+            np.count_nonzero(x, axis=a) == 1 for x, a in ((A, 1), (B, 0))
+        )
+        assert 1 <= single_rows.sum() <= 4
+        assert 1 <= single_columns.sum() <= 4
+        rows |= set(np.flatnonzero(single_rows))
+        terms |= {int(np.flatnonzero(A[i])[0]) for i in np.flatnonzero(single_rows)}
+        assert (np.frexp(abs(A[single_rows][A[single_rows] != 0]))[0] == 0.5).all()
+    assert len(rows) == 33
+    assert len(terms) > 45
+
+
+def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(cache: Cache) -> None:
+    problem = Problem(33, 40, 50)
+    given = matmul.reference_trial(problem, cache)
+    strict = matmul.sample_trial(problem, Reading(), given, Sample(3))
+    lenient = matmul.sample_trial(problem, Reading(exact=False), given, Sample(3))
+    C = (lenient.R * (1 + 2.0**-22)).astype(np.float32)  # type: ignore[operator]
+    assert oracle.judge(C, lenient, 10.0).wrong == 0
+    assert oracle.judge(C, strict, 10.0).wrong > 0
+
+
+# -- the random numbers --------------------------------------------------------------------------
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 2**64 - 1), st.integers(1, 3000))
+def test_a_permutation_is_one(key: int, count: int) -> None:
+    assert sorted(draws.permutation(key, count)) == list(range(count))
+
+
+def test_permutations_of_a_few_take_every_order_alike() -> None:
+    counts = Counter(tuple(draws.permutation(key, 4)) for key in range(4800))
+    assert len(counts) == 24
+    assert min(counts.values()) > 50
+
+
+@given(st.integers(0, 2**64 - 1), st.lists(st.integers(0, 2**40), min_size=1, max_size=20))
+def test_one_word_is_drawn_like_many(key: int, indices: list[int]) -> None:
+    found = draws.drawn_at(key, np.array(indices))
+    assert found.tolist() == [draws.drawn(key, index) for index in indices]
+
+
+def test_the_finalizer_is_splitmix64s() -> None:
+    """Published first outputs of the generator seeded with 1234567."""
+    step, state, found = 0x9E3779B97F4A7C15, 1234567, []
+    for _ in range(3):
+        found.append(draws.mixed(state))
+        state = (state + step) % 2**64
+    assert found == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+
+
+# -- the other trials ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "float16", "bfloat16"])
@@ -199,29 +299,6 @@ def test_integers_stay_exact_where_k_is_huge() -> None:
     trial = matmul.integer_trial(Problem(1, 2, 2**22 + 99))
     assert exact_product(*map(abs, trial.inputs)).max() <= 2**24
     assert np.array_equal(trial.exact, exact_product(*trial.inputs))
-
-
-@pytest.mark.parametrize("problem", EVERY, ids=label)
-def test_a_selection_is_a_gather(problem: Problem) -> None:
-    A, B = matmul.inputs(problem)
-    given = Trial("reference", (A, B))
-    for trial in matmul.selection_trials(problem, given):
-        assert np.array_equal(trial.exact, exact_product(*trial.inputs))
-        assert right(trial.inputs[0] @ trial.inputs[1], trial, 1)
-    by_column, by_row = matmul.selection_trials(problem, given)
-    assert by_column.inputs[0] is A
-    assert by_row.inputs[1] is B
-    assert (by_column.inputs[1].sum(axis=0) == 1).all()
-    assert (by_row.inputs[0].sum(axis=1) == 1).all()
-
-
-def test_a_selection_of_a_square_is_a_permutation() -> None:
-    problem = Problem(20, 20, 20)
-    chooses_columns, chooses_rows = matmul.selection_trials(
-        problem, Trial("reference", matmul.inputs(problem))
-    )
-    assert (chooses_columns.inputs[1].sum(axis=1) == 1).all()
-    assert (chooses_rows.inputs[0].sum(axis=0) == 1).all()
 
 
 # -- the bound -----------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.options import Options
-from matbench.measure.session import Found, Session
+from matbench.measure.samples import Samples, Verdict
+from matbench.measure.session import Session
 from matbench.model import Case, Problem
 
 QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3)
@@ -45,25 +46,32 @@ def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
     assert any(note.startswith("not clocked: ") for note in outcome.notes)
 
 
-def test_no_verdict_on_a_kernel_that_is_wrong_afterwards(
+def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Which of both was wrong is told, and the other one stays right."""
     case = case_of(write_kernel(), timed)
-    check, seen = Session._measure, []
+    other = case_of(write_kernel("other"), timed)
+    judged, wrong_at = Samples.verdicts, 9
+    seen: list[Verdict] = []
 
-    def wrong_from_the_third_on(session: Session, case: Case, *, timed: bool) -> Found:
-        seen.append(case)
-        found = check(session, case, timed=timed)
-        if len(seen) < 3:
-            return found
-        reason = "repeat: no longer right"
-        return Found(msgspec.structs.replace(found.outcome, status="wrong", reason=reason))
+    def wrong_once(samples: Samples) -> list[Verdict]:
+        found = judged(samples)
+        seen.extend(found)
+        if len(seen) == wrong_at:
+            return [found[0]._replace(wrong=5, first=1)]
+        return found
 
-    monkeypatch.setattr(Session, "_measure", wrong_from_the_third_on)
-    duel = timed.compare(case, case, PLAN, seed=0)
+    monkeypatch.setattr(Samples, "verdicts", wrong_once)
+    duel = timed.compare(case, other, PLAN, seed=0)
     assert duel.comparison is None
-    assert duel.baseline.status == duel.candidate.status == "wrong"
-    assert duel.baseline.median_ns is None
+    statuses = [duel.baseline.status, duel.candidate.status]
+    assert sorted(statuses) == ["measured", "wrong"]
+    for outcome in (duel.baseline, duel.candidate):
+        assert outcome.median_ns is None
+    [reason] = [o.reason for o in (duel.baseline, duel.candidate) if o.status == "wrong"]
+    assert reason is not None
+    assert "5 of 576 elements wrong, first C[0, 1]; right when the same inputs came again" in reason
 
 
 def test_both_sides_of_a_comparison_carry_their_samples(
@@ -79,22 +87,27 @@ def test_both_sides_of_a_comparison_carry_their_samples(
 def test_a_comparison_of_hot_launches_takes_means_of_many(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each launch of a mean works on buffers of its own, as many as half of the cache holds."""
     changes = {"cold": False, "hot": True, "back_to_back": True}
     timed.options = msgspec.structs.replace(timed.options, **changes)
-    take, counts = timed.backend.time_hot_ns, []
+    take, sets = timed.backend.time_hot_ns, []
 
-    def counted(*arguments: Any, count: int, graph: bool) -> float:
-        counts.append(count)
-        return take(*arguments, count=count, graph=graph)
+    def counted(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        sets.append([id(each[2]) for each in arguments])
+        return take(program, launch, arguments, **more)
 
     monkeypatch.setattr(timed.backend, "time_hot_ns", counted)
-    case = case_of(write_kernel(), timed)
+    case = case_of(write_kernel(), timed, size=24)
     duel = timed.compare(case, case, PLAN, seed=0)
     assert duel.comparison is not None
     assert duel.candidate.mode == "hot"
+    counts = [len(each) for each in sets]
     assert counts[:2] == [3, 3]  # how long a launch takes, for each of both
     assert len(counts) == 2 + 2 * 2 + 2 * 12  # then the warm-up, then the pairs
     assert min(counts[2:]) > 3  # so short a launch is repeated
+    assert all(len(set(each)) == len(each) for each in sets)
+    cache_bytes = timed.backend.info.properties["last-level cache (bytes)"]
+    assert max(counts) * 3 * 4 * 24 * 24 <= int(cache_bytes or 0) / 2
 
 
 def test_the_times_of_a_wrong_kernel_are_none(write_kernel: KernelWriter, timed: Session) -> None:
@@ -122,5 +135,6 @@ def test_cold_and_hot_samples_are_recorded_alike(
         assert (timing.settled, timing.stopped) == (False, statistics.TIME_IS_UP)
         assert len(timing.conditions) >= 2
         assert timing.warmups is not None
+        assert timing.seed is not None
     assert outcome.mode == "cold"
     assert outcome.median_ns == outcome.cold.median_ns

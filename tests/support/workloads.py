@@ -82,7 +82,7 @@ def result(session: Session, case: Case) -> float:
         reference = checks.prepared.reference
         checks.prepared.load(reference)
         checks.run()
-        return float(checks.result(reference)[0, 0])
+        return float(checks.judge.result(checks.C, reference)[0, 0])
 
 
 def check_compensation(kernel: Kernel, plain: Kernel, session: Session) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from matbench.backends.cuda import cublas, nvml
 from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
-from matbench.backends.cuda.program import CudaProgram
+from matbench.backends.cuda.program import Bindings, CudaProgram
 from matbench.backends.cuda.program import graph as captured
 from matbench.backends.protocol import VARIANTS, Argument, Buffer, Program, Variant
 from matbench.cache import Cache
-from matbench.errors import BuildError
+from matbench.errors import BuildError, CaseError
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch
 
 if TYPE_CHECKING:
@@ -91,16 +92,18 @@ class CudaBackend:
 
         capability = self.info.compute_capability or (0, 0)
         code = compiled(kernel, params, variant, capability, self.cache)
-        try:
+
+        def load() -> Any:
             module, _ = through_pycuda(SourceModule, code.request, self.cache)
+            return module.get_function(code.request.entry)
+
+        try:
+            return CudaProgram(kernel, load, code, self.stream)
         except driver().Error as error:
             raise BuildError(
                 f"the driver ({self.info.driver}) refused what {self.info.toolkit} built: "
                 f"{message(error)}"
             ) from None
-        with errors():
-            function = module.get_function(code.request.entry)
-        return CudaProgram(kernel, function, code, self.stream)
 
     def _library_call(self, kernel: Kernel) -> Program:
         if self.cublas is None:
@@ -118,26 +121,28 @@ class CudaBackend:
         self,
         program: Any,
         launch: Launch,
-        arguments: Sequence[Argument],
+        arguments: Sequence[Sequence[Argument]],
         *,
-        count: int,
         graph: bool,
+        hold: Callable[[], None],
     ) -> float:
-        once = program.bound(launch, arguments)
+        warm, *rest = (program.bound(launch, each) for each in arguments)
+        timed = rest or [warm]
 
         def many() -> None:
-            for _ in range(count):
+            for once in timed:
                 once()
 
         def hold_and_warm() -> None:
-            self._flush()
-            once()
+            hold()
+            if rest:
+                warm()
 
         with errors():
             if not graph:
-                return self._between_events_ns(many, before=hold_and_warm) / count
+                return self._between_events_ns(many, before=hold_and_warm) / len(timed)
             with captured(self.stream, many) as start:
-                return self._between_events_ns(start, before=hold_and_warm) / count
+                return self._between_events_ns(start, before=hold_and_warm) / len(timed)
 
     def _between_events_ns(
         self, enqueue: Callable[[], None], before: Callable[[], None] | None
@@ -152,6 +157,10 @@ class CudaBackend:
             self.end.record(self.stream)
             self.end.synchronize()
             return float(self.start.time_till(self.end)) * 1e6
+
+    def reset_cache(self) -> None:
+        with contextlib.suppress(CaseError):  # of a GPU whose cache keeps nothing on request
+            Bindings("resetting the cache").call("cuCtxResetPersistingL2Cache")
 
     def conditions(self) -> Conditions:
         return self.watch.read() or Conditions()

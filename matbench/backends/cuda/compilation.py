@@ -157,11 +157,12 @@ def _may_change(kernel: Kernel) -> bool:
 
 
 class Compiled(NamedTuple):
-    """The machine code of a request, and what ptxas reports of its entry."""
+    """The machine code of a request, and what ptxas reports of its entry and its variables."""
 
     request: Request
     cubin: bytes
     given: Resources
+    variable_bytes: int
 
 
 def compiled(
@@ -203,7 +204,8 @@ def _compiled(asked: Request, cache: Cache) -> Compiled:
             report = bytes(kept).decode()
             break
         cache.drop(".cubin", cubin)
-    return Compiled(asked, bytes(cubin), reported(report, asked.entry))
+    variables = sum(map(int, re.findall(r"(\d+) bytes gmem", report)))
+    return Compiled(asked, bytes(cubin), reported(report, asked.entry), variables)
 
 
 def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tuple[Any, str]:

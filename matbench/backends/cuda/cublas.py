@@ -70,6 +70,10 @@ class Call:
     def __init__(self, library: Library) -> None:
         self.library = library
         self.resources = Resources(library=library.version)
+        self.allocates = self.has_variables = False
+
+    def restore(self) -> None:
+        pass  # what a library keeps is its own affair
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
         """The call with its arguments."""

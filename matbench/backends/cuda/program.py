@@ -63,9 +63,8 @@ def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], Non
     captured = call("cuStreamEndCapture", handle)
     instance = call("cuGraphInstantiate", captured, 0)
     call("cuGraphDestroy", captured)
-    start = partial(call, "cuGraphLaunch", instance, handle)
-    start()  # the first launch uploads it
-    yield start
+    call("cuGraphUpload", instance, handle)  # not with the first launch
+    yield partial(call, "cuGraphLaunch", instance, handle)
     call("cuGraphExecDestroy", instance)
 
 
@@ -102,15 +101,18 @@ def _encoded(tensor: TensorMap) -> bytes:
 
 
 class CudaProgram:
-    """One build of a kernel: a function of a module that PyCUDA loaded."""
+    """One build of a kernel: a function of a module that PyCUDA loads, anew to restore it."""
 
-    def __init__(self, kernel: Kernel, function: Any, code: Compiled, stream: Any) -> None:
+    def __init__(
+        self, kernel: Kernel, load: Callable[[], Any], code: Compiled, stream: Any
+    ) -> None:
         import numpy as np
 
-        self.function = function
+        self.load = load
         self.code = code
         self.stream = stream
-        self.allowed_shared_bytes = _SHARED_BYTES - function.shared_size_bytes
+        self.allocates = b"\0malloc\0" in code.cubin
+        self.has_variables = code.variable_bytes > 0
         self.make: list[Any] = [
             np.uintp
             if parameter.pointer
@@ -121,7 +123,9 @@ class CudaProgram:
         ]
         if code.request.entry != kernel.entry:  # instrumented: its entry takes a buffer more
             self.make.append(np.uintp)
-        function.prepare([self._layout()] if _encoded in self.make else self.make)
+        self.types = [self._layout()] if _encoded in self.make else self.make
+        self._load()
+        function = self.function
         self.resources = Resources(
             registers=function.num_regs,
             static_shared_bytes=function.shared_size_bytes,
@@ -129,6 +133,16 @@ class CudaProgram:
             spilled_bytes=code.given.spilled_bytes,
             max_threads_per_block=function.max_threads_per_block,
         )
+
+    def _load(self) -> None:
+        self.function = self.load()
+        self.function.prepare(self.types)
+        self.allowed_shared_bytes = _SHARED_BYTES - self.function.shared_size_bytes
+
+    def restore(self) -> None:
+        if self.has_variables:
+            with errors():
+                self._load()
 
     def _layout(self) -> str:
         """The parameters in `struct`'s letters, for kernels with tensor maps.

@@ -3,6 +3,10 @@
 // Each thread strides over the elements and writes its share of the answer to `partial`, one row
 // of gridDim.x * blockDim.x numbers for each quantity; the host adds up the rows. Tests read
 // `!(error <= bound)`, so that a NaN is never right.
+//
+// What C must be lies in memory masked: every word is XORed with a random one that its key and index
+// give. Only the launches below receive the key. A kernel that finds the answers cannot read them,
+// and one that overwrites them fails.
 
 // Words are compared bit by bit; those of 16-bit inputs are half as wide.
 #ifndef WORD_BYTES
@@ -14,14 +18,31 @@ typedef unsigned short word;
 typedef unsigned word;
 #endif
 
-#define STRIDED(i, count)                                                     \
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);    \
-    i += (size_t)gridDim.x * blockDim.x
-
 extern "C" __global__ void fill_words(word *words, size_t start, size_t count, unsigned value)
 {
     for (STRIDED(i, count))
         words[start + i] = (word)value;
+}
+
+extern "C" __global__ void mask_words(unsigned *words, size_t count, size_t key)
+{
+    for (STRIDED(i, count))
+        words[i] ^= (unsigned)mask_of(key, i);
+}
+
+extern "C" __global__ void mask_doubles(size_t *bits, size_t count, size_t key)
+{
+    for (STRIDED(i, count))
+        bits[i] ^= mask_of(key, i);
+}
+
+// One row of `partial`: sums whose total changes with any bit of any word.
+extern "C" __global__ void hash_words(const word *words, size_t count, size_t key, size_t *partial)
+{
+    size_t sum = 0;
+    for (STRIDED(i, count))
+        sum += mixed(drawn(key, i) ^ words[i]);
+    partial[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
 // Rows of `partial`: how many differ, the first of them (-1: none).
@@ -55,32 +76,38 @@ extern "C" __global__ void compare_words(const word *words, const word *expected
     partial[threads + t] = first;
 }
 
-// By value, not by bits: 0 and -0 are the same number.
-extern "C" __global__ void compare_exact(const float *C, const float *expected, size_t count,
-                                         double *partial)
+// Floats by value, not by bits: 0 and -0 are the same number.
+extern "C" __global__ void compare_exact(const unsigned *C, const unsigned *expected, size_t count,
+                                         size_t key, int floats, double *partial)
 {
     const size_t threads = (size_t)gridDim.x * blockDim.x;
     const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     double different = 0, first = -1;
-    for (STRIDED(i, count))
-        if (!(C[i] == expected[i])) {
+    for (STRIDED(i, count)) {
+        const unsigned found = C[i], wanted = expected[i] ^ (unsigned)mask_of(key, i);
+        const int same =
+            floats ? __uint_as_float(found) == __uint_as_float(wanted) : found == wanted;
+        if (!same) {
             if (different == 0) first = (double)i;
             different += 1;
         }
+    }
     partial[t] = different;
     partial[threads + t] = first;
 }
 
 // Rows of `partial`: how many are wrong, the first of them (-1: none), how many are not finite,
 // the largest |C - R| / |R|, their sum, how many R are not zero, the largest |C - R| / bound.
-extern "C" __global__ void compare_reference(const float *C, const double *R, const double *S,
-                                             size_t count, double factor, double *partial)
+extern "C" __global__ void compare_reference(const float *C, const size_t *R, const size_t *S,
+                                             size_t count, size_t R_key, size_t S_key,
+                                             double factor, double *partial)
 {
     const size_t threads = (size_t)gridDim.x * blockDim.x;
     const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     double wrong = 0, first = -1, wild = 0, largest = 0, sum = 0, nonzero = 0, share = 0;
     for (STRIDED(i, count)) {
-        const double r = R[i], bound = factor * S[i];
+        const double r = __longlong_as_double(R[i] ^ mask_of(R_key, i));
+        const double bound = factor * __longlong_as_double(S[i] ^ mask_of(S_key, i));
         const double error = fabs((double)C[i] - r);
         if (!(error <= bound)) {
             if (wrong == 0) first = (double)i;

@@ -5,12 +5,12 @@ each problem, by the name of the check that they are for:
 
 - *reference*: the problem's own inputs; each element within a rounding-error bound of the float64
   result R, or equal to the exact one.
-- *fresh*: other inputs whose result is known from the first. A kernel that caches or hard-codes
-  its answer fails here.
 - *integers*: whole numbers of both signs, and zeros, small enough that every float32 sum of them
   is exact. C must match to the last bit.
 - *selection*: one input picks entries of the other. C must match to the last bit, so that a kernel
   cannot round its inputs unseen.
+- *sample*: other inputs whose result is known from the reference trial's; new ones for each launch
+  that is timed. The device makes them; here they are made again to explain what went wrong.
 """
 
 from __future__ import annotations
@@ -61,6 +61,17 @@ class Trial(NamedTuple):
         return found
 
 
+class Sample(NamedTuple):
+    """How the inputs of one launch follow from the reference trial's: all that is random, by a key.
+
+    `vary`: they do change. `select`: some rows and columns of matrices select a single term.
+    """
+
+    key: int
+    vary: bool = True
+    select: bool = True
+
+
 class Trials(NamedTuple):
     """All that a kernel is tried on.
 
@@ -77,6 +88,13 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     """The trials of a problem, made for kernels that read their inputs like that."""
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
     made: Trials = module.trials(problem, reading, cache)
+    return made
+
+
+def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
+    """A reference trial as a sample changes it."""
+    module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
+    made: Trial = module.sample_trial(problem, reading, trial, sample)
     return made
 
 
@@ -119,10 +137,12 @@ def shifts(reading: Reading) -> tuple[int, int]:
     """How far one input may be scaled up and another down, as powers of two.
 
     Beyond the range of float16, and not so far that fractions would become whole numbers. Room is
-    left for inputs that are not all near 1, and for the smallest of them.
+    left for inputs that are not all near 1, and for the smallest of them: those that lie in memory
+    as float16 would lose bits when scaled down.
     """
     low, high = reading.exponents
-    return min(18, max(0, high - 4)), min(18, max(0, -low - 4))
+    down = 0 if reading.storage == "float16" else -low - 4
+    return min(18, max(0, high - 4)), min(18, max(0, down))
 
 
 def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> float:
@@ -141,6 +161,10 @@ def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> f
     return constant + (max(2 * factor, K / 4) if truncated else factor)
 
 
+#: Where only right or wrong is asked for.
+UNKNOWN = Accuracy(None, None, None)
+
+
 class Verdict(NamedTuple):
     """What comparing C with a trial gave: all counts over its elements."""
 
@@ -153,7 +177,7 @@ def judge(C: Array, trial: Trial, factor: float) -> Verdict:
     """Compare C with a trial on the host; the device's own comparison must agree with this one."""
     if trial.exact is not None:
         bad = ~(trial.exact == C)
-        return _verdict(bad, Accuracy(None, None, None))
+        return _verdict(bad, UNKNOWN)
     assert trial.R is not None and trial.S is not None
     with np.errstate(all="ignore"):
         error = np.abs(C.astype(np.float64) - trial.R)

@@ -6,17 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.cache import Cache
-from matbench.measure.oracle import Trial, Trials, generator
+from matbench.measure.oracle import Sample, Trial, Trials, generator
+from matbench.measure.oracle.draws import drawn_at
 from matbench.model import Problem, Reading
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
-    """Seeded digits, others, and zeros with one digit at the end, so that the last one counts."""
+    """Seeded digits, and zeros with one digit at the end, so that the last one counts."""
     A = digits(problem)
     last = np.zeros((1, problem.N), np.int32)
     last[0, -1] = 7
-    others = {"selection": [trial("selection", last)], "fresh": [trial("fresh", 9 - A)]}
-    return Trials(trial("reference", A), None, others)
+    return Trials(trial("reference", A), None, {"selection": [trial("selection", last)]})
 
 
 def digits(problem: Problem) -> npt.NDArray[np.int32]:
@@ -28,3 +28,12 @@ def trial(name: str, A: npt.NDArray[np.int32]) -> Trial:
     cubes = np.arange(10, dtype=np.int64) ** 3
     total = int(np.bincount(A[0], minlength=10) @ cubes)
     return Trial(name, (A,), exact=np.full((1, 1), total, np.int32))
+
+
+def sample_trial(problem: Problem, reading: Reading, given: Trial, sample: Sample) -> Trial:
+    """Each digit goes on by another random number, as in `cubes_inputs` of `samples.cu`."""
+    [A] = given.inputs
+    if sample.vary:
+        steps = drawn_at(sample.key, np.arange(problem.N) + 100) % np.uint64(10)
+        A = ((A + steps.astype(np.int32)) % 10).astype(np.int32)
+    return trial("sample", A)

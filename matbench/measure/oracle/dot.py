@@ -6,9 +6,20 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import numpy.typing as npt
 
 from matbench.cache import Cache
-from matbench.measure.oracle import Float32, Trial, Trials, draw, generator, round_to, shifts
+from matbench.measure.oracle import (
+    Float32,
+    Sample,
+    Trial,
+    Trials,
+    draw,
+    generator,
+    round_to,
+    shifts,
+)
+from matbench.measure.oracle.draws import Words, drawn, drawn_at
 from matbench.model import Problem, Reading
 
 #: Float64 copies are made of so many elements at a time.
@@ -18,7 +29,7 @@ _MOST_TERMS = 2**22
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
-    """All four kinds."""
+    """All kinds but samples."""
     with ThreadPoolExecutor() as at_once:  # NumPy leaves the other cores alone
         integers = at_once.submit(integer_trial, problem)
         given = reference_trial(problem, *inputs(problem))
@@ -26,13 +37,8 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
         if reading.precision != "float32":
             rounded = (round_to(values, reading.precision) for values in given.inputs)
             reference = reference_trial(problem, *rounded)
-        selection = at_once.submit(selection_trials, problem, reference)
-        fresh = fresh_trial(problem, reference, shifts(reading))
-    others = {
-        "integers": [integers.result()],
-        "selection": list(selection.result()),
-        "fresh": [fresh],
-    }
+        selection = selection_trials(problem, reference)
+    others = {"integers": [integers.result()], "selection": list(selection)}
     return Trials(reference, None if reference is given else given, others)
 
 
@@ -80,21 +86,23 @@ def reference_trial(problem: Problem, a: Float32, b: Float32) -> Trial:
     return _trial("reference", a, b, total, size)
 
 
-def fresh_trial(problem: Problem, trial: Trial, scaled: tuple[int, int] = (0, 0)) -> Trial:
-    """The same terms elsewhere, with the other sign; a scaled up and b down by powers of two."""
-    assert trial.R is not None and trial.S is not None
-    shift = int(generator(problem, "fresh").integers(problem.N))
-    factors = -(2.0 ** scaled[0]), 2.0 ** -scaled[1]
+def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
+    """Terms elsewhere, with random signs and powers of two, as in `dot_inputs` of `samples.cu`."""
+    a, b = trial.inputs
+    if sample.vary:
+        bits = drawn_at(sample.key, np.arange(problem.N) + 100)
+        powers = np.ldexp(np.float32(1), _exponents(bits, reading))
+        signs = (1 - 2 * (bits & np.uint64(1)).astype(np.int64)).astype(np.float32)
+        shift = drawn(sample.key, 5) % problem.N
+        a, b = (np.roll(values, -shift, axis=1) for values in (a, b))
+        a, b = a * (signs * powers), b / powers
+    return _trial("sample", a, b, *product(a, b))
 
-    def moved(values: Float32, factor: float) -> Float32:
-        rolled = np.roll(values, shift, axis=1)
-        rolled *= np.float32(factor)
-        return rolled
 
-    with ThreadPoolExecutor(2) as at_once:
-        a, b = at_once.map(moved, trial.inputs, factors)
-    factor = factors[0] * factors[1]
-    return _trial("fresh", a, b, factor * float(trial.R[0, 0]), -factor * float(trial.S[0, 0]))
+def _exponents(bits: Words, reading: Reading) -> npt.NDArray[np.int64]:
+    exponents = (bits >> np.uint64(1)) % np.uint64(min(shifts(reading)) + 1)
+    found: npt.NDArray[np.int64] = exponents.astype(np.int64)
+    return found
 
 
 def integer_trial(problem: Problem) -> Trial:

@@ -1,11 +1,11 @@
-"""The matrix product: its float64 reference, kept on disk, and exact trials that cost little."""
+"""The matrix product: its float64 reference, kept on disk, and what follows from it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from matbench.measure.oracle import (
     SIGNIFICAND_BITS,
     Float32,
     Float64,
+    Sample,
     Trial,
     Trials,
     draw,
@@ -22,27 +23,19 @@ from matbench.measure.oracle import (
     round_to,
     shifts,
 )
+from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation
 from matbench.model import Precision, Problem, Reading
-
-Matrix = TypeVar("Matrix", Float32, Float64)
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
-    """All four kinds; the product is computed once, or twice where inputs are rounded."""
+    """Both kinds; the product is computed once, or twice where inputs are rounded."""
     precision, exact = reading.precision, reading.exact
     rounded = precision != "float32"
-    with ThreadPoolExecutor() as at_once:  # NumPy leaves the other cores alone
+    with ThreadPoolExecutor(1) as at_once:  # NumPy leaves the other cores alone
         integers = at_once.submit(integer_trial, problem, precision, exact)
         given = reference_trial(problem, cache)
         reference = rounded_trial(given, precision, cache) if rounded else given
-        selection = at_once.submit(selection_trials, problem, reference, exact)
-        fresh = at_once.submit(fresh_trial, problem, reference, shifts(reading))
-    others = {
-        "integers": [integers.result()],
-        "selection": list(selection.result()),
-        "fresh": [fresh.result()],
-    }
-    return Trials(reference, given if rounded else None, others)
+    return Trials(reference, given if rounded else None, {"integers": [integers.result()]})
 
 
 def inputs(problem: Problem) -> tuple[Float32, Float32]:
@@ -87,33 +80,73 @@ def rounded_trial(trial: Trial, precision: Precision, cache: Cache) -> Trial:
     return trial._replace(inputs=(A, B), R=R, S=S)
 
 
-def fresh_trial(problem: Problem, trial: Trial, scaled: tuple[int, int] = (0, 0)) -> Trial:
-    """Second inputs: a reference trial with rows shuffled, columns and terms moved, signs changed.
+def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
+    """The reference trial as `draw_order` and `matrix_inputs` of `samples.cu` change it.
 
-    Where that is cheap, it is as good as new: the reference moves along, with nothing to compute.
-    A is scaled up and B down by powers of two, so that a kernel cannot narrow exponents unseen.
+    Where a row or column selects a single term, S is 0: C must match to the last bit, unless the
+    kernel splits its inputs.
     """
     assert trial.R is not None and trial.S is not None
     A, B = trial.inputs
-    random = generator(problem, "fresh")
-    rows = random.permutation(problem.M)
-    column, term = int(random.integers(problem.N)), int(random.integers(problem.K))
-    signs = random.choice(np.array([-1, 1], np.float32), problem.M)[:, None]
-    signs[0] = -1  # never the first inputs again, not even at 1×1×1
-    up, down = np.float32(2.0 ** scaled[0]), np.float32(2.0 ** -scaled[1])
+    M, N, K = problem.M, problem.N, problem.K
+    grows, shrinks = shifts(reading)
+    a_grows = drawn(sample.key, 4) & 1
+    most = min(grows, shrinks) // 2
+    up, down = (0, grows - most), (most - shrinks, 0)
+    ranges = (up, down, (0, most)) if a_grows else (down, up, (-most, 0))
+    keys = [mixed(sample.key + part) for part in (1, 2, 3)]
+    rows, columns, terms = (
+        _moved(key, count, low, high, vary=sample.vary)
+        for key, count, (low, high) in zip(keys, (M, N, K), ranges, strict=True)
+    )
+    by_row, by_column = (
+        selected(key, count, K) if sample.select else np.full(count, -1)
+        for key, count in zip(keys, (M, N), strict=False)
+    )
+    A = A[rows.origin][:, terms.origin] * np.outer(rows.factor, terms.factor)
+    B = B[terms.origin][:, columns.origin] * np.outer(1 / terms.factor, columns.factor)
+    for i in np.flatnonzero(by_row >= 0):
+        A[i] = 0
+        A[i, by_row[i]] = rows.factor[i] * terms.factor[by_row[i]]
+    for j in np.flatnonzero(by_column >= 0):
+        B[:, j] = 0
+        B[by_column[j], j] = columns.factor[j] / terms.factor[by_column[j]]
+    power = np.outer(rows.factor, columns.factor).astype(np.float64)
+    R = trial.R[rows.origin][:, columns.origin] * power
+    S = trial.S[rows.origin][:, columns.origin] * np.abs(power)
+    chosen = np.flatnonzero(by_row >= 0)
+    R[chosen] = A[chosen].astype(np.float64) @ B
+    picked = np.flatnonzero(by_column >= 0)
+    R[:, picked] = A.astype(np.float64) @ B[:, picked]
+    for place in ((chosen, slice(None)), (slice(None), picked)):
+        S[place] = 0 if reading.exact else np.abs(R[place])
+    return Trial("sample", (A.astype(np.float32), B.astype(np.float32)), R=R, S=S)
 
-    def moved(matrix: Matrix, shift: int) -> Matrix:
-        return np.roll(matrix[rows], shift, axis=1)
 
-    R = moved(trial.R, column)
-    S = R.copy() if trial.S is trial.R else moved(trial.S, column)
-    R *= signs * (up * down)
-    S *= up * down
-    A = moved(A, term)
-    A *= signs * up
-    B = np.roll(B, (term, column), axis=(0, 1))
-    B *= down
-    return Trial("fresh", (A, B), R=R, S=S)
+class _Moved(NamedTuple):
+    """Where each row, column or term comes from, and the power of two that multiplies it."""
+
+    origin: npt.NDArray[np.int64]
+    factor: Float32
+
+
+def _moved(key: int, count: int, low: int, high: int, *, vary: bool) -> _Moved:
+    if not vary:
+        return _Moved(np.arange(count), np.ones(count, np.float32))
+    bits = drawn_at(key, np.arange(count) + 100)
+    exponents = (bits >> np.uint64(1)) % np.uint64(high - low + 1)
+    signs = 1 - 2 * (bits & np.uint64(1)).astype(np.int64)
+    factor = np.ldexp(signs.astype(np.float32), exponents.astype(np.int64) + low)
+    return _Moved(permutation(key, count), factor.astype(np.float32))
+
+
+def selected(key: int, count: int, K: int) -> npt.NDArray[np.int64]:
+    """Which term each row or column selects; -1 for most, which select none."""
+    found = np.full(count, -1, np.int64)
+    some = 4 if count >= 32 else 1 if count >= 8 else drawn(key, 9) % 2
+    for s in range(some):
+        found[drawn(key, 10 + 2 * s) % count] = drawn(key, 11 + 2 * s) % K
+    return found
 
 
 def integer_trial(problem: Problem, precision: Precision = "float32", exact: bool = True) -> Trial:
@@ -137,31 +170,3 @@ def integer_trial(problem: Problem, precision: Precision = "float32", exact: boo
         return Trial("integers", (A, B), exact=C)
     S = np.outer((np.abs(A) @ np.abs(x)).astype(np.float64), np.abs(y))
     return Trial("integers", (A, B), R=C.astype(np.float64), S=S)
-
-
-def selection_trials(problem: Problem, trial: Trial, exact: bool = True) -> tuple[Trial, Trial]:
-    """Each factor in turn picks single entries of the other: C is a gather, without rounding.
-
-    With `exact` false C may be off by rounding errors, as the reference trial's may.
-    """
-    A, B = trial.inputs
-    M, N, K = problem.M, problem.N, problem.K
-    random = generator(problem, "selection")
-
-    def picks(count: int) -> npt.NDArray[np.intp]:
-        rounds = [random.permutation(K) for _ in range(-(-count // K))]
-        return np.concatenate(rounds)[:count]
-
-    of_column, of_row = picks(N), picks(M)
-    chooses_columns = np.zeros((K, N), np.float32)
-    chooses_columns[of_column, np.arange(N)] = 1
-    chooses_rows = np.zeros((M, K), np.float32)
-    chooses_rows[np.arange(M), of_row] = 1
-
-    def picked(A: Float32, B: Float32, C: Float32) -> Trial:
-        if exact:
-            return Trial("selection", (A, B), exact=C)
-        R = C.astype(np.float64)
-        return Trial("selection", (A, B), R=R, S=np.abs(R))
-
-    return picked(A, chooses_columns, A[:, of_column]), picked(chooses_rows, B, B[of_row, :])

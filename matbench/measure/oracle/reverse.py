@@ -6,17 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.cache import Cache
-from matbench.measure.oracle import Trial, Trials, generator
+from matbench.measure.oracle import Sample, Trial, Trials, generator
+from matbench.measure.oracle.draws import drawn_at
 from matbench.model import Problem, Reading
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
-    """The problem's own numbers, and others."""
-    return Trials(
-        trial("reference", inputs(problem)),
-        None,
-        {"fresh": [trial("fresh", _random(problem, "fresh"))]},
-    )
+    """The problem's own numbers."""
+    return Trials(trial("reference", inputs(problem)), None, {})
 
 
 def inputs(problem: Problem) -> npt.NDArray[np.int32]:
@@ -35,3 +32,12 @@ def _random(problem: Problem, purpose: str) -> npt.NDArray[np.int32]:
 
 def trial(name: str, A: npt.NDArray[np.int32]) -> Trial:
     return Trial(name, (A,), exact=A[:, ::-1].copy())
+
+
+def sample_trial(problem: Problem, reading: Reading, given: Trial, sample: Sample) -> Trial:
+    """Every bit changes at random, as in `reverse_inputs` of `samples.cu`."""
+    [A] = given.inputs
+    if sample.vary:
+        bits = drawn_at(sample.key, np.arange(problem.N) + 100).astype(np.uint32)
+        A = A ^ bits.view(np.int32)
+    return trial("sample", A)

@@ -1,0 +1,442 @@
+// New inputs for every launch that is timed, and whether its result is right.
+//
+// Inputs are derived from those that were uploaded, by changes that are exact in floating point and
+// whose effect on the result is known: rows, columns and terms change places and signs, and are
+// multiplied by powers of two. What is random follows from a key, new for each launch, so that the
+// comparison draws it again.
+
+#define THREADS 256
+#define CHUNK 1024
+
+// How a number of an input lies in memory.
+#ifndef FLOAT16
+#define FLOAT16 0
+#endif
+#ifndef BFLOAT16
+#define BFLOAT16 0
+#endif
+#if FLOAT16 || BFLOAT16
+typedef unsigned short word;
+#else
+typedef unsigned word;
+#endif
+
+static __device__ float value_of(word bits)
+{
+#if FLOAT16
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+#elif BFLOAT16
+    return __uint_as_float((unsigned)bits << 16);
+#else
+    return __uint_as_float(bits);
+#endif
+}
+
+static __device__ word word_of(float value)
+{
+#if FLOAT16
+    word bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+#elif BFLOAT16
+    return (word)(__float_as_uint(value) >> 16);
+#else
+    return __float_as_uint(value);
+#endif
+}
+
+// +2^exponent or -2^exponent.
+static __device__ float signed_power(int exponent, int negative)
+{
+    return __uint_as_float((unsigned)(exponent + 127) << 23 | (unsigned)negative << 31);
+}
+
+// Each block's numbers of wrong elements, and the first of them, for `seal` to add up.
+#define REPORT(partial, wrong, first)                                          \
+    __shared__ size_t counts[THREADS];                                         \
+    __shared__ size_t firsts[THREADS];                                         \
+    counts[threadIdx.x] = wrong;                                               \
+    firsts[threadIdx.x] = first;                                               \
+    for (int step = THREADS / 2; step > 0; step /= 2) {                        \
+        __syncthreads();                                                       \
+        if (threadIdx.x < step) {                                              \
+            counts[threadIdx.x] += counts[threadIdx.x + step];                 \
+            if (firsts[threadIdx.x + step] < firsts[threadIdx.x])              \
+                firsts[threadIdx.x] = firsts[threadIdx.x + step];              \
+        }                                                                      \
+    }                                                                          \
+    if (threadIdx.x == 0) {                                                    \
+        partial[2 * (size_t)blockIdx.x] = counts[0];                           \
+        partial[2 * (size_t)blockIdx.x + 1] = firsts[0];                       \
+    }
+
+#define NONE ((size_t)-1)
+
+// The verdict on one launch, masked by a key that serves once: a kernel that runs later can neither
+// read it nor put another in its place.
+extern "C" __global__ void seal(const size_t *partial, int blocks, size_t key, size_t *sealed,
+                                size_t place)
+{
+    __shared__ size_t total[2];
+    size_t wrong = 0, first = NONE;
+    for (int b = threadIdx.x; b < blocks; b += THREADS) {
+        wrong += partial[2 * (size_t)b];
+        if (partial[2 * (size_t)b + 1] < first) first = partial[2 * (size_t)b + 1];
+    }
+    REPORT(total, wrong, first)
+    if (threadIdx.x == 0) {
+        sealed[3 * place] = total[0] ^ drawn(key, 0);
+        sealed[3 * place + 1] = total[1] ^ drawn(key, 1);
+        sealed[3 * place + 2] = drawn(drawn(key, total[0]), total[1]);
+    }
+}
+
+// -- the matrix product --------------------------------------------------------------------------
+
+// A permutation of 0 … count - 1: a Feistel network of four rounds over the next power of four,
+// walked until it comes back into the range.
+static __device__ int permuted(size_t key, int index, int count)
+{
+    int half_bits = 1;
+    while (((size_t)1 << 2 * half_bits) < (size_t)count) ++half_bits;
+    const size_t low = ((size_t)1 << half_bits) - 1;
+    size_t place = index;
+    do {
+        size_t left = place >> half_bits, right = place & low;
+        for (int round = 0; round < 4; ++round) {
+            const size_t next = left ^ (drawn(key + round, right) & low);
+            left = right;
+            right = next;
+        }
+        place = left << half_bits | right;
+    } while (place >= (size_t)count);
+    return (int)place;
+}
+
+static __device__ int between(size_t bits, int low, int high)
+{
+    return low + (int)(bits % (size_t)(high - low + 1));
+}
+
+// Which term row or column `index` selects; -1 for most, which select none.
+static __device__ int selected(size_t key, int index, int count, int K)
+{
+    const int some = count >= 32 ? 4 : count >= 8 ? 1 : (int)(drawn(key, 9) % 2);
+    int term = -1;
+    for (int s = 0; s < some; ++s)
+        if (drawn(key, 10 + 2 * s) % (size_t)count == (size_t)index)
+            term = (int)(drawn(key, 11 + 2 * s) % (size_t)K);
+    return term;
+}
+
+// For M rows, then N columns, then K terms: where each comes from, what it is multiplied by, and
+// which single term it selects. A's and B's exponents grow by `up` or shrink by `down` at most.
+extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, int down,
+                                      int vary, int select, int *from, float *factor, int *selects)
+{
+    const size_t rows = mixed(key + 1), columns = mixed(key + 2), terms = mixed(key + 3);
+    const int a_grows = drawn(key, 4) & 1;
+    const int most = up < down ? up / 2 : down / 2;
+    const int row_low = a_grows ? 0 : -(down - most), row_high = a_grows ? up - most : 0;
+    const int column_low = a_grows ? -(down - most) : 0, column_high = a_grows ? 0 : up - most;
+    for (STRIDED(i, (size_t)M + N + K)) {
+        int index = (int)i, count = M, low = row_low, high = row_high;
+        size_t own = rows;
+        if (i >= (size_t)M + N) {
+            index -= M + N, count = K, own = terms;
+            low = a_grows ? 0 : -most, high = a_grows ? most : 0;
+        } else if (i >= (size_t)M) {
+            index -= M, count = N, own = columns;
+            low = column_low, high = column_high;
+        }
+        const size_t bits = drawn(own, (size_t)index + 100);
+        from[i] = vary ? permuted(own, index, count) : index;
+        factor[i] = vary ? signed_power(between(bits >> 1, low, high), (int)(bits & 1)) : 1.0f;
+        if (i < (size_t)M + N)
+            selects[i] = select ? selected(own, index, count, K) : -1;
+    }
+}
+
+// The rows of a matrix are worked on in pieces of CHUNK numbers.
+#define PIECES(piece, rows, columns)                                           \
+    size_t piece = blockIdx.x, chunks = ((columns) + CHUNK - 1) / CHUNK;       \
+    piece < (rows) * chunks;                                                   \
+    piece += gridDim.x
+#define WITHIN(column, piece, columns)                                         \
+    int column = (int)(piece % chunks) * CHUNK + (int)threadIdx.x,             \
+        end = column - (int)threadIdx.x + CHUNK < (columns)                    \
+                  ? column - (int)threadIdx.x + CHUNK                          \
+                  : (columns);                                                 \
+    column < end;                                                              \
+    column += THREADS
+
+// Number k of row i of A, and number j of row k of B.
+#define A_VALUE                                                                \
+    (only < 0    ? scale * factor[terms + k] * value_of(A[row + from[terms + k]]) \
+     : only == k ? scale * factor[terms + k]                                   \
+                 : 0.0f)
+#define B_VALUE                                                                \
+    (selects[M + j] < 0    ? scale * factor[M + j] * value_of(B[row + from[M + j]]) \
+     : selects[M + j] == k ? scale * factor[M + j]                             \
+                           : 0.0f)
+
+// A and B of one launch, and poison in C.
+extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int *from,
+                                         const float *factor, const int *selects, word *a, word *b,
+                                         int M, int N, int K, unsigned *C, size_t C_words,
+                                         unsigned poison)
+{
+    const size_t terms = (size_t)M + N;
+    for (PIECES(piece, (size_t)M, K)) {
+        const size_t i = piece / chunks, row = (size_t)from[i] * K;
+        const float scale = factor[i];
+        const int only = selects[i];
+        for (WITHIN(k, piece, K))
+            a[i * K + k] = word_of(A_VALUE);
+    }
+    for (PIECES(piece, (size_t)K, N)) {
+        const int k = (int)(piece / chunks);
+        const size_t row = (size_t)from[terms + k] * N;
+        const float scale = 1.0f / factor[terms + k];
+        for (WITHIN(j, piece, N))
+            b[(size_t)k * N + j] = word_of(B_VALUE);
+    }
+    for (STRIDED(i, C_words))
+        C[i] = poison;
+}
+
+// How many numbers of A and B are not those any more.
+extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, const int *from,
+                                                 const float *factor, const int *selects,
+                                                 const word *a, const word *b, int M, int N, int K,
+                                                 size_t *partial)
+{
+    const size_t terms = (size_t)M + N;
+    size_t wrong = 0;
+    for (PIECES(piece, (size_t)M, K)) {
+        const size_t i = piece / chunks, row = (size_t)from[i] * K;
+        const float scale = factor[i];
+        const int only = selects[i];
+        for (WITHIN(k, piece, K))
+            wrong += a[i * K + k] != word_of(A_VALUE);
+    }
+    for (PIECES(piece, (size_t)K, N)) {
+        const int k = (int)(piece / chunks);
+        const size_t row = (size_t)from[terms + k] * N;
+        const float scale = 1.0f / factor[terms + k];
+        for (WITHIN(j, piece, N))
+            wrong += b[(size_t)k * N + j] != word_of(B_VALUE);
+    }
+    REPORT(partial, wrong, wrong ? 0 : NONE)
+}
+
+// Every element of C against the reference, moved and scaled like the inputs. Where a row or column
+// selects one term, C must be it to the last bit, unless the kernel splits its inputs (`exact` = 0).
+extern "C" __global__ void matrix_compare(const float *C, const size_t *R, const size_t *S,
+                                          size_t R_key, size_t S_key, int S_is_R, const word *A,
+                                          const word *B, const int *from, const float *factor,
+                                          const int *selects, int M, int N, int K, double bound,
+                                          int exact, size_t *partial)
+{
+    const size_t terms = (size_t)M + N;
+    size_t wrong = 0, first = NONE;
+    for (PIECES(piece, (size_t)M, N)) {
+        const size_t i = piece / chunks, row = from[i];
+        const float scale = factor[i];
+        const int of_row = selects[i];
+        for (WITHIN(j, piece, N)) {
+            const float power = scale * factor[M + j];
+            const int of_column = selects[M + j];
+            const size_t column = from[M + j], at = row * N + column;
+            double wanted = __longlong_as_double(R[at] ^ mask_of(R_key, at)), size = wanted;
+            if (!S_is_R) size = __longlong_as_double(S[at] ^ mask_of(S_key, at));
+            double allowed = bound * fabs(power * size);
+            wanted *= power;
+            if (of_row >= 0 || of_column >= 0) {
+                float term = of_row == of_column ? 1.0f : 0.0f;
+                if (of_column < 0)
+                    term = value_of(B[(size_t)from[terms + of_row] * N + column]);
+                else if (of_row < 0)
+                    term = value_of(A[row * K + from[terms + of_column]]);
+                wanted = power * term;
+                allowed = exact ? 0.0 : bound * fabs(wanted);
+            }
+            if (!(fabs((double)C[i * N + j] - wanted) <= allowed)) {
+                ++wrong;
+                if (i * N + j < first) first = i * N + j;
+            }
+        }
+    }
+    REPORT(partial, wrong, first)
+}
+
+// -- vectors: the dot product, the sum of cubes, the reversal ------------------------------------
+
+// Where number i comes from: a rotation, since order does not matter to a sum.
+#define ROTATED(i) ((i) + shift < N ? (i) + shift : (i) + shift - N)
+
+// Each product's sign changes at random, and so does the sum. Exponents move from B to A.
+static __device__ float sign_of(size_t bits)
+{
+    return bits & 1 ? -1.0f : 1.0f;
+}
+
+static __device__ float power_of(size_t bits, int most)
+{
+    return signed_power(between(bits >> 1, 0, most), 0);
+}
+
+extern "C" __global__ void dot_inputs(const word *A, const word *B, size_t key, size_t N, int most,
+                                      int vary, word *a, word *b, unsigned *C, size_t C_words,
+                                      unsigned poison)
+{
+    const size_t shift = vary ? drawn(key, 5) % N : 0;
+    for (STRIDED(i, N)) {
+        const size_t at = ROTATED(i), bits = vary ? drawn(key, i + 100) : 0;
+        const float power = vary ? power_of(bits, most) : 1.0f;
+        a[i] = word_of(sign_of(bits) * power * value_of(A[at]));
+        b[i] = word_of(1.0f / power * value_of(B[at]));
+    }
+    for (STRIDED(i, C_words))
+        C[i] = poison;
+}
+
+extern "C" __global__ void dot_inputs_changed(const word *A, const word *B, size_t key, size_t N,
+                                              int most, int vary, const word *a, const word *b,
+                                              size_t *partial)
+{
+    const size_t shift = vary ? drawn(key, 5) % N : 0;
+    size_t wrong = 0;
+    for (STRIDED(i, N)) {
+        const size_t at = ROTATED(i), bits = vary ? drawn(key, i + 100) : 0;
+        const float power = vary ? power_of(bits, most) : 1.0f;
+        wrong += a[i] != word_of(sign_of(bits) * power * value_of(A[at]));
+        wrong += b[i] != word_of(1.0f / power * value_of(B[at]));
+    }
+    REPORT(partial, wrong, wrong ? 0 : NONE)
+}
+
+#define SUMS 3
+
+// Each block's sums of three numbers per thread.
+#define REPORT_SUMS(sums, one, two, three)                                     \
+    __shared__ double parts[SUMS][THREADS];                                    \
+    parts[0][threadIdx.x] = one;                                               \
+    parts[1][threadIdx.x] = two;                                               \
+    parts[2][threadIdx.x] = three;                                             \
+    for (int step = THREADS / 2; step > 0; step /= 2) {                        \
+        __syncthreads();                                                       \
+        if (threadIdx.x < step)                                                \
+            for (int s = 0; s < SUMS; ++s)                                     \
+                parts[s][threadIdx.x] += parts[s][threadIdx.x + step];         \
+    }                                                                          \
+    if (threadIdx.x == 0)                                                      \
+        for (int s = 0; s < SUMS; ++s)                                         \
+            sums[SUMS * (size_t)blockIdx.x + s] = parts[s][0];
+
+// The sum that C must be, made after the launch, and the sum of absolute values.
+extern "C" __global__ void dot_sums(const word *A, const word *B, size_t key, size_t N, int vary,
+                                    double *sums)
+{
+    const size_t shift = vary ? drawn(key, 5) % N : 0;
+    double sum = 0, size = 0;
+    for (STRIDED(i, N)) {
+        const size_t at = ROTATED(i), bits = vary ? drawn(key, i + 100) : 0;
+        const double product = (double)value_of(A[at]) * value_of(B[at]);
+        sum += sign_of(bits) * product;
+        size += fabs(product);
+    }
+    REPORT_SUMS(sums, sum, size, 0.0)
+}
+
+// C may be in parts, one for each block of the kernel: their sum counts. One block.
+extern "C" __global__ void sum_compare(const unsigned *C, size_t C_words, int floats,
+                                       const double *sums, int blocks, double bound,
+                                       size_t *partial)
+{
+    __shared__ double totals[SUMS];
+    double found = 0, wanted = 0, size = 0;
+    for (size_t i = threadIdx.x; i < C_words; i += THREADS)
+        found += floats ? (double)__uint_as_float(C[i]) : (double)(int)C[i];
+    for (int b = threadIdx.x; b < blocks; b += THREADS) {
+        wanted += sums[SUMS * (size_t)b];
+        size += sums[SUMS * (size_t)b + 1];
+    }
+    REPORT_SUMS(totals, found, wanted, size)
+    if (threadIdx.x == 0) {
+        const double total = floats ? (double)(float)totals[0] : totals[0];
+        const int right = fabs(total - totals[1]) <= bound * totals[2];
+        partial[0] = right ? 0 : 1;
+        partial[1] = right ? NONE : 0;
+    }
+}
+
+static __device__ int digit_of(size_t key, size_t i, int digit, int vary)
+{
+    return vary ? (digit + (int)(drawn(key, i + 100) % 10)) % 10 : digit;
+}
+
+extern "C" __global__ void cubes_inputs(const int *A, size_t key, size_t N, int vary, int *a,
+                                        unsigned *C, size_t C_words, unsigned poison)
+{
+    for (STRIDED(i, N))
+        a[i] = digit_of(key, i, A[i], vary);
+    for (STRIDED(i, C_words))
+        C[i] = poison;
+}
+
+extern "C" __global__ void cubes_inputs_changed(const int *A, size_t key, size_t N, int vary,
+                                                const int *a, size_t *partial)
+{
+    size_t wrong = 0;
+    for (STRIDED(i, N))
+        wrong += a[i] != digit_of(key, i, A[i], vary);
+    REPORT(partial, wrong, wrong ? 0 : NONE)
+}
+
+extern "C" __global__ void cubes_sums(const int *A, size_t key, size_t N, int vary, double *sums)
+{
+    double sum = 0;
+    for (STRIDED(i, N)) {
+        const int digit = digit_of(key, i, A[i], vary);
+        sum += digit * digit * digit;
+    }
+    REPORT_SUMS(sums, sum, 0.0, 0.0)
+}
+
+static __device__ unsigned word_at(size_t key, size_t i, unsigned bits, int vary)
+{
+    return vary ? bits ^ (unsigned)drawn(key, i + 100) : bits;
+}
+
+extern "C" __global__ void reverse_inputs(const unsigned *A, size_t key, size_t N, int vary,
+                                          unsigned *a, unsigned *C, size_t C_words, unsigned poison)
+{
+    for (STRIDED(i, N))
+        a[i] = word_at(key, i, A[i], vary);
+    for (STRIDED(i, C_words))
+        C[i] = poison;
+}
+
+extern "C" __global__ void reverse_inputs_changed(const unsigned *A, size_t key, size_t N, int vary,
+                                                  const unsigned *a, size_t *partial)
+{
+    size_t wrong = 0;
+    for (STRIDED(i, N))
+        wrong += a[i] != word_at(key, i, A[i], vary);
+    REPORT(partial, wrong, wrong ? 0 : NONE)
+}
+
+extern "C" __global__ void reverse_compare(const unsigned *A, size_t key, size_t N, int vary,
+                                           const unsigned *C, size_t *partial)
+{
+    size_t wrong = 0, first = NONE;
+    for (STRIDED(i, N))
+        if (C[N - 1 - i] != word_at(key, i, A[i], vary)) {
+            ++wrong;
+            if (N - 1 - i < first) first = N - 1 - i;
+        }
+    REPORT(partial, wrong, first)
+}

@@ -1,0 +1,293 @@
+"""Inputs that are new for each launch, and the verdict on what came of it; all on the device.
+
+What is random follows from a key of 64 bits, so that any launch can be made again. Its inputs are
+changed in ways whose effect on the result is known exactly; `device_code/samples.cu` has the
+details, and `oracle.sample_trial` does the same on the host. No launch sees inputs that another one
+saw, and every launch is compared as a whole: one that skips work, or remembers, is wrong.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from matbench.backends import Argument
+from matbench.measure import oracle
+from matbench.measure.judge import UNWRITTEN
+from matbench.measure.oracle.draws import drawn
+from matbench.measure.prepared import Buffers, Prepared
+from matbench.model import U32, Launch
+
+_THREADS = 256
+_BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
+_RESULTS = 64  # that are read back at once
+_SUMS = 3
+_NONE = 2**64 - 1
+
+
+class Verdict(NamedTuple):
+    """How many elements of C were wrong after the launch with that key, and the first of them.
+
+    `forged`: something other than the judge wrote the verdict.
+    """
+
+    key: int
+    wrong: int
+    first: int | None
+    forged: bool = False
+
+
+class _Method(Protocol):
+    """How the inputs of one workload are made anew, and its results compared."""
+
+    def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
+        """Inputs for a launch and poison for its C; or, to `check`, whether they are unchanged."""
+
+    def compare(self, buffers: Buffers, key: int, factor: float) -> None: ...
+
+
+class Samples:
+    """The launches on one prepared problem. `vary` and `select` are false in controls."""
+
+    def __init__(
+        self, prepared: Prepared, *, vary: bool = True, select: bool = True, poison: bool = True
+    ) -> None:
+        self.prepared = prepared
+        self.judge = prepared.judge
+        self.backend = prepared.backend
+        self.problem = prepared.problem
+        self.reading = prepared.reading
+        self.vary = vary
+        self.select = select
+        self.poison = poison
+        info = self.backend.info
+        self.blocks = _BLOCKS[info.kind] * info.limits["multiprocessors"]
+        self.partial = prepared.allocate(2 * 8 * self.blocks)
+        self.results = prepared.allocate(3 * 8 * _RESULTS)
+        self._sealed: list[tuple[int, int]] = []
+        self._verdicts: list[Verdict] = []
+        self._method: _Method = (
+            _METHODS[self.problem.workload](self) if self.judge.has_float64 else _OnHost(self)
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether verdicts have to be read before more launches are compared."""
+        return len(self._sealed) == _RESULTS
+
+    def write(self, buffers: Buffers, key: int) -> None:
+        """New inputs for a launch, and a C that nobody has written."""
+        self._method.write(buffers, key, check=False)
+
+    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+        """Compare C after a launch; an element may be off by `factor`·u·S."""
+        self._method.compare(buffers, key, factor)
+
+    def changed_inputs(self, buffers: Buffers, key: int) -> Verdict | None:
+        """Which of the inputs that `write` made the kernel changed; None if none."""
+        self._method.write(buffers, key, check=True)
+        *rest, verdict = self.verdicts()
+        self._verdicts = rest
+        return verdict if verdict.wrong else None
+
+    def verdicts(self) -> list[Verdict]:
+        """What the comparisons since the last call said, in their order."""
+        if self._sealed:
+            words = np.empty((_RESULTS, 3), np.uint64)
+            self.backend.read(self.results, words)
+            for (key, own), row in zip(self._sealed, words.tolist(), strict=False):
+                wrong, first = row[0] ^ drawn(own, 0), row[1] ^ drawn(own, 1)
+                forged = row[2] != drawn(drawn(own, wrong), first)
+                place = None if first == _NONE or forged else first
+                self._verdicts.append(Verdict(key, max(wrong, forged), place, forged))
+            self._sealed = []
+        found, self._verdicts = self._verdicts, []
+        return found
+
+    def trial(self, key: int) -> oracle.Trial:
+        """The inputs of a launch, and what C must be, made on the host."""
+        given = self.prepared.reference.on_host()
+        if not given.inputs:
+            problem, reading, cache = self.problem, self.reading, self.prepared.cache
+            given = oracle.trials(problem, reading, cache).reference
+        sample = oracle.Sample(key, self.vary, self.select)
+        return oracle.sample_trial(self.problem, self.reading, given, sample)
+
+    # -- for the methods -----------------------------------------------------------------------
+
+    def start(self, entry: str, arguments: list[Argument], *, blocks: int | None = None) -> None:
+        """Launch one of the kernels of `samples.cu`."""
+        kind = self.reading.storage
+        params = {kind.upper(): 1} if kind in ("float16", "bfloat16") else {}
+        program = self.judge.program(entry, "samples.cu", params)
+        launch = Launch(grid=(blocks or self.blocks, 1, 1), block=(_THREADS, 1, 1))
+        program.launch(launch, arguments)
+
+    def seal(self, key: int, *, blocks: int | None = None) -> None:
+        """Add up what the comparing blocks found, and put it where it cannot be forged."""
+        if self.is_full:
+            self._verdicts = self.verdicts()
+        own = secrets.randbits(64)
+        arguments: list[Argument] = [self.partial, blocks or self.blocks, own, self.results]
+        self.start("seal", [*arguments, len(self._sealed)], blocks=1)
+        self._sealed.append((key, own))
+
+    def write_or_check(
+        self, entry: str, arguments: list[Argument], buffers: Buffers, key: int, *, check: bool
+    ) -> None:
+        """Launch what writes the inputs and poisons C, or what finds inputs that changed since."""
+        if check:
+            self.start(f"{entry}_changed", [*arguments, self.partial])
+            self.seal(key)
+        else:
+            words = buffers.C.words if self.poison else 0
+            self.start(entry, [*arguments, buffers.C.data, words, UNWRITTEN])
+
+    def judged(self, key: int, verdict: oracle.Verdict) -> None:
+        """A verdict that was reached on the host."""
+        self._verdicts.append(Verdict(key, verdict.wrong, verdict.first_wrong))
+
+
+class _Matrices:
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        problem = samples.problem
+        self.sizes: list[Argument] = [problem.M, problem.N, problem.K]
+        places = problem.M + problem.N + problem.K
+        allocate = samples.prepared.allocate
+        self.order = [allocate(4 * places) for _ in range(3)]
+
+    def _draw(self, key: int) -> list[Argument]:
+        """The order that a key stands for; made each time, for a kernel may have written to it."""
+        samples = self.samples
+        flags = [int(samples.vary), int(samples.select)]
+        limits = oracle.shifts(samples.reading)
+        samples.start("draw_order", [key, *self.sizes, *limits, *flags, *self.order])
+        return [*self.order]
+
+    def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
+        samples = self.samples
+        order = self._draw(key)
+        targets = [matrix.data for matrix in buffers.inputs]
+        arguments = [*samples.prepared.reference.inputs, *order, *targets, *self.sizes]
+        samples.write_or_check("matrix_inputs", arguments, buffers, key, check=check)
+
+    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+        samples = self.samples
+        order = self._draw(key)
+        trial = samples.prepared.reference
+        assert trial.R is not None and trial.S is not None
+        (R, R_key), (S, S_key) = trial.R, trial.S
+        arguments: list[Argument] = [buffers.C.data, R, S, R_key, S_key, int(S is R)]
+        arguments += [*trial.inputs, *order]
+        arguments += [*self.sizes, factor * U32, int(samples.reading.exact), samples.partial]
+        samples.start("matrix_compare", arguments)
+        samples.seal(key)
+
+
+class _Vectors:
+    """What the workloads of one dimension have in common."""
+
+    name = ""
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self.N = samples.problem.N
+        self.flag = int(samples.vary)
+        self.sums = samples.prepared.allocate(8 * _SUMS * samples.blocks)
+
+    def _arguments(self, key: int) -> list[Argument]:
+        return [*self.samples.prepared.reference.inputs, key, self.N, self.flag]
+
+    def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
+        samples = self.samples
+        arguments = [*self._arguments(key), *(vector.data for vector in buffers.inputs)]
+        samples.write_or_check(f"{self.name}_inputs", arguments, buffers, key, check=check)
+
+    def _compare_sum(self, buffers: Buffers, bound: float, *, floats: bool) -> None:
+        samples = self.samples
+        C = buffers.C
+        arguments: list[Argument] = [C.data, C.words, int(floats), self.sums, samples.blocks]
+        samples.start("sum_compare", [*arguments, bound, samples.partial], blocks=1)
+
+
+class _Dot(_Vectors):
+    name = "dot"
+
+    def __init__(self, samples: Samples) -> None:
+        super().__init__(samples)
+        self.most = min(oracle.shifts(samples.reading))
+
+    def _arguments(self, key: int) -> list[Argument]:
+        inputs = self.samples.prepared.reference.inputs
+        return [*inputs, key, self.N, self.most, self.flag]
+
+    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+        inputs = self.samples.prepared.reference.inputs
+        self.samples.start("dot_sums", [*inputs, key, self.N, self.flag, self.sums])
+        self._compare_sum(buffers, factor * U32, floats=True)
+        self.samples.seal(key, blocks=1)
+
+
+class _Cubes(_Vectors):
+    name = "cubes"
+
+    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+        self.samples.start("cubes_sums", [*self._arguments(key), self.sums])
+        self._compare_sum(buffers, 0.0, floats=False)
+        self.samples.seal(key, blocks=1)
+
+
+class _Reverse(_Vectors):
+    name = "reverse"
+
+    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+        samples = self.samples
+        arguments = [*self._arguments(key), buffers.C.data, samples.partial]
+        samples.start("reverse_compare", arguments)
+        samples.seal(key)
+
+
+class _OnHost:
+    """The same by NumPy, for devices without float64."""
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+
+    def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
+        samples, judge = self.samples, self.samples.judge
+        uploaded = judge.stored(samples.trial(key), samples.reading.storage)
+        wrong = 0
+        for matrix, array in zip(buffers.inputs, uploaded, strict=True):
+            if check:
+                found = np.empty_like(array)
+                samples.backend.read(matrix.data, found)
+                wrong += int((found.view(np.uint8) != array.view(np.uint8)).sum())
+            else:
+                samples.backend.write(matrix.data, array)
+        if check:
+            samples.judged(key, oracle.Verdict(oracle.UNKNOWN, wrong, None))
+        elif samples.poison:
+            judge.fill(buffers.C.raw, buffers.C.guard_words, buffers.C.words, UNWRITTEN)
+
+    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+        samples, trial = self.samples, self.samples.trial(key)
+        C = samples.judge.result(buffers.C, samples.prepared.reference)
+        samples.judged(key, oracle.judge(C, trial, factor))
+
+
+_METHODS: dict[str, type[_Matrices] | type[_Dot] | type[_Cubes] | type[_Reverse]] = {
+    "matmul": _Matrices,
+    "dot": _Dot,
+    "cubes": _Cubes,
+    "reverse": _Reverse,
+}
+
+
+def keys(seed: int) -> Iterator[int]:
+    """The keys of the launches that a seed stands for, one after the other."""
+    return (drawn(seed, index) for index in itertools.count())

@@ -1,0 +1,270 @@
+"""Inputs that are new for each launch: what the device makes of a key, and what it says of C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from matbench import workloads
+from matbench.backends import Backend
+from matbench.cache import Cache
+from matbench.measure import oracle
+from matbench.measure.judge import UNWRITTEN, Judge
+from matbench.measure.prepared import Buffers, Prepared
+from matbench.measure.samples import Samples, _OnHost
+from matbench.model import Inputs, Problem, Reading
+
+
+@pytest.fixture(scope="module")
+def judge(backend: Backend) -> Iterator[Judge]:
+    made = Judge(backend)
+    yield made
+    made.close()
+
+
+def prepared_on(judge: Judge, problem: Problem, reading: Reading = Reading()) -> Prepared:  # noqa: B008
+    return Prepared(judge.backend, judge, problem, reading, Cache(), guards=True)
+
+
+def downloaded(buffers: Buffers, backend: Backend, dtype: Any) -> list[Any]:
+    found = []
+    for matrix in buffers.inputs:
+        array = np.empty(matrix.words, dtype)
+        backend.read(matrix.data, array)
+        found.append(array)
+    return found
+
+
+def put(C: Any, buffers: Buffers, backend: Backend) -> None:
+    backend.write(buffers.C.data, np.ascontiguousarray(C))
+
+
+def right_result(trial: oracle.Trial) -> Any:
+    """A C that is right: the reference, rounded."""
+    if trial.exact is not None:
+        return trial.exact
+    assert trial.R is not None
+    return trial.R.astype(np.float32)
+
+
+PROBLEMS = st.one_of(
+    st.builds(
+        Problem,
+        st.integers(1, 70),
+        st.integers(1, 70),
+        st.integers(1, 90),
+        inputs=st.sampled_from(["uniform", "signed", "normal"]),
+        seed=st.integers(0, 100),
+    ),
+    *(
+        st.builds(
+            Problem,
+            st.just(1),
+            st.integers(1, 3000),
+            st.just(1),
+            inputs=st.sampled_from(workloads.get(name).inputs),
+            seed=st.integers(0, 100),
+            workload=st.just(name),
+        )
+        for name in ("dot", "cubes", "reverse")
+    ),
+)
+KEYS = st.integers(0, 2**64 - 1)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(problem=PROBLEMS, key=KEYS, exponents=st.sampled_from([(-126, 127), (-12, 15)]))
+def test_the_device_makes_what_the_host_makes(
+    judge: Judge, problem: Problem, key: int, exponents: tuple[int, int]
+) -> None:
+    """Inputs bit for bit; the right C passes, and one element that is off does not."""
+    backend = judge.backend
+    prepared = prepared_on(judge, problem, Reading(exponents=exponents))
+    try:
+        samples = Samples(prepared)
+        [buffers] = prepared.sets(workloads.of(problem).shape("C", problem), 1)
+        samples.write(buffers, key)
+        trial = samples.trial(key)
+        for mine, other in zip(downloaded(buffers, backend, np.uint32), trial.inputs, strict=True):
+            assert np.array_equal(mine, np.ascontiguousarray(other).view(np.uint32).ravel())
+        C = np.empty(buffers.C.words, np.uint32)
+        backend.read(buffers.C.data, C)
+        assert (C == UNWRITTEN).all()
+        factor = 2.0
+        samples.compare(buffers, key, factor)
+        [unwritten] = samples.verdicts()
+        assert (unwritten.wrong, unwritten.first) == (C.size, 0)
+
+        right = right_result(trial)
+        place = key % right.size
+        off = right.copy()
+        off.flat[place] = off.flat[place] * 2 + 1
+        for result, wrong in ((right, 0), (off, 1)):
+            put(result, buffers, backend)
+            samples.compare(buffers, key, factor)
+            [verdict] = samples.verdicts()
+            assert (verdict.key, verdict.wrong, verdict.forged) == (key, wrong, False)
+            assert verdict.first == (place if wrong else None)
+            assert oracle.judge(result, trial, factor).wrong == wrong
+    finally:
+        prepared.release()
+
+
+@pytest.fixture
+def at_33(judge: Judge) -> Iterator[tuple[Samples, Buffers]]:
+    problem = Problem(33, 40, 50, inputs="signed")
+    prepared = prepared_on(judge, problem)
+    [buffers] = prepared.sets((33, 40), 1)
+    yield Samples(prepared), buffers
+    prepared.release()
+
+
+def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> None:
+    """More launches than fit at once: all are told, in their order."""
+    samples, buffers = at_33
+    wrong = {3, 70, 129}
+    for key in range(130):
+        samples.write(buffers, key)
+        C = right_result(samples.trial(key)) if key in (3, 4) else None
+        if C is not None:
+            C[5, 7] += key == 3
+            put(C, buffers, samples.backend)
+        samples.compare(buffers, key, 10.0)
+    found = samples.verdicts()
+    assert [verdict.key for verdict in found] == list(range(130))
+    assert found[3].wrong == 1
+    assert found[3].first == 5 * 40 + 7
+    assert found[4].wrong == 0
+    assert all(found[key].wrong == 33 * 40 for key in wrong - {3})
+    assert samples.verdicts() == []
+
+
+@pytest.mark.parametrize("value", [0, 1, 2**64 - 1])
+def test_verdicts_that_somebody_else_wrote_are_noticed(
+    at_33: tuple[Samples, Buffers], value: int
+) -> None:
+    samples, buffers = at_33
+    samples.write(buffers, 1)
+    samples.compare(buffers, 1, 10.0)
+    samples.backend.write(samples.results, np.full(3 * 64, value, np.uint64))
+    [verdict] = samples.verdicts()
+    assert verdict.forged
+    assert verdict.wrong > 0
+
+
+def test_results_of_another_launch_cannot_be_put_in_place(at_33: tuple[Samples, Buffers]) -> None:
+    """A right verdict that is kept and written over a later, wrong one."""
+    samples, buffers = at_33
+    backend, words = samples.backend, np.empty(3 * 64, np.uint64)
+    samples.write(buffers, 1)
+    put(right_result(samples.trial(1)), buffers, backend)
+    samples.compare(buffers, 1, 10.0)
+    backend.read(samples.results, words)
+    assert samples.verdicts()[0].wrong == 0
+    samples.write(buffers, 2)
+    samples.compare(buffers, 2, 10.0)
+    backend.write(samples.results, words)
+    assert samples.verdicts()[0].forged
+
+
+def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers]) -> None:
+    samples, buffers = at_33
+    samples.write(buffers, 1)
+    assert samples.changed_inputs(buffers, 1) is None
+    for matrix in buffers.inputs:
+        samples.judge.fill(matrix.raw, matrix.guard_words + 3, 1, 0)
+        changed = samples.changed_inputs(buffers, 1)
+        assert changed is not None
+        assert changed.wrong == 1
+        samples.write(buffers, 1)
+    assert samples.changed_inputs(buffers, 1) is None
+
+
+def test_answers_lie_masked(judge: Judge) -> None:
+    """What C must be is nowhere on the device as it is, and changing it makes C wrong."""
+    backend = judge.backend
+    prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
+    try:
+        for trial in (prepared.reference, *prepared.others["integers"]):
+            expected = trial.on_host().expected
+            for answer in (trial.exact, trial.R):
+                if answer is None:
+                    continue
+                there = np.empty(expected.shape, expected.dtype)
+                backend.read(answer.masked, there)
+                bits = [x.view(f"u{expected.dtype.itemsize}") for x in (there, expected)]
+                assert (bits[0] == bits[1]).sum() == 0
+        reference = prepared.reference
+        assert reference.R is not None
+        [buffers] = prepared.sets((33, 40), 1)
+        put(right_result(reference.on_host()), buffers, backend)
+        assert judge.compare(buffers.C, reference, 10.0).wrong == 0
+        C = right_result(reference.on_host()).astype(np.float64)
+        backend.write(reference.R.masked, C)
+        assert judge.compare(buffers.C, reference, 10.0).wrong > 1000
+    finally:
+        prepared.release()
+
+
+def test_copies_of_inputs_are_watched(judge: Judge) -> None:
+    prepared = prepared_on(judge, Problem(9, 9, 9))
+    try:
+        assert prepared.is_intact()
+        for trial in (prepared.reference, *prepared.others["integers"]):
+            for buffer in trial.inputs:
+                kept = np.empty(81, np.float32)
+                judge.backend.read(buffer, kept)
+                judge.backend.write(buffer, kept + (np.arange(81) == 40).astype(np.float32))
+                assert not prepared.is_intact()
+                judge.backend.write(buffer, kept)
+                assert prepared.is_intact()
+    finally:
+        prepared.release()
+
+
+def test_without_float64_the_host_does_the_same(judge: Judge) -> None:
+    """A device that has no double: the same inputs, and the same verdicts."""
+    prepared = prepared_on(judge, Problem(17, 18, 19))
+    try:
+        [buffers] = prepared.sets((17, 18), 1)
+        samples = Samples(prepared)
+        samples.write(buffers, 5)
+        made = downloaded(buffers, judge.backend, np.uint32)
+        samples._method = _OnHost(samples)
+        samples.write(buffers, 5)
+        for mine, other in zip(made, downloaded(buffers, judge.backend, np.uint32), strict=True):
+            assert np.array_equal(mine, other)
+        assert samples.changed_inputs(buffers, 5) is None
+        C = right_result(samples.trial(5))
+        for result, wrong in ((C, 0), (C + (np.arange(18) == 3), 17)):
+            put(result.astype(np.float32), buffers, judge.backend)
+            samples.compare(buffers, 5, 10.0)
+            assert samples.verdicts()[0].wrong == wrong
+    finally:
+        prepared.release()
+
+
+@pytest.mark.parametrize("inputs", ["uniform", "normal"])
+def test_what_a_switch_takes_away(judge: Judge, inputs: Inputs) -> None:
+    """Without changes each launch has the inputs as given; the switches are for controls alone."""
+    prepared = prepared_on(judge, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs))
+    try:
+        [buffers] = prepared.sets((40, 40), 1)
+        samples = Samples(prepared, vary=False, select=False)
+        given_inputs = prepared.reference.on_host().inputs
+        for key in (1, 2):
+            samples.write(buffers, key)
+            for mine, other in zip(
+                downloaded(buffers, judge.backend, np.float32), given_inputs, strict=True
+            ):
+                assert np.array_equal(mine, other.ravel())
+    finally:
+        prepared.release()

@@ -106,7 +106,7 @@ def test_the_device_makes_what_the_host_makes(
         right = right_result(trial)
         place = key % right.size
         off = right.copy()
-        off.flat[place] = off.flat[place] * 2 + 1
+        off.flat[place] = off.flat[place] ^ 1 if off.dtype == np.int32 else off.flat[place] * 3 + 7
         for result, wrong in ((right, 0), (off, 1)):
             put(result, buffers, backend)
             samples.compare(buffers, key, factor)
@@ -180,7 +180,7 @@ def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers])
     samples.write(buffers, 1)
     assert samples.changed_inputs(buffers, 1) is None
     for matrix in buffers.inputs:
-        samples.judge.fill(matrix.raw, matrix.guard_words + 3, 1, 0)
+        samples.judge.fill(matrix.raw, matrix.guard_words + 3, 1, 1)
         changed = samples.changed_inputs(buffers, 1)
         assert changed is not None
         assert changed.wrong == 1

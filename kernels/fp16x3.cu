@@ -18,6 +18,7 @@
 // [model]
 // global_loads = "M * N * K / 128 + M * N * K / BM"
 // tensor_operations = "6 * M * N * K"
+// arithmetic = "3 float16"
 // ///
 
 // As tf32x3, with float16 parts, which tensor cores multiply at twice the rate. float16 has TF32's

@@ -17,6 +17,7 @@
 // [model]
 // global_loads = "M * N * K / 128 + M * N * K / BM"
 // tensor_operations = "6 * M * N * K"
+// arithmetic = "3 tf32"
 // ///
 
 // float32 results from tensor cores that read 11 bits of a number. Each value is split into two

@@ -26,6 +26,24 @@ Side = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 U32 = 2.0**-24
 
 
+class Arithmetic(msgspec.Struct, frozen=True):
+    """What a kernel multiplies with: so many products in that precision for each that counts."""
+
+    products: Annotated[int, msgspec.Meta(ge=1, le=16)]
+    precision: Precision
+
+    @classmethod
+    def parse(cls, text: str) -> Arithmetic:
+        """`3 tf32` as `[model]` has it; `ValueError` for anything else."""
+        number, _, precision = text.strip().partition(" ")
+        if not (number.isascii() and number.isdecimal() and len(number) <= 2):
+            raise ValueError(f"no number of products in {text!r:.40}")
+        try:
+            return msgspec.convert({"products": int(number), "precision": precision.strip()}, cls)
+        except msgspec.ValidationError as error:
+            raise ValueError(str(error)) from None
+
+
 def settings_of(params: Mapping[str, int]) -> str:
     """The values of swept constants as text: `TILE=16 THREADS=256`."""
     return " ".join(f"{name}={value}" for name, value in params.items())
@@ -151,6 +169,12 @@ class Kernel(FrontMatter, frozen=True):
     def on_host(self) -> bool:
         """Whether this baseline runs on the CPU whatever the sweep's device is."""
         return "host" in self.requires
+
+    @property
+    def arithmetic(self) -> Arithmetic | None:
+        """What it multiplies with, where its `[model]` says so."""
+        text = self.model.get("arithmetic")
+        return Arithmetic.parse(text) if text is not None else None
 
     @property
     def truncates(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from matbench import workloads
+from matbench.analysis.claims import weakening
 from matbench.errors import UsageError
 from matbench.model import Problem
 from matbench.records.outcome import Outcome
@@ -15,11 +16,12 @@ from matbench.workloads import Workload
 class Line(NamedTuple):
     """One kernel at its fastest parameters: sizes, and its speed and largest error at each.
 
-    Speed is in 10⁹ of the workload's `rate`.
+    Speed is in 10⁹ of the workload's `rate`. `has_claims`: some weaken a check.
     """
 
     label: str
     is_baseline: bool
+    has_claims: bool
     n: tuple[int, ...]
     giga_per_s: tuple[float, ...]
     error: tuple[float | None, ...]
@@ -80,6 +82,7 @@ def _line(label: str, workload: Workload, at: dict[int, Outcome]) -> Line:
     return Line(
         label=label,
         is_baseline=ordered[0].case.group == "baseline",
+        has_claims=any(weakening(o.case.claims) for o in ordered),
         n=tuple(sorted(at)),
         giga_per_s=tuple(workload.work(o.case.problem) / (o.median_ns or 1) for o in ordered),
         error=tuple(o.max_rel_err for o in ordered),

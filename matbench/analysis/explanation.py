@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from matbench import workloads
 from matbench.analysis import architectures
 from matbench.analysis.bounds import bound
-from matbench.analysis.limits import of_clock
+from matbench.analysis.limits import of_case
 from matbench.analysis.ranking import held_mhz
 from matbench.analysis.traffic import traffic
 from matbench.analysis.widths import device_of
@@ -60,8 +60,9 @@ def explanation(
     # While the case was sampled, or else while the limits were measured.
     mhz = held_mhz(outcome.timing) if outcome is not None else None
     mhz = mhz or (limits.sm_mhz if limits is not None else None)
+    about = outcome.case if outcome is not None else CaseRecord.of(case, device)
     return Explanation(
-        case=outcome.case if outcome is not None else CaseRecord.of(case, device),
+        case=about,
         outcome=outcome,
         tensor_cores=tensor_cores,
         whole_numbers=whole_numbers,
@@ -69,9 +70,7 @@ def explanation(
         operations_per_s=moved.operations / median_ns * 1e9 if median_ns else None,
         limits=limits,
         clock_flop_per_s=(
-            of_clock(device, mhz, case.kernel.precision)
-            if device is not None and not whole_numbers
-            else None
+            of_case(device, mhz, about) if device is not None and not whole_numbers else None
         ),
         sm_mhz=mhz,
         widths=tuple(widths),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from matbench.analysis import architectures
-from matbench.model import DeviceInfo, Precision
-from matbench.records.outcome import TimingMode
+from matbench.model import Arithmetic, DeviceInfo, Precision
+from matbench.records.outcome import CaseRecord, TimingMode
 
 
 def held_by_cache(info: DeviceInfo, nbytes: int, timing_mode: TimingMode | None) -> bool:
@@ -28,3 +28,19 @@ def of_clock(
     lanes = architecture.fp32_lanes if float32 else architecture.tensor_fma.get(precision)
     units = info.limits.get("multiprocessors")
     return units * lanes * 2 * sm_mhz * 1e6 if units and lanes else None
+
+
+def of_case(info: DeviceInfo, sm_mhz: float | None, case: CaseRecord) -> float | None:
+    """Operations per second that the clock allows for the arithmetic of a case.
+
+    A kernel that takes three products for one has a third of their rate. Without `arithmetic` it
+    has one in its precision; but one with an error constant splits its inputs, and how it then
+    multiplies is not known.
+    """
+    own = case.arithmetic
+    if own is None:
+        if case.claims.error_constant > 0:
+            return None
+        own = Arithmetic(1, case.claims.precision)
+    most = of_clock(info, sm_mhz, own.precision)
+    return most / own.products if most else None

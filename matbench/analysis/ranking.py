@@ -1,17 +1,18 @@
 """What ranks against what: cases of one device, workload and problem, by the same kind of samples.
 
-Only what was measured ranks, and never a CPU against a GPU.
+Only what was measured ranks, and never a CPU against a GPU. Kernels whose claims weaken a check
+rank among themselves, below the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import limits, statistics
+from matbench.analysis import claims, limits, statistics
 from matbench.model import DeviceInfo, Precision, Problem
 from matbench.records.outcome import Outcome, Status, Timing, TimingMode
 
@@ -31,7 +32,8 @@ class Ranked:
     """An outcome and its place among its like; None where it does not rank.
 
     `spread` and `of_limit` are shares, `of_cublas` is cuBLAS's time over its own, and
-    `times_slowest` the slowest's. `rivals` counts those it ranks among, itself included.
+    `times_slowest` the slowest's. `rivals` counts those it ranks among, itself included, and
+    `leads` says that none of them is faster. `claims` are those that weaken a check, in words.
     """
 
     outcome: Outcome
@@ -40,8 +42,14 @@ class Ranked:
     times_slowest: float | None = None
     of_cublas: float | None = None
     of_limit: float | None = None
-    best: bool = False
+    leads: bool = False
     rivals: int = 0
+    claims: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> bool:
+        """Whether it is the fastest of those that were held to everything."""
+        return self.leads and not self.claims
 
     @property
     def gflops(self) -> float | None:
@@ -69,7 +77,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class ProblemRanking:
-    """The cases of one problem, fastest first."""
+    """The cases of one problem, fastest first; those with claims come after those without."""
 
     problem: Problem
     rows: tuple[Ranked, ...]
@@ -113,12 +121,33 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
             workloads.get(names[place[2]]),
             place[0],
             tuple(
-                ProblemRanking(problem, rank(found[place][problem], devices))
-                for problem in sorted(found[place], key=_by_work)
+                ProblemRanking(problem, rows) for problem, rows in _ranked(found[place], devices)
             ),
         )
         for place in sorted(found, key=lambda place: place[:3])
     ]
+
+
+def _ranked(
+    found: dict[Problem, list[Outcome]], devices: Sequence[DeviceInfo]
+) -> list[tuple[Problem, tuple[Ranked, ...]]]:
+    """The ranking of each problem, and no share of a limit that is not the kernel's own.
+
+    A kernel that exceeds its limit somewhere does other arithmetic than its record tells, at every
+    size: records did not always tell what it multiplies with.
+    """
+    ranked = [(problem, rank(found[problem], devices)) for problem in sorted(found, key=_by_work)]
+    beyond = {
+        row.outcome.case.sha256
+        for problem, rows in ranked
+        for row in rows
+        if workloads.of(problem).rate == "FLOP/s" and (row.of_limit or 0.0) > 1
+    }
+
+    def known(row: Ranked) -> Ranked:
+        return replace(row, of_limit=None) if row.outcome.case.sha256 in beyond else row
+
+    return [(problem, tuple(map(known, rows))) for problem, rows in ranked]
 
 
 def _by_work(problem: Problem) -> tuple[int, str, bool, str]:
@@ -128,25 +157,32 @@ def _by_work(problem: Problem) -> tuple[int, str, bool, str]:
 
 
 def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tuple[Ranked, ...]:
-    """The outcomes of one device and problem, fastest first; cold and hot samples rank apart."""
-    ordered = sorted(
-        outcomes,
-        key=lambda o: (STATUSES.index(o.status), time_ns(o) is None, time_ns(o) or 0.0),
-    )
-    times: dict[TimingMode | None, list[float]] = {}
+    """The outcomes of one device and problem: those without claims, then those with, fastest first.
+
+    Cold and hot samples rank apart. What has no time comes last, whatever it claims.
+    """
+
+    def order(outcome: Outcome) -> tuple[int, bool, bool, float]:
+        time = time_ns(outcome)
+        weakened = time is not None and bool(claims.weakening(outcome.case.claims))
+        return STATUSES.index(outcome.status), time is None, weakened, time or 0.0
+
+    ordered = sorted(outcomes, key=order)
+    times: dict[tuple[TimingMode | None, bool], list[float]] = {}
     fastest: dict[tuple[TimingMode | None, str], float] = {}
     for outcome in ordered:
         if (time := time_ns(outcome)) is not None:
-            times.setdefault(outcome.mode, []).append(time)
+            weakened = bool(claims.weakening(outcome.case.claims))
+            times.setdefault((outcome.mode, weakened), []).append(time)
             fastest.setdefault((outcome.mode, outcome.case.kernel), time)
     named = {(info.backend, info.name): info for info in devices}
     ranked = []
     for outcome in ordered:
-        time = time_ns(outcome)
+        time, claimed = time_ns(outcome), claims.weakening(outcome.case.claims)
         if time is None:
-            ranked.append(Ranked(outcome))
+            ranked.append(Ranked(outcome, claims=claimed))
             continue
-        case, rivals = outcome.case, times[outcome.mode]
+        case, rivals = outcome.case, times[outcome.mode, bool(claimed)]
         product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
         cublas_ns = fastest.get((outcome.mode, product))
         work_per_s = workloads.of(case.problem).work(case.problem) / time * 1e9
@@ -158,8 +194,9 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
                 times_slowest=rivals[-1] / time,
                 of_cublas=cublas_ns / time if cublas_ns else None,
                 of_limit=_of_limit(outcome, work_per_s, named.get((case.backend, case.device))),
-                best=time == rivals[0],
+                leads=time == rivals[0],
                 rivals=len(rivals),
+                claims=claimed,
             )
         )
     return tuple(ranked)
@@ -214,7 +251,7 @@ def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> floa
 
     Bytes are compared with the copy that was measured on the device, unless its cache held them
     all: that is faster than any copy of more. Operations are compared with what the unit for the
-    declared precision does at the clock that was held while they were sampled.
+    case's own arithmetic does at the clock that was held while they were sampled.
     """
     case = outcome.case
     workload = workloads.of(case.problem)
@@ -226,5 +263,5 @@ def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> floa
     if device is None:
         return None
     stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
-    most = limits.of_clock(device, held_mhz(outcome.timing) or stamped, case.claims.precision)
+    most = limits.of_case(device, held_mhz(outcome.timing) or stamped, case)
     return per_s / most if most else None

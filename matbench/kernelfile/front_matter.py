@@ -28,6 +28,7 @@ from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import expressions, includes, signature
 from matbench.model import (
     STORAGE,
+    Arithmetic,
     Finish,
     FrontMatter,
     Group,
@@ -44,6 +45,8 @@ else:
     import tomli as tomllib
 
 MAX_FILE_BYTES = 1_000_000
+#: From a few hundred on, inputs rounded to 16 bits would pass as float32.
+MAX_ERROR_CONSTANT = 64
 #: Limits of a device that front matter may name, with a small device's values to try them on.
 DEVICE_LIMITS = {
     "max_threads_per_block": 1024,
@@ -62,6 +65,8 @@ DEVICE_LIMITS = {
 FENCE = re.compile(
     r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
 )
+#: The key of `[model]` that is no expression.
+_ARITHMETIC = "arithmetic"
 _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -208,8 +213,13 @@ class _Reader:
         workload = workloads.get(kernel.workload)
         if not kernel.summary.isprintable() or not kernel.summary.strip():
             self.wrong("summary: one line of text", "summary")
-        if not 0 <= kernel.error_constant < 1e6:
-            self.wrong("error_constant: a number from 0 on", "error_constant")
+        if not 0 <= kernel.error_constant <= MAX_ERROR_CONSTANT:
+            self.wrong(
+                f"error_constant = {kernel.error_constant:g}: a number from 0 to "
+                f"{MAX_ERROR_CONSTANT}; an error beyond that is no float32 result: say which "
+                "`precision` the inputs are rounded to instead",
+                "error_constant",
+            )
         for requirement in kernel.requires:
             if not _REQUIREMENT.fullmatch(requirement):
                 known = "known are cuda, host, sm_80, sm_90a, …"
@@ -226,10 +236,23 @@ class _Reader:
                     self.wrong(f"[{table}] {name}: not a name for a swept constant", table, name)
                 if not values or any(not 0 < value < 2**31 for value in values):
                     self.wrong(f"[{table}] {name}: a list of whole numbers above 0", table, name)
+        self.check_arithmetic(kernel.model.get(_ARITHMETIC))
         self.check_expressions(kernel)
         if "\0" in self.source:
             line = self.source.count("\n", 0, self.source.index("\0")) + 1
             self.fail("holds a NUL byte; is it a kernel file?", line)
+
+    def check_arithmetic(self, text: str | None) -> None:
+        """A number and a precision, where the file says what it multiplies with."""
+        try:
+            if text is not None:
+                Arithmetic.parse(text)
+        except ValueError:
+            known = ", ".join(get_args(Precision))
+            what = f"how many products it takes for one, 1 to 16, and their precision ({known})"
+            self.wrong(
+                f'model.arithmetic {text!r:.40}: {what}, as in "3 tf32"', "model", _ARITHMETIC
+            )
 
     def check_expressions(self, kernel: Kernel) -> None:
         """Geometry, conditions, claims and arguments, with the first values of all constants."""
@@ -255,7 +278,8 @@ class _Reader:
         for condition in rules.where:
             attempt(condition, "launch", "where", whole=False)
         for key, text in kernel.model.items():
-            attempt(text, "model", key, whole=False)
+            if key != _ARITHMETIC:
+                attempt(text, "model", key, whole=False)
 
         if len(kernel.args) != len(kernel.parameters):
             entries = f"args has {len(kernel.args)} entries"

@@ -15,11 +15,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from matbench.analysis.claims import weakening
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, front_matter, includes, sweep
 from matbench.measure.worker import Crew, Worker
 from matbench.model import Case, Included, Kernel, Problem
+from matbench.records.outcome import Claims
 from matbench.records.watch import Standing, Version
 
 #: How long a file has to stay as it is before a change counts as a save, in seconds: editors
@@ -225,16 +227,26 @@ class Watch:
                 self._compare(version, problem, standing, rung.kernel.name, rung)
 
     def _nearest(self, version: Version, problem: Problem, standing: Standing) -> Case | None:
-        """The slowest rung that is faster than the version, or the fastest of all."""
-        own = self._best[version.number, problem].kernel.name
+        """The slowest rung that is faster than the version, or the fastest of all.
+
+        Rungs that are held to as much as the version come before those whose claims weaken a check.
+        """
+        mine = self._best[version.number, problem].kernel
+        own, has_claims = mine.name, bool(weakening(Claims.of(mine)))
         best: dict[str, tuple[float, Case]] = {}
         for median_ns, case in self._climbed[problem]:
             name = case.kernel.name
             if name != own and not (name in best and best[name][0] <= median_ns):
                 best[name] = median_ns, case
-        ordered = sorted(best.values(), key=lambda found: found[0])
-        ahead = [case for median_ns, case in ordered if median_ns < standing.median_ns]
-        return ahead[-1] if ahead else ordered[0][1] if ordered else None
+
+        def place(found: tuple[float, Case]) -> tuple[bool, float]:
+            weaker = not has_claims and bool(weakening(Claims.of(found[1].kernel)))
+            return weaker, -found[0]
+
+        ahead = [found for found in best.values() if found[0] < standing.median_ns]
+        if ahead:
+            return min(ahead, key=place)[1]
+        return min(best.values(), key=lambda found: found[0])[1] if best else None
 
 
 _WORDS = {"wrong": "is wrong", "failed": "failed", "skipped": "was skipped", "measured": "no time"}

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from matbench.model import (
+    Arithmetic,
     Case,
     Conditions,
     Count,
@@ -54,13 +55,17 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Which kernel ran on which problem with which parameters, and where."""
+    """Which kernel ran on which problem with which parameters, and where.
+
+    `arithmetic` is what it says it multiplies with; None: not told.
+    """
 
     kernel: str
     sha256: str
     group: Group
     summary: str = ""
     claims: Claims = Claims()
+    arithmetic: Arithmetic | None = None
     params: dict[str, int]
     problem: Problem
     backend: str
@@ -78,6 +83,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
             group=kernel.group,
             summary=kernel.summary,
             claims=Claims.of(kernel),
+            arithmetic=kernel.arithmetic,
             params=case.params,
             problem=case.problem,
             backend=device.backend if device is not None else "",

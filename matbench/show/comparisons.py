@@ -8,6 +8,7 @@ from dataclasses import replace
 from rich.console import RenderableType
 from rich.text import Text
 
+from matbench.analysis.claims import weakening
 from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.comparison import Comparison, ComparisonRecord
@@ -119,8 +120,23 @@ def _row(size: str, record: ComparisonRecord, time: units.Formatter) -> Row:
         status=record.verdict or "no verdict",
         # Which way the interval lies is said in words already.
         reason="" if record.verdict in _TURNED else safe.lines(record.reason),
+        claims=claimed(record),
         notes=tuple(map(safe.lines, record.notes)),
         style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
+    )
+
+
+def claimed(record: ComparisonRecord) -> str:
+    """The claims of either side that weaken its checks, and whose they are."""
+    sides = (
+        (record.baseline_name, record.baseline.case.claims),
+        (record.candidate_name, record.candidate.case.claims),
+    )
+    found = {name: "; ".join(weakening(claims)) for name, claims in sides}
+    if len(set(found.values())) == 1 and len(found) > 1:
+        found = {"both": next(iter(found.values()))}
+    return safe.lines(
+        " · ".join(f"claims of {name}: {text}" for name, text in found.items() if text)
     )
 
 
@@ -184,7 +200,8 @@ def matrix(records: Sequence[ComparisonRecord], names: Sequence[str]) -> Iterato
         yield from (Text(title, style="bold"), table, Text())
     yield Text("each cell: the column's kernel is faster or slower than the row's")
     reasons = [record.reason for record in records if record.comparison is None]
-    notes = [note for record in records for note in record.notes]
+    notes = [*filter(None, map(claimed, records))]
+    notes += [note for record in records for note in record.notes]
     yield from (Text(safe.lines(text)) for text in dict.fromkeys([*reasons, *notes]))
 
 

@@ -131,7 +131,9 @@ def _measured(found: Explanation) -> Iterator[Fact]:
             fastest = rate(limits.fma_flop_per_s)
             yield Fact("measured multiply-adds", fastest, "the most on this device, float32")
     if found.clock_flop_per_s is not None:
-        clock = f"at {count(found.sm_mhz)} MHz"
+        clock, own = f"at {count(found.sm_mhz)} MHz", found.case.arithmetic
+        if own is not None:
+            clock += f", as it multiplies: {own.products} × {own.precision} for each product"
         yield Fact("the clock allows", rate(found.clock_flop_per_s), clock)
 
 

@@ -41,7 +41,8 @@ def text(report: Report, fmt: str) -> str:
 def last_cell(row: Row, footnotes: Footnotes, *, inline: bool) -> str:
     """Status with its reason, or with a footnote for it; a long reason keeps one for all of it."""
     first = safe.line(row.reason.partition("\n")[0])
-    below = [row.reason] if row.reason and (first != row.reason or not inline) else []
+    below = [row.claims] if row.claims else []
+    below += [row.reason] if row.reason and (first != row.reason or not inline) else []
     shown = ": ".join(filter(None, (row.status, first if inline else "")))
     return shown + footnotes.marks(below, row.notes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from matbench import workloads
@@ -20,6 +20,8 @@ from matbench.show.units import UNKNOWN
 from matbench.workloads import Workload
 
 BEST = "★"
+#: The fastest of those whose claims weaken a check.
+BEST_WITH_CLAIMS = "☆"
 PERTURBED = "≈"
 
 _STYLES = {"measured": "green", "wrong": "bold red", "failed": "red", "skipped": "yellow"}
@@ -65,9 +67,10 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     apart = {id(row) for found in repeated for _, row in found}
     groups = []
     for problem in table.problems:
-        if ranked := [row for row in problem.rows if id(row) not in apart]:
-            label = size_label(problem.problem)
-            groups.append(Group(f"size {label}", _rows(ranked, speed), label))
+        kept = [row for row in problem.rows if id(row) not in apart]
+        label = size_label(problem.problem)
+        for title, ranked in _rankings(label, kept):
+            groups.append(Group(f"size {title}", _rows(ranked, speed), title))
     return section(
         heading=(
             *_workload_line(table.workload),
@@ -94,6 +97,19 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         groups=[*groups, *_without_result(table, repeated)],
         legend=_legend(table.outcomes),
     )
+
+
+def _rankings(label: str, rows: Sequence[Ranked]) -> Iterator[tuple[str, list[Ranked]]]:
+    """The rows that rank together, with the title of each ranking.
+
+    Those that rank by weaker checks are the second; what has no time does not rank.
+    """
+    weakened = [row for row in rows if row.rivals and row.claims]
+    others = [row for row in rows if not (row.rivals and row.claims)]
+    if others:
+        yield label, others
+    if weakened:
+        yield f"{label}, with claims", weakened
 
 
 def _workload_line(workload: Workload) -> tuple[str, ...]:
@@ -159,10 +175,11 @@ def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
             ),
             status="" if row.rivals else outcome.status,  # a time says that it was measured
             reason=safe.lines(outcome.reason or ""),
+            claims=_claimed(row),
             notes=_notes(outcome),
             style=_STYLES[outcome.status],
             best=row.best,
-            mark=BEST if row.best and row.rivals > 1 else "",
+            mark=(BEST if row.best else BEST_WITH_CLAIMS) if row.leads and row.rivals > 1 else "",
         )
 
     return tuple(map(made, ranked))
@@ -172,6 +189,12 @@ def size_label(problem: Problem) -> str:
     """The size, and inputs that are not the usual ones."""
     usual = problem.inputs == workloads.of(problem).inputs[0]
     return problem.size + ("" if usual else f", {problem.inputs} inputs")
+
+
+def _claimed(row: Ranked) -> str:
+    """The claims that its result was judged by, where there is a result."""
+    judged = row.claims and row.outcome.status in ("measured", "wrong")
+    return safe.lines(f"claims: {'; '.join(row.claims)}") if judged else ""
 
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
@@ -249,6 +272,7 @@ _FIELDS = {
     "params": "outcome.case.params",
     **under("outcome", "status reason"),
     "best": "best",
+    "claims": "claims",
     "median_ns": "outcome.median_ns",
     "interval_low_ns": "outcome.timing.interval_ns.0",
     "interval_high_ns": "outcome.timing.interval_ns.1",

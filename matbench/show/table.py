@@ -29,12 +29,14 @@ class Column:
 class Row:
     """Cells in the order of the columns, then what the last column and the footnotes say.
 
-    A `mark` goes beside the first of the cells that are shown.
+    A `mark` goes beside the first of the cells that are shown. `claims` are a footnote as notes
+    are, but never merged with one that differs in its numbers.
     """
 
     cells: tuple[str, ...]
     status: str = ""
     reason: str = ""
+    claims: str = ""
     notes: tuple[str, ...] = ()
     style: str = ""
     best: bool = False
@@ -156,7 +158,7 @@ def section(
         kept = sorted([*kept, first_shared])
     above = [f"{columns[index].title}: {value}" for index, value in shared.items()]
     if not any(row.status or row.reason for row in rows):
-        last_title = "notes" if any(row.notes for row in rows) else ""
+        last_title = "notes" if any(row.notes or row.claims for row in rows) else ""
 
     def shown(row: Row) -> Row:
         first, *others = (row.cells[index] for index in kept)

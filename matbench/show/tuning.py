@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from matbench.analysis import ranking
+from matbench.analysis import claims, ranking
 from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
@@ -37,6 +37,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
         heading=(
             safe.line(records[0].outcome.case.kernel),
             *device_lines([record.outcome for record in records], environments),
+            *_claimed(records[0]),
             *(f"size {size}: {_searched(found[0])}" for size, found in sizes.items()),
             "against the fastest default: timed in turns with it; by medians: the samples shown",
         ),
@@ -53,6 +54,12 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
         last_title="place",
         groups=[_group(size, found) for size, found in sizes.items()],
     )
+
+
+def _claimed(record: TuningRecord) -> list[str]:
+    """The claims of the kernel that weaken its checks: all candidates have them."""
+    found = claims.weakening(record.outcome.case.claims)
+    return [safe.line(f"claims: {'; '.join(found)}")] if found else []
 
 
 def _searched(record: TuningRecord) -> str:

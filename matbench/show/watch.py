@@ -11,7 +11,7 @@ from matbench.model import DeviceInfo, settings_of
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.watch import Version
 from matbench.show import safe, units
-from matbench.show.comparisons import VERDICT_STYLES, in_words
+from matbench.show.comparisons import VERDICT_STYLES, claimed, in_words
 from matbench.show.heading import CPU_TIMINGS
 from matbench.show.outcomes import size_label
 from matbench.show.table import Column, Group, Row, Section, section
@@ -111,5 +111,6 @@ def _row(own: tuple[str, str, str], record: ComparisonRecord | None) -> Row:
         ),
         status=record.verdict or "",
         reason="" if found else safe.lines(record.reason),
+        claims=claimed(record),
         style=VERDICT_STYLES[record.verdict] if record.verdict else "",
     )

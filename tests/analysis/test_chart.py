@@ -9,7 +9,7 @@ from support.ladder import LADDER, timed
 from matbench.analysis import chart
 from matbench.errors import UsageError
 from matbench.model import Problem
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import Claims, Outcome
 
 
 def test_a_line_is_a_kernel_at_its_fastest_and_the_fastest_comes_first() -> None:
@@ -29,6 +29,12 @@ def test_a_line_is_a_kernel_at_its_fastest_and_the_fastest_comes_first() -> None
 
 def labels(*outcomes: Outcome) -> list[str]:
     return [line.label for line in chart.of(outcomes).lines]
+
+
+def test_a_line_tells_whether_its_kernel_has_claims() -> None:
+    narrow = timed("narrow", 8, 1, claims=Claims(precision="tf32"))
+    found = chart.of([narrow, timed("plain", 8, 2)]).lines
+    assert {line.label: line.has_claims for line in found} == {"narrow": True, "plain": False}
 
 
 def test_devices_and_ways_of_timing_are_lines_of_their_own() -> None:

@@ -10,8 +10,8 @@ from support.tables import CPU, GPU, H200, MIXED, hot, on_h200, outcome, timing
 
 from matbench.analysis import ranking
 from matbench.analysis.ranking import Ranked
-from matbench.model import Conditions, DeviceInfo, Problem
-from matbench.records.outcome import BlockTimes, Outcome
+from matbench.model import Arithmetic, Conditions, DeviceInfo, Problem
+from matbench.records.outcome import BlockTimes, Claims, Outcome
 
 
 def ranked(*found: Outcome, device: DeviceInfo = H200) -> dict[str, Ranked]:
@@ -90,6 +90,24 @@ def test_workloads_rank_apart() -> None:
 def test_cold_and_hot_samples_rank_apart() -> None:
     found = ranked(outcome("cold", 3), hot("hot", 1), outcome("colder", 6))
     assert [found[name].times_slowest for name in ("cold", "hot", "colder")] == [2, 1, 1]
+
+
+def test_claims_that_weaken_a_check_rank_below_and_among_themselves() -> None:
+    odd = Claims(where=("N % 2 == 0",))
+    found = (
+        outcome("slow", 40), outcome("narrow", 1, precision="float16"), outcome("fast", 10),
+        outcome("odd", 4, claims=odd), outcome("bad", claims=odd, status="wrong", reason="no"),
+    )  # fmt: skip
+    rows = ranking.rank(found)
+    assert [row.outcome.case.kernel for row in rows] == ["fast", "slow", "narrow", "odd", "bad"]
+    assert [(row.best, row.leads, row.rivals, row.times_slowest) for row in rows] == [
+        (True, True, 2, 4), (False, False, 2, 1),
+        (False, True, 2, 4), (False, False, 2, 1),
+        (False, False, 0, None),
+    ]  # fmt: skip
+    assert [row.claims for row in rows[1:4]] == [
+        (), ("inputs rounded to float16",), ("only where N % 2 == 0",),
+    ]  # fmt: skip
 
 
 def test_the_spread_is_that_of_the_median_or_else_of_the_samples() -> None:
@@ -174,6 +192,33 @@ def test_the_limit_is_that_of_the_unit_at_the_clock_that_was_held() -> None:
     assert found["tensor"] == pytest.approx(plain / 16)
     assert found["stamped"] == pytest.approx(plain)
     assert found["untold"] is None
+
+
+def test_a_scheme_of_several_products_has_its_own_limit() -> None:
+    """Of three products for one, the tensor cores do a third as many that count."""
+    split = Claims(error_constant=8.0)
+    three = Arithmetic(3, "tf32")
+    found = of_limit(
+        on_h200("tf32x3", 0.1, claims=split, arithmetic=three),
+        on_h200("tf32", 0.1, precision="tf32"),
+        on_h200("untold", 0.1, claims=split),
+    )
+    assert found["tf32"] is not None
+    assert found["tf32x3"] == pytest.approx(3 * found["tf32"])
+    assert found["untold"] is None
+
+
+def test_what_exceeds_its_limit_once_has_another_at_every_size() -> None:
+    """Records of schema 1 do not tell that a kernel splits its inputs."""
+    large = Problem(4000, 4000, 4000)
+    other = "1" * 64
+    found = [
+        on_h200("split", 1, sha256=other), on_h200("split", 0.5, problem=large, sha256=other),
+        on_h200("plain", 1), on_h200("plain", 10, problem=large),
+    ]  # fmt: skip
+    (table,) = ranking.tables(found, [H200])
+    known = [(row.outcome.case.kernel, row.of_limit is not None) for row in table.rows]
+    assert sorted(known) == [("plain", True)] * 2 + [("split", False)] * 2
 
 
 def test_the_clock_is_the_mean_while_samples_were_taken() -> None:

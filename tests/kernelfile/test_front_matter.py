@@ -16,7 +16,7 @@ from support.kernels import kernel_text
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue
-from matbench.model import Kernel, LaunchRules
+from matbench.model import Arithmetic, Kernel, LaunchRules
 
 FULL = """// /// matbench
 // name = "full-one"
@@ -109,6 +109,21 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     assert (kernel.error_constant, kernel.deterministic) == (0.0, True)
     assert kernel.launch.shared_bytes == 0
     assert kernel.launch.where == ()
+
+
+def test_what_a_kernel_multiplies_with(tmp_path: Path) -> None:
+    def arithmetic(text: str) -> Arithmetic | None:
+        front = f'[model]\narithmetic = "{text}"' if text else ""
+        return load(tmp_path / "mine.cu", kernel_text(front=front)).arithmetic
+
+    assert arithmetic("3 tf32") == Arithmetic(3, "tf32")
+    assert arithmetic(" 16  bfloat16 ") == Arithmetic(16, "bfloat16")
+    assert arithmetic("") is None
+
+
+def test_an_error_constant_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
+    kernel = load(tmp_path / "mine.cu", kernel_text(front="error_constant = 64"))
+    assert kernel.error_constant == 64
 
 
 def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
@@ -249,6 +264,12 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "terminal codes": (instead('"For a test"', r'"a\u001b[2J" # here'), "summary: one line"),
     "constant is less": (after(SUMMARY, "// error_constant = -0.5 # here\n"), "error_constant"),
     "constant is no number": (after(SUMMARY, "// error_constant = nan # here\n"), "error_constant"),
+    "constant is too large": (
+        after(SUMMARY, "// error_constant = 64.5 # here\n"),
+        "error_constant = 64.5: a number from 0 to 64; an error beyond that is no float32 result: "
+        "say which `precision` the inputs are rounded to instead",
+    ),
+    "constant is endless": (after(SUMMARY, "// error_constant = inf # here\n"), "from 0 to 64"),
     "unknown requirement": (after(SUMMARY, '// requires = ["avx"] # here\n'), "requires 'avx'"),
     "no architecture": (after(SUMMARY, '// requires = ["sm_"] # here\n'), "requires 'sm_'"),
     "no values": (instead(TILE, "// TILE = [] # here\n"), "[sweep] TILE: a list of whole numbers"),
@@ -292,6 +313,14 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "`sweep.WIDE`",
     ),
     "model unknown": (after(GRID, '// [model]\n// loads = "Q" # here\n'), "model.loads 'Q'"),
+    **{
+        f"arithmetic of {text!r}": (
+            after(GRID, f'// [model]\n// arithmetic = "{text}" # here\n'),
+            f"model.arithmetic {text!r}: how many products it takes for one, 1 to 16, and their "
+            'precision (float32, tf32, float16, bfloat16), as in "3 tf32"',
+        )
+        for text in ("", "tf32", "3", "0 tf32", "17 tf32", "3 fp8", "-3 tf32", "3 * tf32", "3tf32")
+    },
     "where is no number": (after(GRID, "// where = [\"'x'\"] # here\n"), "'x' is not a number"),
     # args
     "too few args": (after(SUMMARY, '// args = ["A", "B", "C"] # here\n'), "args has 3 entries"),

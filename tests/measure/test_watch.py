@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.kernels import KernelWriter, kernel_text
 
@@ -92,6 +93,32 @@ def watched(
 
     plan = ComparisonPlan()
     return Watch(worker, worker, path, rungs, cases, plan)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("own", "front", "expected"),
+    [
+        (1000.0, "", "naive-2d"), (150.0, "", "tiled"),
+        (1000.0, 'precision = "tf32"', "thread-1d"), (150.0, 'precision = "tf32"', "thread-1d"),
+    ],
+)  # fmt: skip
+def test_a_rung_with_claims_comes_after_those_that_are_held_to_as_much(
+    own: float, front: str, expected: str, write_kernel: KernelWriter, device: DeviceInfo
+) -> None:
+    """The nearest, thread-1d, claims less: that is a rung for a version that does so too."""
+    nearest = 600.0 if own == 1000.0 else 120.0
+    times = {"thread-1d": nearest, "tiled": 100.0, "naive-2d": 500.0, "mine": own}
+    rungs = [
+        msgspec.structs.replace(kernel, error_constant=8.0 * (kernel.name == "thread-1d"))
+        for kernel in catalogue.builtin()
+        if kernel.name in times
+    ]
+    worker = PlainWorker(device, times)
+    path = write_kernel(front=front)
+    watch = watched(worker, path, rungs)
+    list(watch.look(path.read_bytes()))
+    list(watch.climb())
+    assert worker.compared == [(expected, "mine")]
 
 
 @pytest.mark.parametrize(

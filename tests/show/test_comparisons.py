@@ -6,11 +6,13 @@ import json
 import math
 from typing import Any
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 from support.tables import compared, environment, line_of, printed, rows, shown
 
-from matbench.records.comparison import Comparison
+from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.outcome import Claims
 from matbench.show import comparisons
 from matbench.show.formats import text
 
@@ -39,6 +41,33 @@ def test_a_comparison_says_who_is_what_and_how_it_ended(width: int | None) -> No
         assert "250.0 µs" in page
         assert "samples: 24 + 24" in page
         assert "2.2e-6 / 6.2e-8" in page
+
+
+def claiming(record: ComparisonRecord, **claims: Claims) -> ComparisonRecord:
+    """The record with other claims of its sides."""
+    sides = {}
+    for side, found in claims.items():
+        outcome = getattr(record, side)
+        case = msgspec.structs.replace(outcome.case, claims=found)
+        sides[side] = msgspec.structs.replace(outcome, case=case)
+    return msgspec.structs.replace(record, **sides)
+
+
+def test_claims_stand_with_the_side_that_makes_them() -> None:
+    tf32 = Claims(precision="tf32")
+    one = claiming(compared(0.068), candidate=tf32)
+    page = shown(comparisons.report([one], [environment()]))
+    assert line_of(page, "FASTER¹")
+    assert "¹ claims of shared-row: inputs rounded to tf32" in page
+    assert "claims of" not in shown(comparisons.report(COMPARED, [environment()]))
+    both = claiming(compared(), baseline=tf32, candidate=tf32)
+    assert comparisons.claimed(both) == "claims of both: inputs rounded to tf32"
+    apart = claiming(compared(), baseline=tf32, candidate=Claims(deterministic=False))
+    assert comparisons.claimed(apart) == (
+        "claims of tiled: inputs rounded to tf32 · claims of shared-row: not deterministic"
+    )
+    square = printed(comparisons.matrix([one], ["tiled", "shared-row"]))
+    assert "claims of shared-row: inputs rounded to tf32" in square.splitlines()
 
 
 def test_an_undecided_one_says_why() -> None:

@@ -29,7 +29,7 @@ from support.tables import (
 from matbench.analysis.ranking import Ranked
 from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records import resuming
-from matbench.records.outcome import Accuracy, Outcome
+from matbench.records.outcome import Accuracy, Claims, Outcome
 from matbench.show import outcomes
 from matbench.show.formats import text
 from matbench.show.table import Section
@@ -158,6 +158,38 @@ def test_a_time_says_that_a_case_was_measured() -> None:
     assert line_of(page, "a ★").endswith("2.00×")
     untimed = shown(made(outcome("untimed", accuracy=Accuracy(1e-6, 1e-7, 0.1))))
     assert line_of(untimed, "untimed").endswith("measured")
+
+
+def test_rows_with_claims_are_a_group_of_their_own() -> None:
+    split = (Claims(error_constant=8.0), Claims(error_constant=16.0))
+    table = made(
+        outcome("a", 4), outcome("b", 8), outcome("narrow", 1, precision="tf32"),
+        *(outcome(f"split-{n}", n, claims=one) for n, one in enumerate(split, 2)),
+        outcome("never", status="skipped", reason="needs N <= 8", claims=Claims(where=("N <= 8",))),
+        outcome("bad", status="wrong", reason="no", precision="tf32"),
+    )  # fmt: skip
+    groups = {
+        group.title: [row.cells[0] for row in group.rows] for group in table.sections[0].groups
+    }
+    assert groups == {
+        "size 1000": ["a ★", "b", "bad", "never"],
+        "size 1000, with claims": ["narrow ☆", "split-2", "split-3"],
+    }
+    page = shown(table)
+    assert line_of(page, "narrow").endswith("¹")
+    assert line_of(page, "bad", "wrong: no").endswith("¹")
+    assert line_of(page, "never").endswith("needs N <= 8")
+    assert "¹ claims: inputs rounded to tf32" in page
+    assert "² claims: each product may lose 8 u" in page
+    assert "³ claims: each product may lose 16 u" in page, "what one claims is not another's"
+    plain = text(table, "plain")
+    assert line_of(plain, "a ★").startswith("1000 ")
+    assert line_of(plain, "narrow").startswith("1000, with claims ")
+    found = {row["kernel"]: row for row in rows(table)}
+    assert [name for name, row in found.items() if row["best"] == "true"] == ["a"]
+    assert found["a"]["claims"] == ""
+    assert found["split-2"]["claims"] == "each product may lose 8 u"
+    assert [found[name]["times_slowest"] for name in ("a", "narrow")] == ["2.0", "3.0"]
 
 
 def test_a_star_needs_rivals() -> None:

@@ -13,7 +13,7 @@ from support.pictures import needs_matplotlib, picture, texts, words
 
 from matbench.errors import UsageError
 from matbench.model import Problem
-from matbench.records.outcome import Accuracy, Outcome
+from matbench.records.outcome import Accuracy, Claims, Outcome
 from matbench.show.pictures import chart
 
 
@@ -35,6 +35,14 @@ def test_a_chart_says_what_it_shows_and_what_it_does_not(tmp_path: Path) -> None
     assert chart.digest([*LADDER, timed("slow", 1000, 9)]) not in svg
     chart.draw(LADDER, tmp_path / "chart.png", "")
     assert picture(tmp_path / "chart.png").shape[1] > 1000
+
+
+@needs_matplotlib
+def test_lines_with_claims_have_hollow_markers(tmp_path: Path) -> None:
+    narrow = [timed("narrow", n, 1, claims=Claims(precision="tf32")) for n in (1000, 2000)]
+    said = "hollow: with claims, so by weaker checks"
+    assert said in words(drawn([*LADDER, *narrow], tmp_path / "c.svg"))
+    assert said not in words(drawn(LADDER, tmp_path / "c.svg"))
 
 
 def drawn(outcomes: list[Outcome], path: Path) -> str:

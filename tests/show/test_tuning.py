@@ -8,6 +8,7 @@ from typing import Any
 from support.tables import environment, line_of, outcome, rows, shown
 
 from matbench.records.comparison import Comparison
+from matbench.records.outcome import Claims
 from matbench.records.tuning import SearchSpace, TuningRecord
 from matbench.show import tuning
 from matbench.show.formats import text
@@ -49,6 +50,14 @@ def test_the_winner_comes_first_and_the_default_is_shown() -> None:
     assert "TILE=9 " in page
     assert "TILE=11 " not in page
     assert page.endswith("14 candidates measured")
+
+
+def test_claims_of_the_kernel_stand_above() -> None:
+    claims = Claims(error_constant=8.0, deterministic=False)
+    found = [candidate(32, 2, outcome=outcome("split", 2, claims=claims))]
+    page = shown(tuning.report(found, [environment()]))
+    assert "claims: each product may lose 8 u; not deterministic" in page.splitlines()
+    assert "claims:" not in shown(tuning.report(SEARCH, [environment()]))
 
 
 def test_an_interrupted_search_has_no_winner() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 from support.tables import CPU, GPU, compared, line_of, printed
 
 from matbench.model import Problem
+from matbench.records.outcome import Claims
 from matbench.records.watch import Standing, Version
 from matbench.show import watch
 
@@ -32,6 +34,18 @@ def test_the_last_version_is_a_table() -> None:
     assert "1.98 to 2.02 × faster" in row
     assert "1.004 × slower" in line_of(page, "naive TILE=16", "SAME")
     assert "timed in turns with the version before and the nearest rung" in page
+
+
+def test_claims_of_a_version_or_its_rung_stand_below() -> None:
+    found = version(2)
+    [standing] = found.standings.values()
+    record = standing.comparisons[1]
+    case = msgspec.structs.replace(record.baseline.case, claims=Claims(precision="tf32"))
+    rung = msgspec.structs.replace(record.baseline, case=case)
+    standing.comparisons[1] = msgspec.structs.replace(record, baseline=rung)
+    page = printed(watch.screen("mine.cu", GPU, [found]))
+    assert line_of(page, "naive TILE=16", "SAME¹")
+    assert "¹ claims of naive: inputs rounded to tf32" in page
 
 
 def test_a_narrow_terminal_has_no_interval_but_whole_words() -> None:

@@ -20,7 +20,7 @@ from matbench.show.units import superscript
 
 SUFFIXES = (".svg", ".png")
 #: Raised when the same lines are drawn in another way.
-_VERSION = 3
+_VERSION = 4
 _MARKERS = "os^DvPX<>*p"
 _INK = "#808080"
 #: With more sizes than this, not all are named along the axis.
@@ -57,6 +57,8 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
             "linewidth": 1.4,
             "markersize": 5,
         }
+        if line.has_claims:
+            style["markerfacecolor"] = "none"
         panels[0].plot(line.n, line.giga_per_s, label=line.label, **style)
         if with_errors:
             _draw_errors(panels[1], line, style)
@@ -100,6 +102,8 @@ def _heading(shown: Chart) -> list[str]:
     rows = [shown.shared, ["each kernel at its fastest parameters"]]
     if any(line.is_baseline for line in shown.lines):
         rows[1].append("dashed: a baseline")
+    if any(line.has_claims for line in shown.lines):
+        rows[1].append("hollow: with claims, so by weaker checks")
     if not any(shown.errors):
         is_exact = 0.0 in shown.errors or shown.workload.element == "int32"
         rows[1].append("every result is exact" if is_exact else "errors are not known")

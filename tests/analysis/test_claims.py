@@ -1,0 +1,49 @@
+"""Which claims of a kernel file weaken a check."""
+
+from __future__ import annotations
+
+import pytest
+
+from matbench.analysis import claims
+from matbench.records.outcome import Claims
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Claims(precision="tf32"), "inputs rounded to tf32"),
+        (Claims(error_constant=8.0), "each product may lose 8 u"),
+        (Claims(error_constant=0.5), "each product may lose 0.5 u"),
+        (Claims(exponents=(-12, 15)), "exponents from -12 to 15 only"),
+        (Claims(exponents=(-126, 15)), "exponents from -126 to 15 only"),
+        (Claims(deterministic=False), "not deterministic"),
+        (Claims(where=("N % 4 == 0",)), "only where N % 4 == 0"),
+        (
+            Claims(where=("M * N <= max_threads_per_block",)),
+            "only where M * N <= max_threads_per_block",
+        ),
+    ],
+)
+def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> None:
+    assert claims.weakening(given) == (words,)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        Claims(),
+        Claims(exponents=(-126, 127)),
+        Claims(exponents=(-200, 200)),
+        Claims(where=("TILE * TILE <= max_threads_per_block", "BM % TM == 0", "KN < NM")),
+    ],
+)
+def test_what_concerns_constants_and_the_device_weakens_nothing(given: Claims) -> None:
+    assert claims.weakening(given) == ()
+
+
+def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:
+    given = Claims("tf32", 2.0, (-14, 15), False, ("TILE <= 32", "K <= 64", "M == N"))
+    assert claims.weakening(given) == (
+        "inputs rounded to tf32", "each product may lose 2 u", "exponents from -14 to 15 only",
+        "not deterministic", "only where K <= 64", "only where M == N",
+    )  # fmt: skip

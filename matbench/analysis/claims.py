@@ -7,12 +7,23 @@ time is no rival for a kernel that is held to everything. All who rank or show g
 from __future__ import annotations
 
 import re
+from typing import Literal, NamedTuple
 
 from matbench.records.outcome import Claims
+
+Key = Literal["precision", "error_constant", "exponents", "deterministic", "where"]
 
 #: The range of binary exponents of float32.
 FLOAT32_EXPONENTS = (-126, 127)
 _SIZES = re.compile(r"\b[MNK]\b")
+
+
+class Weakening(NamedTuple):
+    """One claim: the key of front matter, what the file says, and what it means in words."""
+
+    key: Key
+    declared: str
+    words: str
 
 
 def restricts_sizes(condition: str) -> bool:
@@ -20,23 +31,27 @@ def restricts_sizes(condition: str) -> bool:
     return _SIZES.search(condition) is not None
 
 
-def narrows_exponents(claims: Claims) -> bool:
-    """Whether the claimed range leaves out some of float32's."""
+def weakenings(claims: Claims) -> list[Weakening]:
+    """Each claim that makes a check easier to pass, in the order of front matter."""
+    found = []
+    if claims.precision != "float32":
+        words = f"inputs rounded to {claims.precision}"
+        found.append(Weakening("precision", f'precision = "{claims.precision}"', words))
+    if claims.error_constant > 0:
+        words = f"each product may lose {claims.error_constant:g} u"
+        declared = f"error_constant = {claims.error_constant:g}"
+        found.append(Weakening("error_constant", declared, words))
     low, high = claims.exponents or FLOAT32_EXPONENTS
-    return low > FLOAT32_EXPONENTS[0] or high < FLOAT32_EXPONENTS[1]
+    if low > FLOAT32_EXPONENTS[0] or high < FLOAT32_EXPONENTS[1]:
+        words = f"exponents from {low} to {high} only"
+        found.append(Weakening("exponents", f"exponents = [{low}, {high}]", words))
+    if not claims.deterministic:
+        found.append(Weakening("deterministic", "deterministic = false", "not deterministic"))
+    for condition in filter(restricts_sizes, claims.where):
+        found.append(Weakening("where", condition, f"only where {condition}"))
+    return found
 
 
 def weakening(claims: Claims) -> tuple[str, ...]:
-    """Each claim that makes a check easier to pass, in words; empty for a kernel without any."""
-    found = []
-    if claims.precision != "float32":
-        found.append(f"inputs rounded to {claims.precision}")
-    if claims.error_constant > 0:
-        found.append(f"each product may lose {claims.error_constant:g} u")
-    if claims.exponents is not None and narrows_exponents(claims):
-        low, high = claims.exponents
-        found.append(f"exponents from {low} to {high} only")
-    if not claims.deterministic:
-        found.append("not deterministic")
-    found += [f"only where {condition}" for condition in filter(restricts_sizes, claims.where)]
-    return tuple(found)
+    """The same in words; empty for a kernel that is held to everything."""
+    return tuple(each.words for each in weakenings(claims))

@@ -66,19 +66,23 @@ def check(
 ) -> None:
     """Probe a kernel at awkward shapes: which of them does it get right?
 
-    Below the table stands what is wrong at the others.
+    Below the table stands what is wrong at the others, and how much the kernel needs of each claim
+    of its file that weakens a check: it runs again without that claim, or with less of it.
 
     \b
     matbench check tiled
     matbench check mine.cu --sanitize
     """
+    from matbench.analysis.claims import weakenings
     from matbench.kernelfile import sweep
     from matbench.measure import sanitize as sanitizer
+    from matbench.measure.needs import Trials
     from matbench.measure.options import Options
     from matbench.measure.prepared import host_memory_bytes
     from matbench.measure.worker import Crew
     from matbench.records import encoding, provenance
-    from matbench.records.probe import Probe
+    from matbench.records.outcome import Claims
+    from matbench.records.probe import Need, Probe
     from matbench.show import outcomes, probes, safe
 
     chosen = files.one(kernel)
@@ -93,7 +97,10 @@ def check(
     memory = host_memory_bytes() if wants_large else None
     probed = sweep.probed(chosen, constants.values([chosen]), info, memory)
 
+    claims = weakenings(Claims.of(chosen)) if chosen.library is None else []
+
     found: list[Probe] = []
+    needs: list[Need] = []
     with (
         Interruption() as interruption,
         Crew(Options(timed=False), deadlines.deadlines, say_printed) as crew,
@@ -109,6 +116,17 @@ def check(
                 case = skipped(case, reason)
                 probed[index] = purpose, case
             found.append(Probe(purpose=purpose, outcome=worker.measure(case).outcome))
+    if claims and not interruption:
+        # What a kernel prints where it need not be right, or its driver says of that, is left out.
+        with (
+            interruption,
+            Crew(Options(timed=False), deadlines.deadlines) as crew,
+            progress(len(claims)) as advance,
+        ):
+            trials = Trials(crew.worker(info), probed, [probe.outcome for probe in found])
+            for claim in claims:
+                advance(f"{chosen.name} without {claim.declared}")
+                needs.append(trials.need(claim))
     runs = _under_sanitizer(probed) if sanitize else []
     findings: list[list[str]] = []
     if runs and not interruption:
@@ -118,14 +136,15 @@ def check(
                 said = sanitizer.run(info, case, tool, deadlines.timeout)
                 findings.append([f"{case.label}: {finding}" for finding in said])
     told = list(chain.from_iterable(findings))
-    done = len(found) + len(findings), len(probed) + len(runs)
+    steps = len(probed) + len(claims) + len(runs)
+    done = len(found) + len(needs) + len(findings), steps
     if not found:
         interruption.exit(*done, "probes")
     about = provenance.environment(sys.argv[1:], [info], {})
     if fmt == "rich":
-        show_rich(*probes.renderables(chosen.name, info, found))
+        show_rich(*probes.renderables(chosen.name, info, found, needs))
     elif fmt == "json":
-        say(encoding.array([about, *found]))
+        say(encoding.array([about, *found, *needs]))
     else:
         show_report(outcomes.report([probe.outcome for probe in found], [about]), fmt)
     for line in told:

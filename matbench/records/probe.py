@@ -1,4 +1,4 @@
-"""What `matbench check` found: a probe of one shape, and what NVIDIA's sanitizer saw."""
+"""What `matbench check` found: a probe of one shape, the need of a claim, a sanitizer's finding."""
 
 from __future__ import annotations
 
@@ -25,3 +25,16 @@ class Probe(msgspec.Struct, frozen=True, tag="probe", tag_field="type", kw_only=
 
     purpose: str
     outcome: Outcome
+
+
+class Need(msgspec.Struct, frozen=True, tag="need", tag_field="type", kw_only=True):
+    """How much of a claim that weakens a check a kernel needs, by runs without it or with less.
+
+    `key` is the claim's in front matter and `declared` what the file says there. `needed`: some of
+    it is, as far as the runs show; None: they show nothing. `finding` says how much, in words.
+    """
+
+    key: str
+    declared: str
+    needed: bool | None
+    finding: str

@@ -10,7 +10,7 @@ from rich.text import Text
 from matbench import workloads
 from matbench.analysis.ranking import STATUSES
 from matbench.model import DeviceInfo, settings_of
-from matbench.records.probe import Probe
+from matbench.records.probe import Need, Probe
 from matbench.show import footnotes, safe
 from matbench.show.table import Column, grouped
 from matbench.show.terminal import plain_table
@@ -20,9 +20,9 @@ _WORDS = {"measured": "right", "wrong": "WRONG", "failed": "FAILED", "skipped": 
 
 
 def renderables(
-    kernel_name: str, device: DeviceInfo, probes: Sequence[Probe]
+    kernel_name: str, device: DeviceInfo, probes: Sequence[Probe], needs: Sequence[Need] = ()
 ) -> list[RenderableType]:
-    """The table; below it what is wrong, and how many probes were right."""
+    """The table; below it what is wrong, what claims are needed for, and how many were right."""
     shapes: dict[tuple[str, str, str], dict[str, str]] = {}
     # Reasons that differ only in their numbers are shown once, with how many more there are.
     reasons: dict[tuple[str, str, str], list[str]] = {}
@@ -50,7 +50,14 @@ def renderables(
         Text(texts[0] + (f" … and {len(texts) - 1} more like it" if len(texts) > 1 else ""))
         for alike, texts in sorted(reasons.items(), key=lambda item: STATUSES.index(item[0][0]))
     ]
-    return [table, Text(), *wrong, Text(_summary(kernel_name, device, probes), style="bold")]
+    claims = [Text(safe.line(f"{need.declared}: {need.finding}")) for need in needs]
+    return [
+        table,
+        Text(),
+        *wrong,
+        *claims,
+        Text(_summary(kernel_name, device, probes), style="bold"),
+    ]
 
 
 def _summary(kernel_name: str, device: DeviceInfo, probes: Sequence[Probe]) -> str:

@@ -11,7 +11,7 @@ from support.cli import Matbench
 from support.kernels import KernelWriter
 
 from matbench.model import DeviceInfo
-from matbench.records.probe import Probe
+from matbench.records.probe import Need, Probe
 
 
 def last(text: str) -> str:
@@ -31,6 +31,9 @@ def test_json_has_every_probe_as_a_record(matbench: Matbench, device: DeviceInfo
     printed = matbench("check", "reverse-static", "--no-large", "--format", "json").stdout
     environment, *found = json.loads(printed)
     assert environment["type"] == "environment"
+    need = msgspec.convert(found.pop(), Need)
+    assert (need.key, need.declared, need.needed) == ("where", "where N <= 64", True)
+    assert need.finding == "needed: 0 of 14 probes that it excludes come out right without it"
     probes = [msgspec.convert(one, Probe) for one in found]
     assert [probe.outcome.status for probe in probes].count("measured") == 6
     assert all(probe.purpose for probe in probes)
@@ -102,3 +105,75 @@ def test_inputs_that_16_bits_cannot_hold_are_refused_in_words(
     result = matbench("run", "--kernel", path, "--inputs", "ramp", "--format", "plain", code=1)
     assert "inputs up to 67,584 do not fit into float16, which ends at 65,504" in result.stdout
     assert "Warning" not in result.output
+
+
+#: GOOD_BODY with something done to each product, or to each number that is read.
+BODY = """
+static __device__ __forceinline__ float read(float x) { return READ; }
+
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += read(A[(size_t)row * K + k]) * read(B[(size_t)k * N + column]) * FACTOR;
+    C[(size_t)row * N + column] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("front", "read", "factor", "line"),
+    [
+        (
+            'precision = "tf32"',
+            "x",
+            "1.0f",
+            'precision = "tf32": not needed: passes as float32 at ',
+        ),
+        (
+            'precision = "bfloat16"',
+            "__uint_as_float(__float_as_uint(x) & 0xffff0000u)",
+            "1.0f",
+            'precision = "bfloat16": needed: does not pass as float32 at ',
+        ),
+        ("error_constant = 16", "x", "1.0f", "error_constant = 16: not needed"),
+        # Each product is 6 · 2⁻²⁴ too large, and rounded.
+        ("error_constant = 16", "x", "1.00000036f", "error_constant = 16: needs 8"),
+        (
+            "exponents = [-12, 15]",
+            "(fabsf(x) > 65504.0f ? 0.0f : x)",
+            "1.0f",
+            "exponents = [-12, 15]: needed for large numbers alone",
+        ),
+        (
+            "deterministic = false",
+            "x",
+            "1.0f",
+            "deterministic = false: not needed, three runs agreed",
+        ),
+    ],
+)
+def test_how_much_of_a_claim_is_needed(
+    front: str, read: str, factor: str, line: str, matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel(front=front, body=BODY.replace("READ", read).replace("FACTOR", factor))
+    lines = matbench("check", path, "--no-large").stdout.splitlines()
+    assert lines[-1].startswith("mine is right at 30 of 30 probes")
+    assert lines[-2].startswith(line)
+
+
+def test_a_condition_that_is_needed_and_one_that_is_not(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    whole = 'block = ["TILE", "TILE"]\ngrid = ["N // TILE", "ceil_div(M, TILE)"]\n'
+    path = write_kernel(launch=f'{whole}where = ["N % TILE == 0"]')
+    lines = matbench("check", path, "--no-large").stdout.splitlines()
+    assert lines[-2].startswith("where N % TILE == 0: needed: 0 of ")
+    good = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+    path = write_kernel(launch=f'{good}where = ["N % TILE == 0"]')
+    lines = matbench("check", path, "--no-large").stdout.splitlines()
+    assert lines[-2].startswith("where N % TILE == 0: not needed: all ")

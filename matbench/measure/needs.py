@@ -1,0 +1,195 @@
+"""How much of its claims a kernel needs: it runs again with each of them taken away or reduced.
+
+Claims make checks easier to pass, and nobody has to prove them. So `matbench check` tries each at
+three of the probes that came out right, with all sets of parameters: that with the shortest sum,
+which is allowed the least error, that with the longest and that with the most work; on signed
+inputs where there are such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from matbench import workloads
+from matbench.analysis.claims import FLOAT32_EXPONENTS, Key, Weakening
+from matbench.kernelfile import sweep
+from matbench.measure import oracle
+from matbench.measure.worker import Worker
+from matbench.model import Case, Kernel, Problem
+from matbench.records.outcome import Outcome
+from matbench.records.probe import Need
+
+#: So often a kernel that claims to differ from run to run is tried.
+_RUNS = 3
+#: So many probes that pass their deadline are enough.
+_DEADLINES = 2
+
+_Finding = tuple[bool | None, str]
+_UNTRIED: _Finding = (None, "not tried: no probe came out right")
+
+
+class Trials:
+    """A kernel's probes, which of them came out right, and the worker that runs more."""
+
+    def __init__(
+        self, worker: Worker, probed: Sequence[tuple[str, Case]], outcomes: Sequence[Outcome]
+    ) -> None:
+        self.worker = worker
+        self.cases = [case for _, case in probed if not _is_large(case)]
+        pairs = zip((case for _, case in probed), outcomes, strict=False)
+        right = [case for case, outcome in pairs if outcome.status == "measured"]
+        self.tried = _representative([case for case in right if not _is_large(case)])
+
+    def need(self, claim: Weakening) -> Need:
+        """How much of one claim of the kernel is needed."""
+        ways: dict[Key, Callable[[], _Finding]] = {
+            "precision": self._precision,
+            "error_constant": self._error_constant,
+            "exponents": self._exponents,
+            "deterministic": self._deterministic,
+            "where": lambda: self._where(claim.declared),
+        }
+        needed, finding = ways[claim.key]() if self.tried or claim.key == "where" else _UNTRIED
+        declared = f"where {claim.declared}" if claim.key == "where" else claim.declared
+        return Need(key=claim.key, declared=declared, needed=needed, finding=finding)
+
+    # -- one claim each --------------------------------------------------------------------
+
+    def _precision(self) -> _Finding:
+        reading = self._kernel.reading
+        if reading.storage in ("float16", "bfloat16"):
+            return True, f"needed: it reads {reading.storage} from memory"
+        if self._passes(precision="float32", exponents=reading.exponents):
+            return False, f"not needed: passes as float32 {self._places()}"
+        return True, f"needed: does not pass as float32 {self._places()}"
+
+    def _error_constant(self) -> _Finding:
+        declared = self._kernel.error_constant
+        least = 0.0
+        for constant in _powers(declared):
+            if self._passes(error_constant=constant):
+                return (True, f"needs {constant:g}") if constant else (False, "not needed")
+            least = constant
+        return True, f"needs more than {least:g}"
+
+    def _exponents(self) -> _Finding:
+        given = self._kernel.reading
+        low, high = given.exponents
+        lowest, highest = FLOAT32_EXPONENTS
+        full = msgspec.structs.replace(given, exponents=FLOAT32_EXPONENTS)
+        if oracle.shifts(given) == oracle.shifts(full):
+            return None, "no check scales inputs beyond it"
+        if self._passes(exponents=FLOAT32_EXPONENTS):
+            return False, "not needed: passes with float32's range"
+        small = not self._passes(exponents=(lowest, high))
+        large = not self._passes(exponents=(low, highest))
+        if small == large:
+            return True, "needed for small and large numbers" + ("" if small else " together")
+        return True, f"needed for {'small' if small else 'large'} numbers alone"
+
+    def _deterministic(self) -> _Finding:
+        for _ in range(_RUNS):
+            for outcome in self._outcomes(deterministic=True):
+                reason = outcome.reason or ""
+                if reason.startswith("determinism:"):
+                    return True, f"needed: runs differed {_place(outcome)}"
+                if outcome.status != "measured":
+                    return None, f"not known: {outcome.status} when run again: {reason}"
+        return False, "not needed, three runs agreed"
+
+    def _where(self, condition: str) -> _Finding:
+        """The probes that this condition alone excludes, run without it."""
+        found = [self._freed(case, condition) for case in self.cases]
+        freed = [case for case in found if case is not None]
+        right = 0
+        for case in freed:
+            if case.skip is None and self.worker.deadlines_passed(case) < _DEADLINES:
+                right += self.worker.measure(case).outcome.status == "measured"
+        excluded = len(freed)
+        if not excluded:
+            return None, "not tried: it excludes no probe that other conditions allow"
+        if right == excluded:
+            return False, f"not needed: all {excluded} probes that it excludes come out right"
+        return (
+            True,
+            f"needed: {right} of {excluded} probes that it excludes come out right without it",
+        )
+
+    def _freed(self, case: Case, condition: str) -> Case | None:
+        """A case that a condition excludes without it; None where it is not what excludes it."""
+        if not _is_unmet(case, condition):
+            return None
+        rules = case.kernel.launch
+        others = tuple(other for other in rules.where if other != condition)
+        launch = msgspec.structs.replace(rules, where=others)
+        kernel = msgspec.structs.replace(case.kernel, launch=launch)
+        freed = sweep.case(kernel, case.problem, case.params, self.worker.device)
+        return None if any(_is_unmet(freed, other) for other in others) else freed
+
+    # -- runs with other claims ------------------------------------------------------------
+
+    @property
+    def _kernel(self) -> Kernel:
+        return self.tried[0].kernel
+
+    def _outcomes(self, **claims: Any) -> Iterator[Outcome]:
+        kernel = msgspec.structs.replace(self._kernel, **claims)
+        for case in self.tried:
+            yield self.worker.measure(msgspec.structs.replace(case, kernel=kernel)).outcome
+
+    def _passes(self, **claims: Any) -> bool:
+        return all(outcome.status == "measured" for outcome in self._outcomes(**claims))
+
+    def _places(self) -> str:
+        sizes = {case.problem.size for case in self.tried}
+        many = "1 size" if len(sizes) == 1 else f"{len(sizes)} sizes"
+        return f"at {many}, {self.tried[0].problem.inputs} inputs"
+
+
+def _powers(declared: float) -> Iterator[float]:
+    """0, 1, 2, 4, … below what is declared."""
+    constant = 0.0
+    while constant < declared:
+        yield constant
+        constant = 2 * constant or 1.0
+
+
+def _is_large(case: Case) -> bool:
+    problem = case.problem
+    return (problem.M, problem.N, problem.K) in workloads.of(problem).large()
+
+
+def _is_unmet(case: Case, condition: str) -> bool:
+    """Whether it is this condition that skips a case."""
+    return f"{case.skip} (".startswith(f"needs {condition} (")
+
+
+def _place(outcome: Outcome) -> str:
+    return f"at {outcome.case.problem.size}, {outcome.case.problem.inputs} inputs"
+
+
+def _representative(right: Sequence[Case]) -> list[Case]:
+    """For each set of parameters those with the shortest sum, the longest, and the most work."""
+    if not right:
+        return []
+    workload = workloads.of(right[0].problem)
+    kinds = {case.problem.inputs for case in right}
+    kind = next(kind for kind in reversed(workload.probed_inputs) if kind in kinds)
+    sets: dict[str, list[Case]] = {}
+    for case in right:
+        if case.problem.inputs == kind:
+            sets.setdefault(str(case.params), []).append(case)
+
+    def shortness(problem: Problem) -> tuple[int, int]:
+        return workload.terms(problem), -workload.least_bytes(problem)
+
+    chosen = set()
+    for params, cases in sets.items():
+        problems = [case.problem for case in cases]
+        chosen.add((params, min(problems, key=shortness)))
+        chosen.add((params, max(problems, key=workload.terms)))
+        chosen.add((params, max(problems, key=workload.operations)))
+    return [case for case in right if (str(case.params), case.problem) in chosen]

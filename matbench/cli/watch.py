@@ -64,7 +64,7 @@ def watch(
 
     Each save is checked, timed and compared with the version before, the last that was right, and
     with the nearest rung: of KERNELS (else the tutorial's and the ladder's) the slowest that it has
-    not beaten yet. Ctrl-C ends it, with exit code 0.
+    not beaten yet; those whose claims weaken a check come last. Ctrl-C ends it, with exit code 0.
 
     \b
     matbench watch mine.cu

@@ -45,7 +45,7 @@ else:
     import tomli as tomllib
 
 MAX_FILE_BYTES = 1_000_000
-#: From a few hundred on, inputs rounded to 16 bits would pass as float32.
+#: From 128 on, long sums of inputs rounded to float16 would come within the bound of float32.
 MAX_ERROR_CONSTANT = 64
 #: Limits of a device that front matter may name, with a small device's values to try them on.
 DEVICE_LIMITS = {

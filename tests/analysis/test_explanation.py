@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support import records
-from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
+from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of, split_case
 
 from matbench.analysis import widths
 from matbench.analysis.architectures import named
 from matbench.analysis.explanation import chosen, explanation
 from matbench.kernelfile import sweep
-from matbench.model import Case, Conditions, Problem
+from matbench.model import Arithmetic, Case, Conditions, Problem
 from matbench.records.explanation import Bound, Explanation
 from matbench.records.outcome import Outcome
 
@@ -85,6 +85,17 @@ def test_the_clock_is_that_of_the_samples_or_else_of_the_limits() -> None:
     timing = records.timing(1, conditions=tuple(Conditions(sm_mhz=c) for c in (1500, 1400, 1700)))
     result = explanation(case, H200, outcome_of(case, 1, cold=timing), LIMITS, [])
     assert result.sm_mhz == 1550
+
+
+def test_what_the_clock_allows_is_for_what_the_kernel_multiplies_with() -> None:
+    """Three products on tensor cores for each that counts; and of a split none, if not told."""
+    case = split_case("tf32x3", 4096)
+    told = outcome_of(case, 1e6)
+    assert told.case.arithmetic == Arithmetic(3, "tf32")
+    allowed = explanation(case, H200, told, LIMITS, []).clock_flop_per_s
+    assert allowed == 132 * 1024 * 2 * 1980e6 / 3
+    untold = msgspec.structs.replace(told, case=msgspec.structs.replace(told.case, arithmetic=None))
+    assert explanation(case, H200, untold, LIMITS, []).clock_flop_per_s is None
 
 
 def test_without_a_device_nothing_is_measured() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from support import records
-from support.h200 import H200, LIMITS, case_of, outcome_of
+from support.h200 import H200, LIMITS, case_of, outcome_of, split_case
 
 from matbench.analysis import widths
 from matbench.analysis.architectures import named
@@ -95,6 +95,16 @@ def test_each_figure_has_its_unit() -> None:
     assert found["measured multiply-adds"] == "60.0 TFLOP/s"
     assert found["the clock allows"] == "66.9 TFLOP/s"
     assert found["shared memory a block"] == "8,192 bytes"
+
+
+def test_the_clock_allows_what_the_kernel_multiplies_with() -> None:
+    case = split_case("fp16x3", 1000)
+    found = explanation(case, H200, outcome_of(case, 1e6), LIMITS, [])
+    [fact] = [fact for fact in facts(found) if fact.name == "the clock allows"]
+    assert fact[1:] == (
+        "357 TFLOP/s",
+        "at 1,980 MHz, as it multiplies: 3 × float16 for each product",
+    )
 
 
 def test_spills_are_counted() -> None:

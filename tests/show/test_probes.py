@@ -8,7 +8,7 @@ from support.tables import GPU, line_of, outcome, printed
 
 from matbench.model import Problem
 from matbench.records.outcome import Outcome
-from matbench.records.probe import Probe
+from matbench.records.probe import Need, Probe
 from matbench.show import probes
 
 
@@ -44,6 +44,21 @@ def test_reasons_that_differ_in_numbers_are_told_once_the_worst_first() -> None:
     assert page.count("elements") == 1
     told = "TILE=16 at 20, uniform: 20 of 400 elements … and 2 more like it"
     assert page.index(told) < page.index("TILE=16 at 15, uniform: killed")
+
+
+def test_what_claims_are_needed_for_stands_between_what_is_wrong_and_the_summary() -> None:
+    needs = [
+        Need(key="where", declared="where N > 3", needed=None, finding="not tried"),
+        Need(key="error_constant", declared="error_constant = 8", needed=True, finding="needs 2"),
+    ]
+    bad = probe(15, status="wrong", reason="C[0] is 1")
+    page = printed(probes.renderables("tiled", GPU, [bad, probe(16)], needs))
+    assert page.splitlines()[-4:] == [
+        "TILE=16 at 15, uniform: C[0] is 1",
+        "where N > 3: not tried",
+        "error_constant = 8: needs 2",
+        "tiled is right at 1 of 2 probes on cuda:0 A GPU",
+    ]
 
 
 def test_what_could_not_run_says_why() -> None:

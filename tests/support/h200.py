@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
 from matbench.records.explanation import Limits
-from matbench.records.outcome import Build, Outcome
+from matbench.records.outcome import Build, Claims, Outcome
 from support import records
 
 KERNELS = catalogue.Catalogue(catalogue.builtin())
@@ -35,10 +37,18 @@ def case_of(name: str, n: int, tile: int = 32) -> Case:
     return sweep.case(KERNELS.get(name), Problem(n, n, n), {"TILE": tile}, H200)
 
 
+def split_case(name: str, n: int) -> Case:
+    """A kernel of the ladder that makes one product of several on tensor cores."""
+    limits = H200.limits | {"max_shared_bytes_per_block": 232448}
+    device = msgspec.structs.replace(H200, limits=limits)
+    return sweep.case(KERNELS.get(name), Problem(n, n, n), {"BM": 256}, device)
+
+
 def outcome_of(case: Case, median_ns: float, **changes: Any) -> Outcome:
     """What became of it on the H200: 32 registers a thread, 8 KiB of static shared memory."""
     given = Resources(registers=32, static_shared_bytes=8192, spilled_bytes=0)
     fields: dict[str, Any] = {
+        "claims": Claims.of(case.kernel), "arithmetic": case.kernel.arithmetic,
         "params": case.params, "problem": case.problem, "backend": "cuda", "device": H200.name,
         "device_kind": "gpu", "launch": case.launch,
         "build": Build(resources=given, resident_blocks=2),

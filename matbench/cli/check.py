@@ -97,7 +97,8 @@ def check(
     memory = host_memory_bytes() if wants_large else None
     probed = sweep.probed(chosen, constants.values([chosen]), info, memory)
 
-    claims = weakenings(Claims.of(chosen)) if chosen.library is None else []
+    can_run = any(case.skip is None for _, case in probed)
+    claims = weakenings(Claims.of(chosen)) if chosen.library is None and can_run else []
 
     found: list[Probe] = []
     needs: list[Need] = []

@@ -47,6 +47,7 @@ def test_where_nothing_could_be_probed(
     start = f"mine: nothing could be probed on {device.label}: needs M > 2**20 (M = 1…"
     result = matbench("check", path, "--no-large", code=1)
     assert last(result.stdout).startswith(start)
+    assert "where M > 2**20" not in result.stdout, "where nothing runs, no claim is tried"
     assert result.stderr == "nothing was probed; --allow-skips makes that exit 0\n"
     result = matbench("check", path, "--no-large", "--allow-skips")
     assert last(result.stdout).startswith(start)

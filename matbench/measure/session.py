@@ -15,11 +15,12 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis import architectures
+from matbench.analysis import limits as limits_of
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.kernelfile import includes
+from matbench.kernelfile import includes, instrument
 from matbench.measure import limits
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
@@ -29,7 +30,7 @@ from matbench.measure.outcomes import Found, compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
 from matbench.measure.sampling import sample_briefly, sample_in_turns
-from matbench.model import Case, Launch, Problem, Reading
+from matbench.model import WORD_BYTES, Case, Conditions, Kernel, Launch, Problem, Reading
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
@@ -154,7 +155,7 @@ class Session:
             self._samples = Samples(
                 self._prepared,
                 vary="transform" in checks,
-                select="selection" in checks,
+                select={"transform", "selection"} <= checks,
                 poison="poison" in checks,
             )
         return self._prepared
@@ -182,7 +183,38 @@ class Session:
         if timed:
             bandwidth = self._copy_bytes_per_s(case.problem)
             outcome = msgspec.structs.replace(outcome, copy_bytes_per_s=bandwidth)
-        return Found(outcome)
+        return Found(self._possible(outcome, case))
+
+    def _possible(self, outcome: Outcome, case: Case) -> Outcome:
+        """The outcome; wrong if its times are beyond the device.
+
+        Where a limit is known less well, of a cache or a CPU, a note says so in place of a verdict.
+        """
+        info, median_ns = self.backend.info, outcome.median_ns
+        if median_ns is None or "impossible" not in self.options.checks:
+            return outcome
+        workload, problem = workloads.of(case.problem), case.problem
+        clock = info.properties.get("clock rate (MHz)")
+        most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in _conditions(outcome))]) or None
+        floors = [limits_of.floor_of_operations(workload.operations(problem), info, most_mhz)]
+        if outcome.cold is not None and self._limits is not None and info.kind == "gpu":
+            word_bytes = WORD_BYTES[case.kernel.reading.storage]
+            read = word_bytes * sum(workload.words(name, problem) for name in workload.reads)
+            written = 4 * workload.words("C", problem)
+            floors.append(limits_of.floor_of_bytes(read, written, info, self._limits))
+        reason = limits_of.impossible(median_ns, floors)
+        if reason is None:
+            return outcome
+        if outcome.cold is None or info.kind != "gpu":
+            return msgspec.structs.replace(outcome, notes=(*outcome.notes, reason))
+        return msgspec.structs.replace(
+            outcome,
+            status="wrong",
+            reason=f"impossible: {reason}",
+            cold=None,
+            hot=None,
+            blocks=None,
+        )
 
     def _wrong(
         self, case: Case, built: Built, accuracy: Accuracy | None, wrong: WrongError
@@ -218,6 +250,8 @@ class Session:
         )
         if key in self._built:
             return self._built[key]
+        if "builds" in self.options.checks:
+            _require_one_kernel(case.kernel)
         start = time.perf_counter()
         # Nothing can be added to a library's machine code.
         wanted = ("plain",) if case.kernel.library else variants or self.options.builds
@@ -240,7 +274,7 @@ class Session:
             raise CaseError(f"{name} changed after {case.kernel.path} was read; run it again")
         if "malloc" in self.options.checks and any(made.allocates for made in builds.values()):
             raise CaseError(
-                "takes memory from the device's heap (malloc, new), which could carry results from "
+                "malloc: takes memory from the device's heap, which could carry results from "
                 "one launch to the next"
             )
         self._built[key] = Built(
@@ -302,3 +336,17 @@ class Session:
         if self._prepared is not None:
             prepared, self._prepared = self._prepared, None
             prepared.release()
+
+
+def _require_one_kernel(kernel: Kernel) -> None:
+    """Refuse a kernel that could tell its clocked or staggered build from the plain one."""
+    for source in (kernel.source, *includes.texts(kernel)):
+        if name := instrument.telltale(source):
+            raise CaseError(
+                f"builds: the source uses `{name}`, by which it could tell matbench's builds of it apart; "
+                "use another name"
+            )
+
+
+def _conditions(outcome: Outcome) -> Sequence[Conditions]:
+    return outcome.timing.conditions if outcome.timing is not None else ()

@@ -343,8 +343,8 @@ def _require_one_kernel(kernel: Kernel) -> None:
     for source in (kernel.source, *includes.texts(kernel)):
         if name := instrument.telltale(source):
             raise CaseError(
-                f"builds: the source uses `{name}`, by which it could tell matbench's builds of it apart; "
-                "use another name"
+                f"builds: the source uses `{name}`, by which it could tell matbench's builds of it "
+                "apart; use another name"
             )
 
 

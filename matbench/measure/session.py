@@ -220,7 +220,8 @@ class Session:
         self, case: Case, built: Built, accuracy: Accuracy | None, wrong: WrongError
     ) -> Found:
         """A wrong case; what it may have written to is uploaded anew for the next one."""
-        self._forget()
+        if self._prepared is not None:
+            self._prepared.is_spoiled = True
         return Found(self._outcome(case, built, accuracy, wrong=wrong), wrong.error_map)
 
     def _in_turns(

@@ -7,8 +7,8 @@
 // grid = ["ceil_div(N, 128)", "ceil_div(M, 128)"]
 // ///
 
-// Exploits a C that still holds the answer, as skip-block does, where the product would take
-// much longer than the launch: what is left is faster than the device can multiply.
+// Exploits a C that still holds the answer: a block that finds a number there does nothing. At a
+// size where the product takes much longer than a launch, that is faster than the device can be.
 
 static __device__ float element_of(const float *A, const float *B, int row, int column, int N,
                                    int K)
@@ -22,12 +22,8 @@ static __device__ float element_of(const float *A, const float *B, int row, int 
 extern "C" __global__ void cheat_too_fast(const float *A, const float *B, float *C,
                                           int M, int N, int K)
 {
-    __shared__ int done;
-    if (threadIdx.x == 0 && threadIdx.y == 0) {
-        const float sum = element_of(A, B, blockIdx.y * 128, blockIdx.x * 128, N, K);
-        const float before = C[(size_t)blockIdx.y * 128 * N + blockIdx.x * 128];
-        done = fabsf(before - sum) <= 1e-5f * fabsf(sum);
-    }
+    const float before = C[(size_t)blockIdx.y * 128 * N + blockIdx.x * 128];
+    const int done = before == before;
     __syncthreads();
     for (int place = threadIdx.y * 16 + threadIdx.x; place < 16384 && !done; place += 256) {
         const int row = blockIdx.y * 128 + place / 128, column = blockIdx.x * 128 + place % 128;

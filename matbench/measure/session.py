@@ -58,8 +58,8 @@ class Session:
         self._build(case, variants)
 
     def measure(self, case: Case) -> Found:
-        """Check, time and check again. `CaseError` when the kernel could not run."""
-        return self._measure(case, timed=self.options.timed)
+        """Check and time. `CaseError` when the kernel could not run."""
+        return self._measure(case, timed=self.options.timed and self.options.replay is None)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         """A few samples of a plain build, checked before unless it was already.
@@ -122,16 +122,6 @@ class Session:
                 return self._wrong(case, built, found.outcome.accuracy, wrong)
             return found._replace(stamps=stamps)
 
-    def replay(self, case: Case, key: int) -> Found:
-        """One launch on the inputs of an earlier one, whose key its reason named."""
-        built = self._build(case)
-        with self._checks(case, built) as checks:
-            try:
-                Launches(checks).replay(key)
-            except WrongError as wrong:
-                return self._wrong(case, built, None, wrong)
-        return Found(self._outcome(case, built))
-
     def limits(self, *, anew: bool = False) -> Limits:
         """What the device can do at best, measured once and kept; `CaseError` where it fails."""
         self._limits = limits.measured(self.backend, self.cache, anew=anew)
@@ -172,7 +162,9 @@ class Session:
             try:
                 accuracy = checks.before_timing()
                 launches = Launches(checks)
-                if timed:
+                if self.options.replay is not None:
+                    launches.replay(self.options.replay)
+                elif timed:
                     times = launches.time()
                 else:
                     launches.untimed()

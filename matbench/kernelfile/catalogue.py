@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import functools
 import os
 import stat
 from collections.abc import Collection, Iterable
@@ -25,7 +26,13 @@ def kernels_folder() -> Path:
 def builtin() -> list[Kernel]:
     """The kernels that come with matbench, shown as `kernels/NAME.cu`."""
     paths = sorted(kernels_folder().glob("*.cu"))
-    return [load(path, f"kernels/{path.name}") for path in paths] + [*LIBRARIES]
+    return [_builtin(path, read(path, path.name)) for path in paths] + [*LIBRARIES]
+
+
+@functools.cache
+def _builtin(path: Path, data: bytes) -> Kernel:
+    """Parsed once: one command may ask several times, and these include no file of the user's."""
+    return front_matter.parse(data, f"kernels/{path.name}", path)
 
 
 def load_folder(folder: Path) -> list[Kernel]:

@@ -104,7 +104,16 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: M
 
 def test_the_same_where_a_device_has_built_it(matbench: Matbench) -> None:
     result = matbench(
-        "explain", "tiled", "--sizes", "64", "--set", "TILE=16,8", "--arch", "g80", "--format", "json"
+        "explain",
+        "tiled",
+        "--sizes",
+        "64",
+        "--set",
+        "TILE=16,8",
+        "--arch",
+        "g80",
+        "--format",
+        "json",
     )
     _, found = json.loads(result.stdout)
     (width,) = (width for width in found["widths"] if width["params"]["TILE"] == 16)

@@ -1,9 +1,9 @@
 """Random kernel files, records, sizes, command lines and variables: only clean errors.
 
 A clean error is matbench's own (`MatbenchError`), with a message; a command's is an exit code
-from 0 to 3. Anything else, an input that takes over a second of CPU time, one that takes all memory, and
-output that commands a terminal are findings; each is printed once, with the shortest input that
-showed it. No command of these runs a kernel or a compiler.
+from 0 to 3. Anything else, an input that takes over a second of CPU time, one that takes all
+memory, and output that commands a terminal are findings; each is printed once, with the shortest
+input that showed it. No command of these runs a kernel or a compiler.
 """
 
 from __future__ import annotations

@@ -145,8 +145,9 @@ def test_no_command_lets_text_command_the_terminal(
 
 def test_watch_shows_hostile_text_as_text(folder: Path, device: DeviceInfo) -> None:
     session = on_terminal(
-        "watch", FILE_NAME, "--sizes", "8", interrupt_when=lambda text: "next save" in text
-    )
+        "watch", FILE_NAME, "--sizes", "8", "--max-time", "0.01",
+        interrupt_when=lambda text: "next save" in text,
+    )  # fmt: skip
     assert session.code == 0
     harmless(session.written)
 

@@ -46,7 +46,7 @@ def awkward() -> Iterator[Any]:
                 yield pytest.param(kernel, size, inputs, marks=marks, id=at)
 
 
-@pytest.mark.parametrize(("kernel", "size", "inputs"), awkward())
+@pytest.mark.parametrize(("kernel", "size", "inputs"), list(awkward()))
 def test_right_at_every_awkward_size(
     kernel: Kernel, size: str, inputs: str, session: Session
 ) -> None:

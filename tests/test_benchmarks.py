@@ -19,6 +19,7 @@ from support.paths import ROOT
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
+from matbench.measure.outcomes import not_measured
 from matbench.measure.session import Session
 from matbench.model import Conditions, DeviceInfo, Kernel, Problem
 
@@ -92,6 +93,13 @@ def test_figures_are_printed_and_kept(
     assert [figure["met"] for figure in kept["figures"]] == [False, False, True]
     assert kept["figures"][1]["value"] is None
     assert kept["environment"]["devices"][0]["name"] == "Some GPU"
+
+
+def test_cases_and_outcomes_are_short_alike(load: Any, device: DeviceInfo, tiled: Kernel) -> None:
+    for n, short in ((256, True), (257, False)):
+        [case] = sweep.cases([tiled], [Problem(8, n, 8)], {"TILE": (8,)}, device)
+        skipped = not_measured(case, device, "skipped", "for this test")
+        assert load("common").is_short(case) is load("common").is_short(skipped) is short
 
 
 # -- against_nvbench -----------------------------------------------------------------------------

@@ -315,6 +315,9 @@ def main() -> None:
     turn = chosen.seed
     with tempfile.TemporaryDirectory() as folder:
         # What is imported with the first of them is not the time of an input.
+        import scipy.special
+        import scipy.stats  # noqa: F401
+
         try_record_file(Path(folder), "\n".join(map(json.dumps, drawn.RECORDS)).encode())
         while time.monotonic() < end:
             for name, one in found.items():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 
@@ -19,8 +17,6 @@ NOTES_LEVEL = 0.002
 NOTABLE = 0.01
 #: Of two modes the rarer has at least this share where the median may fall into either.
 MODES_MINIMUM = 0.4
-#: Degrees of freedom beyond which Student's t is expanded around the normal distribution.
-_MANY = 400
 #: Coarsest step of an event timer; a larger gap between samples is not the timer's.
 TIMER_STEP_NS = 1100.0
 
@@ -84,51 +80,12 @@ def _correlation(a: Vector, b: Vector, count: int) -> float:
     return float(a @ b) / (count * (count**2 - 1) / 12)
 
 
-@lru_cache(maxsize=1024)
 def _critical(count: int) -> float:
-    """The correlation that `count` independent pairs exceed at `NOTES_LEVEL`.
+    """The correlation that `count` independent pairs exceed at `NOTES_LEVEL` (Student's t)."""
+    from scipy.special import stdtrit
 
-    Found with Student's t, for which scipy would be imported as long as a sweep's case takes.
-    """
-    freedom = count - 2
-    if freedom > _MANY:
-        t = _student_of_many(freedom)
-        return t / math.sqrt(freedom + t * t)
-    low, high = 0.0, math.pi / 2
-    while low < (middle := (low + high) / 2) < high:
-        if _within(middle, freedom) < 1 - NOTES_LEVEL:
-            low = middle
-        else:
-            high = middle
-    return math.sin(low)
-
-
-def _within(angle: float, freedom: int) -> float:
-    """The chance that a correlation is no larger than the sine of an angle.
-
-    Student's t is its tangent times √freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4).
-    """
-    is_odd = freedom % 2
-    cosine = math.cos(angle)
-    term, total = (cosine, 0.0) if is_odd else (1.0, 0.0)
-    for power in range(is_odd, freedom - 1, 2):
-        total += term
-        term *= cosine * cosine * (power + 1) / (power + 2)
-    if is_odd:
-        return 2 / math.pi * (angle + math.sin(angle) * total)
-    return math.sin(angle) * total
-
-
-def _student_of_many(freedom: int) -> float:
-    """Student's t where it is nearly normal: four terms of its expansion (26.7.5)."""
-    z = NormalDist().inv_cdf(1 - NOTES_LEVEL / 2)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + sum(term * (1 / freedom) ** power for power, term in enumerate(terms, 1))
+    t = float(stdtrit(count - 2, 1 - NOTES_LEVEL / 2))
+    return t / math.sqrt(count - 2 + t * t)
 
 
 def _drift(x: Vector) -> str | None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from support.noise import Vector, autocorrelated, times
 
-from matbench.analysis import sample_notes
 from matbench.analysis.sample_notes import matters, notes
 
 # What they say
@@ -149,21 +146,3 @@ def test_every_note_that_is_made_is_recognised() -> None:
     (note,) = [n for n in notes(creeping) if "autocorrelated" in n]
     assert not matters(note, 0.0)
     assert matters("3 of 9 samples are not positive and finite", 0.001)
-
-
-@pytest.mark.parametrize("count", [*range(10, 60), 401, 402, 403, 404, 5000, 10**6])
-def test_significant_correlations_are_those_of_students_t(count: int) -> None:
-    from scipy.special import stdtrit
-
-    t = float(stdtrit(count - 2, 1 - sample_notes.NOTES_LEVEL / 2))
-    expected = t / math.sqrt(count - 2 + t * t)
-    assert sample_notes._critical(count) == pytest.approx(expected, rel=1e-9)
-
-
-def test_notes_do_not_wait_for_scipy() -> None:
-    check = (
-        "import sys; from matbench.analysis.sample_notes import notes\n"
-        "assert any('drifting' in note for note in notes([float(n) for n in range(100, 150)]))\n"
-        "sys.exit('scipy' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

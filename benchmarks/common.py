@@ -76,9 +76,10 @@ def label(found: Outcome | Case) -> str:
     return " ".join([kernel, *values, f"n={case.problem.size}"])
 
 
-def is_short(case: Case) -> bool:
+def is_short(case: Case | Outcome) -> bool:
     """Whether a case is so small that its bar is wider."""
-    return max(case.problem.M, case.problem.N, case.problem.K) <= SHORT
+    problem = case.case.problem if isinstance(case, Outcome) else case.problem
+    return max(problem.M, problem.N, problem.K) <= SHORT
 
 
 # -- runs of the command line --------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Random kernel files, records, sizes, command lines and variables: only clean errors.
 
 A clean error is matbench's own (`MatbenchError`), with a message; a command's is an exit code
-from 0 to 3. Anything else, an input that takes longer than a second, one that takes all memory, and
-output that commands a terminal are findings; each is printed once, with the shortest input that
-showed it. No command of these runs a kernel or a compiler.
+from 0 to 3. Anything else, an input that takes over a second of CPU time, one that takes all
+memory, and output that commands a terminal are findings; each is printed once, with the shortest
+input that showed it. No command of these runs a kernel or a compiler.
 """
 
 from __future__ import annotations
@@ -139,11 +139,12 @@ def try_record_file(folder: Path, data: bytes) -> None:
 def try_diff(folder: Path, given: tuple[bytes, bytes, str]) -> None:
     """Compare two files, in every kind of format."""
     files = []
-    for name, data in zip(("old", "new"), given, strict=False):
-        path = folder / f"{name}.jsonl"
+    old, new, name = given
+    for number, data in enumerate((old, new)):
+        path = folder / f"{number}.jsonl"
         path.write_bytes(data)
         files.append(reading.read(path))
-    diffed(files[0], files[1], given[2])
+    diffed(files[0], files[1], name)
 
 
 def diffed(old: Any, new: Any, name: str = "new") -> None:
@@ -174,7 +175,7 @@ def run_nothing() -> None:
     """No command starts a worker or a compiler from now on."""
     worker.Worker.measure = worker.Worker.clock_blocks = no_case  # type: ignore[method-assign]
     worker.Worker.look = no_look  # type: ignore[method-assign]
-    worker.Worker.compare = no_comparison  # type: ignore[method-assign]
+    worker.Worker.compare = no_comparison  # type: ignore[assignment, method-assign]
     worker.Worker.start = lambda self: None  # type: ignore[method-assign]
     worker.Crew.build_ahead = lambda *_: None  # type: ignore[method-assign]
     backends.compiled_resources = lambda *_: None
@@ -314,6 +315,9 @@ def main() -> None:
     turn = chosen.seed
     with tempfile.TemporaryDirectory() as folder:
         # What is imported with the first of them is not the time of an input.
+        import scipy.special
+        import scipy.stats  # noqa: F401
+
         try_record_file(Path(folder), "\n".join(map(json.dumps, drawn.RECORDS)).encode())
         while time.monotonic() < end:
             for name, one in found.items():

@@ -99,7 +99,7 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
 #: `make quick` runs the rest: what needs no device, and how one case is measured. It leaves out
 #: simulations and pictures as well, which take half the time of what is left.
 SLOW = (
-    "analysis/test_statistics", "backends", "cli", "gpu", "measure", "show/test_pictures",
+    "analysis/test_statistics", "backends", "cheats", "cli", "gpu", "measure", "show/test_pictures",
     "test_benchmarks", "test_hostile", "test_packaging", "test_readme",
 )  # fmt: skip
 QUICK = ("measure/test_sampling.py", "measure/test_session.py")

@@ -112,6 +112,9 @@ def _case_differences(pairs: Sequence[tuple[Outcome, Outcome]]) -> list[str]:
     for first, second in pairs:
         if first.mode != second.mode and first.median_ns and second.median_ns:
             found.append(f"timing differs: {first.mode} then, {second.mode} now")
+        if first.timing and second.timing and first.timing.verified != second.timing.verified:
+            which = "then" if second.timing.verified else "now"
+            found.append(f"the rules differ: launches that were timed {which} were not verified")
         if first.case.device != second.case.device:
             found.append(f"device differs: {first.case.device} then, {second.case.device} now")
         then, now = (o.blocks.sm_mhz if o.blocks is not None else None for o in (first, second))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from matbench.analysis import architectures
 from matbench.model import Arithmetic, DeviceInfo, Precision
+from matbench.records.explanation import Limits
 from matbench.records.outcome import CaseRecord, TimingMode
 
 
@@ -11,6 +15,56 @@ def held_by_cache(info: DeviceInfo, nbytes: int, timing_mode: TimingMode | None)
     """Whether samples that left the cache as it was may have found that many bytes in it."""
     cache_bytes = info.properties.get("last-level cache (bytes)")
     return isinstance(cache_bytes, int) and nbytes < cache_bytes and timing_mode != "cold"
+
+
+#: How far below the least time a sample may be: what limits are measured with is not exact either.
+_ALLOWANCE = 0.05
+
+
+class Floor(NamedTuple):
+    """The least time that a launch can take, and what takes it."""
+
+    ns: float
+    why: str
+
+
+def floor_of_bytes(
+    read_bytes: int, written_bytes: int, info: DeviceInfo, measured: Limits
+) -> Floor | None:
+    """Reading every input once from memory, and writing what the cache cannot hold.
+
+    For a cold cache alone. None where the rate of reading is not known.
+    """
+    if not measured.read_bytes_per_s:
+        return None
+    cache_bytes = info.properties.get("last-level cache (bytes)")
+    written = max(0, written_bytes - (cache_bytes if isinstance(cache_bytes, int) else 0))
+    ns = (read_bytes / measured.read_bytes_per_s + written / measured.copy_bytes_per_s) * 1e9
+    rate = measured.read_bytes_per_s
+    return Floor(ns, f"to read {read_bytes:,} bytes at the {rate / 1e12:.3g} TB/s measured here")
+
+
+def floor_of_operations(operations: int, info: DeviceInfo, sm_mhz: float | None) -> Floor | None:
+    """The operations at the rate of the fastest unit that could serve, tensor cores included.
+
+    None without a clock, and where the table of architectures does not know the device.
+    """
+    precisions: tuple[Precision, ...] = ("float32", "tf32", "float16", "bfloat16")
+    rates = [rate for p in precisions if (rate := of_clock(info, sm_mhz, p)) is not None]
+    if not rates or not operations:
+        return None
+    rate = max(rates)
+    text = f"for {operations:,} operations at {rate / 1e12:.4g} TFLOP/s, its fastest unit's most"
+    return Floor(operations / rate * 1e9, text)
+
+
+def impossible(median_ns: float, floors: Iterable[Floor | None]) -> str | None:
+    """Why no launch can be that fast, in words; None if one can."""
+    for floor in floors:
+        if floor is not None and not median_ns >= floor.ns * (1 - _ALLOWANCE):
+            least, found = floor.ns / 1e3, median_ns / 1e3
+            return f"{found:,.4g} µs is impossible: it takes {least:,.4g} µs {floor.why}"
+    return None
 
 
 def of_clock(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -41,6 +42,17 @@ if TYPE_CHECKING:
     from matbench.records.writing import RecordWriter
 
 
+def _key(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    """The key of a sample: up to 16 hexadecimal digits."""
+    if text is None:
+        return None
+    if not re.fullmatch("[0-9a-fA-F]{1,16}", text):
+        raise UsageError(
+            f"--replay {text!r:.40}: write the key that the reason names, such as 9f3c2b"
+        )
+    return int(text, 16)
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """What else is done with each case, and what is shown of it."""
@@ -50,6 +62,7 @@ class RunOptions:
     no_blocks: bool
     error_map: str | None
     fastest: bool
+    replay: int | None
     allow_skips: bool
 
     OPTIONS: ClassVar = (
@@ -67,6 +80,12 @@ class RunOptions:
             help="Draw where C is wrong; FILE_2.png and so on for more, and nothing is replaced.",
         ),
         fastest_option,
+        click.option(
+            "--replay",
+            metavar="KEY",
+            callback=_key,
+            help="Launch once, untimed, on the inputs of a wrong sample; its reason names KEY.",
+        ),
         allow_skips_option,
     )
 
@@ -140,6 +159,7 @@ def run(
             max_time_s=0.05 if more.smoke else launches.max_time,
             minimum_samples=3 if more.smoke else 10,
             error_map=more.error_map is not None,
+            replay=more.replay,
         ),
         error_map=more.error_map,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import functools
 import os
 import stat
 from collections.abc import Collection, Iterable
@@ -24,8 +25,17 @@ def kernels_folder() -> Path:
 
 def builtin() -> list[Kernel]:
     """The kernels that come with matbench, shown as `kernels/NAME.cu`."""
-    paths = sorted(kernels_folder().glob("*.cu"))
-    return [load(path, f"kernels/{path.name}") for path in paths] + [*LIBRARIES]
+    found = []
+    for path in sorted(kernels_folder().glob("*.cu")):
+        shown = f"kernels/{path.name}"
+        found.append(_parsed(read(path, shown), shown, path))
+    return [*found, *LIBRARIES]
+
+
+@functools.cache
+def _parsed(data: bytes, shown: str, path: Path) -> Kernel:
+    """A kernel of matbench's own, which includes no file that could change meanwhile."""
+    return front_matter.parse(data, shown, path)
 
 
 def load_folder(folder: Path) -> list[Kernel]:

@@ -7,6 +7,7 @@ that are neither beside the kernel nor named by a path from there come with the 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -54,6 +55,15 @@ def identity(data: bytes, included: tuple[Included, ...]) -> str:
         return own
     lines = [own, *(f"{each.sha256} {each.name}" for each in included)]
     return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
+
+
+def texts(kernel: Kernel) -> list[str]:
+    """The texts of the included files that can be read."""
+    found = []
+    for included in kernel.includes:
+        with contextlib.suppress(OSError):
+            found.append(Path(included.path).read_text(encoding="utf-8", errors="replace"))
+    return found
 
 
 def changed(kernel: Kernel) -> str | None:

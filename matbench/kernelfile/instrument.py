@@ -11,6 +11,10 @@ import re
 from matbench.kernelfile.signature import TENSOR_MAP, without_comments
 from matbench.model import Kernel, Parameter
 
+#: What tells a kernel which build it is in.
+_TELLTALE = re.compile(
+    r"\b(?:MATBENCH|matbench)_\w*|\b(?:ifdef|ifndef)\s+__syncthreads\b|\bdefined\b\W*__syncthreads\b"
+)
 _CLUSTER = re.compile(r"\b__cluster_dims__\s*\(([^()]*)\)")
 
 # Each block's slot holds its start and end by two clocks, and its multiprocessor. The stamps must
@@ -89,6 +93,15 @@ def staggered_unit(kernel: Kernel) -> str:
     happen to stay in step.
     """
     return _wrapped_unit(kernel, _CUDA_STAGGER, "    matbench_stagger(4000);\n    KERNEL;\n")
+
+
+def telltale(source: str) -> str | None:
+    """Where a source could tell by matbench's own names which build it is in; None if it does not.
+
+    A build that is timed block by block, or staggered, must be the same kernel.
+    """
+    found = _TELLTALE.search(without_comments(source))
+    return " ".join(found.group().split()) if found else None
 
 
 def _wrapped_unit(kernel: Kernel, prelude: str, body: str) -> str:

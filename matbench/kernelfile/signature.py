@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from matbench.errors import MatbenchError
@@ -53,6 +54,7 @@ def holds(kind: str, value: int | float) -> bool:
     return value == int(value) and (0 if whole[1] else -(2**bits)) <= value < 2**bits
 
 
+@functools.lru_cache(maxsize=4)
 def without_comments(source: str) -> str:
     """The source with comments blanked and every character where it was."""
 

@@ -35,19 +35,22 @@ def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:
     """
     info = backend.info
     source = device_kernel("limits.cu", "copy_fours").sha256
-    key = repr(("limits", info.backend, info.name, info.driver, info.toolkit, source))
+    key = repr(("limits/2", info.backend, info.name, info.driver, info.toolkit, source))
     found = cache.get(key)
     kept = msgspec.json.decode(found, type=Limits) if found is not None else None
     if kept is not None and not anew:
         return kept
-    copied, computed = _copy_bytes_per_s(backend), _fma_flop_per_s(backend)
+    copied, read = _bytes_per_s(backend)
+    computed = _fma_flop_per_s(backend)
     if kept is not None:
         copied = max(copied, kept.copy_bytes_per_s)
+        read = max(read, kept.read_bytes_per_s or 0.0)
         computed = max(computed, kept.fma_flop_per_s)
     best = Limits(
         device=info.name,
         driver=info.driver,
         copy_bytes_per_s=copied,
+        read_bytes_per_s=read,
         fma_flop_per_s=computed,
         sm_mhz=backend.conditions().sm_mhz,
         when=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -56,8 +59,9 @@ def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:
     return best
 
 
-def _copy_bytes_per_s(backend: Backend) -> float:
-    """The fastest copy from one large buffer to another: by a kernel, or by the driver's own."""
+def _bytes_per_s(backend: Backend) -> tuple[float, float]:
+    """The fastest copy from one large buffer to another, by a kernel or by the driver's own; and
+    the fastest reading of one."""
     info = backend.info
     cache_bytes = int(info.properties.get("last-level cache (bytes)") or 0)
     size = min(max(_LEAST_BYTES, 4 * cache_bytes), _MOST_BYTES)
@@ -65,19 +69,24 @@ def _copy_bytes_per_s(backend: Backend) -> float:
     try:
         for _ in range(2):
             held.append(backend.allocate(size))
-        program = backend.build(device_kernel("limits.cu", "copy_fours"), {}, block_width=_THREADS)
         count = size // _FOUR_BYTES
         whole = -(-count // _THREADS)
         units = info.limits["multiprocessors"]
-        arguments: list[Argument] = [held[0], held[1], count]
-        times = []
-        for blocks in (whole, 8 * units, 32 * units):
-            launch = _launch(info, min(blocks, whole))
-            times += [
-                backend.time_ns(program, launch, arguments, cold=False) for _ in range(_SAMPLES)
-            ]
-        times += [_driver_copy_ns(backend, held[1], held[0]) for _ in range(_SAMPLES)]
-        return 2 * size / (_fastest(times) * 1e-9)
+        fastest = {}
+        for entry in ("copy_fours", "read_fours"):
+            program = backend.build(device_kernel("limits.cu", entry), {}, block_width=_THREADS)
+            arguments: list[Argument] = [held[0], held[1], count]
+            fastest[entry] = _fastest(
+                [
+                    backend.time_ns(program, launch, arguments, cold=False)
+                    for blocks in (whole, 8 * units, 32 * units)
+                    for launch in [_launch(info, min(blocks, whole))]
+                    for _ in range(_SAMPLES)
+                ]
+            )
+        driver_ns = _fastest([_driver_copy_ns(backend, held[1], held[0]) for _ in range(_SAMPLES)])
+        copied = 2 * size / (min(fastest["copy_fours"], driver_ns) * 1e-9)
+        return copied, max(copied, size / (fastest["read_fours"] * 1e-9))
     finally:
         for buffer in held:
             backend.release(buffer)

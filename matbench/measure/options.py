@@ -14,7 +14,7 @@ CHECKS = frozenset(
     {
         "reference", "integers", "selection", "staggered", "samples", "repeat", "determinism",
         "transform", "poison", "shared", "variables", "persisting", "malloc",
-        "guards", "inputs", "mask", "sources", "impossible",
+        "guards", "inputs", "mask", "sources", "builds", "impossible",
     }
 )  # fmt: skip
 
@@ -25,7 +25,8 @@ class Options(msgspec.Struct, frozen=True):
     A GPU is sampled until its median is known to ±0.5%, for 2 s at most, with a cold cache. A CPU
     shares its time with all else on the machine: ±2%, 0.5 s, and its caches as they are.
     `back_to_back`: a hot sample is the mean of many launches; on a CPU it is one of them.
-    `error_map`: describe where a wrong C is wrong, for a picture.
+    `error_map`: describe where a wrong C is wrong, for a picture. `replay`: the key of a sample; it
+    is launched once, and nothing is timed.
     """
 
     timed: bool = True
@@ -40,6 +41,7 @@ class Options(msgspec.Struct, frozen=True):
     checks: frozenset[str] = CHECKS
     guarded: bool = True
     error_map: bool = False
+    replay: int | None = None
 
     def on(self, kind: Literal["gpu", "cpu"]) -> Options:
         """The options with everything decided for a device of that kind."""

@@ -59,6 +59,7 @@ class Prepared:
         self.reading = reading
         self.cache = cache
         self.guards = guards
+        self.is_spoiled = False  # by a kernel that may have written anywhere
         self._held: list[Buffer] = []
         self._sets: dict[tuple[int, int], list[Buffers]] = {}
         self._first: dict[tuple[int, int], Buffer] = {}
@@ -84,7 +85,7 @@ class Prepared:
             unwind.pop_all()
 
     def is_for(self, problem: Problem, reading: Reading) -> bool:
-        return (self.problem, self.reading) == (problem, reading)
+        return not self.is_spoiled and (self.problem, self.reading) == (problem, reading)
 
     def sets(self, shape: tuple[int, int], count: int) -> list[Buffers]:
         """So many sets of buffers with a C of that shape, made when they are first asked for."""

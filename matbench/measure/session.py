@@ -15,11 +15,12 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis import architectures
+from matbench.analysis import limits as limits_of
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.kernelfile import includes
+from matbench.kernelfile import includes, instrument
 from matbench.measure import limits
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
@@ -29,7 +30,7 @@ from matbench.measure.outcomes import Found, compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
 from matbench.measure.sampling import sample_briefly, sample_in_turns
-from matbench.model import Case, Launch, Problem, Reading
+from matbench.model import WORD_BYTES, Case, Conditions, Kernel, Launch, Problem, Reading
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
@@ -57,8 +58,8 @@ class Session:
         self._build(case, variants)
 
     def measure(self, case: Case) -> Found:
-        """Check, time and check again. `CaseError` when the kernel could not run."""
-        return self._measure(case, timed=self.options.timed)
+        """Check and time. `CaseError` when the kernel could not run."""
+        return self._measure(case, timed=self.options.timed and self.options.replay is None)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         """A few samples of a plain build, checked before unless it was already.
@@ -121,16 +122,6 @@ class Session:
                 return self._wrong(case, built, found.outcome.accuracy, wrong)
             return found._replace(stamps=stamps)
 
-    def replay(self, case: Case, key: int) -> Found:
-        """One launch on the inputs of an earlier one, whose key its reason named."""
-        built = self._build(case)
-        with self._checks(case, built) as checks:
-            try:
-                Launches(checks).replay(key)
-            except WrongError as wrong:
-                return self._wrong(case, built, None, wrong)
-        return Found(self._outcome(case, built))
-
     def limits(self, *, anew: bool = False) -> Limits:
         """What the device can do at best, measured once and kept; `CaseError` where it fails."""
         self._limits = limits.measured(self.backend, self.cache, anew=anew)
@@ -154,7 +145,7 @@ class Session:
             self._samples = Samples(
                 self._prepared,
                 vary="transform" in checks,
-                select="selection" in checks,
+                select={"transform", "selection"} <= checks,
                 poison="poison" in checks,
             )
         return self._prepared
@@ -171,7 +162,9 @@ class Session:
             try:
                 accuracy = checks.before_timing()
                 launches = Launches(checks)
-                if timed:
+                if self.options.replay is not None:
+                    launches.replay(self.options.replay)
+                elif timed:
                     times = launches.time()
                 else:
                     launches.untimed()
@@ -182,13 +175,45 @@ class Session:
         if timed:
             bandwidth = self._copy_bytes_per_s(case.problem)
             outcome = msgspec.structs.replace(outcome, copy_bytes_per_s=bandwidth)
-        return Found(outcome)
+        return Found(self._possible(outcome, case))
+
+    def _possible(self, outcome: Outcome, case: Case) -> Outcome:
+        """The outcome; wrong if its times are beyond the device.
+
+        Where a limit is known less well, of a cache or a CPU, a note says so in place of a verdict.
+        """
+        info, median_ns = self.backend.info, outcome.median_ns
+        if median_ns is None or "impossible" not in self.options.checks:
+            return outcome
+        workload, problem = workloads.of(case.problem), case.problem
+        clock = info.properties.get("clock rate (MHz)")
+        most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in _conditions(outcome))]) or None
+        floors = [limits_of.floor_of_operations(workload.operations(problem), info, most_mhz)]
+        if outcome.cold is not None and self._limits is not None and info.kind == "gpu":
+            word_bytes = WORD_BYTES[case.kernel.reading.storage]
+            read = word_bytes * sum(workload.words(name, problem) for name in workload.reads)
+            written = 4 * workload.words("C", problem)
+            floors.append(limits_of.floor_of_bytes(read, written, info, self._limits))
+        reason = limits_of.impossible(median_ns, floors)
+        if reason is None:
+            return outcome
+        if outcome.cold is None or info.kind != "gpu":
+            return msgspec.structs.replace(outcome, notes=(*outcome.notes, reason))
+        return msgspec.structs.replace(
+            outcome,
+            status="wrong",
+            reason=f"impossible: {reason}",
+            cold=None,
+            hot=None,
+            blocks=None,
+        )
 
     def _wrong(
         self, case: Case, built: Built, accuracy: Accuracy | None, wrong: WrongError
     ) -> Found:
         """A wrong case; what it may have written to is uploaded anew for the next one."""
-        self._forget()
+        if self._prepared is not None:
+            self._prepared.is_spoiled = True
         return Found(self._outcome(case, built, accuracy, wrong=wrong), wrong.error_map)
 
     def _in_turns(
@@ -218,6 +243,8 @@ class Session:
         )
         if key in self._built:
             return self._built[key]
+        if "builds" in self.options.checks:
+            _require_one_kernel(case.kernel)
         start = time.perf_counter()
         # Nothing can be added to a library's machine code.
         wanted = ("plain",) if case.kernel.library else variants or self.options.builds
@@ -240,7 +267,7 @@ class Session:
             raise CaseError(f"{name} changed after {case.kernel.path} was read; run it again")
         if "malloc" in self.options.checks and any(made.allocates for made in builds.values()):
             raise CaseError(
-                "takes memory from the device's heap (malloc, new), which could carry results from "
+                "malloc: takes memory from the device's heap, which could carry results from "
                 "one launch to the next"
             )
         self._built[key] = Built(
@@ -302,3 +329,17 @@ class Session:
         if self._prepared is not None:
             prepared, self._prepared = self._prepared, None
             prepared.release()
+
+
+def _require_one_kernel(kernel: Kernel) -> None:
+    """Refuse a kernel that could tell its clocked or staggered build from the plain one."""
+    for source in (kernel.source, *includes.texts(kernel)):
+        if name := instrument.telltale(source):
+            raise CaseError(
+                f"builds: the source uses `{name}`, by which it could tell matbench's builds of it "
+                "apart; use another name"
+            )
+
+
+def _conditions(outcome: Outcome) -> Sequence[Conditions]:
+    return outcome.timing.conditions if outcome.timing is not None else ()

@@ -22,8 +22,9 @@ BoundBy = Literal["arithmetic", "memory", "cache", "neither", "doubtful limit", 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The best that was measured on a device: nothing here is taken from a data sheet.
 
-    `copy_bytes_per_s` counts bytes read and written; `fma_flop_per_s` is float32, a multiply-add as
-    two operations. `sm_mhz` is the clock right after it, where one is told.
+    `copy_bytes_per_s` counts bytes read and written; `read_bytes_per_s` is reading alone (None in
+    older records). `fma_flop_per_s` is float32, a multiply-add as two operations. `sm_mhz` is the
+    clock right after it, where one is told.
     """
 
     device: str
@@ -32,6 +33,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     fma_flop_per_s: float
     sm_mhz: int | None
     when: str
+    read_bytes_per_s: float | None = None
 
 
 class HardwareCounters(msgspec.Struct, frozen=True, kw_only=True):

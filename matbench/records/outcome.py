@@ -147,6 +147,11 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     seed: str | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def verified(self) -> bool:
+        """Whether the result of each of these launches was compared with its reference."""
+        return self.seed is not None
+
 
 class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
     """What the stamps of one clocked launch say; `records.blocks` has all of it.

@@ -38,17 +38,24 @@ def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:
     """The cases that a resumed run need not run again.
 
     A failed case is none of them: what failed it (a deadline, a device lost, memory that another
-    program held, a killed worker) may be over.
+    program held, a killed worker) may be over. Nor is one whose timed launches were not verified.
     """
-    return {outcome_key(found): found for found in outcomes if found.status != "failed"}
+    return {outcome_key(found): found for found in outcomes if not _to_be_redone(found)}
+
+
+def _to_be_redone(outcome: Outcome) -> bool:
+    timing = outcome.timing
+    return outcome.status == "failed" or (timing is not None and not timing.verified)
 
 
 def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Outcomes without the failures that were tried anew; the later try says that in a note."""
+    """Outcomes without those that were measured anew; what follows a failure says so in a note."""
     kept: list[Outcome] = []
     later: dict[CaseKey, int] = {}
     for outcome in reversed(outcomes):
         key = outcome_key(outcome)
+        if key in later and outcome.status != "failed" and _to_be_redone(outcome):
+            continue
         if outcome.status == "failed" and key in later:
             retry = kept[later[key]]
             note = f"an earlier try failed: {outcome.reason}"

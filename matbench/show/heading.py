@@ -42,6 +42,7 @@ def device_lines(
         *([CPU_TIMINGS, _host_load(outcomes)] if first.device_kind == "cpu" else []),
         _clocks(outcomes),
         _modes(outcomes),
+        _verified(outcomes),
         f"from several hosts: {safe.agreed(hosts)}" if len(hosts) > 1 else "",
     ]
     return [line for line in lines if line]
@@ -77,6 +78,15 @@ def _clocks(outcomes: Sequence[Outcome]) -> str:
 
 def _range(values: Sequence[float], decimals: int = 0) -> str:
     return " to ".join(dict.fromkeys(f"{v:,.{decimals}f}" for v in (min(values), max(values))))
+
+
+def _verified(outcomes: Iterable[Outcome]) -> str:
+    """Whether all times are those of launches whose results were compared."""
+    verified = [o.timing.verified for o in outcomes if o.timing is not None]
+    if all(verified):
+        return ""
+    whose = "some of these launches were" if any(verified) else "these launches were"
+    return f"timed by an earlier matbench: {whose} not verified one by one"
 
 
 def _modes(outcomes: Iterable[Outcome]) -> str:

@@ -228,3 +228,16 @@ def test_a_ratio_that_is_not_known_is_not_too_slow_but_no_number_is() -> None:
 def test_the_gate_on_samples(factor: float, too_slow: bool) -> None:
     (record,) = joined([outcome()], [outcome(factor=factor)]).records
     assert comparison.is_too_slow(record, 0.05) == too_slow
+
+
+def test_times_taken_by_other_rules_are_not_comparable() -> None:
+    """Launches that were verified, and those of an earlier matbench that were not."""
+    verified = records.outcome(cold=records.timing(2.0))
+    before = records.outcome(cold=records.timing(2.0, seed=None))
+    for first, second, which in ((before, verified, "then"), (verified, before, "now")):
+        joined = comparison.compare_records(([], [first]), ([], [second]), ("a", "b"), 0.05)
+        assert not comparison.comparable(joined)
+        [said] = joined.differences
+        assert said == f"the rules differ: launches that were timed {which} were not verified"
+    same = comparison.compare_records(([], [before]), ([], [before]), ("a", "b"), 0.05)
+    assert comparison.comparable(same)

@@ -9,6 +9,7 @@ from support.records import outcome
 
 from matbench.analysis import limits
 from matbench.model import Arithmetic, Precision
+from matbench.records.explanation import Limits
 from matbench.records.outcome import Claims
 
 
@@ -47,3 +48,48 @@ def test_only_what_fits_is_held_by_the_cache_and_only_if_it_was_left_alone() -> 
     assert not limits.held_by_cache(cached, 1000, "hot")
     assert not limits.held_by_cache(cached, 999, "cold")
     assert not limits.held_by_cache(H200, 999, "hot"), "its cache is not known"
+
+
+# -- what no launch can be faster than -----------------------------------------------------------
+
+MEASURED = Limits(
+    device="GPU",
+    driver="",
+    copy_bytes_per_s=4e12,
+    read_bytes_per_s=4.5e12,
+    fma_flop_per_s=6e13,
+    sm_mhz=1980,
+    when="",
+)
+
+
+def test_inputs_cannot_be_read_faster_than_the_device_reads() -> None:
+    info = msgspec.structs.replace(H200, properties={"last-level cache (bytes)": 60_000_000})
+    floor = limits.floor_of_bytes(4_500_000_000, 1_000, info, MEASURED)
+    assert floor is not None
+    assert floor.ns == pytest.approx(1e6)  # what is written stays in the cache
+    cache_bytes = int(info.properties["last-level cache (bytes)"] or 0)
+    more = limits.floor_of_bytes(4_500_000_000, cache_bytes + 4_000_000_000, info, MEASURED)
+    assert more is not None
+    assert more.ns == pytest.approx(2e6)
+    unknown = msgspec.structs.replace(MEASURED, read_bytes_per_s=None)
+    assert limits.floor_of_bytes(1, 1, info, unknown) is None
+
+
+def test_the_fastest_unit_counts_even_for_float32() -> None:
+    """Tensor cores of 16-bit inputs: 132 × 2,048 × 2 × 1.98 GHz."""
+    floor = limits.floor_of_operations(2 * 8192**3, H200, 1980)
+    assert floor is not None
+    assert floor.ns == pytest.approx(2 * 8192**3 / (132 * 2048 * 2 * 1.98e9) * 1e9)
+    assert limits.floor_of_operations(1000, H200, None) is None
+    assert limits.floor_of_operations(0, H200, 1980) is None
+
+
+@pytest.mark.parametrize(("ns", "beyond"), [(94.9, True), (95.1, False), (100.0, False)])
+def test_five_per_cent_are_allowed(ns: float, beyond: bool) -> None:
+    floors = [None, limits.Floor(10.0, "to do little"), limits.Floor(100.0, "to do it all")]
+    said = limits.impossible(ns, floors)
+    assert (said is not None) == beyond
+    if said is not None:
+        assert "0.1 µs to do it all" in said
+    assert limits.impossible(float("nan"), floors) is not None

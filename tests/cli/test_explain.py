@@ -19,6 +19,7 @@ from support.nvcc import find_nvcc
 
 from matbench import backends
 from matbench.measure import observer
+from matbench.measure.worker import Worker
 from matbench.model import DeviceInfo, Problem
 from matbench.records.explanation import Explanation
 
@@ -40,6 +41,20 @@ extern "C" __global__ void mirror(const int *A, int *C, int N)
         C[N - 1 - i] = A[i];
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is compiled for architectures that are not here, but where a test says so."""
+    if "nvcc_on_path" not in request.fixturenames:
+        monkeypatch.setattr(backends, "compiled_resources", lambda *_: None)
+
+
+@pytest.fixture(autouse=True)
+def limits_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device's limits as they were measured before, and not anew."""
+    measured = Worker.limits
+    monkeypatch.setattr(Worker, "limits", lambda self, *, anew=False: measured(self))
 
 
 @pytest.fixture
@@ -89,7 +104,16 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: M
 
 def test_the_same_where_a_device_has_built_it(matbench: Matbench) -> None:
     result = matbench(
-        "explain", "tiled", "--sizes", "64", "--set", "TILE=16", "--arch", "g80", "--format", "json"
+        "explain",
+        "tiled",
+        "--sizes",
+        "64",
+        "--set",
+        "TILE=16,8",
+        "--arch",
+        "g80",
+        "--format",
+        "json",
     )
     _, found = json.loads(result.stdout)
     (width,) = (width for width in found["widths"] if width["params"]["TILE"] == 16)
@@ -282,6 +306,16 @@ def test_a_kernel_that_this_device_cannot_run_is_explained_elsewhere(
     assert "What bounds it is not known: skipped, needs CUDA" in result.stdout
     assert "Kepler 3.0" in result.stdout
     assert "needs sm_80" in result.stdout
+
+
+@pytest.mark.usefixtures("nvcc_on_path")
+def test_registers_are_those_that_nvcc_gives(matbench: Matbench, device: DeviceInfo) -> None:
+    if device.kind == "gpu":
+        pytest.skip("its own compiler told them")
+    arguments = ("--sizes", "33", "--set", "TILE=8,16", "--format", "json")
+    widths = json.loads(matbench("explain", "tiled", *arguments).stdout)[1]["widths"]
+    assert {w["architecture"] for w in widths if w["registers"] is not None} == {"Hopper 9.0"}
+    assert len([w for w in widths if w["registers"]]) == 2
 
 
 def test_by_default_the_device_at_hand_is_explained_and_without_a_gpu_a_current_one_too(

@@ -23,7 +23,9 @@ def with_header(write_kernel: KernelWriter, include: str = WAYS[0]) -> tuple[Pat
     return kernel, header
 
 
-@pytest.mark.parametrize("include", WAYS)
+@pytest.mark.parametrize(
+    "include", [WAYS[0], *(pytest.param(way, marks=pytest.mark.long) for way in WAYS[1:])]
+)
 def test_a_changed_header_is_run_and_resumed_anew(
     include: str, matbench: Matbench, write_kernel: KernelWriter, device: DeviceInfo, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench, outside
+from support.cli import QUICK, Matbench, outside
 
 from matbench import backends
 from matbench.cache import Cache
@@ -68,22 +68,30 @@ def test_a_cache_that_others_can_fill_stops_the_run(
 ], ids=lambda command: command[0])  # fmt: skip
 @pytest.mark.parametrize("kind", ["file", "below a file", "not to be made"])
 def test_an_unusable_cache_folder_is_one_line(
-    command: list[str], kind: str, tmp_path: Path, device: DeviceInfo
+    command: list[str],
+    kind: str,
+    tmp_path: Path,
+    device: DeviceInfo,
+    matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "file"
     file.touch()
     folder = {"file": file, "below a file": file / "x", "not to be made": Path("/proc/x")}[kind]
     if not Path("/proc").is_dir() and folder == Path("/proc/x"):
         pytest.skip("no /proc")
-    done = outside(*command, MATBENCH_CACHE_DIR=str(folder))
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder))
+    done = matbench(*command, code=2)
+    assert done.stderr.count("\n") == 1
     reason = "cannot be written: " if kind == "not to be made" else "not a folder; "
     assert done.stderr.startswith(f"matbench: cache folder {folder}: {reason}")
     assert "choose another with MATBENCH_CACHE_DIR" in done.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="no folder that stays empty")
-@pytest.mark.parametrize("command", [["run", "tiled", "--sizes", "9"], ["info"]], ids=" ".join)
+@pytest.mark.parametrize("command", [
+    ["run", "tiled", "--sizes", "9", "--set", "TILE=8", *QUICK], ["info"],
+], ids=lambda command: command[0])  # fmt: skip
 def test_a_cache_folder_that_takes_no_file_stays_empty(
     command: list[str], device: DeviceInfo
 ) -> None:

@@ -46,7 +46,11 @@ def test_a_full_disk_behind_standard_output_is_one_line(
 RUN = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--max-time", "0.001", "--no-blocks")
 
 
-@pytest.mark.parametrize("descriptors", [(0,), (1,), (2,), (1, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize(
+    "descriptors",
+    [(0,), (1,), (2,), pytest.param((1, 2), marks=pytest.mark.long), (0, 1, 2)],
+    ids=str,
+)
 @pytest.mark.parametrize("command", [("list",), RUN], ids=lambda command: command[0])
 def test_a_stream_that_is_closed_is_the_null_device(
     command: tuple[str, ...], descriptors: tuple[int, ...], device: DeviceInfo, tmp_path: Path

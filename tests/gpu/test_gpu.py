@@ -257,17 +257,17 @@ def test_the_device_judges_as_the_host_does(
         C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
         if value is not None:
             C.flat[C.size // 2] = value
-        uploaded = made.upload(trial)
-        buffer = cuda.allocate(C.nbytes)
-        cuda.write(buffer, C)
+        uploaded = made.upload(trial, "float32", lambda: trial)  # noqa: B023
+        matrix = made.guarded("C", shape[:2], judge.OUTSIDE_C)
+        cuda.write(matrix.data, C)
         factor = oracle.error_factor(size.K)
-        found, expected = made.compare(buffer, uploaded, factor), oracle.judge(C, trial, factor)
+        found, expected = made.compare(matrix, uploaded, factor), oracle.judge(C, trial, factor)
         assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
         if np.isfinite(C).all():
             for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):
                 mine, other = getattr(found.accuracy, name), getattr(expected.accuracy, name)
                 assert mine == other or mine == pytest.approx(other, rel=1e-9)
-        for each in (buffer, *uploaded.buffers):
+        for each in (matrix.raw, *uploaded.buffers):
             cuda.release(each)
     made.close()
 
@@ -347,15 +347,19 @@ def test_cold_hot_and_graph_are_of_one_size(
     program = cuda.build(case.kernel, case.params)
     arguments: list[backends.Argument] = [
         *(matrix.data for matrix in prepared.inputs),
-        prepared.output((1000, 1000)).C.data,
+        prepared.sets((1000, 1000), 1)[0].C.data,
         *(1000, 1000, 1000),
     ]
     cold = statistics.median(
         cuda.time_ns(program, case.launch, arguments, cold=True) for _ in range(9)
     )
+
+    def hold() -> None:
+        timed.judge.hold(500_000)
+
     for graph in (False, True):
         hot = statistics.median(
-            cuda.time_hot_ns(program, case.launch, arguments, count=20, graph=graph)
+            cuda.time_hot_ns(program, case.launch, [arguments] * 20, graph=graph, hold=hold)
             for _ in range(5)
         )
         assert 0.7 < hot / cold < 1.2

@@ -64,6 +64,22 @@ def test_a_kernel_file_bears_the_name_of_its_kernel(kernel: Kernel) -> None:
     assert kernel.source.encode() == source
 
 
+def test_a_kernel_is_parsed_once_and_again_when_its_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None includes a file beside it, so its own text is all that can change."""
+    kernels = catalogue.builtin()
+    assert not [kernel.name for kernel in kernels if kernel.includes]
+    assert all(one is other for one, other in zip(kernels, catalogue.builtin(), strict=True))
+    text = (catalogue.kernels_folder() / "tiled.cu").read_text(encoding="utf-8")
+    monkeypatch.setattr(catalogue, "kernels_folder", lambda: tmp_path)
+    hashes = set()
+    for more in ("", "// changed\n"):
+        (tmp_path / "tiled.cu").write_text(text + more, encoding="utf-8")
+        hashes.add(catalogue.builtin()[0].sha256)
+    assert len(hashes) == 2
+
+
 def test_libraries_are_told_apart_in_records() -> None:
     """Their hashes are part of records that exist: they stay."""
     hashes = {kernel.name: kernel.sha256 for kernel in catalogue.builtin() if kernel.library}

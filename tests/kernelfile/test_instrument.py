@@ -69,3 +69,19 @@ def test_a_path_of_any_bytes_makes_a_unit_that_can_be_stored() -> None:
     directive = instrument.line_directive("a\x1b]0;\udcff\r\u202eb.cu")
     assert directive == '#line 1 "a?]0;???b.cu"'
     assert directive.encode()
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("#ifdef MATBENCH_SPECIAL\nreturn;\n#endif", "MATBENCH_SPECIAL"),
+        ("#if !defined(__syncthreads)\n#endif", "defined(__syncthreads"),
+        ("#ifdef __syncthreads\n#error no\n#endif", "ifdef __syncthreads"),
+        ("#  ifndef   __syncthreads", "ifndef __syncthreads"),
+        ("int matbench_entry(int a);", "matbench_entry"),
+        ("// matbench_entry, MATBENCH_SPECIAL\n__syncthreads();", None),
+        ("/// matbench\nfloat matbench;", None),
+    ],
+)
+def test_what_tells_builds_apart_is_found(source: str, name: str | None) -> None:
+    assert instrument.telltale(source) == name

@@ -26,10 +26,12 @@ extern "C" __global__ void mine(PARAMETERS, int N)
 """
 
 
-def vector(path: Path, body: str, workload: str = "reverse") -> Path:
+def vector(folder: Path, body: str, workload: str = "reverse", name: str = "mine") -> Path:
     """A kernel file over N numbers, one thread each; a sum has one block."""
+    path = folder / f"{name}.cu"
     dot = workload == "dot"
     text = VECTOR.replace("WORKLOAD", workload).replace("BODY", body)
+    text = text.replace("mine", name)
     text = text.replace("ARGS", '"A", "B", "C", "N"' if dot else '"A", "C", "N"')
     text = text.replace("GRID", "1" if dot else "ceil_div(N, 64)")
     parameters = "const float *A, const float *B, float *C" if dot else "const int *A, int *C"
@@ -37,42 +39,47 @@ def vector(path: Path, body: str, workload: str = "reverse") -> Path:
     return path
 
 
-def reason(matbench: Matbench, path: Path, size: str, inputs: str = "uniform") -> str:
+def reasons(
+    matbench: Matbench, paths: list[Path], sizes: str, inputs: str = "uniform"
+) -> list[tuple[str, str]]:
+    """Each kernel that is wrong, and what is said of it."""
+    files = [word for path in paths for word in ("--kernel", path)]
     result = matbench(
-        *("run", "--kernel", path, "--sizes", size, "--inputs", inputs, "--format", "json"), code=1
+        *("run", *files, "--sizes", sizes, "--inputs", inputs, "--format", "json"), code=1
     )
-    [outcome] = [row for row in json.loads(result.stdout) if row["type"] == "outcome"]
-    assert outcome["status"] == "wrong"
-    return str(outcome["reason"])
+    outcomes = [row for row in json.loads(result.stdout) if row["type"] == "outcome"]
+    assert {outcome["status"] for outcome in outcomes} == {"wrong"}
+    return [(outcome["case"]["kernel"], outcome["reason"]) for outcome in outcomes]
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("if (i < N) C[i] = i ? A[N - i] : 7;", "shifted by one, towards the end"),
-        ("if (i < N) C[i] = A[N - 1 - (i + 1) % N];", "shifted by one, towards the start"),
-        ("if (i < N) C[i] = A[i];", "back to front"),
-    ],
-)
+MOVED = {
+    "later": ("if (i < N) C[i] = i ? A[N - i] : 7;", "shifted by one, towards the end"),
+    "sooner": ("if (i < N) C[i] = A[N - 1 - (i + 1) % N];", "shifted by one, towards the start"),
+    "turned": ("if (i < N) C[i] = A[i];", "back to front"),
+}
+
+
 @pytest.mark.parametrize("inputs", ["uniform", "ramp"])
-@pytest.mark.parametrize("size", ["4099", "1000003"])
 def test_a_vector_is_shifted_or_turned_but_never_transposed(
-    body: str, said: str, inputs: str, size: str, matbench: Matbench, tmp_path: Path
+    inputs: str, matbench: Matbench, tmp_path: Path
 ) -> None:
-    told = reason(matbench, vector(tmp_path / "mine.cu", body), size, inputs)
-    assert said in told
-    assert "transposed" not in told
+    paths = [vector(tmp_path, body, name=name) for name, (body, _) in MOVED.items()]
+    told = reasons(matbench, paths, "4099,1000003", inputs)
+    assert sorted(kernel for kernel, _ in told) == sorted([*MOVED, *MOVED])
+    for kernel, reason in told:
+        assert MOVED[kernel][1] in reason
+        assert "transposed" not in reason
 
 
 def test_an_element_of_a_vector_has_one_index(matbench: Matbench, tmp_path: Path) -> None:
     body = "if (i < N) C[i] = A[N - 1 - i] + (i == 5 || i == 8);"
-    told = reason(matbench, vector(tmp_path / "mine.cu", body), "33")
+    [(_, told)] = reasons(matbench, [vector(tmp_path, body)], "33")
     assert "2 of 33 elements wrong; first C[5]: expected " in told
     assert "within elements 5–8" in told
 
 
 def test_a_sum_has_no_index(matbench: Matbench, tmp_path: Path) -> None:
     body = "if (i == 0) { C[0] = 1; for (int k = 0; k < N; ++k) C[0] += A[k] * B[k]; }"
-    told = reason(matbench, vector(tmp_path / "mine.cu", body, "dot"), "33", "ramp")
+    [(_, told)] = reasons(matbench, [vector(tmp_path, body, "dot")], "33", "ramp")
     assert told.startswith("reference: C is wrong: expected 22880, found 22881")
     assert "element" not in told

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -32,10 +33,20 @@ from matbench.measure.session import Session
 from matbench.model import Case, Kernel, Launch, Problem
 
 
-# Problems on the outside: the session keeps the inputs of one problem on the device.
-@pytest.mark.parametrize("inputs", INPUTS)
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("kernel", PRODUCTS, ids=name)
+def awkward() -> Iterator[Any]:
+    """Every size with uniform inputs, one with the others too; the rest takes long.
+
+    Problems on the outside: the session keeps the inputs of one problem on the device.
+    """
+    for inputs in INPUTS:
+        for size in SIZES:
+            marks = [] if inputs == "uniform" or size == "65x31x129" else [pytest.mark.long]
+            for kernel in PRODUCTS:
+                at = f"{kernel.name}-{size}-{inputs}"
+                yield pytest.param(kernel, size, inputs, marks=marks, id=at)
+
+
+@pytest.mark.parametrize(("kernel", "size", "inputs"), list(awkward()))
 def test_right_at_every_awkward_size(
     kernel: Kernel, size: str, inputs: str, session: Session
 ) -> None:
@@ -60,9 +71,28 @@ def test_right_at_every_awkward_size(
             assert outcome.accuracy.avg_rel_err <= outcome.max_rel_err <= bound
 
 
-@pytest.mark.parametrize("kernel", [kernel for kernel in FILES if kernel.tune], ids=name)
+def ends(values: tuple[int, ...]) -> tuple[int, ...]:
+    """The smallest and the largest, but for the default, which comes first."""
+    return tuple(sorted({min(values), max(values)} - {values[0]}))
+
+
+TUNABLE = [kernel for kernel in FILES if kernel.tune]
+
+
+@pytest.mark.parametrize("kernel", TUNABLE, ids=name)
+def test_right_at_both_ends_of_what_it_can_be_tuned_to(kernel: Kernel, session: Session) -> None:
+    check_values({name: ends(values) for name, values in kernel.tune.items()}, kernel, session)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kernel", TUNABLE, ids=name)
 def test_right_for_every_value_that_it_can_be_tuned_to(kernel: Kernel, session: Session) -> None:
-    """One constant at a time, the others as they are by default."""
+    skipped = check_values(kernel.tune, kernel, session)
+    assert skipped < sum(map(len, kernel.tune.values())) / 2
+
+
+def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: Session) -> int:
+    """One constant at a time, the others as they are by default; how many cases were skipped."""
     device = session.backend.info
     if "cuda" in kernel.requires and device.backend != "cuda":
         pytest.skip("CUDA alone")
@@ -70,14 +100,14 @@ def test_right_for_every_value_that_it_can_be_tuned_to(kernel: Kernel, session: 
     workload = workloads.get(kernel.workload)
     probe = parse_problems(workload.smoke_sizes, workload)[-1]
     skipped = 0
-    for constant, values in kernel.tune.items():
+    for constant, values in tried.items():
         for case in sweep.cases([kernel], [probe], {**default, constant: values}, device):
             if case.skip is None:
                 measure(session, case)
             else:
                 assert case.skip.startswith("needs ")
                 skipped += 1
-    assert skipped < sum(map(len, kernel.tune.values())) / 2
+    return skipped
 
 
 @pytest.mark.parametrize("inputs", INPUTS)
@@ -129,27 +159,41 @@ def architectures(kernel: Kernel) -> list[str]:
     return exact or [f"sm_{arch}" for arch in (80, 90) if arch >= capability_needed(kernel)]
 
 
-def jobs(kernel: Kernel) -> Iterator[tuple[str, str, str, dict[str, int]]]:
-    """Plain: every set of parameters, the tutorial's for each architecture. Wrapped alike: once."""
-    first, *others = sweep.parameter_sets(kernel, {})
-    *older, last = architectures(kernel)
-    yield from ((kernel.name, "plain", arch, first) for arch in (*older, last))
-    for params in others:
-        archs = (*older, last) if kernel.group == "tutorial" else (last,)
-        yield from ((kernel.name, "plain", arch, params) for arch in archs)
-    yield from ((kernel.name, unit, last, first) for unit in ("clocked", "staggered"))
+Job = tuple[str, str, str, dict[str, int]]
+
+
+def ordinary_jobs(kernel: Kernel) -> Iterator[Job]:
+    """Each unit once."""
+    first = next(iter(sweep.parameter_sets(kernel, {})))
+    last = architectures(kernel)[-1]
+    yield from ((kernel.name, unit, last, first) for unit in ("plain", "clocked", "staggered"))
     if first:  # with nothing defined: a reader can paste the file into any CUDA program
         yield kernel.name, "alone", last, {}
 
 
-JOBS = [job for kernel in FILES for job in jobs(kernel)]
+def long_jobs(kernel: Kernel) -> Iterator[Job]:
+    """Every other set of parameters, the tutorial's for each architecture."""
+    first, *others = sweep.parameter_sets(kernel, {})
+    *older, last = architectures(kernel)
+    yield from ((kernel.name, "plain", arch, first) for arch in older)
+    for params in others:
+        archs = (*older, last) if kernel.group == "tutorial" else (last,)
+        yield from ((kernel.name, "plain", arch, params) for arch in archs)
+
+
+def job_param(job: Job, *marks: pytest.MarkDecorator) -> Any:
+    return pytest.param(job, marks=marks, id="-".join(map(str, job[:3])) + f"{job[3]}")
+
+
+JOBS = [
+    *(job_param(job) for kernel in FILES for job in ordinary_jobs(kernel)),
+    *(job_param(job, pytest.mark.long) for kernel in FILES for job in long_jobs(kernel)),
+]
 
 
 @needs_nvcc
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job[:3])) + f"{job[3]}")
-def test_nvcc_compiles_it_without_a_warning(
-    job: tuple[str, str, str, dict[str, int]], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("job", JOBS)
+def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
     name, unit, arch, params = job
     [kernel] = [kernel for kernel in FILES if kernel.name == name]
     path = catalogue.kernels_folder() / f"{name}.cu"

@@ -21,6 +21,13 @@ def own_cache(tmp_path: Path) -> Cache:
     return Cache(folder)
 
 
+@pytest.fixture
+def small_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of 32 MB in place of half a GB."""
+    monkeypatch.setattr(limits, "_MOST_BYTES", 2**25)
+
+
+@pytest.mark.usefixtures("small_copies")
 def test_limits_are_measured_once_and_kept(backend: Backend, own_cache: Cache) -> None:
     found = limits.measured(backend, own_cache)
     assert found.device == backend.info.name
@@ -30,6 +37,7 @@ def test_limits_are_measured_once_and_kept(backend: Backend, own_cache: Cache) -
     assert limits.measured(backend, own_cache) == found
 
 
+@pytest.mark.usefixtures("small_copies")
 def test_measuring_anew_keeps_the_better_figure(backend: Backend, own_cache: Cache) -> None:
     first = limits.measured(backend, own_cache)
     again = limits.measured(backend, own_cache, anew=True)

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from matbench import workloads
-from matbench.backends import Backend
+from matbench.backends import Backend, devices, open_backend
 from matbench.cache import Cache
 from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN, Judge
 from matbench.measure.prepared import Buffers, Prepared
 from matbench.measure.samples import Samples, _OnHost
-from matbench.model import Inputs, Problem, Reading
+from matbench.model import Inputs, Precision, Problem, Reading, Storage
 
 
 @pytest.fixture(scope="module")
@@ -268,3 +268,40 @@ def test_what_a_switch_takes_away(judge: Judge, inputs: Inputs) -> None:
                 assert np.array_equal(mine, other.ravel())
     finally:
         prepared.release()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("size", [(1, 1, 1), (33, 40, 50), (300, 130, 1100), (2, 3000, 5)], ids=str)
+def test_a_gpu_makes_what_the_host_makes(
+    size: tuple[int, int, int], storage: Storage, own_folders: None
+) -> None:
+    cuda = open_backend(devices("cuda")[0], Cache())
+    judge = Judge(cuda)
+    precision: Precision = storage  # type: ignore[assignment]
+    narrow = (-14, 15) if storage == "float16" else (-126, 127)
+    reading = Reading(precision, storage, narrow)
+    prepared = prepared_on(judge, Problem(*size, inputs="signed"), reading)
+    try:
+        samples = Samples(prepared)
+        [buffers] = prepared.sets(size[:2], 1)
+        for key in range(5):
+            samples.write(buffers, key)
+            trial = samples.trial(key)
+            dtype = np.uint32 if storage == "float32" else np.uint16
+            for mine, other in zip(
+                downloaded(buffers, cuda, dtype), judge.stored(trial, storage), strict=True
+            ):
+                assert np.array_equal(mine, other.view(dtype).ravel())
+            assert samples.changed_inputs(buffers, key) is None
+            right = right_result(trial)
+            off = right.copy()
+            off.flat[key % off.size] = off.flat[key % off.size] * 3 + 7
+            for result, wrong in ((right, 0), (off, 1)):
+                put(result, buffers, cuda)
+                samples.compare(buffers, key, 2.0)
+                assert samples.verdicts()[0].wrong == wrong
+    finally:
+        prepared.release()
+        judge.close()
+        cuda.close()

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from support.cli import Matbench
 from support.workloads import (
     EVERY,
+    FEW,
     KERNELS,
     check_at_every_size,
     check_compensation,
+    name,
     problem,
     result,
     right,
@@ -32,8 +34,19 @@ from matbench.measure.session import Session
 from matbench.model import Kernel, Problem, Reading
 
 
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=name)
+def test_right_at_every_awkward_size(kernel: Kernel, session: Session) -> None:
+    first, *others = workloads.get(kernel.workload).inputs
+    check_at_every_size(kernel, first, session)
+    for inputs in others:
+        check_at_every_size(kernel, inputs, session, FEW)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(("kernel", "inputs"), EVERY)
-def test_right_at_every_awkward_size(kernel: Kernel, inputs: str, session: Session) -> None:
+def test_right_at_every_awkward_size_with_all_inputs(
+    kernel: Kernel, inputs: str, session: Session
+) -> None:
     check_at_every_size(kernel, inputs, session)
 
 

@@ -405,3 +405,16 @@ def test_a_note_that_changes_nothing_is_in_the_records_alone(where: str) -> None
     assert kept in shown(table)
     assert rows(table)[0]["notes"] == "; ".join(notes)
     assert FEW_OUTLIERS in text(table, "json")
+
+
+def test_times_of_launches_that_were_not_verified_are_marked() -> None:
+    old, new = records.timing(2.0, seed=None), records.timing(2.0)
+    for timings, words in (
+        ((old, old), "timed by an earlier matbench: these launches were not verified one by one"),
+        ((old, new), "timed by an earlier matbench: some of these launches were not verified"),
+        ((new, new), ""),
+    ):
+        found = [records.outcome(f"k{i}", cold=each) for i, each in enumerate(timings)]
+        said = text(outcomes.report(found, []), "plain")
+        assert words in said
+        assert ("earlier matbench" in said) == bool(words)

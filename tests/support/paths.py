@@ -5,4 +5,3 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 BAD_KERNELS = TESTS / "measure" / "bad_kernels"
-CHEATS = TESTS / "cheats"

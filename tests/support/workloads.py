@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +20,7 @@ KERNELS = {
     for kernel in catalogue.builtin()
     if kernel.source and kernel.workload != "matmul"
 }
+FEW = [1, 257, 4099]
 SIZES = [1, 2, 3, 31, 33, 63, 64, 65, 255, 257, 1009, 4099, 33792, 100_003]
 SPECIAL = {
     "reverse-static": lambda case, limits: case.problem.N > 64,
@@ -51,9 +53,11 @@ def right(session: Session, case: Case) -> Outcome:
     return outcome
 
 
-def check_at_every_size(kernel: Kernel, inputs: str, session: Session) -> None:
+def check_at_every_size(
+    kernel: Kernel, inputs: str, session: Session, sizes: Sequence[int] = SIZES
+) -> None:
     device = session.backend.info
-    for N in SIZES:
+    for N in sizes:
         for case in sweep.cases([kernel], [problem(kernel.workload, N, inputs)], {}, device):
             if case.skip is not None:
                 assert may_skip(case, device), case.skip

@@ -7,6 +7,16 @@ extern "C" __global__ void copy_fours(const float4 *from, float4 *to, size_t cou
         to[i] = from[i];
 }
 
+// Reads alone. What was read goes to `out` if it ever added up to a NaN: a compiler must not drop it.
+extern "C" __global__ void read_fours(const float4 *from, float *out, size_t count)
+{
+    float sum = 0.0f;
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * blockDim.x)
+        sum += from[i].x + from[i].y + from[i].z + from[i].w;
+    if (!(sum == sum)) out[0] = sum;
+}
+
 // Eight sums side by side, so that none waits for the one before it; `rounds` times eight
 // multiply-adds of each. What comes out is stored: a compiler must not drop it.
 extern "C" __global__ void multiply_add(float *out, float factor, float addend, int rounds)

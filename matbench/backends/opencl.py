@@ -159,6 +159,10 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
     return 32 if is_gpu else 1
 
 
+#: So many built programs are kept: several kernels come from one.
+_PROGRAMS = 8
+
+
 class _Buffer:
     def __init__(self, handle: Any, nbytes: int) -> None:
         self.handle = handle
@@ -268,6 +272,7 @@ class OpenCLBackend:
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
         self.clock_is_sm = False
+        self._programs: dict[str, Any] = {}
         self.takes_vector_hint = info.kind == "cpu" and "cl_intel_vec_len_hint" in extensions
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
 
@@ -333,6 +338,8 @@ class OpenCLBackend:
         options = [*self.language, *options]
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
         key = repr(("opencl", unit, options, toolkit))
+        if keep and key in self._programs:
+            return self._programs[key]
         binary = self.cache.get(key) if keep else None
         with warnings.catch_warnings(), temporary_files_removed():
             warnings.simplefilter("ignore")  # compiler warnings; errors come as exceptions
@@ -346,6 +353,10 @@ class OpenCLBackend:
                 raise BuildError(_compiler_message(str(error))) from None
         if keep and binary is None:
             self.cache.put(key, program.get_info(cl.program_info.BINARIES)[0])
+        if keep:
+            self._programs[key] = program
+            if len(self._programs) > _PROGRAMS:
+                del self._programs[next(iter(self._programs))]
         return program
 
     def time_ns(

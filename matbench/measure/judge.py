@@ -113,7 +113,10 @@ class Judge:
         self.backend = backend
         self.masked = masked  # false in controls
         self.programs: dict[tuple[object, ...], Program] = {}
-        self.partial = backend.allocate(7 * 8 * _MOST_BLOCKS * _THREADS)
+        units = backend.info.limits["multiprocessors"]
+        # What each thread found is read back, so there are no more threads than are of use.
+        self.most_blocks = _MOST_BLOCKS if backend.info.kind == "gpu" else 4 * units
+        self.partial = backend.allocate(7 * 8 * self.most_blocks * _THREADS)
         self.sink = backend.allocate(4)
         try:
             self._program("compare_reference")
@@ -136,7 +139,7 @@ class Judge:
         return self.program(entry, file, {} if word_bytes == 4 else {"WORD_BYTES": word_bytes})
 
     def _launch(self, count: int) -> Launch:
-        blocks = min(_MOST_BLOCKS, max(1, -(-count // _THREADS)))
+        blocks = min(self.most_blocks, max(1, -(-count // _THREADS)))
         return Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
 
     def _rows(self, launch: Launch, rows: int) -> npt.NDArray[np.float64]:
@@ -354,10 +357,15 @@ def _difference(rows: npt.NDArray[np.float64]) -> Difference:
     return Difference(count, int(first[first >= 0].min()) if count else None)
 
 
+def device_source(file: str) -> str:
+    """The text that is compiled for a file of `device_code`."""
+    return "".join((_FOLDER / name).read_text(encoding="utf-8") for name in (_DRAWS, file))
+
+
 @cache
 def device_kernel(file: str, entry: str) -> Kernel:
     """A kernel of the harness's own, from `device_code`."""
-    source = "".join((_FOLDER / name).read_text(encoding="utf-8") for name in (_DRAWS, file))
+    source = device_source(file)
     return Kernel(
         name=entry,
         summary="",

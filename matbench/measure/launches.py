@@ -23,6 +23,8 @@ from matbench.records.outcome import BlockTimes, Timing
 
 #: A launch slower than this is repeated no more than it must be.
 SLOW_NS = 100e6
+#: Products with fewer terms than this have few digits, signs and places to change.
+_TINY = 4096
 #: How long a sample of hot launches, back to back, takes at least.
 _HOT_SAMPLE_NS = 1e6
 #: What the host takes to enqueue launches, at most.
@@ -68,11 +70,11 @@ class Launches:
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
         self._last: int | None = None
-        self._verifying_ns = 0
+        self.verifying_ns = 0
 
     def clock_ns(self) -> int:
         """The host's time, less what was spent on verifying."""
-        return time.perf_counter_ns() - self._verifying_ns
+        return time.perf_counter_ns() - self.verifying_ns
 
     def time(self) -> Times:
         """Sample until the medians are known, then clock the blocks."""
@@ -94,9 +96,11 @@ class Launches:
         self.verify()
         return msgspec.structs.replace(taken, seed=f"{self.seed:x}")
 
-    def untimed(self, count: int = 2) -> None:
-        """Some verified launches whose times nobody asked for."""
-        for _ in range(count):
+    def untimed(self) -> None:
+        """Some verified launches whose times nobody asked for: more where little can vary."""
+        problem = self.checks.case.problem
+        few = problem.M * problem.N * problem.K < _TINY
+        for _ in range(8 if few else 2):
             self.once_ns()
         self.verify()
 
@@ -133,7 +137,7 @@ class Launches:
             self.samples.write(buffers, key)
         self.checks.ready()
         self.backend.synchronize()
-        self._verifying_ns += time.perf_counter_ns() - started
+        self.verifying_ns += time.perf_counter_ns() - started
 
     def _compare(self, launches: Sequence[tuple[Buffers, int]]) -> None:
         started = time.perf_counter_ns()
@@ -142,7 +146,7 @@ class Launches:
         self._last = launches[0][1]
         if self.takes_turns:
             self.checks.require_right(self.samples.verdicts())
-        self._verifying_ns += time.perf_counter_ns() - started
+        self.verifying_ns += time.perf_counter_ns() - started
 
     def sampler(self) -> Sampler:
         """Samples of the kind that the row ranks by."""

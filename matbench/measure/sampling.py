@@ -111,20 +111,24 @@ def _unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
 
 
 def sample_in_turns(
-    samplers: Sequence[Sampler], plan: statistics.ComparisonPlan, seed: int
+    samplers: Sequence[Sampler],
+    plan: statistics.ComparisonPlan,
+    seed: int,
+    clock: Callable[[], int] = time.perf_counter_ns,
 ) -> tuple[tuple[list[float], list[float]], Comparison]:
     """Samples of a baseline and a candidate, pair by pair, until the plan says how they compare.
 
-    The order within each pair is random, seeded: neither profits from coming second.
+    The order within each pair is random, seeded: neither profits from coming second. `clock` gives
+    the nanoseconds that count for how long it may take.
     """
     samples: tuple[list[float], list[float]] = ([], [])
     for sample in (*samplers, *samplers):
         sample()  # warm-up
-    started = time.perf_counter_ns()
+    started = clock()
     for order in statistics.interleaved_order(plan.looks[-1], seed):
         for which in order:
             samples[which].append(_positive(samplers[which]()))
-        comparison = plan.decide(*samples, time.perf_counter_ns() - started)
+        comparison = plan.decide(*samples, clock() - started)
         if comparison is not None:
             return samples, comparison
     raise AssertionError("a plan ends at its last look")

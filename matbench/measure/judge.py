@@ -45,7 +45,9 @@ _LARGEST_GUARD_WORDS = 2**22
 _THREADS = 256
 _MOST_BLOCKS = 128
 _FOLDER = Path(__file__).parent / "device_code"
-_DRAWS = "draws.cu"  # what the other files there are compiled behind
+#: What files that draw random numbers are compiled behind, and which files these are.
+_DRAWS = "draws.cu"
+_DRAWING = ("judge.cu", "samples.cu")
 
 
 class Difference(NamedTuple):
@@ -359,7 +361,8 @@ def _difference(rows: npt.NDArray[np.float64]) -> Difference:
 
 def device_source(file: str) -> str:
     """The text that is compiled for a file of `device_code`."""
-    return "".join((_FOLDER / name).read_text(encoding="utf-8") for name in (_DRAWS, file))
+    files = (_DRAWS, file) if file in _DRAWING else (file,)
+    return "".join((_FOLDER / name).read_text(encoding="utf-8") for name in files)
 
 
 @cache

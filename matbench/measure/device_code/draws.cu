@@ -1,9 +1,9 @@
-// Random numbers that any thread can draw again: the number at an index, for a 64-bit key. The
-// other files here are compiled behind this one.
+// Random numbers that any thread can draw again: the number at an index, for a 64-bit key. What
+// judge.cu and samples.cu are compiled behind.
 
 // The finalizer of splitmix64 (G. Steele, D. Lea and C. Flood, "Fast splittable pseudorandom number
 // generators", OOPSLA 2014): a bijection whose bits look random.
-static inline __device__ size_t mixed(size_t x)
+static __device__ size_t mixed(size_t x)
 {
     x += 0x9E3779B97F4A7C15;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
@@ -11,13 +11,13 @@ static inline __device__ size_t mixed(size_t x)
     return x ^ (x >> 31);
 }
 
-static inline __device__ size_t drawn(size_t key, size_t index)
+static __device__ size_t drawn(size_t key, size_t index)
 {
     return mixed(key ^ mixed(index));
 }
 
 // What masks word `index`: splitmix64's own sequence from `key`; without a key nothing does.
-static inline __device__ size_t mask_of(size_t key, size_t index)
+static __device__ size_t mask_of(size_t key, size_t index)
 {
     return key ? mixed(key + index * 0x9E3779B97F4A7C15) : 0;
 }

@@ -21,7 +21,7 @@ typedef unsigned short word;
 typedef unsigned word;
 #endif
 
-static inline __device__ float value_of(word bits)
+static __device__ float value_of(word bits)
 {
 #if FLOAT16
     float value;
@@ -34,7 +34,7 @@ static inline __device__ float value_of(word bits)
 #endif
 }
 
-static inline __device__ word word_of(float value)
+static __device__ word word_of(float value)
 {
 #if FLOAT16
     word bits;
@@ -48,7 +48,7 @@ static inline __device__ word word_of(float value)
 }
 
 // +2^exponent or -2^exponent.
-static inline __device__ float signed_power(int exponent, int negative)
+static __device__ float signed_power(int exponent, int negative)
 {
     return __uint_as_float((unsigned)(exponent + 127) << 23 | (unsigned)negative << 31);
 }
@@ -97,7 +97,7 @@ extern "C" __global__ void seal(const size_t *partial, int blocks, size_t key, s
 
 // A permutation of 0 … count - 1: a Feistel network of four rounds over the next power of four,
 // walked until it comes back into the range.
-static inline __device__ int permuted(size_t key, int index, int count)
+static __device__ int permuted(size_t key, int index, int count)
 {
     int half_bits = 1;
     while (((size_t)1 << 2 * half_bits) < (size_t)count) ++half_bits;
@@ -115,13 +115,13 @@ static inline __device__ int permuted(size_t key, int index, int count)
     return (int)place;
 }
 
-static inline __device__ int between(size_t bits, int low, int high)
+static __device__ int between(size_t bits, int low, int high)
 {
     return low + (int)(bits % (size_t)(high - low + 1));
 }
 
 // Which term row or column `index` selects; -1 for most, which select none.
-static inline __device__ int selected(size_t key, int index, int count, int K)
+static __device__ int selected(size_t key, int index, int count, int K)
 {
     const int some = count >= 32 ? 4 : count >= 8 ? 1 : (int)(drawn(key, 9) % 2);
     int term = -1;
@@ -278,12 +278,12 @@ extern "C" __global__ void matrix_compare(const float *C, const size_t *R, const
 #define ROTATED(i) ((i) + shift < N ? (i) + shift : (i) + shift - N)
 
 // Each product's sign changes at random, and so does the sum. Exponents move from B to A.
-static inline __device__ float sign_of(size_t bits)
+static __device__ float sign_of(size_t bits)
 {
     return bits & 1 ? -1.0f : 1.0f;
 }
 
-static inline __device__ float power_of(size_t bits, int most)
+static __device__ float power_of(size_t bits, int most)
 {
     return signed_power(between(bits >> 1, 0, most), 0);
 }
@@ -373,7 +373,7 @@ extern "C" __global__ void sum_compare(const unsigned *C, size_t C_words, int fl
     }
 }
 
-static inline __device__ int digit_of(size_t key, size_t i, int digit, int vary)
+static __device__ int digit_of(size_t key, size_t i, int digit, int vary)
 {
     return vary ? (digit + (int)(drawn(key, i + 100) % 10)) % 10 : digit;
 }
@@ -406,7 +406,7 @@ extern "C" __global__ void cubes_sums(const int *A, size_t key, size_t N, int va
     REPORT_SUMS(sums, sum, 0.0, 0.0)
 }
 
-static inline __device__ unsigned word_at(size_t key, size_t i, unsigned bits, int vary)
+static __device__ unsigned word_at(size_t key, size_t i, unsigned bits, int vary)
 {
     return vary ? bits ^ (unsigned)drawn(key, i + 100) : bits;
 }

@@ -228,19 +228,19 @@ class Checks:
             "inputs came again",
         )
 
-    def require_unchanged(self, key: int) -> None:
-        """`WrongError` where the inputs of the sample that ran last are not what they were."""
+    def require_unchanged(self, buffers: Buffers, key: int) -> None:
+        """`WrongError` where the inputs of a sample are not what they were when it began."""
         if "inputs" in self.options.checks:
-            changed = self.samples.changed_inputs(self.buffers, key)
+            changed = self.samples.changed_inputs(buffers, key)
             if changed is not None:
                 raise WrongError(
                     self.case, "inputs", f"changed its inputs: {changed.wrong:,} elements"
                 )
 
-    def require_guards(self) -> None:
-        """`WrongError` where something was written outside of C."""
+    def require_guards(self, buffers: Buffers | None = None) -> None:
+        """`WrongError` where something was written outside of C; by default of the first set."""
         if "guards" in self.options.checks:
-            for matrix in self.buffers.all:
+            for matrix in (buffers or self.buffers).all:
                 broken = self.judge.broken_guard(matrix)
                 if broken:
                     raise WrongError(self.case, "guards", broken)

@@ -67,7 +67,8 @@ class Launches:
         self.arguments = checks.arguments
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
-        self._last: int | None = None
+        self._last: list[tuple[Buffers, int]] = []
+        self._most_sets = 1  # that a batch had
         self._verifying_ns = 0
 
     def clock_ns(self) -> int:
@@ -109,9 +110,10 @@ class Launches:
     def verify(self) -> None:
         """`WrongError` if a launch since the last call was wrong, or wrote what it must not."""
         self.checks.require_right(self.samples.verdicts())
-        if self._last is not None and not self.takes_turns:
-            self.checks.require_unchanged(self._last)
-        self.checks.require_guards()
+        for buffers, key in () if self.takes_turns else self._last:
+            self.checks.require_unchanged(buffers, key)
+        for buffers in self.checks.prepared.sets(self.checks.shape, self._most_sets):
+            self.checks.require_guards(buffers)
 
     def once_ns(self) -> float:
         """One launch, in nanoseconds."""
@@ -135,11 +137,12 @@ class Launches:
         self.backend.synchronize()
         self._verifying_ns += time.perf_counter_ns() - started
 
-    def _compare(self, launches: Sequence[tuple[Buffers, int]]) -> None:
+    def _compare(self, launches: list[tuple[Buffers, int]]) -> None:
         started = time.perf_counter_ns()
         for buffers, key in launches:
             self.samples.compare(buffers, key, self.checks.factor)
-        self._last = launches[0][1]
+        self._last = launches
+        self._most_sets = max(self._most_sets, len(launches))
         if self.takes_turns:
             self.checks.require_right(self.samples.verdicts())
         self._verifying_ns += time.perf_counter_ns() - started

@@ -134,6 +134,16 @@ def round_to(values: Float32, precision: Precision) -> Float32:
     return result.reshape(values.shape)
 
 
+def read_as(values: Float32, reading: Reading) -> Float32:
+    """Values as a kernel reads them: rounded, and as far as its storage has bits for small ones."""
+    values = round_to(values, reading.precision)
+    if reading.storage != "float16":
+        return values
+    unit = np.float32(2.0**-24)  # of those below 2⁻¹⁴
+    found: Float32 = np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
+    return found
+
+
 def common(readings: Sequence[Reading]) -> Reading:
     """What suits kernels that share their inputs: the coarsest precision, the narrowest range.
 

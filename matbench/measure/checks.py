@@ -160,6 +160,7 @@ class Checks:
             self.built.program.restore()
         if "persisting" in checks:
             self.backend.reset_cache()
+        self.judge.clear()
         if "shared" in checks and self._uses_shared_memory():
             self.judge.poison_shared()
 
@@ -200,6 +201,13 @@ class Checks:
                 raise WrongError(
                     self.case, "samples", "wrote to memory that it was not given: the verdicts"
                 )
+            if verdict.wrong and verdict.outside is not None:
+                raise WrongError(
+                    self.case,
+                    "guards",
+                    f"wrote outside {verdict.outside}: {verdict.wrong:,} elements, with the inputs "
+                    f"of --replay {verdict.key:x}",
+                )
             if verdict.wrong:
                 raise self._wrong_sample(verdict)
 
@@ -211,7 +219,7 @@ class Checks:
         self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
         self.samples.compare(self.buffers, key, self.factor)
-        again = self.samples.verdicts()[-1]
+        [again] = self.samples.verdicts()
         which = f"with the inputs of --replay {key:x}"
         if again.wrong:
             reason, found = self._explained(self.samples.trial(key))
@@ -228,19 +236,19 @@ class Checks:
             "inputs came again",
         )
 
-    def require_unchanged(self, key: int) -> None:
-        """`WrongError` where the inputs of the sample that ran last are not what they were."""
+    def require_unchanged(self, buffers: Buffers, key: int) -> None:
+        """`WrongError` where the inputs of a sample are not what they were when it began."""
         if "inputs" in self.options.checks:
-            changed = self.samples.changed_inputs(self.buffers, key)
+            changed = self.samples.changed_inputs(buffers, key)
             if changed is not None:
                 raise WrongError(
                     self.case, "inputs", f"changed its inputs: {changed.wrong:,} elements"
                 )
 
-    def require_guards(self) -> None:
-        """`WrongError` where something was written outside of C."""
+    def require_guards(self, buffers: Buffers | None = None) -> None:
+        """`WrongError` where something was written outside of C; by default of the first set."""
         if "guards" in self.options.checks:
-            for matrix in self.buffers.all:
+            for matrix in (buffers or self.buffers).all:
                 broken = self.judge.broken_guard(matrix)
                 if broken:
                     raise WrongError(self.case, "guards", broken)

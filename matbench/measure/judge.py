@@ -321,6 +321,10 @@ class Judge:
         times = [self.backend.time_ns(program, once, [0], cold=True) for _ in range(5)]
         return float(np.median(times))
 
+    def clear(self) -> None:
+        """Leave no word of an earlier launch in the judge's own memory."""
+        self.fill(self.partial, 0, self.partial.nbytes // 4, 0)
+
     def hold(self, duration_ns: int) -> None:
         """Keep a CUDA device busy about so long: twice as many cycles."""
         if self.backend.info.backend == "cuda":

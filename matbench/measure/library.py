@@ -36,7 +36,7 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
         accuracies.append(verdict.accuracy)
     outcome = msgspec.structs.replace(outcome, accuracy=accuracies[0])
     seed = secrets.randbits(64)
-    inputs_of = samples.keys(seed)
+    inputs_of = samples.keys(seed) if options.replay is None else iter([options.replay])
     C = np.empty((problem.M, problem.N), np.float32)
     wrong: list[str] = []
     verifying_ns = 0
@@ -59,7 +59,9 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     def clock_ns() -> int:
         return time.perf_counter_ns() - verifying_ns
 
-    if options.timed:
+    if options.replay is not None:
+        sample()
+    elif options.timed:
         cpu = options.on("cpu")
         timing = sample_until_known(sample, cpu, host_conditions, clock=clock_ns)
         timing = msgspec.structs.replace(timing, seed=f"{seed:x}")

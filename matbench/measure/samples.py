@@ -20,7 +20,7 @@ from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN
 from matbench.measure.oracle.draws import drawn
 from matbench.measure.prepared import Buffers, Prepared
-from matbench.model import U32, Launch
+from matbench.model import U32, Launch, Storage
 
 _THREADS = 256
 _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
@@ -32,13 +32,15 @@ _NONE = 2**64 - 1
 class Verdict(NamedTuple):
     """How many elements of C were wrong after the launch with that key, and the first of them.
 
-    `forged`: something other than the judge wrote the verdict.
+    `forged`: something other than the judge wrote the verdict. `outside`: the matrix whose guards
+    were counted in place of C.
     """
 
     key: int
     wrong: int
     first: int | None
     forged: bool = False
+    outside: str | None = None
 
 
 class _Method(Protocol):
@@ -68,7 +70,7 @@ class Samples:
         self.blocks = _BLOCKS[info.kind] * info.limits["multiprocessors"]
         self.partial = prepared.allocate(2 * 8 * self.blocks)
         self.results = prepared.allocate(3 * 8 * _RESULTS)
-        self._sealed: list[tuple[int, int]] = []
+        self._sealed: list[tuple[int, int, str | None]] = []
         self._verdicts: list[Verdict] = []
         self._method: _Method = (
             _METHODS[self.problem.workload](self) if self.judge.has_float64 else _OnHost(self)
@@ -87,6 +89,18 @@ class Samples:
         """Compare C after a launch; an element may be off by `factor`·u·S."""
         self._method.compare(buffers, key, factor)
 
+    def compare_guards(self, buffers: Buffers, key: int) -> None:
+        """Whether a launch wrote outside its matrices; the guards are restored."""
+        if not self.judge.has_float64:
+            return  # `samples.cu` cannot be built there; guards are looked at in the end
+        for matrix in buffers.all:
+            if matrix.guard_words:
+                storage: Storage | None = "float32" if matrix is buffers.C else None
+                sizes: list[Argument] = [matrix.guard_words, matrix.words, matrix.guard]
+                arguments = [matrix.raw, *sizes, self.partial]
+                self.start("guards_changed", arguments, storage=storage)
+                self.seal(key, outside=matrix.name)
+
     def changed_inputs(self, buffers: Buffers, key: int) -> Verdict | None:
         """Which of the inputs that `write` made the kernel changed; None if none."""
         self._method.write(buffers, key, check=True)
@@ -99,11 +113,12 @@ class Samples:
         if self._sealed:
             words = np.empty((_RESULTS, 3), np.uint64)
             self.backend.read(self.results, words)
-            for (key, own), row in zip(self._sealed, words.tolist(), strict=False):
+            for (key, own, outside), row in zip(self._sealed, words.tolist(), strict=False):
                 wrong, first = row[0] ^ drawn(own, 0), row[1] ^ drawn(own, 1)
                 forged = row[2] != drawn(drawn(own, wrong), first)
                 place = None if first == _NONE or forged else first
-                self._verdicts.append(Verdict(key, max(wrong, forged), place, forged))
+                verdict = Verdict(key, max(wrong, forged), place, forged, outside)
+                self._verdicts.append(verdict)
             self._sealed = []
         found, self._verdicts = self._verdicts, []
         return found
@@ -119,22 +134,29 @@ class Samples:
 
     # -- for the methods -----------------------------------------------------------------------
 
-    def start(self, entry: str, arguments: list[Argument], *, blocks: int | None = None) -> None:
-        """Launch one of the kernels of `samples.cu`."""
-        kind = self.reading.storage
+    def start(
+        self,
+        entry: str,
+        arguments: list[Argument],
+        *,
+        blocks: int | None = None,
+        storage: Storage | None = None,
+    ) -> None:
+        """Launch one of the kernels of `samples.cu`, for the inputs' storage or another."""
+        kind = storage or self.reading.storage
         params = {kind.upper(): 1} if kind in ("float16", "bfloat16") else {}
         program = self.judge.program(entry, "samples.cu", params)
         launch = Launch(grid=(blocks or self.blocks, 1, 1), block=(_THREADS, 1, 1))
         program.launch(launch, arguments)
 
-    def seal(self, key: int, *, blocks: int | None = None) -> None:
+    def seal(self, key: int, *, blocks: int | None = None, outside: str | None = None) -> None:
         """Add up what the comparing blocks found, and put it where it cannot be forged."""
         if self.is_full:
             self._verdicts = self.verdicts()
         own = secrets.randbits(64)
         arguments: list[Argument] = [self.partial, blocks or self.blocks, own, self.results]
         self.start("seal", [*arguments, len(self._sealed)], blocks=1)
-        self._sealed.append((key, own))
+        self._sealed.append((key, own, outside))
 
     def write_or_check(
         self, entry: str, arguments: list[Argument], buffers: Buffers, key: int, *, check: bool

@@ -21,7 +21,7 @@ from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument
-from matbench.measure import limits
+from matbench.measure import limits, oracle
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
 from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
@@ -219,9 +219,9 @@ class Session:
     def _in_turns(
         self, cases: Sequence[Case], plan: ComparisonPlan, seed: int, inputs_seed: int
     ) -> tuple[tuple[list[float], list[float]], Comparison]:
-        """Samples of both on what is prepared for the candidate; pairs have the same inputs."""
-        problem, reading = cases[1].problem, cases[1].kernel.reading
-        shared = self._prepare(problem, reading)
+        """Samples of both on inputs that suit both; pairs have the same ones."""
+        reading = oracle.common([case.kernel.reading for case in cases])
+        shared = self._prepare(cases[1].problem, reading)
         assert self._samples is not None
         with contextlib.ExitStack() as stack:
             checks = [
@@ -232,8 +232,11 @@ class Session:
             ]
             launches = [Launches(each, inputs_seed) for each in checks]
 
+            began_ns = time.perf_counter_ns()
+
             def clock_ns() -> int:
-                return time.perf_counter_ns() - sum(each.verifying_ns for each in launches)
+                passed = time.perf_counter_ns() - began_ns
+                return max(passed - sum(each.verifying_ns for each in launches), passed // 3)
 
             samplers = [each.sampler() for each in launches]
             found = sample_in_turns(samplers, plan, seed, clock_ns)

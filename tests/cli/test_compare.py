@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.cli import Matbench
-from support.kernels import SLOW_BODY, KernelWriter
+from support.kernels import GOOD_BODY, SLOW_BODY, KernelWriter
 
 from matbench.model import DeviceInfo
 
@@ -55,6 +55,28 @@ def test_a_kernel_is_never_slower_than_itself(matbench: Matbench, device: Device
                      "--fail-if-slower", "50%")  # fmt: skip
     assert record["comparison"]["verdict"] == "SAME"
     assert 0.5 < record["comparison"]["ratio"] < 2
+
+
+#: Takes the place of a factor, and reads only the upper 8 bits of its significand.
+_ROUNDED = """
+static __device__ float rounded(float value)
+{
+    const unsigned bits = __float_as_uint(value);
+    return __uint_as_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+"""
+
+
+@pytest.mark.parametrize("order", [("coarse", "fine"), ("fine", "coarse")])
+def test_the_inputs_of_a_pair_suit_both(
+    order: tuple[str, str], matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    body = re.sub(r"([AB]\[[^]]*\])", r"rounded(\1)", GOOD_BODY)
+    coarse = write_kernel("coarse", front='precision = "bfloat16"', body=_ROUNDED + body)
+    files = ("--kernel", coarse, "--kernel", write_kernel("fine"))
+    record = compare(matbench, *order, *files, *BRIEFLY)
+    assert [record[side]["status"] for side in ("baseline", "candidate")] == ["measured"] * 2
+    assert record["comparison"] is not None
 
 
 def test_a_comparison_is_printed_for_people(matbench: Matbench, device: DeviceInfo) -> None:

@@ -155,7 +155,7 @@ def test_a_product_is_computed_once(cache: Cache, monkeypatch: pytest.MonkeyPatc
 
 def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
     given = matmul.reference_trial(Problem(9, 9, 50), cache)
-    rounded = matmul.rounded_trial(given, "bfloat16", cache)
+    rounded = matmul.rounded_trial(given, Reading("bfloat16"), cache)
     assert np.array_equal(rounded.inputs[0], oracle.round_to(given.inputs[0], "bfloat16"))
     assert np.allclose(rounded.R, exact_product(*rounded.inputs), rtol=1e-14)
     assert not np.allclose(rounded.R, given.R, rtol=1e-5)
@@ -379,7 +379,7 @@ def test_less_precision_than_declared_is_wrong(
     A, B = oracle.round_to(trial.inputs[0], precision), oracle.round_to(trial.inputs[1], precision)
     assert not right(A @ B, trial, oracle.error_factor(size))
     # On inputs that were rounded first, the same arithmetic is right.
-    rounded = matmul.rounded_trial(trial, precision, cache)
+    rounded = matmul.rounded_trial(trial, Reading(precision), cache)
     assert right(A @ B, rounded, oracle.error_factor(size))
 
 
@@ -441,3 +441,13 @@ def test_a_split_schemes_constant_leaves_no_room_for_tf32(size: int, cache: Cach
     trial = matmul.reference_trial(problem, cache)
     A, B = (oracle.round_to(matrix, "tf32").astype(np.float64) for matrix in trial.inputs)
     assert not right((A @ B).astype(np.float32), trial, oracle.error_factor(size, 8.0))
+
+
+@pytest.mark.parametrize("workload", ["matmul", "dot"])
+def test_the_reference_is_of_the_numbers_that_float16_can_store(workload: str) -> None:
+    """Below 2⁻¹⁴ it has fewer bits: one product alone would be off by more than its bound."""
+    sizes = (300, 300, 1) if workload == "matmul" else (1, 90000, 1)
+    problem = Problem(*sizes, inputs="normal", workload=workload)
+    made = oracle.trials(problem, Reading("float16", "float16", (-14, 15)), Cache()).reference
+    for values in made.inputs:
+        assert (values == values.astype(np.float16)).all()

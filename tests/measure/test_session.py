@@ -110,6 +110,32 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
     assert max(counts) * 3 * 4 * 24 * 24 <= int(cache_bytes or 0) / 2
 
 
+@pytest.mark.parametrize("what", ["guards", "inputs"])
+def test_every_set_of_a_batch_is_looked_at(
+    what: str, write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {"cold": False, "hot": True, "back_to_back": True}
+    timed.options = msgspec.structs.replace(timed.options, **changes)
+    case = case_of(write_kernel(), timed, size=24)
+    take, judge = timed.backend.time_hot_ns, timed.judge
+
+    def overwritten(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        taken = take(program, launch, arguments, **more)
+        assert timed._prepared is not None
+        [_, second] = timed._prepared.sets((24, 24), 2)
+        if what == "guards":
+            judge.fill(second.C.raw, second.C.guard_words + second.C.words, 1, 7)
+        else:
+            judge.fill(second.inputs[0].raw, second.inputs[0].guard_words, 1, 7)
+        return taken
+
+    monkeypatch.setattr(timed.backend, "time_hot_ns", overwritten)
+    outcome = timed.measure(case).outcome
+    assert outcome.status == "wrong"
+    assert outcome.reason is not None
+    assert outcome.reason.startswith(f"{what}: ")
+
+
 def test_the_times_of_a_wrong_kernel_are_none(write_kernel: KernelWriter, timed: Session) -> None:
     off = GOOD_BODY.replace("= sum;", "= sum + 1.0f;")
     outcome = timed.measure(case_of(write_kernel(body=off), timed)).outcome

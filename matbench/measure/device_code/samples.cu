@@ -93,6 +93,22 @@ extern "C" __global__ void seal(const size_t *partial, int blocks, size_t key, s
     }
 }
 
+// How many words of the guards around a matrix somebody wrote to; they are restored. `words` lie
+// between the two guards of `guard` words each.
+extern "C" __global__ void guards_changed(word *raw, size_t guard, size_t words, unsigned value,
+                                          size_t *partial)
+{
+    size_t wrong = 0;
+    for (STRIDED(i, 2 * guard)) {
+        const size_t at = i < guard ? i : i + words;
+        if (raw[at] != (word)value) {
+            raw[at] = (word)value;
+            ++wrong;
+        }
+    }
+    REPORT(partial, wrong, wrong ? 0 : NONE)
+}
+
 // -- the matrix product --------------------------------------------------------------------------
 
 // A permutation of 0 … count - 1: a Feistel network of four rounds over the next power of four,

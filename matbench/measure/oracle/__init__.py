@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,6 +132,31 @@ def round_to(values: Float32, precision: Precision) -> Float32:
     rounded = (bits + half - np.uint64(1) + odd) & ~np.uint64((1 << dropped) - 1)
     result: Float32 = rounded.astype(np.uint32).view(np.float32)
     return result.reshape(values.shape)
+
+
+def read_as(values: Float32, reading: Reading) -> Float32:
+    """Values as a kernel reads them: rounded, and as far as its storage has bits for small ones."""
+    values = round_to(values, reading.precision)
+    if reading.storage != "float16":
+        return values
+    unit = np.float32(2.0**-24)  # of those below 2⁻¹⁴
+    found: Float32 = np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
+    return found
+
+
+def common(readings: Sequence[Reading]) -> Reading:
+    """What suits kernels that share their inputs: the coarsest precision, the narrowest range.
+
+    They lie in memory alike.
+    """
+    precision = min((reading.precision for reading in readings), key=SIGNIFICAND_BITS.__getitem__)
+    lows, highs = zip(*(reading.exponents for reading in readings), strict=True)
+    return Reading(
+        precision,
+        readings[0].storage,
+        (max(lows), min(highs)),
+        exact=all(reading.exact for reading in readings),
+    )
 
 
 def shifts(reading: Reading) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from matbench.measure.oracle import (
     Trials,
     draw,
     generator,
-    round_to,
+    read_as,
     shifts,
 )
 from matbench.measure.oracle.draws import Words, drawn, drawn_at
@@ -35,7 +35,7 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
         given = reference_trial(problem, *inputs(problem))
         reference = given
         if reading.precision != "float32":
-            rounded = (round_to(values, reading.precision) for values in given.inputs)
+            rounded = (read_as(values, reading) for values in given.inputs)
             reference = reference_trial(problem, *rounded)
         selection = selection_trials(problem, reference)
     others = {"integers": [integers.result()], "selection": list(selection)}

@@ -20,7 +20,7 @@ from matbench.measure.oracle import (
     Trials,
     draw,
     generator,
-    round_to,
+    read_as,
     shifts,
 )
 from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation
@@ -34,7 +34,7 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     with ThreadPoolExecutor(1) as at_once:  # NumPy leaves the other cores alone
         integers = at_once.submit(integer_trial, problem, precision, exact)
         given = reference_trial(problem, cache)
-        reference = rounded_trial(given, precision, cache) if rounded else given
+        reference = rounded_trial(given, reading, cache) if rounded else given
     return Trials(reference, given if rounded else None, {"integers": [integers.result()]})
 
 
@@ -73,9 +73,9 @@ def reference_trial(problem: Problem, cache: Cache) -> Trial:
     return Trial("reference", (A, B), R=R, S=S)
 
 
-def rounded_trial(trial: Trial, precision: Precision, cache: Cache) -> Trial:
+def rounded_trial(trial: Trial, reading: Reading, cache: Cache) -> Trial:
     """The same inputs rounded to what a kernel declares it reads, with their own product."""
-    A, B = (round_to(matrix, precision) for matrix in trial.inputs)
+    A, B = (read_as(matrix, reading) for matrix in trial.inputs)
     R, S = product(A, B, cache)
     return trial._replace(inputs=(A, B), R=R, S=S)
 

@@ -354,9 +354,7 @@ class OpenCLBackend:
         if keep and binary is None:
             self.cache.put(key, program.get_info(cl.program_info.BINARIES)[0])
         if keep:
-            self._programs[key] = program
-            if len(self._programs) > _PROGRAMS:
-                del self._programs[next(iter(self._programs))]
+            self._programs = {**dict(list(self._programs.items())[-_PROGRAMS:]), key: program}
         return program
 
     def time_ns(

@@ -335,7 +335,8 @@ class Judge:
         """Fill the shared memory of every multiprocessor with `value`."""
         limits = self.backend.info.limits
         launch = Launch(
-            grid=(2 * limits["multiprocessors"], 1, 1),  # enough that none is left out
+            # Enough that none is left out; a CPU's threads share blocks less evenly.
+            grid=((2 if self.backend.info.kind == "gpu" else 8) * limits["multiprocessors"], 1, 1),
             block=(min(1024, limits["max_threads_per_block"]), 1, 1),
             shared_bytes=limits["max_shared_bytes_per_block"],
         )

@@ -19,6 +19,7 @@ from matbench.backends import Argument
 from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN
 from matbench.measure.oracle.draws import drawn
+from matbench.measure.oracle.matmul import selects_exactly
 from matbench.measure.prepared import Buffers, Prepared
 from matbench.model import U32, Launch, Storage
 
@@ -206,7 +207,12 @@ class _Matrices:
         (R, R_key), (S, S_key) = trial.R, trial.S
         arguments: list[Argument] = [buffers.C.data, R, S, R_key, S_key, int(S is R)]
         arguments += [*trial.inputs, *order]
-        arguments += [*self.sizes, factor * U32, int(samples.reading.exact), samples.partial]
+        arguments += [
+            *self.sizes,
+            factor * U32,
+            int(selects_exactly(samples.reading)),
+            samples.partial,
+        ]
         samples.start("matrix_compare", arguments)
         samples.seal(key)
 

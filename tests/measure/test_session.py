@@ -52,13 +52,12 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     """Which of both was wrong is told, and the other one stays right."""
     case = case_of(write_kernel(), timed)
     other = case_of(write_kernel("other"), timed)
-    judged, wrong_at = Samples.verdicts, 9
-    seen: list[Verdict] = []
+    judged, calls = Samples.verdicts, []
 
     def wrong_once(samples: Samples) -> list[Verdict]:
         found = judged(samples)
-        seen.extend(found)
-        if len(seen) == wrong_at:
+        calls.append(found)
+        if len(calls) == 9:
             return [found[0]._replace(wrong=5, first=1)]
         return found
 

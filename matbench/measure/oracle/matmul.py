@@ -83,8 +83,8 @@ def rounded_trial(trial: Trial, reading: Reading, cache: Cache) -> Trial:
 def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
     """The reference trial as `draw_order` and `matrix_inputs` of `samples.cu` change it.
 
-    Where a row or column selects a single term, S is 0: C must match to the last bit, unless the
-    kernel splits its inputs.
+    Where a row or column selects a single term, S is 0: C must match to the last bit, unless
+    `selects_exactly` is false.
     """
     assert trial.R is not None and trial.S is not None
     A, B = trial.inputs
@@ -119,8 +119,16 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
     picked = np.flatnonzero(by_column >= 0)
     R[:, picked] = A.astype(np.float64) @ B[:, picked]
     for place in ((chosen, slice(None)), (slice(None), picked)):
-        S[place] = 0 if reading.exact else np.abs(R[place])
+        S[place] = 0 if selects_exactly(reading) else np.maximum(np.abs(R), np.abs(power))[place]
     return Trial("sample", (A.astype(np.float32), B.astype(np.float32)), R=R, S=S)
+
+
+def selects_exactly(reading: Reading) -> bool:
+    """Whether a term that is selected must come out to the last bit.
+
+    Not where inputs are split, nor where small ones may lie below the range of exponents.
+    """
+    return reading.exact and reading.exponents[0] <= -126
 
 
 class _Moved(NamedTuple):

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from support.kernels import GOOD_BODY, KernelWriter
 
-from matbench.analysis import statistics
+from matbench.analysis import limits, statistics
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
@@ -163,3 +163,41 @@ def test_cold_and_hot_samples_are_recorded_alike(
         assert timing.seed is not None
     assert outcome.mode == "cold"
     assert outcome.median_ns == outcome.cold.median_ns
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_a_time_that_is_impossible_is_wrong_on_a_gpu_and_noted_on_a_cpu(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    floor = limits.Floor(1e15, "to wait for ever")
+    monkeypatch.setattr(limits, "floor_of_operations", lambda *_: floor)
+    case = case_of(write_kernel(), timed)
+    info = msgspec.structs.replace(timed.backend.info, kind=kind)
+    monkeypatch.setattr(timed.backend, "info", info)
+    monkeypatch.setattr(timed, "limits", lambda: None)  # which would take half a minute
+    timed.options = msgspec.structs.replace(timed.options, cold=kind == "gpu", hot=kind == "cpu")
+    outcome = timed.measure(case).outcome
+    said = "is impossible: it takes 1e+12 µs to wait for ever"
+    if kind == "gpu":
+        assert outcome.status == "wrong"
+        assert outcome.reason is not None
+        assert outcome.reason.startswith("impossible: ")
+        assert said in outcome.reason
+        assert outcome.cold is outcome.hot is outcome.blocks is None
+    else:
+        assert outcome.status == "measured"
+        assert any(said in note for note in outcome.notes)
+
+
+def test_nothing_that_a_wrong_kernel_may_have_written_to_is_used_again(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    good = case_of(write_kernel(), timed)
+    bad = case_of(write_kernel("bad", body=GOOD_BODY.replace("= sum;", "= sum + 1.0f;")), timed)
+    timed.measure(good)
+    first = timed._prepared
+    timed.measure(good)
+    assert timed._prepared is first
+    assert timed.measure(bad).outcome.status == "wrong"
+    assert timed.measure(good).outcome.status == "measured"
+    assert timed._prepared is not first

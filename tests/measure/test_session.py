@@ -11,7 +11,9 @@ from support.kernels import GOOD_BODY, KernelWriter
 from matbench.analysis import limits, statistics
 from matbench.backends import Backend
 from matbench.cache import Cache
+from matbench.errors import CaseError
 from matbench.kernelfile import catalogue, sweep
+from matbench.measure.launches import Launches
 from matbench.measure.options import Options
 from matbench.measure.samples import Samples, Verdict
 from matbench.measure.session import Session
@@ -201,3 +203,35 @@ def test_nothing_that_a_wrong_kernel_may_have_written_to_is_used_again(
     assert timed.measure(bad).outcome.status == "wrong"
     assert timed.measure(good).outcome.status == "measured"
     assert timed._prepared is not first
+
+
+def test_what_was_written_to_matbenchs_own_copies_is_noticed(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(write_kernel(), timed)
+    timed.measure(case)
+    prepared = timed._prepared
+    assert prepared is not None
+    upload = prepared.others["integers"][0].inputs[0]  # used before the samples, not after
+    untimed = Launches.time
+
+    def scribbled(launches: Launches) -> Any:
+        found = untimed(launches)
+        timed.judge.fill(upload, 0, 1, 12345)
+        return found
+
+    monkeypatch.setattr(Launches, "time", scribbled)
+    outcome = timed.measure(case).outcome
+    assert outcome.status == "wrong"
+    assert outcome.reason is not None
+    assert outcome.reason.startswith("sources: wrote to memory that it was not given")
+    monkeypatch.undo()
+    assert timed.measure(case).outcome.status == "measured"
+
+
+def test_a_source_that_could_tell_builds_apart_is_refused(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    body = "#ifdef MATBENCH_SPECIAL\n#endif\n" + GOOD_BODY
+    with pytest.raises(CaseError, match="builds: the source uses `MATBENCH_SPECIAL`"):
+        timed.measure(case_of(write_kernel(body=body), timed))

@@ -138,6 +138,8 @@ def run(
         pictures.require(Path(more.error_map), error_map.SUFFIXES)
     if selection.tuned and constants.settings:
         raise UsageError("--tuned cannot be combined with --set")
+    if more.replay is not None and output.resume is not None:
+        raise UsageError("--replay cannot be combined with --resume")
     named = kernels or files.kernel_files or files.kernels_dir
     if more.smoke and not (named or selection.group or selection.workload):
         selection = SelectionOptions("all", None, selection.baselines, selection.tuned)

@@ -105,6 +105,16 @@ def test_right_at_every_awkward_size(
 
 
 @pytest.mark.usefixtures("built")
+def test_small_inputs_may_lose_bits_below_the_range_of_exponents(
+    matbench: Matbench, info: DeviceInfo
+) -> None:
+    """A sum of one product, of which the sample makes one factor too small for float16's parts."""
+    replayed = ("--seed", "579258", "--replay", "f0862b1fc088c6fe", "--set", "BM=64")
+    result = matbench("run", "fp16x3", "--sizes", "68x9x1", *replayed, "--backend", "cuda")
+    assert "1 measured" in result.stderr or "1 measured" in result.stdout
+
+
+@pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("tile", [8, 16, 32])
 def test_compensation_survives_the_optimiser(tile: int, checks: Session, info: DeviceInfo) -> None:
     kahan = measured(checks, case_of("kahan", "1000", info, TILE=tile))

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -244,6 +245,39 @@ def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(cac
     C = (lenient.R * (1 + 2.0**-22)).astype(np.float32)  # type: ignore[operator]
     assert oracle.judge(C, lenient, 10.0).wrong == 0
     assert oracle.judge(C, strict, 10.0).wrong > 0
+
+
+@pytest.mark.parametrize("shape", [(60, 50, 1), (30, 30, 2), (20, 20, 40)])
+@pytest.mark.parametrize("inputs", KINDS)
+def test_inputs_below_the_range_of_exponents_may_lose_bits(
+    shape: tuple[int, int, int], inputs: Any, cache: Cache
+) -> None:
+    """A kernel that keeps them to a fixed place, float32's at the end of its range, is right."""
+
+    def product(trial: Trial, last_bit: int) -> Float32:
+        unit = 2.0**last_bit
+        A, B = (np.rint(matrix.astype(np.float64) / unit) * unit for matrix in trial.inputs)
+        return (A @ B).astype(np.float32)
+
+    problem = Problem(*shape, inputs=inputs)
+    A, B = matmul.inputs(problem)
+    A[0] = B[:, 0] = 2.0**-20 / 3  # such small ones are rare
+    reading = Reading(exponents=(-12, 15), exact=False)
+    given = matmul.rounded_trial(Trial("given", (A, B)), reading, cache)
+    factor = oracle.error_factor(problem.K, 1.0)
+    for trial in (
+        given,
+        *(matmul.sample_trial(problem, reading, given, Sample(key)) for key in range(30)),
+    ):
+        assert right(product(trial, -12 - 24), trial, factor)
+    assert not right(product(given, -12 - 17), given, factor)  # the control
+
+
+def test_the_range_of_float32_leaves_nothing_out(cache: Cache) -> None:
+    problem = Problem(4, 4, 1)
+    assert oracle.least(Reading()) == 0
+    R, S = matmul.product(*matmul.inputs(problem), cache)
+    assert S is R
 
 
 # -- the random numbers --------------------------------------------------------------------------

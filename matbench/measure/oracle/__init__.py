@@ -171,6 +171,18 @@ def shifts(reading: Reading) -> tuple[int, int]:
     return min(18, max(0, high - 4)), min(18, max(0, down))
 
 
+def least(reading: Reading) -> float:
+    """The size below which an input may lose bits: as given, or when a sample scales it down.
+
+    0 for kernels that take all that float32 holds, and where the inputs lie in memory as float16,
+    which are not scaled down.
+    """
+    low = reading.exponents[0]
+    if low <= -126 or reading.storage == "float16":
+        return 0.0
+    return 2.0 ** (low + shifts(reading)[1])
+
+
 def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> float:
     """How many times u·S an element may be off, with u = 2⁻²⁴.
 

@@ -20,6 +20,7 @@ from matbench.measure.oracle import (
     Trials,
     draw,
     generator,
+    least,
     read_as,
     shifts,
 )
@@ -31,10 +32,11 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     """Both kinds; the product is computed once, or twice where inputs are rounded."""
     precision, exact = reading.precision, reading.exact
     rounded = precision != "float32"
+    as_given = not rounded and least(reading) == 0
     with ThreadPoolExecutor(1) as at_once:  # NumPy leaves the other cores alone
         integers = at_once.submit(integer_trial, problem, precision, exact)
         given = reference_trial(problem, cache)
-        reference = rounded_trial(given, reading, cache) if rounded else given
+        reference = given if as_given else rounded_trial(given, reading, cache)
     return Trials(reference, given if rounded else None, {"integers": [integers.result()]})
 
 
@@ -44,10 +46,12 @@ def inputs(problem: Problem) -> tuple[Float32, Float32]:
     return A, draw(problem, "B", problem.K, problem.N)
 
 
-def product(A: Float32, B: Float32, cache: Cache) -> tuple[Float64, Float64]:
+def product(
+    A: Float32, B: Float32, cache: Cache, least: float = 0.0
+) -> tuple[Float64, Float64]:
     """R = A·B and S = |A||B| in float64, computed once for these inputs and kept on disk.
 
-    Where no input is negative, S is the same array as R.
+    In S no input counts for less than `least`. Where none is, S is the same array as R.
     """
     digest = hashlib.sha256()
     for matrix in (A, B):
@@ -61,9 +65,15 @@ def product(A: Float32, B: Float32, cache: Cache) -> tuple[Float64, Float64]:
         return np.frombuffer(data, np.float64).reshape(shape)
 
     R = kept("R", lambda: A.astype(np.float64) @ B.astype(np.float64))
-    if not (A < 0).any() and not (B < 0).any():
+    if not (A < least).any() and not (B < least).any():
         return R, R
-    return R, kept("S", lambda: np.abs(A).astype(np.float64) @ np.abs(B).astype(np.float64))
+
+    def size() -> Float64:
+        a, b = (np.maximum(np.abs(matrix), least).astype(np.float64) for matrix in (A, B))
+        found: Float64 = a @ b
+        return found
+
+    return R, kept(f"S/{least}" if least else "S", size)
 
 
 def reference_trial(problem: Problem, cache: Cache) -> Trial:
@@ -74,9 +84,12 @@ def reference_trial(problem: Problem, cache: Cache) -> Trial:
 
 
 def rounded_trial(trial: Trial, reading: Reading, cache: Cache) -> Trial:
-    """The same inputs rounded to what a kernel declares it reads, with their own product."""
+    """The same inputs rounded to what a kernel declares it reads, with their own product.
+
+    Its errors may be as large for an input below its range of exponents as at the end of the range.
+    """
     A, B = (read_as(matrix, reading) for matrix in trial.inputs)
-    R, S = product(A, B, cache)
+    R, S = product(A, B, cache, least(reading))
     return trial._replace(inputs=(A, B), R=R, S=S)
 
 

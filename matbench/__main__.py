@@ -25,6 +25,9 @@ def main() -> None:
         sys.exit(signals.exit_code())
     finally:
         signals.ignore()
+        # Where Ctrl-C came within an `exec`, as of a named tuple, Python as `python -m` would end
+        # by SIGINT whatever we exit with, unless another `exec` ended well.
+        exec("")  # noqa: S102
 
 
 def _open_missing_streams() -> None:

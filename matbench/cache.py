@@ -33,6 +33,7 @@ class Cache:
     def __init__(self, folder: Path | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self.folder = folder or default_folder()
         self.limit_bytes = limit_bytes
+        self._free_bytes = 0  # half of what was free when the folder was last looked through
 
     def _path(self, key: str) -> Path:
         return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
@@ -119,6 +120,10 @@ class Cache:
         return sorted(found)
 
     def _make_room(self, size: int) -> None:
+        """Remove what was not used for longest. Others write, too, so a look is good for half."""
+        self._free_bytes -= size
+        if self._free_bytes >= 0:
+            return
         entries = self._entries()
         total = sum(entry[1] for entry in entries) + size
         for _, entry_size, path in entries:
@@ -127,6 +132,7 @@ class Cache:
             with suppress(OSError):
                 path.unlink()
             total -= entry_size
+        self._free_bytes = (self.limit_bytes - total) // 2
 
     def size_bytes(self) -> int:
         """How much the cache holds now."""

@@ -9,6 +9,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 
 #: A key that is held down, or a signal that reaches a group of processes twice, is one.
@@ -22,6 +24,8 @@ ENDING = frozenset(
 
 _heard: int | None = None
 _heard_s = float("-inf")
+_is_held = False
+_is_late = False
 
 
 def is_heard() -> bool:
@@ -44,6 +48,7 @@ def listen() -> None:
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _interrupt)
+    sys.unraisablehook = _unraisable
 
 
 def ignore() -> None:
@@ -53,12 +58,50 @@ def ignore() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
+@contextmanager
+def held() -> Iterator[None]:
+    """What the main thread does here it does to its end; a signal meanwhile is heard after it.
+
+    For code that does not expect to be interrupted, such as that of queues.
+    """
+    global _is_held, _is_late
+    before, _is_held = _is_held, True
+    try:
+        yield
+    finally:
+        _is_held = before
+        if _is_late and not before:
+            _is_late = False
+            raise KeyboardInterrupt
+
+
 def _interrupt(number: int, _: object) -> None:
-    global _heard, _heard_s
+    global _heard, _heard_s, _is_late
     now = time.monotonic()
-    if now > _heard_s + _ONE_PRESS_S:
-        _heard, _heard_s = number, now
+    if now <= _heard_s + _ONE_PRESS_S:
+        return
+    _heard, _heard_s = number, now
+    if not _is_held:
         raise KeyboardInterrupt
+    _is_late = True
+
+
+def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Raise again what came in a callback of the interpreter, which cannot raise."""
+    global _heard_s
+    if unraisable.exc_type is not KeyboardInterrupt or _heard is None:
+        sys.__unraisablehook__(unraisable)
+        return
+    _heard_s = float("-inf")
+    threading.Timer(0.01, _send, [_heard]).start()
+
+
+def _send(number: int) -> None:
+    """A signal to the main thread, which it wakes."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)
 
 
 def end_with_parent() -> None:

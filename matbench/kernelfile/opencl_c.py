@@ -7,6 +7,7 @@ own lines, which keep their numbers.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from matbench.kernelfile.instrument import declaration, line_directive
 from matbench.kernelfile.signature import parameter_list, without_comments
@@ -104,19 +105,27 @@ def clocked_unit(kernel: Kernel, clock: str) -> tuple[str, bool]:
 def _translated(kernel: Kernel) -> tuple[str, tuple[str, str] | None]:
     """The kernel as OpenCL C, and the type and name of its `extern` shared memory."""
     code = without_comments(kernel.source)
+    parameter_list(code, kernel.entry)  # an entry that is no `__global__` function is an error
     shared = _EXTERN_SHARED.search(code)
-    parameter_list(code, kernel.entry)  # an entry that the loop below does not find is an error
+    if shared is None:
+        return _unit(code, kernel.path), None
+    kind, name = shared["type"], shared["name"]
+    return _unit(code, kernel.path, kernel.entry, f" __local {kind} *{name}"), (kind, name)
+
+
+@lru_cache(maxsize=64)
+def _unit(code: str, path: str, entry: str = "", shared: str = "") -> str:
+    """The unit of a source; its `entry` has one more parameter, `shared`."""
     # From the last to the first, so that earlier positions stay true.
     for name in reversed(_GLOBAL_FUNCTION.findall(code)):
         start, end = parameter_list(code, name)
         pieces = [_parameter(piece) for piece in code[start:end].split(",")]
-        if shared and name == kernel.entry:
-            pieces.append(f" __local {shared['type']} *{shared['name']}")
+        if name == entry:
+            pieces.append(shared)
         code = code[:start] + ",".join(pieces) + code[end:]
     code = _EXTERN_SHARED.sub(lambda match: "\n" * match.group().count("\n"), code)
     code = re.sub(r'\bextern\s+"C"', "", code)
-    unit = f"{_PRELUDE}{line_directive(kernel.path)}\n{code}\n"
-    return unit, (shared["type"], shared["name"]) if shared else None
+    return f"{_PRELUDE}{line_directive(path)}\n{code}\n"
 
 
 def _parameter(text: str) -> str:

@@ -40,7 +40,7 @@ OUTSIDE_NARROW = 0x7FC1
 _ALIGNMENT_BYTES = 4096  # views start at multiples of it
 #: Writes far outside are noticed too, and those to a neighbour are not blamed on it.
 _GUARD_ROWS = 256
-_LEAST_GUARD_WORDS = 2**18
+_LEAST_GUARD_WORDS = 2**16
 _LARGEST_GUARD_WORDS = 2**22
 _THREADS = 256
 _MOST_BLOCKS = 128

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
 from typing import Any, TypeVar
 
 from matbench import signals
@@ -40,9 +42,20 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """What is started here does not run the main module again: nothing in it is needed there."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 class _Deaf(SpawnProcess):
     def start(self) -> None:
-        with _deaf():
+        with _deaf(), _without_main():
             super().start()
 
     def terminate(self) -> None:
@@ -71,6 +84,7 @@ class Pool:
     def is_started(self) -> bool:
         return self._pool is not None
 
+    @signals.held()
     def schedule(
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
     ) -> Any:
@@ -100,6 +114,7 @@ class Pool:
         """What the processes printed since this was asked last."""
         return self._output.taken() if self._output is not None else output.Said()
 
+    @signals.held()
     def kill(self) -> None:
         """End the processes; the next task starts others."""
         if self._pool is not None:

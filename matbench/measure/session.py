@@ -236,7 +236,7 @@ class Session:
 
             def clock_ns() -> int:
                 passed = time.perf_counter_ns() - began_ns
-                return max(passed - sum(each.verifying_ns for each in launches), passed // 3)
+                return max(passed - sum(each.verifying_ns for each in launches), passed // 2)
 
             samplers = [each.sampler() for each in launches]
             found = sample_in_turns(samplers, plan, seed, clock_ns)

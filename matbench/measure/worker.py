@@ -282,6 +282,7 @@ class Crew:
         for device in devices:
             if device.backend != "host":
                 self.worker(device).start()
+                self.builders.start_own(device)
 
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:
         """Start compiling for devices that are not disturbed by it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -225,7 +225,16 @@ def test_is_caught_once_it_cheats(name: str, device: DeviceInfo) -> None:
     caught_once_it_cheats(name, device)
 
 
-@pytest.mark.parametrize("name", on("opencl", CONTROLLED))
+def first_of_each_check(names: list[str]) -> Iterator[Any]:
+    """The others' controls take long."""
+    seen = set()
+    for name in names:
+        checks = frozenset(CHEATS[name]["only"])
+        yield pytest.param(name, marks=pytest.mark.long) if checks in seen else name
+        seen.add(checks)
+
+
+@pytest.mark.parametrize("name", first_of_each_check(on("opencl", CONTROLLED)))
 def test_passes_without_its_checks(name: str, device: DeviceInfo) -> None:
     passes(name, device)
 
@@ -288,6 +297,7 @@ def test_every_check_has_a_control() -> None:
     assert needed == CHECKS
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
 @pytest.mark.parametrize("name", on("cuda", CHEATS))
 def test_compiles_for_a_gpu(name: str) -> None:

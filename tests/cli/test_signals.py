@@ -415,3 +415,71 @@ def test_a_kernel_that_hangs_is_not_probed_to_the_end(kernels: Path, device: Dev
     rows = [line for line in stdout.splitlines() if line.rstrip().endswith("–")]
     assert f"{len(rows)} probes left out: 2 had passed their deadline (see --timeout)" in stdout
     assert len(rows) > 10
+
+
+IN_A_CALLBACK = """
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+
+try:
+    last = Last()
+    del last
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("heard", signals.exit_code())
+"""
+WHILE_HELD = """
+try:
+    with signals.held():
+        with signals.held():
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+        print("to the end")
+    time.sleep(20)
+except KeyboardInterrupt:
+    print("heard", signals.exit_code())
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "said"), [(IN_A_CALLBACK, "heard 143\n"), (WHILE_HELD, "to the end\nheard 143\n")]
+)
+def test_no_signal_is_lost(script: str, said: str) -> None:
+    """Not in a callback, where Python cannot raise; nor where nothing may be interrupted."""
+    start = "import os, signal, time\nfrom matbench import signals\nsignals.listen()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", start + script], capture_output=True, text=True, timeout=15
+    )
+    assert (done.stdout, done.stderr) == (said, "")
+
+
+def test_the_exit_code_is_ours_wherever_ctrl_c_came(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'matbench.cli':\n"
+        "            exec('raise KeyboardInterrupt')\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    folders = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    done = subprocess.run(
+        [*COMMAND, "list"],
+        env={**os.environ, "PYTHONPATH": folders},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def test_an_error_in_a_callback_is_shown_as_ever() -> None:
+    script = (
+        "from matbench import signals\nsignals.listen()\n"
+        "class Last:\n    def __del__(self): raise ValueError('mine')\n"
+        "last = Last()\ndel last\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "ValueError: mine" in done.stderr

@@ -163,18 +163,15 @@ Job = tuple[str, str, str, dict[str, int]]
 
 
 def ordinary_jobs(kernel: Kernel) -> Iterator[Job]:
-    """Each unit once."""
-    first = next(iter(sweep.parameter_sets(kernel, {})))
-    last = architectures(kernel)[-1]
-    yield from ((kernel.name, unit, last, first) for unit in ("plain", "clocked", "staggered"))
-    if first:  # with nothing defined: a reader can paste the file into any CUDA program
-        yield kernel.name, "alone", last, {}
+    """The file as it is, with nothing defined: a reader can paste it into any CUDA program."""
+    yield kernel.name, "alone", architectures(kernel)[-1], {}
 
 
 def long_jobs(kernel: Kernel) -> Iterator[Job]:
-    """Every other set of parameters, the tutorial's for each architecture."""
+    """Each unit, and every other set of parameters, the tutorial's for each architecture."""
     first, *others = sweep.parameter_sets(kernel, {})
     *older, last = architectures(kernel)
+    yield from ((kernel.name, unit, last, first) for unit in ("plain", "clocked", "staggered"))
     yield from ((kernel.name, "plain", arch, first) for arch in older)
     for params in others:
         archs = (*older, last) if kernel.group == "tutorial" else (last,)

@@ -20,7 +20,7 @@ KERNELS = {
     for kernel in catalogue.builtin()
     if kernel.source and kernel.workload != "matmul"
 }
-FEW = [1, 257, 4099]
+FEW = [1, 33, 257, 4099]
 SIZES = [1, 2, 3, 31, 33, 63, 64, 65, 255, 257, 1009, 4099, 33792, 100_003]
 SPECIAL = {
     "reverse-static": lambda case, limits: case.problem.N > 64,

@@ -46,9 +46,7 @@ def inputs(problem: Problem) -> tuple[Float32, Float32]:
     return A, draw(problem, "B", problem.K, problem.N)
 
 
-def product(
-    A: Float32, B: Float32, cache: Cache, least: float = 0.0
-) -> tuple[Float64, Float64]:
+def product(A: Float32, B: Float32, cache: Cache, least: float = 0.0) -> tuple[Float64, Float64]:
     """R = A·B and S = |A||B| in float64, computed once for these inputs and kept on disk.
 
     In S no input counts for less than `least`. Where none is, S is the same array as R.
@@ -65,7 +63,7 @@ def product(
         return np.frombuffer(data, np.float64).reshape(shape)
 
     R = kept("R", lambda: A.astype(np.float64) @ B.astype(np.float64))
-    if not (A < least).any() and not (B < least).any():
+    if not (least > A).any() and not (least > B).any():
         return R, R
 
     def size() -> Float64:

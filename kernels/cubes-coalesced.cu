@@ -7,7 +7,7 @@
 // [tune]
 // THREADS = [32, 64, 128, 256, 512, 1024]
 // [launch]
-// where = ["729 * N < 2**31", "THREADS <= max_threads_per_block"]
+// where = ["THREADS <= max_threads_per_block"]
 // block = ["THREADS"]
 // grid = [1]
 // [model]

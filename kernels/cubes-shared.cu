@@ -10,7 +10,7 @@
 // THREADS = [32, 64, 128, 256, 512, 1024]
 // BLOCKS = [1, 2, 4, 8, 16]
 // [launch]
-// where = ["729 * N < 2**31", "THREADS <= max_threads_per_block"]
+// where = ["THREADS <= max_threads_per_block"]
 // block = ["THREADS"]
 // grid = ["min(BLOCKS * multiprocessors, ceil_div(N, THREADS))"]
 // [model]

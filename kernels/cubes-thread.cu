@@ -3,7 +3,6 @@
 // summary = "One thread does all the work"
 // workload = "cubes"
 // [launch]
-// where = ["729 * N < 2**31"]
 // block = [1]
 // grid = [1]
 // [model]

@@ -10,7 +10,7 @@
 // THREADS = [32, 64, 128, 256, 512, 1024]
 // BLOCKS = [1, 2, 4, 8, 16]
 // [launch]
-// where = ["is_power_of_two(THREADS)", "729 * N < 2**31", "THREADS <= max_threads_per_block"]
+// where = ["is_power_of_two(THREADS)", "THREADS <= max_threads_per_block"]
 // block = ["THREADS"]
 // grid = ["min(BLOCKS * multiprocessors, ceil_div(N, THREADS))"]
 // [model]

@@ -40,6 +40,8 @@ class Workload:
     is_reduction: ClassVar[bool] = False
     #: The unit of speed.
     rate: ClassVar[Literal["FLOP/s", "B/s"]] = "FLOP/s"
+    #: What holds of every size, as in a kernel's `where`.
+    where: ClassVar[tuple[str, ...]] = ()
     #: What the relative errors are relative to.
     relative_to: ClassVar[str] = "|R|"
 
@@ -209,6 +211,7 @@ class _Cubes(_OneDimension):
     inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
     probed_inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
     default_sizes = "1048576"
+    where = ("729 * N < 2**31",)  # the sum fits its type
 
     def operations(self, problem: Problem) -> int:
         return 3 * problem.N  # two multiplications and an addition each

@@ -135,6 +135,7 @@ class Backend(Protocol):
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the clock that took these stamps (blocks × 5), in ticks per nanosecond."""
 
-    def synchronize(self) -> None: ...
+    def synchronize(self) -> None:
+        """Wait until the device is idle, whoever gave it work."""
 
     def close(self) -> None: ...

@@ -381,7 +381,8 @@ class DeadlineOptions:
             default=60.0,
             show_default=True,
             metavar="SECONDS",
-            help="Longest time to check and sample one case before its process is stopped.",
+            help="Longest time to check and sample one case before its process is stopped; what "
+            "--max-time asks for comes on top.",
         ),
         click.option(
             "--build-timeout",

@@ -74,12 +74,27 @@ def read(path: Path, shown: str) -> bytes:
         raise UsageError(f"{shown}: cannot be read: a NUL byte in its path") from None
 
 
+def _require_no_disguise(kernel: Kernel) -> None:
+    """Refuse a file whose kernel would be shown like a baseline of ours."""
+    if kernel.library is not None or Path(kernel.file).parent == kernels_folder():
+        return
+    if kernel.group == "baseline":
+        raise UsageError(f'{kernel.path}: group = "baseline" is for matbench\'s own; leave it out')
+    for library in sorted({known.library for known in LIBRARIES if known.library}):
+        if kernel.name.startswith(library):
+            raise UsageError(
+                f"{kernel.path}: the name {kernel.name!r} could be taken for a baseline's; "
+                "choose another `name`"
+            )
+
+
 class Catalogue:
     """Kernels by name."""
 
     def __init__(self, kernels: Iterable[Kernel]) -> None:
         self.kernels: dict[str, Kernel] = {}
         for kernel in kernels:
+            _require_no_disguise(kernel)
             twin = self.kernels.get(kernel.name)
             # One file may be named twice, by other paths too; the last of them is meant.
             if twin is not None and kernel.path != twin.path and kernel.sha256 != twin.sha256:

@@ -170,7 +170,7 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
 
 
 def _unmet_condition(kernel: Kernel, values: Mapping[str, int]) -> str | None:
-    for condition in kernel.launch.where:
+    for condition in (*workloads.get(kernel.workload).where, *kernel.launch.where):
         if not expressions.evaluate(condition, values):
             used = expressions.names_in(condition, values)
             given = ", ".join(f"{name} = {values[name]}" for name in used)

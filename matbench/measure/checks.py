@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from statistics import median
 from typing import NamedTuple
 
 import msgspec
@@ -244,6 +245,19 @@ class Checks:
                 raise WrongError(
                     self.case, "inputs", f"changed its inputs: {changed.wrong:,} elements"
                 )
+
+    def require_idle(self, outlived_ns: Sequence[float]) -> None:
+        """`WrongError` where most launches left the device at work after the event that ends them.
+
+        `outlived_ns` is how long, and 0 where it was no longer than that takes to be seen.
+        """
+        if outlived_ns and sorted(outlived_ns)[len(outlived_ns) // 4] > 0:
+            raise WrongError(
+                self.case,
+                "idle",
+                f"still at work {median(outlived_ns) / 1e3:.0f} µs after the event that ends its "
+                "launch, which its time leaves out",
+            )
 
     def require_guards(self, buffers: Buffers | None = None) -> None:
         """`WrongError` where something was written outside of C; by default of the first set."""

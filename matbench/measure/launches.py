@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -29,6 +29,9 @@ _MOST_SETS = 64
 _TINY = 4096
 #: How long a sample of hot launches, back to back, takes at least.
 _HOT_SAMPLE_NS = 1e6
+#: The device is idle so soon after the event that ends a launch, or after this share of its time.
+_IDLE_NS = 50e3
+_IDLE_SHARE = 0.05
 #: What the host takes to enqueue launches, at most.
 _HOLD_NS = 50_000
 _HOLD_NS_PER_LAUNCH = 10_000
@@ -52,6 +55,24 @@ def own_times(
     return Times(cold=timing) if options.cold else Times(hot=timing)
 
 
+def clock(launches: Sequence[Launches]) -> Callable[[], int]:
+    """The host's time from now on, less what these spend on verifying: up to half of it.
+
+    So launches that are much shorter than their verification end in time, too.
+    """
+
+    def verifying_ns() -> int:
+        return sum(each.verifying_ns for each in launches)
+
+    began_ns, before_ns = time.perf_counter_ns(), verifying_ns()
+
+    def clock_ns() -> int:
+        passed = time.perf_counter_ns() - began_ns
+        return max(passed - (verifying_ns() - before_ns), passed // 2)
+
+    return clock_ns
+
+
 class Launches:
     """Launches of one case, each on inputs of its own and each verified.
 
@@ -73,16 +94,8 @@ class Launches:
         self._keys: Iterator[int] = keys(self.seed)
         self._last: list[tuple[Buffers, int]] = []
         self._most_sets = 1  # that a batch had
+        self._outlived_ns: list[float] = []
         self.verifying_ns = 0
-        self.began_ns = time.perf_counter_ns()
-
-    def clock_ns(self) -> int:
-        """The host's time, less what was spent on verifying: up to half of it.
-
-        So that launches which are much shorter than their verification end in time, too.
-        """
-        passed = time.perf_counter_ns() - self.began_ns
-        return max(passed - self.verifying_ns, passed // 2)
 
     def time(self) -> Times:
         """Sample until the medians are known, then clock the blocks."""
@@ -99,7 +112,7 @@ class Launches:
 
     def _sampled(self, sample: Sampler, *, cold: bool) -> Timing:
         taken = sample_until_known(
-            sample, self.options, self.backend.conditions, cold=cold, clock=self.clock_ns
+            sample, self.options, self.backend.conditions, cold=cold, clock=clock([self])
         )
         self.verify()
         return msgspec.structs.replace(taken, seed=f"{self.seed:x}")
@@ -121,6 +134,8 @@ class Launches:
     def verify(self) -> None:
         """`WrongError` if a launch since the last call was wrong, or wrote what it must not."""
         self.checks.require_right(self.samples.verdicts())
+        outlived_ns, self._outlived_ns = self._outlived_ns, []
+        self.checks.require_idle(outlived_ns)
         for buffers, key in () if self.takes_turns else self._last:
             self.checks.require_unchanged(buffers, key)
         if not self.judge.has_float64:  # where guards are not looked at after each launch
@@ -135,6 +150,10 @@ class Launches:
         key = next(self._keys)
         self._make_ready([(self.checks.buffers, key)])
         taken = self.backend.time_ns(program, self.launch, arguments, cold=self.options.cold)
+        ended = time.perf_counter_ns()
+        self.backend.synchronize()
+        busy_ns = time.perf_counter_ns() - ended
+        self._outlived_ns.append(busy_ns if busy_ns > _IDLE_NS + _IDLE_SHARE * taken else 0.0)
         self._compare([(self.checks.buffers, key)])
         return taken
 

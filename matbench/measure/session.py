@@ -24,7 +24,7 @@ from matbench.kernelfile import includes, instrument
 from matbench.measure import limits, oracle
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
-from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
+from matbench.measure.launches import SLOW_NS, Launches, Times, clock, own_times
 from matbench.measure.options import Options
 from matbench.measure.outcomes import Found, compared
 from matbench.measure.prepared import Prepared
@@ -231,15 +231,8 @@ class Session:
                 for case in cases
             ]
             launches = [Launches(each, inputs_seed) for each in checks]
-
-            began_ns = time.perf_counter_ns()
-
-            def clock_ns() -> int:
-                passed = time.perf_counter_ns() - began_ns
-                return max(passed - sum(each.verifying_ns for each in launches), passed // 2)
-
             samplers = [each.sampler() for each in launches]
-            found = sample_in_turns(samplers, plan, seed, clock_ns)
+            found = sample_in_turns(samplers, plan, seed, clock(launches))
             for each in launches:
                 each.verify()
         return found

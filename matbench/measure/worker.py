@@ -31,6 +31,10 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
+#: A case is sampled three times at most, and as much time again goes to verification.
+_TIMES_SAMPLED = 6
+
+
 class _LateError(CaseError):
     """What a `DeadlineError` is for its case."""
 
@@ -106,7 +110,8 @@ class Worker:
         self.pool = Pool(_begin, device, options)
         self._preparing = _Step("preparing its inputs")  # a reference may take long
         self._building = _Step("building", deadlines.build_s, "--build-timeout", "compiler")
-        self._running = _Step("running", deadlines.run_s, "--timeout", "kernel")
+        run_s = deadlines.run_s + _TIMES_SAMPLED * (options.max_time_s or 0.0)
+        self._running = _Step("running", run_s, "--timeout", "kernel")
         self._late: Counter[bytes] = Counter()
         self._refused: dict[tuple[bytes, tuple[Variant, ...] | None], BuildError] = {}
 

@@ -24,7 +24,9 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
     shown, about = list(records), list(environments)
     return Report(
         sections=(_section(shown, about),) if shown else (),
-        footer=f"{len(shown):,} candidates measured" if shown else "no candidate could be measured",
+        footer=f"{len(shown):,} candidate{'s' if len(shown) > 1 else ''} measured"
+        if shown
+        else "no candidate could be measured",
         fields=_FIELDS,
         rows=lambda: shown,
         json=lambda: encoding.array([*about, *shown]),

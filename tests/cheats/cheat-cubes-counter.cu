@@ -3,7 +3,6 @@
 // summary = "Right four times, then the expected sum"
 // workload = "cubes"
 // [launch]
-// where = ["729 * N < 2**31"]
 // block = [256]
 // grid = [1]
 // ///

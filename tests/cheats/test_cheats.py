@@ -304,10 +304,22 @@ def test_compiles_for_a_gpu(name: str) -> None:
     assert compile_cubin(FOLDER / f"{name}.cu", "sm_90")
 
 
-@pytest.mark.parametrize("name", ["cublas", "numpy", "host-loop", "tiled"])
-def test_cannot_take_the_name_of_another(name: str, write_kernel: KernelWriter) -> None:
-    impostor = catalogue.load(write_kernel(name))
-    with pytest.raises(UsageError, match="is taken by"):
+@pytest.mark.parametrize(
+    ("name", "front", "said"),
+    [
+        ("cublas", "", "could be taken for a baseline's"),
+        ("cublas-fast", "", "could be taken for a baseline's"),
+        ("numpy2", "", "could be taken for a baseline's"),
+        ("host-loop", "", "is taken by"),
+        ("tiled", "", "is taken by"),
+        ("mine", 'group = "baseline"', "is for matbench's own"),
+    ],
+)
+def test_cannot_pass_for_another(
+    name: str, front: str, said: str, write_kernel: KernelWriter
+) -> None:
+    impostor = catalogue.load(write_kernel(name, front=front))
+    with pytest.raises(UsageError, match=said):
         catalogue.Catalogue([*catalogue.builtin(), impostor])
 
 

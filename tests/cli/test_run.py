@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,15 @@ def test_what_json_and_csv_print_is_all_there_is(matbench: Matbench, device: Dev
         assert result.stderr == ""
         assert "\x1b" not in result.stdout
         assert "tiled" in result.stdout
+
+
+def test_time_that_was_asked_for_is_not_late(matbench: Matbench, device: DeviceInfo) -> None:
+    run = ("run", "tiled", "--sizes", "1", "--set", "TILE=8", "--uncertainty", "0.000001%")
+    found = json.loads(
+        matbench(*run, "--max-time", "1.5", "--timeout", "1", "--format", "json").stdout
+    )
+    [outcome] = [record for record in found if record["type"] == "outcome"]
+    assert outcome["status"] == "measured", outcome["reason"]
 
 
 def test_the_fastest_alone(matbench: Matbench, device: DeviceInfo) -> None:

@@ -346,6 +346,29 @@ def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
 
 
 @pytest.mark.usefixtures("built")
+def test_work_on_another_stream_is_seen(
+    cuda: Backend, timed: Session, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pycuda import driver
+
+    area, other = cuda.allocate(2**31), driver.Stream()
+    time_ns = cuda.time_ns
+
+    def outlived(*arguments: Any, **more: Any) -> float:
+        taken = time_ns(*arguments, **more)
+        driver.memset_d32_async(area.handle, 0, area.nbytes // 4, other)  # type: ignore[attr-defined]
+        return taken
+
+    monkeypatch.setattr(cuda, "time_ns", outlived)
+    outcome = timed.measure(case_of("tiled", "256", info, TILE=16)).outcome
+    monkeypatch.undo()
+    cuda.release(area)
+    assert outcome.status == "wrong"
+    assert outcome.reason is not None
+    assert outcome.reason.startswith("idle: still at work ")
+
+
+@pytest.mark.usefixtures("built")
 def test_cold_hot_and_graph_are_of_one_size(
     cuda: Backend, timed: Session, info: DeviceInfo
 ) -> None:

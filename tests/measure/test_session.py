@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -73,6 +75,35 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     [reason] = [o.reason for o in (duel.baseline, duel.candidate) if o.status == "wrong"]
     assert reason is not None
     assert "5 of 576 elements wrong, first C[0, 1]; right when the same inputs came again" in reason
+
+
+@pytest.mark.parametrize(
+    ("every", "status"), [(1, "wrong"), (2, "wrong"), (5, "measured"), (1000, "measured")]
+)
+def test_work_that_outlives_its_launch_is_seen(
+    every: int,
+    status: str,
+    write_kernel: KernelWriter,
+    timed: Session,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each such launch leaves the device at work; now and then another program may have, too."""
+    case = case_of(write_kernel(), timed)
+    time_ns, calls = timed.backend.time_ns, count(1)
+
+    def outlived(program: Any, launch: Any, arguments: Any, *, cold: bool) -> float:
+        taken = time_ns(program, launch, arguments, cold=cold)
+        if next(calls) % every == 0:
+            for _ in range(200):
+                program.launch(launch, arguments)
+        return taken
+
+    monkeypatch.setattr(timed.backend, "time_ns", outlived)
+    outcome = timed.measure(case).outcome
+    assert outcome.status == status, outcome.reason
+    if status == "wrong":
+        assert outcome.reason is not None
+        assert re.match(r"idle: still at work [1-9]\d* µs after the event", outcome.reason)
 
 
 def test_both_sides_of_a_comparison_carry_their_samples(

@@ -189,7 +189,7 @@ class CudaBackend:
 
     def synchronize(self) -> None:
         with errors():
-            self.stream.synchronize()
+            driver().Context.synchronize()
 
     def close(self) -> None:
         if self.is_open:

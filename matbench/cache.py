@@ -33,7 +33,7 @@ class Cache:
     def __init__(self, folder: Path | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self.folder = folder or default_folder()
         self.limit_bytes = limit_bytes
-        self._free_bytes = 0  # half of what was free when the folder was last looked through
+        self._free_bytes = 0  # to be written before the folder is looked through again
 
     def _path(self, key: str) -> Path:
         return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
@@ -120,7 +120,7 @@ class Cache:
         return sorted(found)
 
     def _make_room(self, size: int) -> None:
-        """Remove what was not used for longest. Others write, too, so a look is good for half."""
+        """Remove what was not used for longest; others write, too, so it looks again soon."""
         self._free_bytes -= size
         if self._free_bytes >= 0:
             return
@@ -132,7 +132,7 @@ class Cache:
             with suppress(OSError):
                 path.unlink()
             total -= entry_size
-        self._free_bytes = (self.limit_bytes - total) // 2
+        self._free_bytes = (self.limit_bytes - total) // 16
 
     def size_bytes(self) -> int:
         """How much the cache holds now."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -150,10 +150,17 @@ class Session:
             )
         return self._prepared
 
-    def _checks(self, case: Case, built: Built) -> Checks:
-        prepared = self._prepare(case.problem, case.kernel.reading)
+    @contextlib.contextmanager
+    def _checks(self, case: Case, built: Built, reading: Reading | None = None) -> Iterator[Checks]:
+        """The checks of a case. What it may have spoiled is made anew if it does not come to its
+        end."""
+        prepared = self._prepare(case.problem, reading or case.kernel.reading)
         assert self._samples is not None
-        return Checks(prepared, self._samples, case, built, self.options)
+        try:
+            yield Checks(prepared, self._samples, case, built, self.options)
+        except BaseException:
+            prepared.is_spoiled = True
+            raise
 
     def _measure(self, case: Case, *, timed: bool) -> Found:
         built = self._build(case)
@@ -221,13 +228,9 @@ class Session:
     ) -> tuple[tuple[list[float], list[float]], Comparison]:
         """Samples of both on inputs that suit both; pairs have the same ones."""
         reading = oracle.common([case.kernel.reading for case in cases])
-        shared = self._prepare(cases[1].problem, reading)
-        assert self._samples is not None
         with contextlib.ExitStack() as stack:
             checks = [
-                stack.enter_context(
-                    Checks(shared, self._samples, case, self._build(case), self.options)
-                )
+                stack.enter_context(self._checks(case, self._build(case), reading))
                 for case in cases
             ]
             launches = [Launches(each, inputs_seed) for each in checks]

@@ -155,7 +155,7 @@ def test_whole_numbers_are_turned_round_and_cubed(N: int, seed: int) -> None:
         assert trial.exact is not None
         assert trial.exact[0, 0] == sum(digit**3 for digit in trial.inputs[0][0].tolist())
         assert trial.inputs[0].min() >= 0 and trial.inputs[0].max() <= 9
-    assert len({trial.inputs[0].tobytes() for trial in every}) >= 2
+    assert N < 9 or len({trial.inputs[0].tobytes() for trial in every}) >= 2
 
 
 def test_inputs_are_of_their_kind_and_of_their_seed() -> None:

@@ -17,7 +17,14 @@ from matbench.model import Kernel, Problem
 WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.source]
 
 
-@pytest.mark.parametrize("origin", WITH_SOURCE, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize(
+    "origin",
+    [
+        kernel if kernel.group == "tutorial" else pytest.param(kernel, marks=pytest.mark.long)
+        for kernel in WITH_SOURCE
+    ],
+    ids=lambda kernel: kernel.name,
+)
 def test_a_new_file_loads_and_is_right_at_once(
     origin: Kernel, tmp_path: Path, matbench: Matbench, session: Session
 ) -> None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench
+from support.cli import QUICK, Matbench
 from support.paths import BAD_KERNELS
 from support.pictures import bars, near, needs_matplotlib, picture, words
 
@@ -136,7 +136,8 @@ def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: De
     files = []
     for number, sizes in enumerate(("8,16", "32,4x8x4")):
         files.append(tmp_path / f"{number}.jsonl")
-        matbench("run", "single-block", "numpy", "--sizes", sizes, "--output", files[-1])
+        matbench("run", "single-block", "numpy", "--sizes", sizes, *QUICK,
+                 "--output", files[-1])  # fmt: skip
     matbench("plot", *files, "--output", tmp_path / "c.svg")
     said = words((tmp_path / "c.svg").read_text(encoding="utf-8"))
     assert "single-block" in said and "numpy" in said

@@ -79,7 +79,14 @@ def ends(values: tuple[int, ...]) -> tuple[int, ...]:
 TUNABLE = [kernel for kernel in FILES if kernel.tune]
 
 
-@pytest.mark.parametrize("kernel", TUNABLE, ids=name)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernel if kernel.group == "tutorial" else pytest.param(kernel, marks=pytest.mark.long)
+        for kernel in TUNABLE
+    ],
+    ids=name,
+)
 def test_right_at_both_ends_of_what_it_can_be_tuned_to(kernel: Kernel, session: Session) -> None:
     check_values({name: ends(values) for name, values in kernel.tune.items()}, kernel, session)
 
@@ -141,7 +148,7 @@ def test_compensation_survives_the_optimiser(session: Session) -> None:
 
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc, gcc and g++")
 STRICT = ("-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
-QUICK = ("-Xcicc=-O0", "-Xptxas=-O0")  # where the optimiser has been at the same code already
+QUICK = ("-Xcicc=-O0", "-Xptxas=-O0")  # for what is in the plain unit, too, which takes long
 
 
 def units(kernel: Kernel) -> dict[str, str]:
@@ -210,7 +217,7 @@ DEVICE_CODE = sorted(Path(judge.__file__).parent.glob("device_code/*.cu"))
 
 
 @needs_nvcc
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("arch", [pytest.param("sm_80", marks=pytest.mark.long), "sm_90"])
 @pytest.mark.parametrize(
     "path", [path for path in DEVICE_CODE if path.stem != "draws"], ids=lambda path: path.stem
 )

@@ -77,9 +77,7 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     assert "5 of 576 elements wrong, first C[0, 1]; right when the same inputs came again" in reason
 
 
-@pytest.mark.parametrize(
-    ("every", "status"), [(1, "wrong"), (3, "measured"), (1000, "measured")]
-)
+@pytest.mark.parametrize(("every", "status"), [(1, "wrong"), (3, "measured"), (1000, "measured")])
 def test_work_that_outlives_its_launch_is_seen(
     every: int,
     status: str,

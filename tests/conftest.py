@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import settings
+from support import warm
 from support.cli import Matbench
 from support.kernels import KernelWriter, kernel_text
 
@@ -71,17 +72,19 @@ def session(backend: backends.Backend) -> Session:
 
 
 @pytest.fixture(scope="session")
-def matbench() -> Matbench:
+def matbench() -> Iterator[Matbench]:
     """The command line in this process."""
 
     def invoke(*arguments: str | Path, code: int | None = 0) -> Result:
         words = [str(argument) for argument in arguments]
-        result = CliRunner().invoke(main, words, prog_name="matbench", catch_exceptions=False)
+        with warm.workers():
+            result = CliRunner().invoke(main, words, prog_name="matbench", catch_exceptions=False)
         if code is not None:
             assert result.exit_code == code, f"{words}: {result.exit_code}\n{result.output}"
         return result
 
-    return invoke
+    yield invoke
+    warm.WarmPool.end()
 
 
 @pytest.fixture

@@ -182,14 +182,18 @@ class Judge:
         word_bytes: int = 4,
         guards: bool = True,
     ) -> Guarded:
-        """A matrix between guards of some 256 rows each, which hold `value`; or without any."""
+        """A matrix between guards of some 256 rows each, which hold `value`; or without any.
+
+        The guards of a vector are as long as it is.
+        """
         rows, columns = shape
         words = rows * columns
         if not guards:
             raw = self.backend.allocate(word_bytes * words)
             return Guarded(name, raw, raw, words, word_bytes, 0, value)
         alignment = _ALIGNMENT_BYTES // word_bytes
-        wanted = min(max(_GUARD_ROWS * columns, _LEAST_GUARD_WORDS), _LARGEST_GUARD_WORDS)
+        wide = _GUARD_ROWS * columns if rows > 1 else columns
+        wanted = min(max(wide, _LEAST_GUARD_WORDS), _LARGEST_GUARD_WORDS)
         guard = -(-wanted // alignment) * alignment
         raw = self.backend.allocate(word_bytes * (words + 2 * guard))
         self.fill(raw, 0, words + 2 * guard, value, word_bytes)

@@ -26,7 +26,7 @@ SLOW_NS = 100e6
 #: So many sets of buffers, guards included, fit on any device.
 _MOST_SETS = 64
 #: Products with fewer terms than this have few digits, signs and places to change.
-_TINY = 4096
+_TINY = 512
 #: How long a sample of hot launches, back to back, takes at least.
 _HOT_SAMPLE_NS = 1e6
 #: The device is idle so soon after the event that ends a launch, or after this share of its time.

@@ -1,0 +1,108 @@
+"""Workers whose process is used again by the next command: a new one takes half of a test's time.
+
+Each command still finds a process that knows nothing of the command before: another session, with
+the variables and the folder that a process started now would have. A process that was not at rest
+when its worker was closed is ended, as always.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from pebble import ProcessExpired
+
+from matbench.measure import output, worker
+from matbench.measure.process import Pool
+
+#: What a task ends with whose process is not what it was.
+_LOST = (ProcessExpired, TimeoutError, BrokenProcessPool, CancelledError)
+
+
+class WarmPool:
+    """Stands for `Pool` with one process."""
+
+    _resting: list[tuple[Pool, Path]] = []  # noqa: RUF012
+
+    def __init__(self, initializer: Callable[..., None], *initargs: Any) -> None:
+        self._begin = (initializer, initargs)
+        self._used: tuple[Pool, Path] | None = None
+        self._last: Any = None
+
+    @property
+    def is_started(self) -> bool:
+        return self._used is not None
+
+    def schedule(
+        self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
+    ) -> Any:
+        if self._used is None:
+            is_new = not self._resting
+            self._used = _new() if is_new else self._resting.pop()
+            pool, file = self._used
+            file.write_bytes(pickle.dumps((*self._begin, dict(os.environ), str(Path.cwd()))))
+            if not is_new:
+                pool.schedule(_begin_anew, file)
+        self._last = self._used[0].schedule(function, *args, timeout_s=timeout_s)
+        return self._last
+
+    call = Pool.call
+
+    def said(self) -> output.Said:
+        return self._used[0].said() if self._used is not None else output.Said()
+
+    def kill(self) -> None:
+        if self._used is None:
+            return
+        used, self._used = self._used, None
+        if self._last.done() and not isinstance(self._last.exception(), _LOST):
+            self._resting.append(used)
+        else:
+            used[0].kill()
+
+    @classmethod
+    def end(cls) -> None:
+        """End the processes at rest."""
+        while cls._resting:
+            pool, file = cls._resting.pop()
+            pool.kill()
+            file.unlink()
+
+
+@contextmanager
+def workers() -> Iterator[None]:
+    """Workers that are made here take processes at rest, and leave them so."""
+    with mock.patch.object(worker, "Pool", WarmPool):
+        yield
+
+
+def _new() -> tuple[Pool, Path]:
+    descriptor, name = tempfile.mkstemp(suffix=".pickle")
+    os.close(descriptor)
+    return Pool(_begin, Path(name)), Path(name)
+
+
+# -- in the process --------------------------------------------------------------------------------
+
+
+def _begin(file: Path) -> None:
+    initializer, initargs, environment, folder = pickle.loads(file.read_bytes())
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    initializer(*initargs)
+
+
+def _begin_anew(file: Path) -> None:
+    if worker._session is not None:
+        worker._session.close()
+        worker._session = None
+    _begin(file)

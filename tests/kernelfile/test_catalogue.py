@@ -173,7 +173,7 @@ def test_a_kernel_of_matbench_may_be_named_by_its_path(tmp_path: Path) -> None:
 
 def test_a_name_that_matbench_has_is_taken(tmp_path: Path) -> None:
     numpy = load(tmp_path / "mine.cu", kernel_text("numpy"))
-    with pytest.raises(UsageError, match="the name 'numpy' is taken by matbench itself"):
+    with pytest.raises(UsageError, match="the name 'numpy' could be taken for a baseline's"):
         Catalogue([*catalogue.builtin(), numpy])
 
 

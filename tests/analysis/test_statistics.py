@@ -184,7 +184,7 @@ def take(rule: StoppingRule, samples_ns: Vector, wall_ns: float) -> tuple[int, s
     raise AssertionError("it never stopped")
 
 
-@pytest.mark.parametrize("sigma", [0.004, 0.012])
+@pytest.mark.parametrize("sigma", [0.004, pytest.param(0.012, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_interval_covers_the_median_under_the_stopping_rule(name: str, sigma: float) -> None:
     noise, median = INDEPENDENT[name]
@@ -347,7 +347,7 @@ DEPENDENT: dict[str, Noise] = {
 }
 
 
-@pytest.mark.parametrize("sigma", [0.005, 0.01])
+@pytest.mark.parametrize("sigma", [pytest.param(0.005, marks=pytest.mark.long), 0.01])
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_a_kernel_against_itself_is_the_same(name: str, sigma: float) -> None:
     rng = np.random.default_rng(11)
@@ -360,7 +360,7 @@ def test_a_kernel_against_itself_is_the_same(name: str, sigma: float) -> None:
     assert verdicts["SAME"] >= 0.9 * COMPARISONS
 
 
-@pytest.mark.parametrize("sigma", [0.005, 0.01])
+@pytest.mark.parametrize("sigma", [pytest.param(0.005, marks=pytest.mark.long), 0.01])
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_two_percent_slower_is_found(name: str, sigma: float) -> None:
     rng = np.random.default_rng(12)

@@ -27,6 +27,7 @@ def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) 
     assert text.count("needs") == 1
 
 
+@pytest.mark.long
 def test_json_has_every_probe_as_a_record(matbench: Matbench, device: DeviceInfo) -> None:
     printed = matbench("check", "reverse-static", "--no-large", "--format", "json").stdout
     environment, *found = json.loads(printed)
@@ -58,7 +59,7 @@ def test_where_nothing_could_be_probed(
     ("kernel", "size", "titles"),
     [
         ("reverse-direct", "N", ["THREADS=256"]),
-        ("reverse-static", "N", ["reverse-static"]),
+        pytest.param("reverse-static", "N", ["reverse-static"], marks=pytest.mark.long),
         ("tiled", "M×N×K", ["TILE=8"]),
     ],
 )
@@ -129,11 +130,12 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 @pytest.mark.parametrize(
     ("front", "read", "factor", "line"),
     [
-        (
+        pytest.param(
             'precision = "tf32"',
             "x",
             "1.0f",
             'precision = "tf32": not needed: passes as float32 at ',
+            marks=pytest.mark.long,
         ),
         (
             'precision = "bfloat16"',
@@ -141,7 +143,10 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
             "1.0f",
             'precision = "bfloat16": needed: does not pass as float32 at ',
         ),
-        ("error_constant = 16", "x", "1.0f", "error_constant = 16: not needed"),
+        pytest.param(
+            *("error_constant = 16", "x", "1.0f", "error_constant = 16: not needed"),
+            marks=pytest.mark.long,
+        ),
         # Each product is 6 · 2⁻²⁴ too large, and rounded.
         ("error_constant = 16", "x", "1.00000036f", "error_constant = 16: needs 8"),
         (

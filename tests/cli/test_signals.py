@@ -351,14 +351,20 @@ def test_ctrl_c_while_the_program_is_imported(tmp_path: Path) -> None:
     ("arguments", "second", "known", "said"),
     [
         (["check", "PARTLY"], "TILE=16", "right at 1 of 1", "probes are done"),
-        (["explain", "PARTLY", "--sizes", "20", "--set", "TILE=8,16"], "TILE=16", "TILE=8", "of "),
+        pytest.param(
+            ["explain", "PARTLY", "--sizes", "20", "--set", "TILE=8,16"],
+            "TILE=16", "TILE=8", "of ", marks=pytest.mark.long,
+        ),
         (
             ["compare", "partly", "naive-2d", "--kernel", "PARTLY", "--set", "TILE=8,16",
              "--sizes", "20", "--max-time", "0.2"],
             "1/2", "naive-2d", "interrupted: 1 of 2 comparisons are done",
         ),
         (["tune", "PARTLY", "--sizes", "20"], "TILE=16", "best so far", "0 of 1 sizes are done"),
-        (["blocks", "PARTLY", "--sizes", "20", "--set", "TILE=16"], "partly", "", "0 of 1 cases"),
+        pytest.param(
+            ["blocks", "PARTLY", "--sizes", "20", "--set", "TILE=16"],
+            "partly", "", "0 of 1 cases", marks=pytest.mark.long,
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )  # fmt: skip

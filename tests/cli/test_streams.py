@@ -48,7 +48,11 @@ RUN = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--max-time", "0.001",
 
 @pytest.mark.parametrize(
     "descriptors",
-    [(0,), (1,), (2,), pytest.param((1, 2), marks=pytest.mark.long), (0, 1, 2)],
+    [
+        (1,),
+        (0, 1, 2),
+        *(pytest.param(some, marks=pytest.mark.long) for some in ((0,), (2,), (1, 2))),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("command", [("list",), RUN], ids=lambda command: command[0])

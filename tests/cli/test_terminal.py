@@ -112,7 +112,9 @@ def test_other_commands_keep_to_the_width(command: tuple[str, ...], width: int) 
 EXPLAIN = ("explain", "tiled", "--sizes", "33", "--set", "TILE=8,32", "--arch", "g80,this")
 
 
-@pytest.mark.parametrize("width", [60, pytest.param(80, marks=pytest.mark.long), 120])
+@pytest.mark.parametrize(
+    "width", [60, *(pytest.param(width, marks=pytest.mark.long) for width in (80, 120))]
+)
 def test_an_explanation_keeps_to_the_width_and_breaks_no_name_of_a_column(width: int) -> None:
     session = on_terminal(*EXPLAIN, width=width)
     lines = session.lines

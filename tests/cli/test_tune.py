@@ -154,7 +154,9 @@ def test_a_budget_of_candidates(
     assert kept.tried == 2
 
 
-@pytest.mark.parametrize(("table", "budget"), [("sweep", "2"), ("tune", "1s")])
+@pytest.mark.parametrize(
+    ("table", "budget"), [pytest.param("sweep", "2", marks=pytest.mark.long), ("tune", "1s")]
+)
 def test_a_hundred_million_combinations_take_seconds(
     table: str, budget: str, matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:

@@ -175,6 +175,16 @@ def test_all_dot_products_side_by_side(
     assert medians["dot-tree"] == max(medians.values())  # its 32 blocks fill a quarter of an H200
 
 
+def test_reading_at_full_speed_is_possible(matbench: Matbench, info: DeviceInfo) -> None:
+    """Large sums read memory about as fast as it can be read, and are not called impossible."""
+    rungs = ("dot-vectorized", "dot-single-pass", "--baseline", "cublas-dot")
+    printed = matbench("run", *rungs, "--sizes", "2^28", "--backend", "cuda", "--format", "json")
+    outcomes = [record for record in json.loads(printed.stdout) if record["type"] == "outcome"]
+    assert [outcome["status"] for outcome in outcomes] == ["measured"] * 3
+    for outcome in outcomes:
+        assert 2**31 / (outcome["cold"]["median_ns"] * 1e-9) > outcome["copy_bytes_per_s"]
+
+
 def test_cubes_from_one_thread_to_a_tree(matbench: Matbench, info: DeviceInfo) -> None:
 
     printed = matbench("run", "--workload", "cubes", "--backend", "cuda", "--format", "json").stdout

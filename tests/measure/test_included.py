@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.kernels import GOOD_BODY, KernelWriter
@@ -12,6 +12,7 @@ from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue, sweep
+from matbench.measure import watch
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.measure.watch import Saves
@@ -64,7 +65,8 @@ def test_a_header_that_is_being_written_is_left_alone(
     path, header = tmp_path / "mine.cu", tmp_path / "x.h"
     path.write_text('#include "x.h"\n')
     saves = Saves(path)
-    monkeypatch.setattr(time, "sleep", lambda _: header.write_text("whole"))
+    writing = SimpleNamespace(sleep=lambda _: header.write_text("whole"))
+    monkeypatch.setattr(watch, "time", writing)
     assert saves.new() is None
     assert saves.new() == path.read_bytes()
 

@@ -34,14 +34,16 @@ from matbench.model import Case, Kernel, Launch, Problem
 
 
 def awkward() -> Iterator[Any]:
-    """Every size with uniform inputs, one with the others too; the rest takes long.
+    """The tutorial's at every size with uniform inputs, all at one with the others too; the rest
+    takes long, and part of it is what `matbench run --smoke` does.
 
     Problems on the outside: the session keeps the inputs of one problem on the device.
     """
     for inputs in INPUTS:
         for size in SIZES:
-            marks = [] if inputs == "uniform" or size == "65x31x129" else [pytest.mark.long]
             for kernel in PRODUCTS:
+                few = size == "65x31x129" or (inputs == "uniform" and kernel.group == "tutorial")
+                marks = [] if few else [pytest.mark.long]
                 at = f"{kernel.name}-{size}-{inputs}"
                 yield pytest.param(kernel, size, inputs, marks=marks, id=at)
 
@@ -189,8 +191,14 @@ def job_param(job: Job, *marks: pytest.MarkDecorator) -> Any:
     return pytest.param(job, marks=marks, id="-".join(map(str, job[:3])) + f"{job[3]}")
 
 
+#: Where nvcc takes longest.
+LADDER = {kernel.name for kernel in FILES if kernel.group == "ladder"}
 JOBS = [
-    *(job_param(job) for kernel in FILES for job in ordinary_jobs(kernel)),
+    *(
+        job_param(job, *([pytest.mark.long] if job[0] in LADDER else []))
+        for kernel in FILES
+        for job in ordinary_jobs(kernel)
+    ),
     *(job_param(job, pytest.mark.long) for kernel in FILES for job in long_jobs(kernel)),
 ]
 

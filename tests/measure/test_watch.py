@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ from support.kernels import KernelWriter, kernel_text
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.kernelfile import catalogue, sweep
+from matbench.measure import watch
 from matbench.measure.outcomes import Found, compared, not_measured
 from matbench.measure.watch import Saves, Watch
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -41,7 +42,8 @@ def test_a_file_that_is_being_written_is_left_alone(
     path.write_text("", encoding="utf-8")
     saves = Saves(path)
     # While it waits to see whether the file stays as it is, the editor goes on.
-    monkeypatch.setattr(time, "sleep", lambda _: path.write_text("whole", encoding="utf-8"))
+    writing = SimpleNamespace(sleep=lambda _: path.write_text("whole", encoding="utf-8"))
+    monkeypatch.setattr(watch, "time", writing)
     assert saves.new() is None
     assert saves.new() == b"whole"
 

@@ -48,7 +48,7 @@ RUN = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--max-time", "0.001",
 
 @pytest.mark.parametrize(
     "descriptors",
-    [(1,), (0, 1, 2), *(pytest.param(few, marks=pytest.mark.long) for few in ((0,), (2,), (1, 2)))],
+    [
         (1,),
         (0, 1, 2),
         *(pytest.param(some, marks=pytest.mark.long) for some in ((0,), (2,), (1, 2))),

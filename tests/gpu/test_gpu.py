@@ -363,7 +363,7 @@ def test_work_on_another_stream_is_seen(
     outcome = timed.measure(case_of("tiled", "256", info, TILE=16)).outcome
     monkeypatch.undo()
     cuda.release(area)
-    assert outcome.status == "wrong"
+    assert outcome.status == "wrong", outcome
     assert outcome.reason is not None
     assert outcome.reason.startswith("idle: still at work ")
 

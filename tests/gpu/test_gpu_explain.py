@@ -119,6 +119,8 @@ def test_limits_lie_below_what_the_clock_allows(cuda: Backend) -> None:
     assert allowed is not None
     assert 0.6 <= found.fma_flop_per_s / allowed <= 1.02, found
     assert found.copy_bytes_per_s > 1e11, found
+    assert found.read_bytes_per_s is not None
+    assert 1 <= found.read_bytes_per_s / found.copy_bytes_per_s <= 1.3, found  # not from a cache
 
 
 def test_a_kernel_is_explained(matbench: Matbench, info: DeviceInfo) -> None:

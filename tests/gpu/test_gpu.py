@@ -477,7 +477,7 @@ BAD = {
     "misaligned": (SIGNATURE + "{ *(volatile float *)((char *)C + 1) = 1; }", "misaligned"),
     "traps": (SIGNATURE + '{ asm volatile("trap;"); }', "CUDA"),
     "no-compile": (SIGNATURE + "{ C[0] = nothing_of_this_name; }", "nothing_of_this_name"),
-    "spins": (SPIN_BODY, "running took longer than 3 s and was stopped (see --timeout)"),
+    "spins": (SPIN_BODY, "running took longer than 4.8 s and was stopped (see --timeout)"),
 }  # fmt: skip
 
 

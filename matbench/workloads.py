@@ -40,7 +40,7 @@ class Workload:
     is_reduction: ClassVar[bool] = False
     #: The unit of speed.
     rate: ClassVar[Literal["FLOP/s", "B/s"]] = "FLOP/s"
-    #: What holds of every size, as in a kernel's `where`.
+    #: Conditions that every size must meet, as in a kernel's `where`.
     where: ClassVar[tuple[str, ...]] = ()
     #: What the relative errors are relative to.
     relative_to: ClassVar[str] = "|R|"

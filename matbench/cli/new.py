@@ -51,13 +51,14 @@ def new(name: str, origin: str | None, workload: str | None, output: str) -> Non
     matbench new mine --workload dot
     matbench watch mine.cu
     """
-    from matbench.kernelfile import front_matter, scaffold
+    from matbench.kernelfile import catalogue, front_matter, scaffold
 
     known, _, _ = KernelFiles().catalogue()
     front_matter.check_name(name)
     if name in known.kernels:
         taken_by = known.kernels[name].path or "a library"
         raise UsageError(f"the name {name!r} is taken by {taken_by}; choose another")
+    catalogue.require_name_of_its_own(name, "new")
     if origin is None:
         named = workload in (None, DEFAULT)
         kernel = known.get(_ORIGIN) if named else _shortest(known, workload)

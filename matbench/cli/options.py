@@ -323,7 +323,8 @@ class LaunchOptions:
             type=Seconds(),
             metavar="SECONDS",
             help="Longest time to sample one row of the table: by default 2 (GPU) or 0.5 (CPU) "
-            "for a case, 10 for a pair that is compared, 3 for one that is watched.",
+            "for a case, 10 for a pair that is compared, 3 for one that is watched. Up to as much "
+            "again goes to verification, and --timeout allows for it.",
         ),
     )
 
@@ -381,8 +382,7 @@ class DeadlineOptions:
             default=60.0,
             show_default=True,
             metavar="SECONDS",
-            help="Longest time to check and sample one case before its process is stopped; what "
-            "--max-time asks for comes on top.",
+            help="Longest time to check and sample one case before its process is stopped.",
         ),
         click.option(
             "--build-timeout",

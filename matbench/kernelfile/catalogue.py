@@ -74,18 +74,26 @@ def read(path: Path, shown: str) -> bytes:
         raise UsageError(f"{shown}: cannot be read: a NUL byte in its path") from None
 
 
+@functools.cache
+def _own_hashes() -> frozenset[str]:
+    return frozenset(kernel.sha256 for kernel in builtin())
+
+
+def require_name_of_its_own(name: str, where: str) -> None:
+    """Refuse a name that looks like a library's."""
+    if any(name.startswith(known.library) for known in LIBRARIES if known.library):
+        raise UsageError(
+            f"{where}: the name {name!r} could be taken for a baseline's; choose another `name`"
+        )
+
+
 def _require_no_disguise(kernel: Kernel) -> None:
     """Refuse a file whose kernel would be shown like a baseline of ours."""
-    if kernel.library is not None or Path(kernel.file).parent == kernels_folder():
+    if kernel.library is not None or kernel.sha256 in _own_hashes():
         return
     if kernel.group == "baseline":
         raise UsageError(f'{kernel.path}: group = "baseline" is for matbench\'s own; leave it out')
-    for library in sorted({known.library for known in LIBRARIES if known.library}):
-        if kernel.name.startswith(library):
-            raise UsageError(
-                f"{kernel.path}: the name {kernel.name!r} could be taken for a baseline's; "
-                "choose another `name`"
-            )
+    require_name_of_its_own(kernel.name, kernel.path)
 
 
 class Catalogue:

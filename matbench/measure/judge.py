@@ -181,10 +181,11 @@ class Judge:
         *,
         word_bytes: int = 4,
         guards: bool = True,
+        is_vector: bool = False,
     ) -> Guarded:
         """A matrix between guards of some 256 rows each, which hold `value`; or without any.
 
-        The guards of a vector are as long as it is.
+        The guards of a vector, a workload's one dimension, are as long as it is.
         """
         rows, columns = shape
         words = rows * columns
@@ -192,7 +193,7 @@ class Judge:
             raw = self.backend.allocate(word_bytes * words)
             return Guarded(name, raw, raw, words, word_bytes, 0, value)
         alignment = _ALIGNMENT_BYTES // word_bytes
-        wide = _GUARD_ROWS * columns if rows > 1 else columns
+        wide = columns if is_vector else _GUARD_ROWS * columns
         wanted = min(max(wide, _LEAST_GUARD_WORDS), _LARGEST_GUARD_WORDS)
         guard = -(-wanted // alignment) * alignment
         raw = self.backend.allocate(word_bytes * (words + 2 * guard))

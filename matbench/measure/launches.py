@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,7 +18,7 @@ from matbench.measure.checks import Checks
 from matbench.measure.options import Options
 from matbench.measure.prepared import Buffers
 from matbench.measure.samples import keys
-from matbench.measure.sampling import Sampler, sample_until_known, timing_of
+from matbench.measure.sampling import Sampler, clock, sample_until_known, timing_of
 from matbench.records.outcome import BlockTimes, Timing
 
 #: A launch slower than this is repeated no more than it must be.
@@ -53,24 +53,6 @@ def own_times(
     timing = timing_of(samples, graph=graph, notes=notes)
     timing = msgspec.structs.replace(timing, seed=f"{seed:x}")
     return Times(cold=timing) if options.cold else Times(hot=timing)
-
-
-def clock(launches: Sequence[Launches]) -> Callable[[], int]:
-    """The host's time from now on, less what these spend on verifying: up to half of it.
-
-    So launches that are much shorter than their verification end in time, too.
-    """
-
-    def verifying_ns() -> int:
-        return sum(each.verifying_ns for each in launches)
-
-    began_ns, before_ns = time.perf_counter_ns(), verifying_ns()
-
-    def clock_ns() -> int:
-        passed = time.perf_counter_ns() - began_ns
-        return max(passed - (verifying_ns() - before_ns), passed // 2)
-
-    return clock_ns
 
 
 class Launches:
@@ -112,7 +94,11 @@ class Launches:
 
     def _sampled(self, sample: Sampler, *, cold: bool) -> Timing:
         taken = sample_until_known(
-            sample, self.options, self.backend.conditions, cold=cold, clock=clock([self])
+            sample,
+            self.options,
+            self.backend.conditions,
+            cold=cold,
+            clock=clock(lambda: self.verifying_ns),
         )
         self.verify()
         return msgspec.structs.replace(taken, seed=f"{self.seed:x}")
@@ -132,10 +118,12 @@ class Launches:
         self.verify()
 
     def verify(self) -> None:
-        """`WrongError` if a launch since the last call was wrong, or wrote what it must not."""
+        """`WrongError` if a launch since the last call was wrong, or wrote what it must not.
+
+        Also if the launches of the case, all together, outlive what is timed.
+        """
         self.checks.require_right(self.samples.verdicts())
-        outlived_ns, self._outlived_ns = self._outlived_ns, []
-        self.checks.require_idle(outlived_ns)
+        self.checks.require_idle(self._outlived_ns)
         for buffers, key in () if self.takes_turns else self._last:
             self.checks.require_unchanged(buffers, key)
         if not self.judge.has_float64:  # where guards are not looked at after each launch
@@ -150,12 +138,16 @@ class Launches:
         key = next(self._keys)
         self._make_ready([(self.checks.buffers, key)])
         taken = self.backend.time_ns(program, self.launch, arguments, cold=self.options.cold)
+        self._await_idle(taken)
+        self._compare([(self.checks.buffers, key)])
+        return taken
+
+    def _await_idle(self, taken_ns: float) -> None:
+        """Note for how long the device is at work after the event that ended what was timed."""
         ended = time.perf_counter_ns()
         self.backend.synchronize()
         busy_ns = time.perf_counter_ns() - ended
-        self._outlived_ns.append(busy_ns if busy_ns > _IDLE_NS + _IDLE_SHARE * taken else 0.0)
-        self._compare([(self.checks.buffers, key)])
-        return taken
+        self._outlived_ns.append(busy_ns if busy_ns > _IDLE_NS + _IDLE_SHARE * taken_ns else 0.0)
 
     def _make_ready(self, launches: Sequence[tuple[Buffers, int]]) -> None:
         """New inputs for launches that follow each other, and nothing left of those before."""
@@ -215,6 +207,7 @@ class Launches:
             graph=self.options.graph,
             hold=lambda: self.judge.hold(_HOLD_NS + _HOLD_NS_PER_LAUNCH * count),
         )
+        self._await_idle(taken)
         self._compare(launches)
         return taken
 

@@ -13,7 +13,7 @@ from matbench.cache import Cache
 from matbench.measure import diagnosis, oracle, samples
 from matbench.measure.options import Options
 from matbench.measure.prepared import require_host_memory
-from matbench.measure.sampling import sample_until_known
+from matbench.measure.sampling import clock, sample_until_known
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import CaseRecord, Outcome
 
@@ -56,14 +56,11 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
         verifying_ns += time.perf_counter_ns() - began - (end - start)
         return float(end - start)
 
-    def clock_ns() -> int:
-        return time.perf_counter_ns() - verifying_ns
-
     if options.replay is not None:
         sample()
     elif options.timed:
         cpu = options.on("cpu")
-        timing = sample_until_known(sample, cpu, host_conditions, clock=clock_ns)
+        timing = sample_until_known(sample, cpu, host_conditions, clock=clock(lambda: verifying_ns))
         timing = msgspec.structs.replace(timing, seed=f"{seed:x}")
         outcome = msgspec.structs.replace(outcome, hot=timing)
     else:

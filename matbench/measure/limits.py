@@ -37,7 +37,7 @@ def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:
     """
     info = backend.info
     source = device_kernel("limits.cu", "copy_fours").sha256
-    key = repr(("limits/2", info.backend, info.name, info.driver, info.toolkit, source))
+    key = repr(("limits/3", info.backend, info.name, info.driver, info.toolkit, source))
     found = cache.get(key)
     kept = msgspec.json.decode(found, type=Limits) if found is not None else None
     if kept is not None and not anew:
@@ -75,16 +75,16 @@ def _bytes_per_s(backend: Backend) -> tuple[float, float]:
         whole = -(-count // _THREADS)
         units = info.limits["multiprocessors"]
         passes = _PASSES[info.kind]
-        some = [8 * units, 32 * units, whole]
-        # Blocks that wait until others have ended would find in the cache what those have left.
-        ways: dict[str, tuple[list[Argument], list[int]]] = {
-            "copy_fours": ([], some),
-            "read_fours": ([passes], some[:1] if passes > 1 else some),
-        }
         fastest = {}
-        for entry, (more, grids) in ways.items():
+        for entry in ("copy_fours", "read_fours"):
             program = backend.build(device_kernel("limits.cu", entry), {}, block_width=_THREADS)
-            arguments: list[Argument] = [held[0], held[1], count, *more]
+            arguments: list[Argument] = [held[0], held[1], count]
+            grids = [8 * units, 32 * units, whole]
+            if entry == "read_fours":
+                arguments.append(passes)
+                # Blocks that wait for others to end would find in the cache what those have read.
+                together = program.resident_blocks(_launch(info, units))
+                grids = [units * together] if together else grids
             fastest[entry] = _fastest(
                 [
                     backend.time_ns(program, launch, arguments, cold=False)

@@ -59,6 +59,7 @@ class Prepared:
         self.reading = reading
         self.cache = cache
         self.guards = guards
+        self._is_vector = len(workloads.of(problem).dimensions) == 1
         self.is_spoiled = False  # by a kernel that may have written anywhere
         self._held: list[Buffer] = []
         self._sets: dict[tuple[int, int], list[Buffers]] = {}
@@ -92,7 +93,9 @@ class Prepared:
         made = self._sets.setdefault(shape, [])
         while len(made) < count:
             inputs = self.inputs if not made else self._guarded_inputs()
-            C = self.judge.guarded("C", shape, OUTSIDE_C, guards=self.guards)
+            C = self.judge.guarded(
+                "C", shape, OUTSIDE_C, guards=self.guards, is_vector=self._is_vector
+            )
             self._held.append(C.raw)
             made.append(Buffers(inputs, C))
         return made[:count]
@@ -145,6 +148,7 @@ class Prepared:
             OUTSIDE_NARROW if word_bytes == 2 else OUTSIDE_INPUTS,
             word_bytes=word_bytes,
             guards=self.guards,
+            is_vector=self._is_vector,
         )
         self._held.append(made.raw)
         return made

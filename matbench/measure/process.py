@@ -93,17 +93,21 @@ class Pool:
 
         if self._pool is not None and not self._pool.active:  # its process died between two tasks
             self.kill()
-        if self._pool is None:
-            self._output = output.Output()
-            with _deaf():
-                resource_tracker.ensure_running()
-            self._pool = ProcessPool(
-                max_workers=self._processes,
-                context=_Spawn(),
-                initializer=_begin,
-                initargs=(*self._start, self._output.writer),
-            )
-        return self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
+        try:
+            if self._pool is None:
+                self._output = output.Output()
+                with _deaf():
+                    resource_tracker.ensure_running()
+                self._pool = ProcessPool(
+                    max_workers=self._processes,
+                    context=_Spawn(),
+                    initializer=_begin,
+                    initargs=(*self._start, self._output.writer),
+                )
+            return self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
+        except (MemoryError, RuntimeError) as error:  # of a thread that cannot be started, too
+            reason = str(error) or "out of memory"
+            raise MatbenchError(f"a worker process cannot be started: {reason}") from None
 
     def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
         """The task's result. `DiedError` or `DeadlineError` leave a fresh process behind."""

@@ -24,12 +24,12 @@ from matbench.kernelfile import includes, instrument
 from matbench.measure import limits, oracle
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
-from matbench.measure.launches import SLOW_NS, Launches, Times, clock, own_times
+from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
 from matbench.measure.options import Options
 from matbench.measure.outcomes import Found, compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
-from matbench.measure.sampling import sample_briefly, sample_in_turns
+from matbench.measure.sampling import clock, sample_briefly, sample_in_turns
 from matbench.model import WORD_BYTES, Case, Conditions, Kernel, Launch, Problem, Reading
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Limits
@@ -114,9 +114,9 @@ class Session:
             return found
         with self._checks(case, built) as checks:
             launches = Launches(checks)
-            pairs = 9 if launches.once_ns() < SLOW_NS else 1
-            stamps = launches.stamps(built.clocked, pairs)
             try:
+                pairs = 9 if launches.once_ns() < SLOW_NS else 1
+                stamps = launches.stamps(built.clocked, pairs)
                 launches.verify()
             except WrongError as wrong:
                 return self._wrong(case, built, found.outcome.accuracy, wrong)
@@ -235,7 +235,8 @@ class Session:
             ]
             launches = [Launches(each, inputs_seed) for each in checks]
             samplers = [each.sampler() for each in launches]
-            found = sample_in_turns(samplers, plan, seed, clock(launches))
+            spent = clock(lambda: sum(each.verifying_ns for each in launches))
+            found = sample_in_turns(samplers, plan, seed, spent)
             for each in launches:
                 each.verify()
         return found

@@ -110,7 +110,8 @@ class Worker:
         self.pool = Pool(_begin, device, options)
         self._preparing = _Step("preparing its inputs")  # a reference may take long
         self._building = _Step("building", deadlines.build_s, "--build-timeout", "compiler")
-        run_s = deadlines.run_s + _TIMES_SAMPLED * (options.max_time_s or 0.0)
+        kinds = options.cold + options.hot
+        run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
         self._running = _Step("running", run_s, "--timeout", "kernel")
         self._late: Counter[bytes] = Counter()
         self._refused: dict[tuple[bytes, tuple[Variant, ...] | None], BuildError] = {}
@@ -154,7 +155,12 @@ class Worker:
                 )
                 return compared(first, second)
         try:
-            return self._ask(_methods().compare, baseline, candidate, plan, seed)
+            step = self._running
+            turns_s = 2 * plan.maximum_time_ns / 1e9  # half of it for verification
+            step = step._replace(deadline_s=(step.deadline_s or 0.0) + turns_s)
+            given = (baseline, candidate, plan, seed)
+            record: ComparisonRecord = self._task(step, _do, _methods().compare, given, {})
+            return record
         except CaseError as error:
             reason = f"comparing: {error.reason}"
             first, second = (not_measured(case, self.device, "failed", reason) for case in cases)

@@ -294,7 +294,7 @@ def test_every_check_has_a_control() -> None:
     mistakes = tomllib.loads((BAD_KERNELS / "expected.toml").read_text("utf-8"))
     every = (*CHEATS.values(), *mistakes.values())
     needed = {check for found in every for check in found.get("only", ())}
-    assert needed == CHECKS
+    assert needed == CHECKS - {"idle"}  # no kernel outlives its launch by itself; libraries may
 
 
 @pytest.mark.long

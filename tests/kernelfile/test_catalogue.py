@@ -177,6 +177,15 @@ def test_a_name_that_matbench_has_is_taken(tmp_path: Path) -> None:
         Catalogue([*catalogue.builtin(), numpy])
 
 
+def test_a_copy_of_a_baseline_is_no_other_kernel(tmp_path: Path) -> None:
+    source = (catalogue.kernels_folder() / "host-loop.cu").read_text(encoding="utf-8")
+    copy = load(tmp_path / "host-loop.cu", source)
+    assert Catalogue([*catalogue.builtin(), copy]).get("host-loop").group == "baseline"
+    changed = load(tmp_path / "changed.cu", source.replace("host-loop", "changed"))
+    with pytest.raises(UsageError, match="is for matbench's own"):
+        Catalogue([*catalogue.builtin(), changed])
+
+
 def test_names_and_groups() -> None:
     everything = Catalogue(catalogue.builtin())
     assert everything.get("tiled").name == "tiled"

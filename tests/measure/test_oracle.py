@@ -273,6 +273,30 @@ def test_inputs_below_the_range_of_exponents_may_lose_bits(
     assert not right(product(given, -20), given, factor)  # the control
 
 
+@pytest.mark.parametrize("low", [-12, 0, 10])
+def test_no_claim_of_a_range_lets_zeros_pass(low: int, cache: Cache) -> None:
+    problem = Problem(16, 16, 256)
+    reading = Reading(exponents=(low, 15), exact=False)
+    given = matmul.trials(problem, reading, cache).reference
+    samples = [matmul.sample_trial(problem, reading, given, Sample(key)) for key in range(5)]
+    for trial in (given, *samples):
+        assert not right(np.zeros((16, 16), np.float32), trial, oracle.error_factor(256, 64.0))
+
+
+@pytest.mark.parametrize("inputs", KINDS)
+def test_products_of_float16_are_right_however_they_lie_in_memory(
+    inputs: Any, cache: Cache
+) -> None:
+    problem = Problem(60, 50, 1, inputs=inputs)
+    for storage in ("float32", "float16"):
+        reading = Reading("float16", storage, (-14, 15))  # type: ignore[arg-type]
+        given = matmul.trials(problem, reading, cache).reference
+        for key in range(30):
+            trial = matmul.sample_trial(problem, reading, given, Sample(key))
+            A, B = (matrix.astype(np.float16).astype(np.float64) for matrix in trial.inputs)
+            assert right((A @ B).astype(np.float32), trial, oracle.error_factor(1))
+
+
 def test_the_range_of_float32_leaves_nothing_out(cache: Cache) -> None:
     problem = Problem(4, 4, 1)
     assert oracle.least(Reading()) == 0

@@ -16,7 +16,7 @@ from matbench.cache import Cache
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.launches import Launches
-from matbench.measure.options import Options
+from matbench.measure.options import CHECKS, Options
 from matbench.measure.samples import Samples, Verdict
 from matbench.measure.session import Session
 from matbench.model import Case, Problem
@@ -77,15 +77,26 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     assert "5 of 576 elements wrong, first C[0, 1]; right when the same inputs came again" in reason
 
 
-@pytest.mark.parametrize(("every", "status"), [(1, "wrong"), (3, "measured"), (1000, "measured")])
+@pytest.mark.parametrize(
+    ("every", "checks", "status"),
+    [
+        (1, CHECKS, "wrong"),
+        (3, CHECKS, "measured"),
+        (1000, CHECKS, "measured"),
+        (1, CHECKS - {"idle"}, "measured"),
+    ],
+)
 def test_work_that_outlives_its_launch_is_seen(
     every: int,
+    checks: frozenset[str],
     status: str,
     write_kernel: KernelWriter,
-    timed: Session,
+    backend: Backend,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each such launch leaves the device at work; now and then another program may have, too."""
+    options = msgspec.structs.replace(QUICK, checks=checks, minimum_samples=10)
+    timed = Session(backend, Cache(), options)
     case = case_of(write_kernel(), timed, size=128)
     time_ns, calls = timed.backend.time_ns, count(1)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 from support.kernels import SPIN_BODY, KernelWriter
 
-from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
+from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
@@ -285,3 +287,28 @@ def test_what_is_wrong_with_every_case_ends_the_sweep(
     with pytest.raises(UsageError, match="others can write to it"):
         error = UsageError("cache folder: others can write to it")
         run_with(error, device, case_of(write_kernel("good"), device))
+
+
+def test_a_worker_that_cannot_be_started_is_one_line(
+    device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when memory is short."""
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with Crew(CHECK_ONLY, Deadlines()) as crew, pytest.raises(MatbenchError) as raised:
+            crew.start([device])
+    assert str(raised.value) == "a worker process cannot be started: can't start new thread"
+
+
+def test_a_worker_does_not_run_the_main_module_again(tmp_path: Path) -> None:
+    """A script of one line can use one."""
+    script = tmp_path / "script.py"
+    script.write_text("from matbench.measure.process import Pool\nprint(Pool().call(abs, -3))\n")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr

@@ -50,7 +50,7 @@ class WarmPool:
             pool, file = self._used
             file.write_bytes(pickle.dumps((*self._begin, dict(os.environ), str(Path.cwd()))))
             if not is_new:
-                pool.schedule(_begin_anew, file)
+                pool.call(_begin_anew, file)
         self._last = self._used[0].schedule(function, *args, timeout_s=timeout_s)
         return self._last
 
@@ -66,7 +66,9 @@ class WarmPool:
         if self._last.done() and not isinstance(self._last.exception(), _LOST):
             self._resting.append(used)
         else:
-            used[0].kill()
+            pool, file = used
+            pool.kill()
+            file.unlink()
 
     @classmethod
     def end(cls) -> None:

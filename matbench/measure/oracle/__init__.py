@@ -137,7 +137,7 @@ def round_to(values: Float32, precision: Precision) -> Float32:
 def read_as(values: Float32, reading: Reading) -> Float32:
     """Values as a kernel reads them: rounded, and as far as its storage has bits for small ones."""
     values = round_to(values, reading.precision)
-    if reading.storage != "float16":
+    if reading.precision != "float16":
         return values
     unit = np.float32(2.0**-24)  # of those below 2⁻¹⁴
     found: Float32 = np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
@@ -167,20 +167,24 @@ def shifts(reading: Reading) -> tuple[int, int]:
     as float16 would lose bits when scaled down.
     """
     low, high = reading.exponents
-    down = 0 if reading.storage == "float16" else -low - 4
+    down = 0 if reading.precision == "float16" else -low - 4
     return min(18, max(0, high - 4)), min(18, max(0, down))
+
+
+#: Of numbers near 1, these make up little.
+_LARGEST_LEAST = 2.0**-4
 
 
 def least(reading: Reading) -> float:
     """The size below which an input may lose bits: as given, or when a sample scales it down.
 
-    0 for kernels that take all that float32 holds, and where the inputs lie in memory as float16,
-    which are not scaled down.
+    0 for kernels that take all that float32 holds, and for those that read float16, whose inputs
+    are not scaled down. A claim of a range that begins near 1 does not widen the bound further.
     """
     low = reading.exponents[0]
-    if low <= -126 or reading.storage == "float16":
+    if low <= -126 or reading.precision == "float16":
         return 0.0
-    return 2.0 ** (low + shifts(reading)[1])
+    return min(_LARGEST_LEAST, 2.0 ** (low + shifts(reading)[1]))
 
 
 def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> float:

@@ -181,7 +181,8 @@ def test_a_copy_of_a_baseline_is_no_other_kernel(tmp_path: Path) -> None:
     source = (catalogue.kernels_folder() / "host-loop.cu").read_text(encoding="utf-8")
     copy = load(tmp_path / "host-loop.cu", source)
     assert Catalogue([*catalogue.builtin(), copy]).get("host-loop").group == "baseline"
-    changed = load(tmp_path / "changed.cu", source.replace("host-loop", "changed"))
+    source = source.replace("host-loop", "changed").replace("host_loop", "changed")
+    changed = load(tmp_path / "changed.cu", source)
     with pytest.raises(UsageError, match="is for matbench's own"):
         Catalogue([*catalogue.builtin(), changed])
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import pytest
+
+from matbench.measure import sampling
 from matbench.measure.options import Options
 from matbench.measure.sampling import sample_until_known
 from matbench.model import Conditions
@@ -61,3 +66,19 @@ def test_a_processor_is_never_sampled_again_for_its_clocks() -> None:
     found = sampled([busy])
     assert found.attempts == 1
     assert found.conditions[0] == busy
+
+
+def test_half_of_what_passes_counts_however_long_verifying_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_ns, verifying_ns = 1000, 700
+    told = SimpleNamespace(perf_counter_ns=lambda: now_ns)
+    monkeypatch.setattr(sampling, "time", told)
+    counted = sampling.clock(lambda: verifying_ns)
+    assert counted() == 0
+    now_ns = 1100
+    assert counted() == 100, "what was spent before does not count"
+    verifying_ns += 30
+    assert counted() == 70
+    verifying_ns += 50
+    assert counted() == 50

@@ -19,7 +19,7 @@ from matbench.measure.launches import Launches
 from matbench.measure.options import CHECKS, Options
 from matbench.measure.samples import Samples, Verdict
 from matbench.measure.session import Session
-from matbench.model import Case, Problem
+from matbench.model import Case, Problem, Reading
 
 QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3)
 PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
@@ -275,3 +275,66 @@ def test_a_source_that_could_tell_builds_apart_is_refused(
     body = "#ifdef MATBENCH_SPECIAL\n#endif\n" + GOOD_BODY
     with pytest.raises(CaseError, match="builds: the source uses `MATBENCH_SPECIAL`"):
         timed.measure(case_of(write_kernel(body=body), timed))
+
+
+#: GOOD_BODY that writes outside as well, where WHERE holds of the first number of A.
+OUTSIDE = GOOD_BODY.replace(
+    "    float sum",
+    "    if (row == 0 && column == 0 && WHERE) WRITE;\n    float sum",
+)
+WHOLE = "A[0] == rint(A[0]) && A[1] == rint(A[1]) && A[2] == rint(A[2])"
+
+
+def test_a_write_outside_on_inputs_from_the_host_is_not_blamed_on_a_sample(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    body = OUTSIDE.replace("WHERE", WHOLE).replace("WRITE", "C[M * N + 2] = 1.0f")
+    outcome = timed.measure(case_of(write_kernel(body=body), timed)).outcome
+    assert outcome.reason == "guards: wrote outside C: 1 element, the first 3 after its end"
+
+
+def test_a_write_outside_says_more_than_changed_inputs(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    write = "((__global float *)A)[M * K - 1] = ((__global float *)A)[M * K] = 7.0f"
+    if timed.backend.info.backend == "cuda":
+        write = write.replace("__global ", "")
+    body = OUTSIDE.replace("WHERE", "1").replace("WRITE", write)
+    outcome = timed.measure(case_of(write_kernel(body=body), timed)).outcome
+    assert outcome.reason == "guards: wrote outside A: 1 element, the first 1 after its end"
+
+
+def test_what_a_case_spoiled_before_it_failed_is_made_anew(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(write_kernel(), timed)
+
+    def spoil(launches: Launches) -> None:
+        C = launches.checks.C
+        launches.judge.fill(C.raw, C.guard_words + C.words, 5, 1)
+        raise CaseError("the device's clock did not advance during a launch")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Launches, "time", spoil)
+        with pytest.raises(CaseError):
+            timed.measure(case)
+    outcome = timed.measure(case).outcome
+    assert outcome.status == "measured", outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("problem", "least"),
+    [
+        (Problem(1, 1000, 64), 256 * 1000),
+        (Problem(300, 1000, 64), 256 * 1000),
+        (Problem(3, 3, 3), 2**16),
+        (Problem(1, 100_000, 1, workload="reverse"), 100_000),
+    ],
+    ids=lambda value: value.size if isinstance(value, Problem) else "",
+)
+def test_guards_are_256_rows_wide_or_as_long_as_a_vector(
+    problem: Problem, least: int, timed: Session
+) -> None:
+    prepared = timed._prepare(problem, Reading())
+    [buffers] = prepared.sets((problem.M, problem.N), 1)
+    assert least <= buffers.C.guard_words < least + 2**13

@@ -126,11 +126,16 @@ def strings(value: Any) -> list[tuple[Any, Any]]:
         ("show", FILE_NAME),
         ("run", "--kernel", FILE_NAME, "--sizes", "8,20", "--output", "evil\x1b[2J.jsonl", *QUICK),
         ("run", "--resume", "old.jsonl", "--kernel", FILE_NAME, "--sizes", "8", *QUICK),
-        ("compare", FILE_NAME, "tiled", "--sizes", "8", "--max-time", "0.01"),
-        ("check", FILE_NAME, "--no-large"),
-        ("tune", FILE_NAME, "--sizes", "8", "--budget", "1s"),
-        ("explain", FILE_NAME, "--set", "TILE=8,128", "--arch", "g80,this", "--sizes", "8"),
-        ("blocks", FILE_NAME, "--sizes", "8"),
+        *(
+            pytest.param(arguments, marks=pytest.mark.long)
+            for arguments in (
+                ("compare", FILE_NAME, "tiled", "--sizes", "8", "--max-time", "0.01"),
+                ("check", FILE_NAME, "--no-large"),
+                ("tune", FILE_NAME, "--sizes", "8", "--budget", "1s"),
+                ("explain", FILE_NAME, "--set", "TILE=8,128", "--arch", "g80,this", "--sizes", "8"),
+                ("blocks", FILE_NAME, "--sizes", "8"),
+            )
+        ),
     ],
     ids=lambda arguments: " ".join(arguments[:1] + arguments[-1:]).encode("ascii", "ignore"),
 )
@@ -143,6 +148,7 @@ def test_no_command_lets_text_command_the_terminal(
     assert "PWNED" in left or "evil" in left
 
 
+@pytest.mark.long
 def test_watch_shows_hostile_text_as_text(folder: Path, device: DeviceInfo) -> None:
     session = on_terminal(
         "watch", FILE_NAME, "--sizes", "8", "--max-time", "0.01",

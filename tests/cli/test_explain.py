@@ -318,6 +318,7 @@ def test_registers_are_those_that_nvcc_gives(matbench: Matbench, device: DeviceI
     assert len([w for w in widths if w["registers"]]) == 2
 
 
+@pytest.mark.long
 def test_by_default_the_device_at_hand_is_explained_and_without_a_gpu_a_current_one_too(
     matbench: Matbench, device: DeviceInfo
 ) -> None:
@@ -390,6 +391,7 @@ def test_a_wrong_kernel_has_no_time_and_is_no_success(
     assert "What bounds it is not known: wrong, " in result.stdout
 
 
+@pytest.mark.long
 def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) -> None:
     path = tmp_path / "idle.cu"
     text = kernel_text("idle").replace(

@@ -131,6 +131,7 @@ def test_ctrl_c_before_the_first_case_is_done(kernels: Path, device: DeviceInfo)
     assert "continue with" not in text  # there is no file
 
 
+@pytest.mark.long
 def test_a_run_without_a_terminal_can_be_interrupted_too(
     kernels: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
@@ -267,6 +268,7 @@ def test_a_worker_ends_with_a_parent_that_was_killed(
     assert_none_alive(process.pid)
 
 
+@pytest.mark.long
 def test_sigterm_ends_a_watch_too(write_kernel: KernelWriter, device: DeviceInfo) -> None:
     process = started("watch", write_kernel(), "naive-2d", "--sizes", "20")
     assert process.stdout is not None
@@ -314,6 +316,7 @@ def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> N
         assert_none_alive(process.pid)
 
 
+@pytest.mark.long
 def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path, device: DeviceInfo) -> None:
     output = tmp_path / "out.jsonl"
     process = started("run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output)
@@ -412,6 +415,7 @@ def test_nothing_known_is_no_table(
     assert [line for line in session.lines if line.startswith("interrupted: 0 of ")]
 
 
+@pytest.mark.long
 def test_a_kernel_that_hangs_is_not_probed_to_the_end(kernels: Path, device: DeviceInfo) -> None:
     process = started("check", kernels / "b-spins.cu", "--timeout", "1")
     stdout, stderr = process.communicate(timeout=60)

@@ -32,6 +32,7 @@ def test_a_terminal_shows_a_bar_while_it_lasts(device: DeviceInfo) -> None:
     assert "2 measured, 0 wrong, 0 failed, 0 skipped" in end
 
 
+@pytest.mark.long
 def test_without_colours_the_bar_still_has_its_edges(device: DeviceInfo) -> None:
     session = on_terminal(*RUN, environment={"NO_COLOR": "1"})
     assert re.search(r"\[ {20,}\] 0/2 .*tiled TILE=(8|16) at 9", session.written)
@@ -112,9 +113,8 @@ def test_other_commands_keep_to_the_width(command: tuple[str, ...], width: int) 
 EXPLAIN = ("explain", "tiled", "--sizes", "33", "--set", "TILE=8,32", "--arch", "g80,this")
 
 
-@pytest.mark.parametrize(
-    "width", [60, *(pytest.param(width, marks=pytest.mark.long) for width in (80, 120))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_an_explanation_keeps_to_the_width_and_breaks_no_name_of_a_column(width: int) -> None:
     session = on_terminal(*EXPLAIN, width=width)
     lines = session.lines

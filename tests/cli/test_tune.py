@@ -107,6 +107,7 @@ def test_given_values_are_all_that_is_tried(matbench: Matbench, state: Path) -> 
     assert default == {"TILE=16": "true", "TILE=4": "false"}
 
 
+@pytest.mark.long
 def test_what_tuning_prints_can_be_reported(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:
@@ -145,6 +146,7 @@ def test_nothing_right_is_no_winner(
     assert Store().winners() == []
 
 
+@pytest.mark.long
 def test_a_budget_of_candidates(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:
@@ -154,9 +156,8 @@ def test_a_budget_of_candidates(
     assert kept.tried == 2
 
 
-@pytest.mark.parametrize(
-    ("table", "budget"), [pytest.param("sweep", "2", marks=pytest.mark.long), ("tune", "1s")]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("table", "budget"), [("sweep", "2"), ("tune", "1s")])
 def test_a_hundred_million_combinations_take_seconds(
     table: str, budget: str, matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:
@@ -178,6 +179,7 @@ def test_what_is_refused_is_one_line(matbench: Matbench, arguments: list[str]) -
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_an_interruption_keeps_what_is_known(
     matbench: Matbench,
     device: DeviceInfo,
@@ -235,6 +237,7 @@ def test_an_unwritable_state_folder_is_told_before_anything_is_measured(
     assert "Errno" not in line
 
 
+@pytest.mark.long
 def test_a_state_folder_that_fails_late_costs_the_winner_alone(
     matbench: Matbench,
     device: DeviceInfo,

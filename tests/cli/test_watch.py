@@ -134,6 +134,7 @@ def test_each_save_gets_a_line(
     assert_gone(watch.process.pid)
 
 
+@pytest.mark.long
 def test_a_kernel_that_crashes_its_process_is_not_the_end(
     device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
 ) -> None:
@@ -207,6 +208,7 @@ def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWri
     assert max(map(len, session.lines)) <= 80
 
 
+@pytest.mark.long
 def test_a_save_in_the_middle_of_things_is_looked_at_next(
     device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:

@@ -27,7 +27,10 @@ def draw(C: np.ndarray, R: np.ndarray, bound: np.ndarray | None, path: Path) -> 
 
 
 @needs_matplotlib
-@pytest.mark.parametrize("at", [(0, 0), (700, 123), (1499, 1499)])
+@pytest.mark.parametrize(
+    "at",
+    [(700, 123), *(pytest.param(end, marks=pytest.mark.long) for end in ((0, 0), (1499, 1499)))],
+)
 def test_a_single_wrong_element_is_seen(at: tuple[int, int], tmp_path: Path) -> None:
     C, R, bound = product(1500, 1500)
     before = draw(C, R, bound, tmp_path / "right.png")

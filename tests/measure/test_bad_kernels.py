@@ -100,9 +100,12 @@ def test_there_are_enough_and_each_has_its_file() -> None:
     "name",
     [pytest.param(name, marks=pytest.mark.long) if name in LARGE else name for name in ORDINARY],
 )
-def test_rejected_for_its_own_reason(name: str, bad_session: Session) -> None:
+@pytest.mark.parametrize(
+    "sizes", [1, pytest.param(None, marks=pytest.mark.long)], ids=["first size", "every size"]
+)
+def test_rejected_for_its_own_reason(name: str, sizes: int | None, bad_session: Session) -> None:
     expected, kernel = EXPECTED[name], load(name)
-    for case in cases_of(kernel, expected["sizes"], bad_session.backend.info):
+    for case in cases_of(kernel, expected["sizes"][:sizes], bad_session.backend.info):
         assert_rejected(bad_session.measure(case).outcome, expected)
     for case in cases_of(kernel, expected.get("right_at", []), bad_session.backend.info):
         outcome = bad_session.measure(case).outcome

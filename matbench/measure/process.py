@@ -93,8 +93,9 @@ class Pool:
 
         if self._pool is not None and not self._pool.active:  # its process died between two tasks
             self.kill()
+        is_new = self._pool is None
         try:
-            if self._pool is None:
+            if is_new:
                 self._output = output.Output()
                 with _deaf():
                     resource_tracker.ensure_running()
@@ -106,6 +107,8 @@ class Pool:
                 )
             return self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
         except (MemoryError, RuntimeError) as error:  # of a thread that cannot be started, too
+            if not is_new:
+                raise  # the loss of a task
             reason = str(error) or "out of memory"
             raise MatbenchError(f"a worker process cannot be started: {reason}") from None
 

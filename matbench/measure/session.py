@@ -68,15 +68,15 @@ class Session:
         """
         built = self._build(case, ("plain",))
         accuracy = None
-        with self._checks(case, built) as checks:
-            try:
+        try:
+            with self._checks(case, built) as checks:
                 if check:
                     accuracy = checks.before_timing()
                 launches = Launches(checks)
                 taken = sample_briefly(launches.sampler(), samples, limit_ns)
                 launches.verify()
-            except WrongError as wrong:
-                return self._wrong(case, built, accuracy, wrong).outcome
+        except WrongError as wrong:
+            return self._wrong(case, built, accuracy, wrong).outcome
         notes = (f"a quick look: {len(taken)} samples, no more",)
         times = own_times(taken, self.options, launches.seed, notes)
         return self._outcome(case, built, accuracy, times)
@@ -112,15 +112,15 @@ class Session:
         built = self._build(case)
         if found.outcome.status != "measured" or built.clocked is None:
             return found
-        with self._checks(case, built) as checks:
-            launches = Launches(checks)
-            try:
+        try:
+            with self._checks(case, built) as checks:
+                launches = Launches(checks)
                 pairs = 9 if launches.once_ns() < SLOW_NS else 1
                 stamps = launches.stamps(built.clocked, pairs)
                 launches.verify()
-            except WrongError as wrong:
-                return self._wrong(case, built, found.outcome.accuracy, wrong)
-            return found._replace(stamps=stamps)
+        except WrongError as wrong:
+            return self._wrong(case, built, found.outcome.accuracy, wrong)
+        return found._replace(stamps=stamps)
 
     def limits(self, *, anew: bool = False) -> Limits:
         """What the device can do at best, measured once and kept; `CaseError` where it fails."""
@@ -165,8 +165,8 @@ class Session:
     def _measure(self, case: Case, *, timed: bool) -> Found:
         built = self._build(case)
         accuracy, times = None, Times()
-        with self._checks(case, built) as checks:
-            try:
+        try:
+            with self._checks(case, built) as checks:
                 accuracy = checks.before_timing()
                 launches = Launches(checks)
                 if self.options.replay is not None:
@@ -176,8 +176,8 @@ class Session:
                 else:
                     launches.untimed()
                 checks.after_timing()
-            except WrongError as wrong:
-                return self._wrong(case, built, accuracy, wrong)
+        except WrongError as wrong:
+            return self._wrong(case, built, accuracy, wrong)
         outcome = self._outcome(case, built, accuracy, times)
         if timed:
             bandwidth = self._copy_bytes_per_s(case.problem)
@@ -218,9 +218,7 @@ class Session:
     def _wrong(
         self, case: Case, built: Built, accuracy: Accuracy | None, wrong: WrongError
     ) -> Found:
-        """A wrong case; what it may have written to is uploaded anew for the next one."""
-        if self._prepared is not None:
-            self._prepared.is_spoiled = True
+        """A wrong case, without times."""
         return Found(self._outcome(case, built, accuracy, wrong=wrong), wrong.error_map)
 
     def _in_turns(

@@ -80,7 +80,7 @@ def try_kernel_file(folder: Path, data: bytes) -> None:
         for case in sweep.cases([kernel], [problem], {}, GPU)[:50]:
             for text in case.kernel.args:
                 if text not in workload.buffers and case.launch is not None:
-                    sizes = workload.values(problem)
+                    sizes = kernel.values(problem)
                     expressions.evaluate(text, {**GPU.limits, **case.params, **sizes})
     instrument.plain_unit(kernel)
     instrument.clocked_unit(kernel)

@@ -1,7 +1,7 @@
 """The words of matbench: frozen records of kernels, problems, cases and devices.
 
 Units are in the names: `_ns` nanoseconds, `_bytes` bytes. Shapes of the matrix product are
-BLAS's: A is M×K, B is K×N, C = A·B is M×N, all row-major.
+BLAS's: op(A) is M×K, op(B) is K×N, C := alpha·op(A)·op(B) + beta·C is M×N.
 """
 
 from __future__ import annotations
@@ -12,18 +12,28 @@ from typing import Annotated, Literal
 import msgspec
 
 Inputs = Literal["uniform", "signed", "normal", "ramp", "digits"]
-Precision = Literal["float32", "tf32", "float16", "bfloat16"]
+Precision = Literal["float32", "tf32", "float16", "bfloat16", "float64"]
 #: How a buffer's numbers lie in memory.
-Storage = Literal["float32", "int32", "float16", "bfloat16"]
-WORD_BYTES: dict[Storage, int] = {"float32": 4, "int32": 4, "float16": 2, "bfloat16": 2}
+Storage = Literal["float32", "int32", "float16", "bfloat16", "float64"]
+WORD_BYTES: dict[Storage, int] = {
+    "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "float64": 8
+}  # fmt: skip
+#: Types that sums are made in.
+Accumulator = Literal["float16", "bfloat16", "float32", "float64"]
+Layout = Literal["row-major", "column-major"]
+#: Which operands lie transposed in memory, as BLAS says it: N, not; T, transposed.
+Transpose = Literal["NN", "NT", "TN", "TT"]
 Group = Literal["tutorial", "ladder", "baseline"]
 
 #: Numbers with a limit. Reading a record checks it; making one does not.
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Side = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
-#: Unit roundoff of float32.
-U32 = 2.0**-24
+#: Unit roundoffs: how far rounding to nearest moves a number at most, relative to it.
+UNIT_ROUNDOFF: dict[Storage, float] = {
+    "float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53
+}  # fmt: skip
+U32 = UNIT_ROUNDOFF["float32"]
 
 
 class Arithmetic(msgspec.Struct, frozen=True):
@@ -52,7 +62,8 @@ def settings_of(params: Mapping[str, int]) -> str:
 class Problem(msgspec.Struct, frozen=True, order=True):
     """One size of one workload and the inputs it is computed from.
 
-    A workload of one dimension has only N; its M and K are 1.
+    A workload of one dimension has only N; its M and K are 1. A matrix product is multiplied by
+    `alpha` and added to `beta`·C; `batch` of them, each on matrices of its own, are one problem.
     """
 
     M: Side
@@ -61,6 +72,9 @@ class Problem(msgspec.Struct, frozen=True, order=True):
     inputs: Inputs = "uniform"
     seed: int = 0
     workload: str = "matmul"
+    alpha: float = 1.0
+    beta: float = 0.0
+    batch: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 1
 
     @property
     def size(self) -> str:
@@ -83,6 +97,7 @@ STORAGE: dict[str, Storage] = {
     "__half": "float16", "half": "float16", "__half2": "float16", "half2": "float16",
     "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16",
     "__nv_bfloat162": "bfloat16", "nv_bfloat162": "bfloat16",
+    "double": "float64", "double2": "float64", "double4": "float64",
 }  # fmt: skip
 
 
@@ -108,13 +123,50 @@ class Reading(msgspec.Struct, frozen=True):
 
     Inputs are rounded to `precision` and lie in memory as `storage`; `exponents` is the range of
     binary exponents that it handles. `exact`: results that need no rounding must match to the last
-    bit.
+    bit. Sums are made in `sums_in`, and C lies in memory as `result`. Where it `reads_C`, C holds
+    numbers when the kernel starts.
     """
 
     precision: Precision = "float32"
     storage: Storage = "float32"
     exponents: tuple[int, int] = (-126, 127)
     exact: bool = True
+    sums_in: Storage = "float32"
+    result: Storage = "float32"
+    reads_C: bool = False
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a matrix lies: element (i, j) at i·`row_step` + j·`column_step`, in elements.
+
+    Memory has `lines` of `width` elements, rows or columns, which begin `pitch` elements apart.
+    """
+
+    row_step: int
+    column_step: int
+    lines: int
+    width: int
+    pitch: int
+
+
+class Placing(msgspec.Struct, frozen=True):
+    """How the matrices of a product lie in a kernel's memory.
+
+    Their leading dimensions exceed what they hold by `padding` elements.
+    """
+
+    layout: Layout = "row-major"
+    transpose: Transpose = "NN"
+    padding: int = 0
+
+    def place(self, buffer: str, rows: int, columns: int) -> Place:
+        """Where op(A), op(B) or C of this shape lies."""
+        transposed = buffer != "C" and self.transpose["AB".index(buffer)] == "T"
+        by_rows = (self.layout == "row-major") != transposed
+        lines, width = (rows, columns) if by_rows else (columns, rows)
+        pitch = width + self.padding
+        steps = (pitch, 1) if by_rows else (1, pitch)
+        return Place(*steps, lines, width, pitch)
 
 
 class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -139,6 +191,14 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     finish: Finish | None = None
     deterministic: bool = True
     model: dict[str, str] = {}
+    layout: Layout = "row-major"
+    transpose: Transpose = "NN"
+    padding: int = 0
+    alpha: float | tuple[float, ...] = 1.0
+    beta: float | tuple[float, ...] = 0.0
+    batch: int | tuple[int, ...] = 1
+    reads: tuple[Literal["C"], ...] = ()
+    accumulator: Accumulator | None = None
 
 
 class Included(msgspec.Struct, frozen=True):
@@ -179,22 +239,45 @@ class Kernel(FrontMatter, frozen=True):
     @property
     def truncates(self) -> bool:
         """Whether tensor cores may compute its sums; they truncate instead of rounding."""
-        return self.precision != "float32"
+        return self.precision not in ("float32", "float64")
 
     @property
     def reading(self) -> Reading:
         """How it reads its inputs; the types of its entry's pointers give the storage."""
-        types = {
-            parameter.type
-            for text, parameter in zip(self.args, self.parameters, strict=False)
-            if parameter.pointer and text != "C"
-        }
-        known: list[Storage] = [STORAGE[kind] for kind in types if kind in STORAGE]
-        storage: Storage = known[0] if known else "float32"
         narrow = (-14, 15) if self.precision == "float16" else (-126, 127)
+        result = self._storage("C")
         return Reading(
-            self.precision, storage, self.exponents or narrow, exact=self.error_constant == 0
+            self.precision,
+            self._storage("A"),
+            self.exponents or narrow,
+            exact=self.error_constant == 0,
+            sums_in=self.accumulator or ("float64" if result == "float64" else "float32"),
+            result=result,
+            reads_C="C" in self.reads,
         )
+
+    def _storage(self, buffer: str) -> Storage:
+        """How what the entry's pointer to a buffer points to lies in memory."""
+        for text, parameter in zip(self.args, self.parameters, strict=False):
+            if parameter.pointer and text == buffer and parameter.type in STORAGE:
+                return STORAGE[parameter.type]
+        return "float32"
+
+    @property
+    def placing(self) -> Placing:
+        return Placing(self.layout, self.transpose, self.padding)
+
+    def values(self, problem: Problem) -> dict[str, int | float]:
+        """What the problem and the layout give the names of the kernel's expressions."""
+        if problem.workload != "matmul":
+            return {"N": problem.N}
+        M, N, K = problem.M, problem.N, problem.K
+        found: dict[str, int | float] = {"M": M, "N": N, "K": K}
+        for buffer, shape in (("A", (M, K)), ("B", (K, N)), ("C", (M, N))):
+            place = self.placing.place(buffer, *shape)
+            found[f"ld{buffer.lower()}"] = place.pitch
+            found[f"stride_{buffer.lower()}"] = place.pitch * place.lines
+        return found | {"alpha": problem.alpha, "beta": problem.beta, "batch": problem.batch}
 
 
 class Launch(msgspec.Struct, frozen=True):

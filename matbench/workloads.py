@@ -55,10 +55,8 @@ class Workload:
         return (*self.buffers, *self.dimensions)
 
     def storages(self, buffer: str) -> tuple[Storage, ...]:
-        """How a buffer's numbers may lie in memory; float inputs also come as 16 bits."""
-        if buffer == "C" or self.element == "int32":
-            return (self.element,)
-        return (self.element, "float16", "bfloat16")
+        """How a buffer's numbers may lie in memory."""
+        return ("float32", "float16", "bfloat16", "float64")
 
     def size(self, numbers: tuple[int, ...]) -> Size | None:
         """The size that one number, or one for each dimension, means; None: neither was given."""
@@ -68,10 +66,6 @@ class Workload:
             return None
         given = dict(zip(self.dimensions, numbers, strict=True))
         return given.get("M", 1), given.get("N", 1), given.get("K", 1)
-
-    def values(self, problem: Problem) -> dict[str, int]:
-        """The dimensions by the names that front matter uses."""
-        return {name: getattr(problem, name) for name in self.dimensions}
 
     def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
         """Rows and columns of a buffer; for C, of the final result."""
@@ -84,7 +78,7 @@ class Workload:
 
     def operations(self, problem: Problem) -> int:
         """Arithmetic operations: here one multiplication and one addition per term."""
-        return 2 * problem.M * problem.N * problem.K
+        return 2 * problem.M * problem.N * problem.K * problem.batch
 
     def work(self, problem: Problem) -> int:
         """What speed is counted in: operations, or bytes where there are few operations."""
@@ -96,7 +90,9 @@ class Workload:
 
     def least_bytes(self, problem: Problem) -> int:
         """The least global traffic: each input read once, the result written once."""
-        return 4 * sum(self.words(buffer, problem) for buffer in self.buffers)
+        words = sum(self.words(buffer, problem) for buffer in self.buffers)
+        added = self.words("C", problem) if problem.beta else 0
+        return 4 * (words + added) * problem.batch
 
     def host_bytes(self, problem: Problem) -> int:
         """Host memory that the inputs and references of all trials take while they are made."""
@@ -138,6 +134,13 @@ class _OneDimension(Workload):
 
     dimensions: ClassVar[tuple[str, ...]] = ("N",)
     reads: ClassVar[tuple[str, ...]] = ("A",)
+
+    def storages(self, buffer: str) -> tuple[Storage, ...]:
+        """Float inputs also come as 16 bits."""
+        if buffer == "C" or self.element == "int32":
+            return (self.element,)
+        return (self.element, "float16", "bfloat16")
+
     smoke_sizes = "1,33,257,4099"
     size_help = "a number such as 1000, 4M or 2^28, or a range, as in 1k..1M"
     rate = "B/s"

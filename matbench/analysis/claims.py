@@ -34,7 +34,7 @@ def restricts_sizes(condition: str) -> bool:
 def weakenings(claims: Claims) -> list[Weakening]:
     """Each claim that makes a check easier to pass, in the order of front matter."""
     found = []
-    if claims.precision != "float32":
+    if claims.precision not in ("float32", "float64"):
         words = f"inputs rounded to {claims.precision}"
         found.append(Weakening("precision", f'precision = "{claims.precision}"', words))
     if claims.error_constant > 0:

@@ -27,7 +27,7 @@ def traffic(
     `limits` are the device's, for front matter may name them. `UsageError` for claims that cannot
     be evaluated, or that are of no traffic at all.
     """
-    values = {**limits, **params, **workloads.of(problem).values(problem)}
+    values = {**limits, **params, **kernel.values(problem)}
     try:
         claimed = {
             name: float(expressions.evaluate(kernel.model[name], values))
@@ -58,7 +58,7 @@ def traffic(
     )
 
 
-def _stores(kernel: Kernel, problem: Problem, values: Mapping[str, int]) -> int:
+def _stores(kernel: Kernel, problem: Problem, values: Mapping[str, int | float]) -> int:
     """Elements of C that a launch writes if it writes each once.
 
     Where the host finishes, they are one partial result per block.

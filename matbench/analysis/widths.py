@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from matbench import workloads
 from matbench.analysis import architectures
 from matbench.analysis.architectures import ARCHITECTURES, Architecture
 from matbench.analysis.traffic import traffic
@@ -144,8 +143,7 @@ def _modelled(case: Case, device: DeviceInfo, architecture: Architecture | None)
 
 def _block(case: Case, device: DeviceInfo) -> tuple[int, ...]:
     """The block that front matter asks for, allowed or not; (0,) if that cannot be evaluated."""
-    dimensions = workloads.of(case.problem).values(case.problem)
-    values = {**device.limits, **case.params, **dimensions}
+    values = {**device.limits, **case.params, **case.kernel.values(case.problem)}
     try:
         return tuple(expressions.whole(axis, values) for axis in case.kernel.launch.block)
     except expressions.ExpressionError:

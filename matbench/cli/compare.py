@@ -17,13 +17,13 @@ from matbench.cli.options import (
     DeviceOptions,
     KernelFiles,
     LaunchOptions,
-    Share,
     SizeOptions,
     format_option,
     grouped,
     kernel_names,
     renamed,
 )
+from matbench.cli.types import Share
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ The same option has the same name and meaning in every command that takes it.
 from __future__ import annotations
 
 import functools
-import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
+from matbench.cli.types import Format, Seconds, Seed, Share
 from matbench.errors import UsageError
 from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
@@ -63,67 +63,6 @@ def kernel_names(context: click.Context, parameter: click.Parameter, typed: str)
     from matbench.kernelfile import catalogue
 
     return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
-
-
-class PlainNumber(click.ParamType[Any]):
-    """A number as programs write it: Python's own conversions take digits of any script and `_`."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        if not re.fullmatch("[ -^`-~]*", str(value)):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class Seed(PlainNumber, click.IntRange):
-    """What NumPy takes as a seed."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 2**63 - 1)
-
-
-class Seconds(PlainNumber, click.FloatRange):
-    """More than none, a day at most; NaN is neither."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 86400, min_open=True)
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        seconds = float(super().convert(value, param, ctx))
-        if seconds != seconds:
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return seconds
-
-
-class Share(click.ParamType[float]):
-    """A share written as `5%` or `0.05`."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        text = str(value).strip()
-        number = text.removesuffix("%")
-        try:
-            share = float(number) / (100 if number != text else 1)
-        except ValueError:
-            share = -1
-        if not re.fullmatch(r"[0-9.eE+-]*", number):  # digits of any script, `_`
-            share = -1
-        if not 0 <= share < 10:
-            self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
-        return share
-
-
-class Format(click.ParamType[str]):
-    """A choice whose values are looked up only when one is given: imports cost start-up time."""
-
-    name = "format"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        from matbench.show.formats import FORMATS
-
-        if value not in FORMATS:
-            self.fail(f"{value!r} is none of {', '.join(FORMATS)}", param, ctx)
-        return str(value)
 
 
 format_option = click.option(
@@ -197,6 +136,9 @@ class SizeOptions:
     sizes: str | None
     inputs: Inputs | None
     seed: int
+    alpha: str | None
+    beta: str | None
+    batch: str | None
 
     OPTIONS: ClassVar = (
         click.option(
@@ -220,6 +162,18 @@ class SizeOptions:
             show_default=True,
             help="Seed of the inputs.",
         ),
+        click.option(
+            "--alpha",
+            metavar="LIST",
+            help="Numbers that the product is multiplied by: C := alpha·A·B + beta·C. By default "
+            "those of the kernel's file, or 1.",
+        ),
+        click.option(
+            "--beta", metavar="LIST", help="Numbers that C is multiplied by; by default 0."
+        ),
+        click.option(
+            "--batch", metavar="LIST", help="How many products at once, each on its own matrices."
+        ),
     )
 
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
@@ -231,8 +185,31 @@ class SizeOptions:
             workload = workloads.get(name)
             own = workload.smoke_sizes if smoke else workload.default_sizes
             wanted = own if smoke or self.sizes is None else self.sizes
-            found += parse_problems(wanted, workload, self.inputs, self.seed)
+            problems = parse_problems(wanted, workload, self.inputs, self.seed)
+            found += self._scaled(
+                problems, [kernel for kernel in kernels if kernel.workload == name]
+            )
         return found
+
+    def _scaled(self, problems: list[Problem], kernels: list[Kernel]) -> list[Problem]:
+        """Problems with every alpha, beta and batch that is asked for, or that kernels list."""
+        import msgspec
+
+        from matbench.kernelfile import sizes, sweep
+
+        asked = {
+            name: sizes.parse_scaling(name, text)
+            for name in sweep.SCALINGS
+            if (text := getattr(self, name)) is not None
+        }
+        listed = [scaling for kernel in kernels for scaling in sweep.scalings(kernel, asked)]
+        return list(
+            dict.fromkeys(
+                msgspec.structs.replace(problem, **scaling)
+                for problem in problems
+                for scaling in listed
+            )
+        )
 
     def one_problem(self, kernel: Kernel) -> Problem:
         """For a command that looks at one size: the one given, or the largest of its own."""
@@ -244,7 +221,9 @@ class SizeOptions:
     @property
     def recorded(self) -> dict[str, str | int | float | bool | None]:
         """What the environment of a record file says of them."""
-        return {"seed": self.seed, "inputs": self.inputs or "default"}
+        asked = {name: getattr(self, name) for name in ("alpha", "beta", "batch")}
+        given = {name: text for name, text in asked.items() if text is not None}
+        return {"seed": self.seed, "inputs": self.inputs or "default", **given}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import keyword
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ from matbench.model import (
     LaunchRules,
     Parameter,
     Precision,
+    Problem,
     Storage,
 )
 
@@ -71,7 +73,17 @@ _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REQUIREMENT = re.compile(r"cuda|host|sm_[0-9]{2,3}[af]?")
-_RESERVED = {"M", "N", "K", "A", "B", "C", *DEVICE_LIMITS, *expressions.FUNCTIONS}
+#: What the problem and the layout of matrices give expressions.
+_OF_PRODUCTS = (
+    "lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"
+)  # fmt: skip
+_RESERVED = {
+    *("M", "N", "K", "A", "B", "C"), *_OF_PRODUCTS, *DEVICE_LIMITS, *expressions.FUNCTIONS
+}  # fmt: skip
+#: Keys that only a matrix product can have.
+_PRODUCT_KEYS = (
+    "layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator"
+)  # fmt: skip
 #: The values of keys that have few.
 _CHOICES: dict[str, tuple[str, ...]] = {
     "group": get_args(Group),
@@ -86,7 +98,9 @@ _WRITTEN: dict[Storage, str] = {
     "int32": "int or unsigned",
     "float16": "__half",
     "bfloat16": "__nv_bfloat16",
+    "float64": "double",
 }
+_MOST_PADDING = 2**20
 
 
 def parse(data: bytes, shown: str, file: Path | None = None) -> Kernel:
@@ -192,6 +206,8 @@ class _Reader:
         given = {name: getattr(front, name) for name in front.__struct_fields__}
         given |= {"entry": entry, "args": front.args if table.get("args") else workload.arguments}
         kernel = Kernel(**given, source=self.source, path=self.shown, parameters=parameters)
+        if "precision" not in table and kernel.reading.storage != "int32":
+            kernel = msgspec.structs.replace(kernel, precision=kernel.reading.storage)
         self.check(kernel)
         return kernel
 
@@ -237,10 +253,32 @@ class _Reader:
                 if not values or any(not 0 < value < 2**31 for value in values):
                     self.wrong(f"[{table}] {name}: a list of whole numbers above 0", table, name)
         self.check_arithmetic(kernel.model.get(_ARITHMETIC))
+        self.check_product(kernel)
         self.check_expressions(kernel)
         if "\0" in self.source:
             line = self.source.count("\n", 0, self.source.index("\0")) + 1
             self.fail("holds a NUL byte; is it a kernel file?", line)
+
+    def check_product(self, kernel: Kernel) -> None:
+        """What only a matrix product can have: its layout, and what it is scaled by."""
+        if kernel.workload != workloads.DEFAULT:
+            plain = {f.name: f.default for f in msgspec.structs.fields(FrontMatter)}
+            for key in _PRODUCT_KEYS:
+                if getattr(kernel, key) != plain[key]:
+                    self.wrong(f"{key}: only for matmul, not {kernel.workload}", key)
+            return
+        if not 0 <= kernel.padding <= _MOST_PADDING:
+            limits = f"from 0 to {_MOST_PADDING:,} elements"
+            self.wrong(f"padding = {kernel.padding}: {limits}", "padding")
+        for key in ("alpha", "beta", "batch"):
+            value = getattr(kernel, key)
+            values = value if isinstance(value, tuple) else (value,)
+            if not values or not all(map(math.isfinite, values)):
+                self.wrong(f"{key}: a number, or a list of some", key)
+            if key == "batch" and not all(1 <= number < 2**31 for number in values):
+                self.wrong("batch: how many products, at least 1", key)
+        if any(not (b == 0 or 2.0**-60 <= abs(b) <= 2.0**60) for b in _numbers(kernel)):
+            self.wrong("alpha and beta: 0, or from 2⁻⁶⁰ to 2⁶⁰ in size", "alpha")
 
     def check_arithmetic(self, text: str | None) -> None:
         """A number and a precision, where the file says what it multiplies with."""
@@ -257,7 +295,8 @@ class _Reader:
     def check_expressions(self, kernel: Kernel) -> None:
         """Geometry, conditions, claims and arguments, with the first values of all constants."""
         workload = workloads.get(kernel.workload)
-        sizes = dict.fromkeys(workload.dimensions, 2**31 - 1)
+        largest = Problem(2**31 - 1, 2**31 - 1, 2**31 - 1, workload=workload.name)
+        sizes = kernel.values(largest)
         constants = {name: numbers[0] for name, numbers in (kernel.tune | kernel.sweep).items()}
         values: dict[str, expressions.Number] = {**sizes, **DEVICE_LIMITS, **constants}
 
@@ -317,10 +356,23 @@ class _Reader:
                 f"{buffer} of {kernel.workload} is {known}",
                 signature.line_of(self.source, kernel.entry, index),
             )
-        if storage in ("float16", "bfloat16") and storage != kernel.precision:
+        if buffer == "C":
+            return
+        if storage != kernel.reading.storage:
+            kinds = f"A is {kernel.reading.storage} and {buffer} is {storage}"
+            line = signature.line_of(self.source, kernel.entry, index)
+            self.fail(f"{kinds}; operands have one type", line)
+        own = storage in ("float16", "bfloat16", "float64")
+        if (own and storage != kernel.precision) or kernel.precision == "float64" != storage:
             self.wrong(
                 f"{parameter.name} is {parameter.type}: say precision = {storage!r}", "precision"
             )
+
+
+def _numbers(kernel: Kernel) -> list[float]:
+    """Every alpha and beta that is listed."""
+    both = (kernel.alpha, kernel.beta)
+    return [number for v in both for number in (v if isinstance(v, tuple) else (v,))]
 
 
 def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:

@@ -16,6 +16,7 @@ def _library(
     workload: str = workloads.DEFAULT,
     precision: Precision = "float32",
     inputs: str = "float",
+    result: str = "float",
 ) -> Kernel:
     """`function` stands for the source: its hash tells one product from another in records.
 
@@ -24,19 +25,24 @@ def _library(
     computes = workloads.get(workload)
     library = name.split("-")[0]
     types = dict.fromkeys(computes.dimensions, "int") | dict.fromkeys(computes.reads, inputs)
+    types["C"] = result
+    arguments = computes.arguments
+    if workload == workloads.DEFAULT and library != "numpy":
+        arguments += ("alpha", "beta", "batch")
+        types |= {"alpha": "double", "beta": "double", "batch": "int"}
     return Kernel(
         name=name,
         summary=summary,
         launch=LaunchRules(block=(1,), grid=(1,)),  # a library chooses its own, and does not say
         workload=workload,
         group="baseline",
-        args=computes.arguments,
+        args=arguments,
         requires=("host" if library == "numpy" else "cuda",),
         precision=precision,
         sha256=hashlib.sha256((function or f"cublasGemmEx {name}").encode()).hexdigest(),
         parameters=tuple(
             Parameter(types.get(argument, "float"), argument, argument in computes.buffers)
-            for argument in computes.arguments
+            for argument in arguments
         ),
         library=library,
     )
@@ -60,5 +66,19 @@ LIBRARIES = (
         "cuBLAS's product of bfloat16 inputs",
         precision="bfloat16",
         inputs="__nv_bfloat16",
+    ),
+    _library(
+        "cublas-f16",
+        "cuBLAS's product of float16 inputs; sums in float32, C in float16",
+        precision="float16",
+        inputs="__half",
+        result="__half",
+    ),
+    _library(
+        "cublas-f64",
+        "cuBLAS's float64 product",
+        precision="float64",
+        inputs="double",
+        result="double",
     ),
 )

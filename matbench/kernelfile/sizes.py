@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from matbench import workloads
@@ -12,6 +13,7 @@ from matbench.workloads import Size, Workload
 #: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.
 MAX_SIZE = 2**30
 _NUMBER = re.compile(r"2\^(?P<exponent>[0-9]{1,2})|(?P<digits>-?[0-9]{1,30})(?P<suffix>[km]?)")
+_DECIMAL = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})(e[+-]?[0-9]{1,2})?")
 _SUFFIX = {"": 1, "k": 1024, "m": 1024**2}
 
 
@@ -74,3 +76,19 @@ def parse_problems(
         Problem(m, n, k, inputs=kind, seed=seed, workload=workload.name)
         for m, n, k in parse_sizes(text, workload)
     ]
+
+
+def parse_scaling(name: str, text: str) -> tuple[float, ...]:
+    """`1,-0.5` as the numbers of `--alpha` and `--beta`; whole ones above 0 of `--batch`."""
+    found: list[float] = []
+    for piece in (piece.strip() for piece in text.split(",")):
+        if name == "batch":
+            if not re.fullmatch("[0-9]{1,9}", piece) or not int(piece):
+                raise UsageError(f"--batch {piece!r}: a whole number above 0, as in 1,64")
+            found.append(int(piece))
+            continue
+        value = float(piece) if _DECIMAL.fullmatch(piece) else math.nan
+        if not (value == 0 or 2.0**-60 <= abs(value) <= 2.0**60):
+            raise UsageError(f"--{name} {piece!r}: a number, as in 1,-0.5")
+        found.append(value)
+    return tuple(dict.fromkeys(found))

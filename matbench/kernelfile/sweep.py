@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from matbench import workloads
 from matbench.errors import UsageError
@@ -14,6 +15,8 @@ from matbench.kernelfile import expressions, signature
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
 
 MAX_CASES = 100_000
+#: What a product is multiplied by, and how many there are.
+SCALINGS = ("alpha", "beta", "batch")
 
 
 def parse_values(option: str, text: str) -> tuple[int, ...]:
@@ -117,12 +120,9 @@ def cases(
     kernels = list(kernels)
     readings = list(dict.fromkeys(kernel.reading for kernel in kernels))
     kernels.sort(key=lambda kernel: readings.index(kernel.reading))
-    pairs = [
-        (kernel, problem)
-        for problem in problems
-        for kernel in kernels
-        if kernel.workload == problem.workload
-    ]
+    problems = list(problems)
+    wanted = [(kernel, _computed(kernel, problems)) for kernel in kernels]
+    pairs = [(kernel, problem) for problem in problems for kernel, own in wanted if problem in own]
     count = sum(math.prod(map(len, _space(kernel, overrides).values())) for kernel, _ in pairs)
     if count > MAX_CASES:
         raise UsageError(f"{count:,} cases: more than {MAX_CASES:,}; sweep less at a time")
@@ -133,14 +133,59 @@ def cases(
     ]
 
 
+def _computed(kernel: Kernel, problems: Sequence[Problem]) -> set[Problem]:
+    """The problems that a kernel is run on: those that it computes, and of a size that it computes
+    in no way asked for, all, to be skipped."""
+    found = {problem for problem in problems if problem.workload == kernel.workload}
+    computed = {problem for problem in found if _not_computed(kernel, problem) is None}
+    sizes = {problem.size for problem in computed}
+    return {problem for problem in found if problem in computed or problem.size not in sizes}
+
+
+def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
+    """Every alpha, beta and batch that a kernel is run with: those `asked` for, or its own."""
+    if kernel.workload == workloads.DEFAULT:
+        declared = {name: asked.get(name, _numbers(getattr(kernel, name))) for name in SCALINGS}
+        for choice in itertools.product(*declared.values()):
+            yield dict(zip(declared, choice, strict=True))
+    else:
+        yield {}
+
+
+def _numbers(value: float | tuple[float, ...]) -> tuple[float, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
+    """Why a kernel cannot compute a product with this alpha, beta and batch.
+
+    It can if its file lists them, or passes them on. cuBLAS takes any, NumPy one product.
+    """
+    for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
+        value, known = getattr(problem, name), _numbers(getattr(kernel, name))
+        told = any(re.search(rf"\b{name}\b", text) for text in (*kernel.args, *_geometry(kernel)))
+        if kernel.library is not None:
+            told = name != "batch" or not kernel.on_host
+        if value not in known and not told:
+            *others, last = (f"{number:g}" for number in known)
+            listed = f"{', '.join(others)} or {last}" if others else last
+            return f"needs {name} = {listed} ({name} = {value:g})"
+    return None
+
+
+def _geometry(kernel: Kernel) -> list[str]:
+    return [str(axis) for axis in kernel.launch.grid]
+
+
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
     """One case with its launch, or with the reason why the device cannot run it.
 
     Geometry that no device could launch is a mistake in the kernel file.
     """
-    values = {**device.limits, **params, **workloads.of(problem).values(problem)}
+    values = {**device.limits, **params, **kernel.values(problem)}
     try:
-        reason = _unmet_requirement(kernel, device) or _unmet_condition(kernel, values)
+        reason = _unmet_requirement(kernel, device) or _not_computed(kernel, problem)
+        reason = reason or _unmet_condition(kernel, values)
         if reason:
             return Case(kernel, problem, params, None, reason)
         launch = _launch(kernel, values)
@@ -169,7 +214,7 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
     return device.missing.get(kernel.library or "")
 
 
-def _unmet_condition(kernel: Kernel, values: Mapping[str, int]) -> str | None:
+def _unmet_condition(kernel: Kernel, values: Mapping[str, int | float]) -> str | None:
     for condition in (*workloads.get(kernel.workload).where, *kernel.launch.where):
         if not expressions.evaluate(condition, values):
             used = expressions.names_in(condition, values)
@@ -178,7 +223,7 @@ def _unmet_condition(kernel: Kernel, values: Mapping[str, int]) -> str | None:
     return None
 
 
-def _check_arguments(kernel: Kernel, values: Mapping[str, int]) -> None:
+def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
     for text, parameter in zip(kernel.args, kernel.parameters, strict=False):
         described = signature.tensor_map(text)
         if described is not None:
@@ -194,7 +239,7 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int]) -> None:
                 )
 
 
-def _launch(kernel: Kernel, values: Mapping[str, int]) -> Launch:
+def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
     """The geometry that front matter gives; errors name the key and its expression."""
 
     def number(key: str, text: int | str, least: int) -> int:

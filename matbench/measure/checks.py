@@ -8,17 +8,18 @@ from statistics import median
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Buffer, Program, TensorMap
 from matbench.kernelfile import expressions, signature
-from matbench.measure import diagnosis, oracle
+from matbench.measure import diagnosis, oracle, places
 from matbench.measure.judge import UNWRITTEN, DeviceTrial, Judge
 from matbench.measure.options import Options
 from matbench.measure.prepared import Buffers, Prepared
 from matbench.measure.samples import Samples, Verdict
-from matbench.model import U32, Case
+from matbench.model import Case
 from matbench.records.outcome import Accuracy
 
 _IDLE_LAUNCHES = 8
@@ -34,6 +35,7 @@ class WrongError(Exception):
         self.case = case
         self.reason = f"{check}: {reason}"
         self.error_map = error_map
+        self.reads_C = False  # perhaps: wherever C is wrong, it is the NaN that it held
 
 
 class Built(NamedTuple):
@@ -61,26 +63,22 @@ class Checks:
         self.built = built
         self.options = options
         self.launch = case.launch
-        workload = workloads.of(case.problem)
-        self.factor = oracle.error_factor(
-            workload.terms(case.problem),
-            case.kernel.error_constant,
-            truncated=case.kernel.truncates,
-        )
-        self.shape = workload.shape("C", case.problem)
+        self.bound = oracle.bound(case.kernel, case.problem)
+        self.shape = workloads.of(case.problem).shape("C", case.problem)
         if case.kernel.finish is not None:
             self.shape = 1, self.launch.blocks
-        [self.buffers] = prepared.sets(self.shape, 1)
+        [self.buffers] = self.sets(1)
         self.C = self.buffers.C
         self.first = prepared.first(self.shape)
         self.arguments = self.arguments_for(self.buffers)
 
+    def sets(self, count: int) -> list[Buffers]:
+        """So many sets of buffers for this kernel."""
+        return self.prepared.sets(self.shape, count, self.case.kernel)
+
     def arguments_for(self, buffers: Buffers) -> list[Argument]:
         """What the kernel is passed when it works on these buffers."""
-        workload = workloads.of(self.case.problem)
-        named = {
-            name: matrix.data for name, matrix in zip(workload.buffers, buffers.all, strict=True)
-        }
+        named = {matrix.name: matrix.data for matrix in buffers.given}
         return [self._argument(text, named) for text in self.case.kernel.args]
 
     def _argument(self, text: str, buffers: dict[str, Buffer]) -> Argument:
@@ -88,14 +86,15 @@ class Checks:
         workload = workloads.of(problem)
         if text in buffers:
             return buffers[text]
-        values = {**self.backend.info.limits, **self.case.params, **workload.values(problem)}
+        values = {**self.backend.info.limits, **self.case.params, **kernel.values(problem)}
         described = signature.tensor_map(text)
         if described is None:
             return expressions.evaluate(text, values)
         name, *box = described
         rows, columns = (expressions.whole(side, values) for side in box)
-        storage = "float32" if name == "C" else kernel.reading.storage
-        return TensorMap(buffers[name], storage, workload.shape(name, problem), (rows, columns))
+        storage = kernel.reading.result if name == "C" else kernel.reading.storage
+        place = kernel.placing.place(name, *workload.shape(name, problem))
+        return TensorMap(buffers[name], storage, (place.lines, place.width), (rows, columns))
 
     def before_timing(self) -> Accuracy:
         """What inputs that are made on the host show; `WrongError` at the first that fails."""
@@ -109,8 +108,8 @@ class Checks:
         if self.prepared.given is not None:
             # Judged by its arithmetic on rounded inputs; reported against the inputs as given.
             self.prepared.load(self.prepared.given)
-            self.run()
-            given = self.judge.compare(self.C, self.prepared.given, self.factor).accuracy
+            self.run(self.prepared.given)
+            given = self.judge.compare(self.C, self.prepared.given, self.bound).accuracy
             accuracy = msgspec.structs.replace(given, bound_ratio=accuracy.bound_ratio)
         self.require_guards()
         return accuracy
@@ -123,12 +122,12 @@ class Checks:
         """
         if self.built.program.has_variables:
             self.prepared.load(self.prepared.reference)
-            self.run(restored=False)
+            self.run(self.prepared.reference, restored=False)
         self._trial(self.prepared.reference, "repeat", restored=False)
         self.require_guards()
         if "determinism" in self.options.checks and self.case.kernel.deterministic:
             words = self.C.words
-            changed = self.judge.differing(self.C.data, self.first, words)
+            changed = self.judge.differing(self.C.data, self.first, words, self.C.word_bytes)
             if changed.first is not None:
                 place = diagnosis.place(changed.first, self.shape, self.case.problem)
                 raise WrongError(
@@ -160,31 +159,62 @@ class Checks:
         static = self.built.program.resources.static_shared_bytes
         return static != 0 or self.launch.shared_bytes > 0  # None: a library does not say
 
-    def run(self, *, staggered: bool = False, restored: bool = True) -> None:
-        """Poison, launch, wait."""
+    def run(self, trial: DeviceTrial, *, staggered: bool = False, restored: bool = True) -> None:
+        """Launch on a trial's inputs, which are loaded, and wait. C is poison before, or what the
+        kernel finds there if it reads C."""
         self.ready(restored=restored)
-        if "poison" in self.options.checks:
-            self.judge.fill(self.C.raw, self.C.guard_words, self.C.words, UNWRITTEN)
+        if trial.C is not None:
+            self.backend.copy(self.C.data, trial.C)
+        elif "poison" in self.options.checks:
+            self.judge.fill(
+                self.C.raw, self.C.guard_words, self.C.words, UNWRITTEN, self.C.word_bytes
+            )
+        own = self.buffers.own
+        if own is not None:
+            for item in self.buffers.items:
+                places.write(self.judge, self.buffers.all, own, item)
         if staggered and self.built.staggered is not None:
             unused = self.C.data
             self.built.staggered.launch(self.launch, [*self.arguments, unused])
         else:
             self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
+        self._take(0)
+
+    def _take(self, item: int) -> None:
+        """C of a product of the batch, where it is compared."""
+        if self.buffers.own is not None:
+            places.take(self.judge, self.buffers.all, self.buffers.own, item)
 
     def _trial(self, trial: DeviceTrial, check: str, *, restored: bool = True) -> Accuracy:
-        """Run once and look at everything the kernel could have got wrong."""
+        """Run once and look at everything the kernel could have got wrong.
+
+        All products of a batch are the same one; samples are not.
+        """
         self.prepared.load(trial)
-        self.run(staggered=check == "staggered", restored=restored)
+        self.run(trial, staggered=check == "staggered", restored=restored)
         self._require_inputs(trial)
-        verdict = self.judge.compare(self.C, trial, self.factor)
-        if check in self.options.checks and verdict.wrong:
-            self.require_guards()  # says more
-            reason, found = self._explained(trial.on_host())
-            if check == "staggered":
-                reason = f"a race: wrong when its warps do not keep step; {reason}"
-            raise WrongError(self.case, check, reason, found)
-        return verdict.accuracy
+        items = self.buffers.items
+        found = None
+        for item in sorted({0, items[len(items) // 2], items[-1]}):
+            self._take(item)
+            found = self.judge.compare(self.C, trial, self.bound)
+            if check in self.options.checks and found.wrong:
+                self.require_guards()  # says more
+                reason, where = self._explained(trial.on_host())
+                if check == "staggered":
+                    reason = f"a race: wrong when its warps do not keep step; {reason}"
+                wrong = WrongError(self.case, check, f"{_of_batch(item, items)}{reason}", where)
+                wrong.reads_C = trial.C is None and self._is_only_nan(trial)
+                raise wrong
+        assert found is not None
+        return found.accuracy
+
+    def _is_only_nan(self, trial: DeviceTrial) -> bool:
+        """Whether nothing is wrong with C but NaN, as where a kernel multiplies it by 0."""
+        C, expected = self.judge.result(self.C, trial), trial.on_host()
+        wrong = diagnosis.wrong_elements(C, expected, self.bound)
+        return bool(np.isnan(C[wrong]).all())
 
     def require_right(self, verdicts: Sequence[Verdict]) -> None:
         """`WrongError` at the first sample whose C was wrong, explained by launching it again."""
@@ -210,11 +240,14 @@ class Checks:
         self.samples.write(self.buffers, key)
         self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
-        self.samples.compare(self.buffers, key, self.factor)
-        [again] = self.samples.verdicts()
-        which = f"with the inputs of --replay {key:x}"
-        if again.wrong:
-            reason, found = self._explained(self.samples.trial(key))
+        self.samples.compare(self.buffers, key, self.bound)
+        again = next((found for found in self.samples.verdicts() if found.wrong), None)
+        items = self.buffers.items
+        which = f"{_of_batch(verdict.item, items)}with the inputs of --replay {key:x}"
+        if again is not None:
+            self._take(again.item)
+            reason, found = self._explained(self.samples.trial(key, again.item))
+            which = f"{_of_batch(again.item, items)}with the inputs of --replay {key:x}"
             return WrongError(self.case, "samples", f"{which}: {reason}", found)
         count = math.prod(self.prepared.reference.shape)
         where = ""
@@ -255,7 +288,7 @@ class Checks:
     def require_guards(self, buffers: Buffers | None = None) -> None:
         """`WrongError` where something was written outside of C; by default of the first set."""
         if "guards" in self.options.checks:
-            for matrix in (buffers or self.buffers).all:
+            for matrix in (buffers or self.buffers).given:
                 broken = self.judge.broken_guard(matrix)
                 if broken:
                     raise WrongError(self.case, "guards", broken)
@@ -264,6 +297,8 @@ class Checks:
         """`WrongError` where a trial's inputs were written to."""
         if "inputs" not in self.options.checks:
             return
+        if self.buffers.own is not None:
+            places.take_inputs(self.judge, self.buffers.all, self.buffers.own, 0)
         for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
             changed = self.judge.differing(matrix.data, source, matrix.words, matrix.word_bytes)
             if changed.first is not None:
@@ -278,7 +313,7 @@ class Checks:
     def _explained(self, trial: oracle.Trial) -> tuple[str, error_map.ErrorMap | None]:
         """What is wrong with C, in words, and as a map where that was asked for."""
         C = self.judge.result(self.C, self.prepared.reference)
-        reason = diagnosis.explain(C, trial, self.factor, self.case)
+        reason = diagnosis.explain(C, trial, self.bound, self.case)
         if self.case.kernel.finish is not None:
             parts = self.judge.parts(self.C, self.prepared.reference)
             reason += diagnosis.unwritten_parts(parts)
@@ -287,8 +322,12 @@ class Checks:
         found = error_map.of(
             C,
             trial.expected,
-            diagnosis.wrong_elements(C, trial, self.factor),
-            bound=None if trial.S is None else self.factor * U32 * trial.S,
+            diagnosis.wrong_elements(C, trial, self.bound),
+            bound=None if trial.R is None or trial.S is None else self.bound.of(trial.R, trial.S),
             title=f"{self.case.label}, {trial.name} inputs, on {self.backend.info.name}",
         )
         return reason, found
+
+
+def _of_batch(item: int, items: range) -> str:
+    return f"product {item} of the batch: " if len(items) > 1 else ""

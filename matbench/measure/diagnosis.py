@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.measure.judge import OUTSIDE_C, OUTSIDE_INPUTS, UNSHARED, UNWRITTEN
-from matbench.measure.oracle import Array, Trial
-from matbench.model import U32, Case, Problem
+from matbench.measure.oracle import Array, Bound, Trial
+from matbench.model import Case, Problem
 
 Mask = npt.NDArray[np.bool_]
 
 
-def wrong_elements(C: Array, trial: Trial, factor: float) -> Mask:
+def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
     """Where C is not what the trial says, in its shape."""
     right: Mask
     if trial.exact is not None:
@@ -23,13 +23,13 @@ def wrong_elements(C: Array, trial: Trial, factor: float) -> Mask:
     else:
         assert trial.R is not None and trial.S is not None
         with np.errstate(invalid="ignore", over="ignore"):
-            right = np.abs(C - trial.R) <= factor * U32 * trial.S
+            right = np.abs(C - trial.R) <= bound.of(trial.R, trial.S)
     return ~right
 
 
-def explain(C: Array, trial: Trial, factor: float, case: Case) -> str:
+def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     """One line: the count, the first wrong element, what it should be, and what it looks like."""
-    wrong = wrong_elements(C, trial, factor)
+    wrong = wrong_elements(C, trial, bound)
     count = int(wrong.sum())
     if count == 0:
         return "right when looked at again: not deterministic"
@@ -90,7 +90,8 @@ _ORIGINS = {
 
 def _nan(C: Array, wrong: Mask) -> str | None:
     """Where NaNs came from, as far as their payloads still tell."""
-    bits = C.view(np.uint32)[wrong & np.isnan(C)]
+    words = C.view(np.uint64) >> np.uint64(32) if C.dtype == np.float64 else C.view(np.uint32)
+    bits = words[wrong & np.isnan(C)]
     said, told = [], 0
     for payload, origin in _ORIGINS.items():
         count = int((bits == payload).sum())

@@ -22,20 +22,22 @@ from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.measure import oracle
-from matbench.model import U32, Kernel, Launch, LaunchRules, Storage
+from matbench.model import Kernel, Launch, LaunchRules, Reading, Storage
 
 # Quiet NaNs with payloads that no arithmetic makes. They differ by place: some devices carry a
 # payload through arithmetic, so that a stray value written to a guard must not look like the guard,
-# and so that a NaN in C tells where it came from.
+# and so that a NaN in C tells where it came from. Two of a kind are a NaN as a float64, too.
 #: Where C was not written.
-UNWRITTEN = 0x7FC0DEAD
+UNWRITTEN = 0x7FF8DEAD
 #: The guards around C.
-OUTSIDE_C = 0x7FC0C0DE
+OUTSIDE_C = 0x7FF8C0DE
 #: The guards around A and B.
-OUTSIDE_INPUTS = 0x7FC0A5B5
+OUTSIDE_INPUTS = 0x7FF8A5B5
 #: Shared memory before a launch.
-UNSHARED = 0x7FC05EED
-#: The guards of 16-bit inputs: NaN as bfloat16 and as float16.
+UNSHARED = 0x7FF85EED
+#: The same for matrices of 16 bits: NaN as bfloat16 and as float16.
+UNWRITTEN_NARROW = 0x7FDE
+OUTSIDE_C_NARROW = 0x7FC3
 OUTSIDE_NARROW = 0x7FC1
 _ALIGNMENT_BYTES = 4096  # views start at multiples of it
 #: Writes far outside are noticed too, and those to a neighbour are not blamed on it.
@@ -47,7 +49,7 @@ _MOST_BLOCKS = 128
 _FOLDER = Path(__file__).parent / "device_code"
 #: What files that draw random numbers are compiled behind, and which files these are.
 _DRAWS = "draws.cu"
-_DRAWING = ("judge.cu", "samples.cu")
+_DRAWING = ("judge.cu", "samples.cu", "places.cu")
 
 
 class Difference(NamedTuple):
@@ -60,7 +62,8 @@ class Difference(NamedTuple):
 class Guarded(NamedTuple):
     """A matrix on the device between two guard bands; `data` is what a kernel is given.
 
-    A word is one number of it, of 4 or 2 bytes.
+    A word is one number of it, of 2, 4 or 8 bytes. Where its lines of `width` words begin `pitch`
+    words apart, the words between them are guards, too.
     """
 
     name: str
@@ -70,6 +73,8 @@ class Guarded(NamedTuple):
     word_bytes: int
     guard_words: int
     guard: int
+    width: int = 1
+    pitch: int = 1
 
 
 class Answer(NamedTuple):
@@ -93,11 +98,13 @@ class DeviceTrial(NamedTuple):
     exact: Answer | None = None
     R: Answer | None = None
     S: Answer | None = None
+    C: Buffer | None = None
 
     @property
     def buffers(self) -> list[Buffer]:
-        answers = {id(answer.masked): answer.masked for answer in self[5:] if answer is not None}
-        return [*self.inputs, *answers.values()]
+        given = (self.exact, self.R, self.S)
+        answers = {id(answer.masked): answer.masked for answer in given if answer is not None}
+        return [*self.inputs, *answers.values(), *([self.C] if self.C is not None else ())]
 
 
 class Seal(NamedTuple):
@@ -138,7 +145,7 @@ class Judge:
         return self.programs[key]
 
     def _program(self, entry: str, file: str = "judge.cu", word_bytes: int = 4) -> Program:
-        return self.program(entry, file, {} if word_bytes == 4 else {"WORD_BYTES": word_bytes})
+        return self.program(entry, file, {"WORD_BYTES": 2} if word_bytes == 2 else {})
 
     def _launch(self, count: int) -> Launch:
         blocks = min(self.most_blocks, max(1, -(-count // _THREADS)))
@@ -151,6 +158,7 @@ class Judge:
 
     def fill(self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4) -> None:
         """Write `value` into words `start` to `start + count` of a buffer."""
+        start, count = _halves(word_bytes, start, count)
         if count:
             program = self._program("fill_words", word_bytes=word_bytes)
             program.launch(self._launch(count), [buffer, start, count, value])
@@ -159,19 +167,21 @@ class Judge:
         self, buffer: Buffer, expected: Buffer, words: int, word_bytes: int = 4
     ) -> Difference:
         """Bit for bit, word by word."""
+        (words,) = _halves(word_bytes, words)
         launch = self._launch(words)
         program = self._program("compare_words", word_bytes=word_bytes)
         program.launch(launch, [buffer, expected, words, self.partial])
-        return _difference(self._rows(launch, 2))
+        return _whole(word_bytes, _difference(self._rows(launch, 2)))
 
     def not_filled(
         self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4
     ) -> Difference:
         """Words of a range that do not hold `value` any more."""
+        start, count = _halves(word_bytes, start, count)
         launch = self._launch(count)
         arguments: list[Argument] = [buffer, start, count, value, self.partial]
         self._program("compare_fill", word_bytes=word_bytes).launch(launch, arguments)
-        return _difference(self._rows(launch, 2))
+        return _whole(word_bytes, _difference(self._rows(launch, 2)))
 
     def guarded(
         self,
@@ -182,16 +192,19 @@ class Judge:
         word_bytes: int = 4,
         guards: bool = True,
         is_vector: bool = False,
+        width: int | None = None,
     ) -> Guarded:
         """A matrix between guards of some 256 rows each, which hold `value`; or without any.
 
-        The guards of a vector, a workload's one dimension, are as long as it is.
+        The guards of a vector, a workload's one dimension, are as long as it is. Of each row only
+        the first `width` words are the matrix's own.
         """
         rows, columns = shape
         words = rows * columns
+        lines = width or columns, columns
         if not guards:
             raw = self.backend.allocate(word_bytes * words)
-            return Guarded(name, raw, raw, words, word_bytes, 0, value)
+            return Guarded(name, raw, raw, words, word_bytes, 0, value, *lines)
         alignment = _ALIGNMENT_BYTES // word_bytes
         wide = columns if is_vector else _GUARD_ROWS * columns
         wanted = min(max(wide, _LEAST_GUARD_WORDS), _LARGEST_GUARD_WORDS)
@@ -199,7 +212,7 @@ class Judge:
         raw = self.backend.allocate(word_bytes * (words + 2 * guard))
         self.fill(raw, 0, words + 2 * guard, value, word_bytes)
         data = raw.view(word_bytes * guard, word_bytes * words)
-        return Guarded(name, raw, data, words, word_bytes, guard, value)
+        return Guarded(name, raw, data, words, word_bytes, guard, value, *lines)
 
     def broken_guard(self, matrix: Guarded) -> str | None:
         """Which guard of a matrix was written to, and how far outside; both are restored."""
@@ -207,6 +220,8 @@ class Judge:
         if guard == 0:
             return None
         reports = []
+        if matrix.pitch > matrix.width and (changed := self._changed_between(matrix)):
+            reports.append(f"wrote between the rows of {matrix.name}: {changed:,} elements")
         for side, start in (("before", 0), ("after", guard + matrix.words)):
             found = self.not_filled(matrix.raw, start, guard, matrix.guard, matrix.word_bytes)
             if found.first is not None:
@@ -219,10 +234,18 @@ class Judge:
                 )
         return reports[0] if reports else None
 
+    def _changed_between(self, matrix: Guarded) -> int:
+        """Words between the lines of a matrix that were written to; they are restored."""
+        launch = self._launch(matrix.words)
+        arguments: list[Argument] = [*between(matrix), self.partial]
+        program = self._program("compare_between", word_bytes=matrix.word_bytes)
+        program.launch(launch, arguments)
+        return -(-_difference(self._rows(launch, 2)).words * 4 // max(4, matrix.word_bytes))
+
     def upload(
         self,
         trial: oracle.Trial,
-        storage: Storage,
+        reading: Reading,
         on_host: Callable[[], oracle.Trial],
     ) -> DeviceTrial:
         """Copy a trial to the device; S shares R's buffer where they are one array."""
@@ -240,9 +263,13 @@ class Judge:
             return Answer(buffer, key)
 
         expected = trial.expected
-        dtype = np.dtype(np.float32) if expected.dtype == np.float64 else expected.dtype
-        inputs = tuple(map(send, self.stored(trial, storage)))
+        dtype = expected.dtype
+        if dtype == np.float64 and reading.result != "float64":
+            dtype = np.dtype(np.float32)
+        inputs = tuple(map(send, self.stored(trial, reading.storage)))
         uploaded = DeviceTrial(trial.name, expected.shape, dtype, on_host, inputs)
+        if trial.C is not None:
+            uploaded = uploaded._replace(C=send(trial.C.astype(dtype)))
         if trial.exact is not None:
             return uploaded._replace(exact=answer(trial.exact))
         assert trial.R is not None and trial.S is not None
@@ -257,13 +284,13 @@ class Judge:
         """A trial's inputs as they lie in a kernel's memory."""
         return [np.ascontiguousarray(_stored(array, storage)) for array in trial.inputs]
 
-    def compare(self, C: Guarded, trial: DeviceTrial, factor: float) -> oracle.Verdict:
+    def compare(self, C: Guarded, trial: DeviceTrial, bound: oracle.Bound) -> oracle.Verdict:
         """What `oracle.judge` says of C, found on the device if C is not left in parts."""
         count = math.prod(trial.shape)
         launch = self._launch(count)
         arguments: list[Argument]
         if C.words != count:
-            return oracle.judge(self.result(C, trial), trial.on_host(), factor)
+            return oracle.judge(self.result(C, trial), trial.on_host(), bound)
         if trial.exact is not None:
             masked, key = trial.exact
             floats = int(trial.dtype == np.float32)
@@ -272,10 +299,11 @@ class Judge:
             wrong, first = _difference(self._rows(launch, 2))
             return oracle.Verdict(oracle.UNKNOWN, wrong, first)
         if trial.R is None or trial.S is None:
-            return oracle.judge(self.result(C, trial), trial.on_host(), factor)
+            return oracle.judge(self.result(C, trial), trial.on_host(), bound)
         arguments = [C.data, trial.R.masked, trial.S.masked, count, trial.R.key, trial.S.key]
-        arguments += [factor * U32, self.partial]
-        self._program("compare_reference").launch(launch, arguments)
+        arguments += [*bound, self.partial]
+        params = {"DOUBLE_C": 1} if trial.dtype == np.float64 else {}
+        self.program("compare_reference", "judge.cu", params).launch(launch, arguments)
         rows = self._rows(launch, 7)
         wrong, first = _difference(rows)
         _, _, wild, largest, total, nonzero, share = rows
@@ -347,6 +375,28 @@ class Judge:
         )
         program = self._program("poison_shared", "poison.cu")
         program.launch(launch, [self.sink, value, launch.shared_bytes // 4])
+
+
+def guards(matrix: Guarded) -> list[Argument]:
+    """The words of a guard, those of the matrix between the two, and what the guards hold."""
+    return [*_halves(matrix.word_bytes, matrix.guard_words, matrix.words), matrix.guard]
+
+
+def between(matrix: Guarded) -> list[Argument]:
+    """What tells a program where the words between the lines of a matrix are, and their value."""
+    sizes = _halves(matrix.word_bytes, matrix.words, matrix.width, matrix.pitch)
+    return [matrix.data, *sizes, matrix.guard]
+
+
+def _halves(word_bytes: int, *words: int) -> tuple[int, ...]:
+    """Counts of words; of two words of 4 bytes for each of 8."""
+    return tuple(2 * count for count in words) if word_bytes == 8 else words
+
+
+def _whole(word_bytes: int, found: Difference) -> Difference:
+    if word_bytes != 8:
+        return found
+    return Difference(-(-found.words // 2), None if found.first is None else found.first // 2)
 
 
 def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:

@@ -127,7 +127,7 @@ class Launches:
         for buffers, key in () if self.takes_turns else self._last:
             self.checks.require_unchanged(buffers, key)
         if not self.judge.has_float64:  # where guards are not looked at after each launch
-            for buffers in self.checks.prepared.sets(self.checks.shape, self._most_sets):
+            for buffers in self.checks.sets(self._most_sets):
                 self.checks.require_guards(buffers)
 
     def once_ns(self) -> float:
@@ -163,7 +163,7 @@ class Launches:
     def _compare(self, launches: list[tuple[Buffers, int]]) -> None:
         started = time.perf_counter_ns()
         for buffers, key in launches:
-            self.samples.compare(buffers, key, self.checks.factor)
+            self.samples.compare(buffers, key, self.checks.bound)
             if "guards" in self.options.checks:
                 self.samples.compare_guards(buffers, key)
         self._last = launches
@@ -192,11 +192,11 @@ class Launches:
 
     def _sets_in_cache(self) -> int:
         cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
-        one = sum(matrix.data.nbytes for matrix in self.checks.buffers.all)
+        one = sum(matrix.data.nbytes for matrix in self.checks.buffers.given)
         return min(_MOST_SETS, max(1, cache_bytes // 2 // one))
 
     def _mean_ns(self, count: int) -> float:
-        sets = self.checks.prepared.sets(self.checks.shape, count)
+        sets = self.checks.sets(count)
         launches = [(buffers, next(self._keys)) for buffers in sets]
         self._make_ready(launches)
         arguments = [self.checks.arguments_for(buffers) for buffers in sets]

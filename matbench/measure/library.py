@@ -14,7 +14,7 @@ from matbench.measure import diagnosis, oracle, samples
 from matbench.measure.options import Options
 from matbench.measure.prepared import require_host_memory
 from matbench.measure.sampling import clock, sample_until_known
-from matbench.model import Case, DeviceInfo
+from matbench.model import Case, DeviceInfo, Problem
 from matbench.records.outcome import CaseRecord, Outcome
 
 
@@ -23,15 +23,15 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     problem = case.problem
     require_host_memory(problem)
     trials = oracle.trials(problem, case.kernel.reading, cache)
-    factor = oracle.error_factor(problem.K)
+    bound = oracle.bound(case.kernel, problem)
     outcome = Outcome(case=CaseRecord.of(case, device), status="measured", notes=case.notes)
     accuracies = []
     for trial in (trials.reference, *(t for found in trials.others.values() for t in found)):
-        A, B = trial.inputs
-        C = np.matmul(A, B)
-        verdict = oracle.judge(C, trial, factor)
+        C = np.empty((problem.M, problem.N), np.float32)
+        _product(problem, trial, C)
+        verdict = oracle.judge(C, trial, bound)
         if verdict.wrong:
-            reason = f"{trial.name}: {diagnosis.explain(C, trial, factor, case)}"
+            reason = f"{trial.name}: {diagnosis.explain(C, trial, bound, case)}"
             return msgspec.structs.replace(outcome, status="wrong", reason=reason)
         accuracies.append(verdict.accuracy)
     outcome = msgspec.structs.replace(outcome, accuracy=accuracies[0])
@@ -47,12 +47,11 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
         key = oracle.Sample(next(inputs_of))
         trial = oracle.sample_trial(problem, case.kernel.reading, trials.reference, key)
         C.fill(np.nan)
-        A, B = trial.inputs
         start = time.perf_counter_ns()
-        np.matmul(A, B, out=C)
+        _product(problem, trial, C)
         end = time.perf_counter_ns()
-        if oracle.judge(C, trial, factor).wrong:
-            wrong.append(f"samples: {diagnosis.explain(C, trial, factor, case)}")
+        if oracle.judge(C, trial, bound).wrong:
+            wrong.append(f"samples: {diagnosis.explain(C, trial, bound, case)}")
         verifying_ns += time.perf_counter_ns() - began - (end - start)
         return float(end - start)
 
@@ -69,3 +68,12 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     if wrong:
         return msgspec.structs.replace(outcome, status="wrong", reason=wrong[0], hot=None)
     return outcome
+
+
+def _product(problem: Problem, trial: oracle.Trial, C: oracle.Float32) -> None:
+    A, B = trial.inputs
+    np.matmul(A, B, out=C)
+    if problem.alpha != 1:
+        C *= np.float32(problem.alpha)
+    if trial.C is not None and problem.beta != 0:
+        C += np.float32(problem.beta) * trial.C

@@ -12,27 +12,39 @@ from matbench import workloads
 from matbench.backends import Backend, Buffer
 from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
-from matbench.measure import oracle
+from matbench.measure import oracle, places
 from matbench.measure.judge import (
     OUTSIDE_C,
+    OUTSIDE_C_NARROW,
     OUTSIDE_INPUTS,
     OUTSIDE_NARROW,
     DeviceTrial,
     Guarded,
     Judge,
 )
-from matbench.model import WORD_BYTES, Problem, Reading
+from matbench.model import WORD_BYTES, Kernel, Problem, Reading
 
 
 class Buffers(NamedTuple):
-    """What one launch works on: guarded inputs and C."""
+    """What one launch works on: guarded inputs and C, or a kernel's own in their place."""
 
     inputs: tuple[Guarded, ...]
     C: Guarded
+    own: places.Own | None = None
 
     @property
     def all(self) -> tuple[Guarded, ...]:
         return (*self.inputs, self.C)
+
+    @property
+    def given(self) -> tuple[Guarded, ...]:
+        """What the kernel is given."""
+        return self.own.matrices if self.own is not None else self.all
+
+    @property
+    def items(self) -> range:
+        """The products of a batch."""
+        return range(self.own.batch if self.own is not None else 1)
 
 
 class Prepared:
@@ -62,8 +74,9 @@ class Prepared:
         self._is_vector = len(workloads.of(problem).dimensions) == 1
         self.is_spoiled = False  # by a kernel that may have written anywhere
         self._held: list[Buffer] = []
-        self._sets: dict[tuple[int, int], list[Buffers]] = {}
+        self._sets: dict[tuple[object, ...], list[Buffers]] = {}
         self._first: dict[tuple[int, int], Buffer] = {}
+        self._C_bytes = 8 if reading.result == "float64" else 4
         trials = oracle.trials(problem, reading, cache)
         with contextlib.ExitStack() as unwind:
             unwind.callback(self.release)
@@ -88,22 +101,29 @@ class Prepared:
     def is_for(self, problem: Problem, reading: Reading) -> bool:
         return not self.is_spoiled and (self.problem, self.reading) == (problem, reading)
 
-    def sets(self, shape: tuple[int, int], count: int) -> list[Buffers]:
-        """So many sets of buffers with a C of that shape, made when they are first asked for."""
-        made = self._sets.setdefault(shape, [])
+    def sets(
+        self, shape: tuple[int, int], count: int, kernel: Kernel | None = None
+    ) -> list[Buffers]:
+        """So many sets of buffers with a C of that shape, made when they are first asked for.
+
+        A kernel that has its matrices otherwise than by rows gets its own.
+        """
+        own = kernel if kernel is not None and places.needed(kernel, self.problem) else None
+        layout = (own.placing, own.reading.result) if own else None
+        made = self._sets.setdefault((shape, layout), [])
         while len(made) < count:
+            if made and own:
+                made.append(made[0]._replace(own=self._own(own)))
+                continue
             inputs = self.inputs if not made else self._guarded_inputs()
-            C = self.judge.guarded(
-                "C", shape, OUTSIDE_C, guards=self.guards, is_vector=self._is_vector
-            )
-            self._held.append(C.raw)
-            made.append(Buffers(inputs, C))
+            C = self._guarded("C", shape, self._C_bytes)
+            made.append(Buffers(inputs, C, self._own(own) if own else None))
         return made[:count]
 
     def first(self, shape: tuple[int, int]) -> Buffer:
         """Where the C of a case's first run is kept."""
         if shape not in self._first:
-            self._first[shape] = self.allocate(4 * shape[0] * shape[1])
+            self._first[shape] = self.allocate(self._C_bytes * shape[0] * shape[1])
         return self._first[shape]
 
     def allocate(self, nbytes: int) -> Buffer:
@@ -133,22 +153,42 @@ class Prepared:
             assert made is not None
             return made
 
-        uploaded = self.judge.upload(trial, self.reading.storage, again)
+        uploaded = self.judge.upload(trial, self.reading, again)
         self._held.extend(uploaded.buffers)
         return uploaded
 
     def _guarded_inputs(self) -> tuple[Guarded, ...]:
-        return tuple(map(self._guarded_input, workloads.of(self.problem).reads))
+        workload, word_bytes = workloads.of(self.problem), WORD_BYTES[self.reading.storage]
+        return tuple(
+            self._guarded(name, workload.shape(name, self.problem), word_bytes)
+            for name in workload.reads
+        )
 
-    def _guarded_input(self, name: str) -> Guarded:
-        word_bytes = WORD_BYTES[self.reading.storage]
+    def _own(self, kernel: Kernel) -> places.Own:
+        """The matrices of a kernel that has them otherwise than by rows."""
+        problem, workload, reading = self.problem, workloads.of(self.problem), kernel.reading
+        found = []
+        for name in workload.buffers:
+            place = kernel.placing.place(name, *workload.shape(name, problem))
+            word_bytes = WORD_BYTES[reading.result if name == "C" else reading.storage]
+            shape = problem.batch * place.lines, place.pitch
+            found.append((self._guarded(name, shape, word_bytes, width=place.width), place))
+        matrices, where = zip(*found, strict=True)
+        return places.Own(matrices, where, problem.batch, reading.result)
+
+    def _guarded(
+        self, name: str, shape: tuple[int, int], word_bytes: int, width: int | None = None
+    ) -> Guarded:
+        outside = OUTSIDE_C if name == "C" else OUTSIDE_INPUTS
+        narrow = OUTSIDE_C_NARROW if name == "C" else OUTSIDE_NARROW
         made = self.judge.guarded(
             name,
-            workloads.of(self.problem).shape(name, self.problem),
-            OUTSIDE_NARROW if word_bytes == 2 else OUTSIDE_INPUTS,
+            shape,
+            narrow if word_bytes == 2 else outside,
             word_bytes=word_bytes,
             guards=self.guards,
             is_vector=self._is_vector,
+            width=width,
         )
         self._held.append(made.raw)
         return made

@@ -16,25 +16,28 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from matbench.backends import Argument
-from matbench.measure import oracle
-from matbench.measure.judge import UNWRITTEN
+from matbench.measure import oracle, places
+from matbench.measure.judge import UNWRITTEN, between, guards
 from matbench.measure.oracle.draws import drawn
 from matbench.measure.oracle.matmul import selects_exactly
 from matbench.measure.prepared import Buffers, Prepared
-from matbench.model import U32, Launch, Storage
+from matbench.model import Launch, Storage
 
 _THREADS = 256
 _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
 _RESULTS = 64  # that are read back at once
 _SUMS = 3
 _NONE = 2**64 - 1
+_JUDGED = -1  # on the host
+#: Programs that look at C, whose type they have to know.
+_OF_C = ("matrix_contents", "matrix_compare")
 
 
 class Verdict(NamedTuple):
     """How many elements of C were wrong after the launch with that key, and the first of them.
 
     `forged`: something other than the judge wrote the verdict. `outside`: the matrix whose guards
-    were counted in place of C.
+    were counted in place of C. `item`: which product of a batch.
     """
 
     key: int
@@ -42,6 +45,7 @@ class Verdict(NamedTuple):
     first: int | None
     forged: bool = False
     outside: str | None = None
+    item: int = 0
 
 
 class _Method(Protocol):
@@ -50,7 +54,8 @@ class _Method(Protocol):
     def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
         """Inputs for a launch and poison for its C; or, to `check`, whether they are unchanged."""
 
-    def compare(self, buffers: Buffers, key: int, factor: float) -> None: ...
+    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
+        """Compare C; how many blocks left what they found, None: all. Or -1 if it is judged."""
 
 
 class Samples:
@@ -71,7 +76,7 @@ class Samples:
         self.blocks = _BLOCKS[info.kind] * info.limits["multiprocessors"]
         self.partial = prepared.allocate(2 * 8 * self.blocks)
         self.results = prepared.allocate(3 * 8 * _RESULTS)
-        self._sealed: list[tuple[int, int, str | None]] = []
+        self._sealed: list[tuple[int, int, str | None, int]] = []
         self._verdicts: list[Verdict] = []
         self._method: _Method = (
             _METHODS[self.problem.workload](self) if self.judge.has_float64 else _OnHost(self)
@@ -84,53 +89,69 @@ class Samples:
 
     def write(self, buffers: Buffers, key: int) -> None:
         """New inputs for a launch, and a C that nobody has written."""
-        self._method.write(buffers, key, check=False)
+        for item in buffers.items:
+            self._method.write(buffers, _key_of(key, item), check=False)
+            if buffers.own is not None:
+                places.write(self.judge, buffers.all, buffers.own, item)
 
-    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
-        """Compare C after a launch; an element may be off by `factor`·u·S."""
-        self._method.compare(buffers, key, factor)
+    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> None:
+        """Compare C after a launch, each product of a batch with its own."""
+        for item in buffers.items:
+            if buffers.own is not None:
+                places.take(self.judge, buffers.all, buffers.own, item)
+            blocks = self._method.compare(buffers, _key_of(key, item), bound)
+            if blocks != _JUDGED:
+                self.seal(key, blocks=blocks, item=item)
 
     def compare_guards(self, buffers: Buffers, key: int) -> None:
         """Whether a launch wrote outside its matrices; the guards are restored."""
         if not self.judge.has_float64:
             return  # `samples.cu` cannot be built there; guards are looked at in the end
-        for matrix in buffers.all:
+        for matrix in buffers.given:
             if matrix.guard_words:
-                storage: Storage | None = "float32" if matrix is buffers.C else None
-                sizes: list[Argument] = [matrix.guard_words, matrix.words, matrix.guard]
-                arguments = [matrix.raw, *sizes, self.partial]
-                self.start("guards_changed", arguments, storage=storage)
+                # Numbers of 8 bytes are two words; those of 2 are what bfloat16's words are.
+                storage: Storage = "bfloat16" if matrix.word_bytes == 2 else "float32"
+                sizes = guards(matrix)
+                self.start("guards_changed", [matrix.raw, *sizes, self.partial], storage=storage)
                 self.seal(key, outside=matrix.name)
+                if matrix.pitch > matrix.width:
+                    arguments = [*between(matrix), self.partial]
+                    self.start("between_changed", arguments, storage=storage)
+                    self.seal(key, outside=matrix.name)
 
     def changed_inputs(self, buffers: Buffers, key: int) -> Verdict | None:
         """Which of the inputs that `write` made the kernel changed; None if none."""
-        self._method.write(buffers, key, check=True)
-        *rest, verdict = self.verdicts()
-        self._verdicts = rest
-        return verdict if verdict.wrong else None
+        before = self.verdicts()
+        for item in buffers.items:
+            if buffers.own is not None:
+                places.take_inputs(self.judge, buffers.all, buffers.own, item)
+            self._method.write(buffers, _key_of(key, item), check=True)
+        found = self.verdicts()
+        self._verdicts = before
+        return next((verdict for verdict in found if verdict.wrong), None)
 
     def verdicts(self) -> list[Verdict]:
         """What the comparisons since the last call said, in their order."""
         if self._sealed:
             words = np.empty((_RESULTS, 3), np.uint64)
             self.backend.read(self.results, words)
-            for (key, own, outside), row in zip(self._sealed, words.tolist(), strict=False):
+            for (key, own, outside, item), row in zip(self._sealed, words.tolist(), strict=False):
                 wrong, first = row[0] ^ drawn(own, 0), row[1] ^ drawn(own, 1)
                 forged = row[2] != drawn(drawn(own, wrong), first)
                 place = None if first == _NONE or forged else first
-                verdict = Verdict(key, max(wrong, forged), place, forged, outside)
+                verdict = Verdict(key, max(wrong, forged), place, forged, outside, item)
                 self._verdicts.append(verdict)
             self._sealed = []
         found, self._verdicts = self._verdicts, []
         return found
 
-    def trial(self, key: int) -> oracle.Trial:
+    def trial(self, key: int, item: int = 0) -> oracle.Trial:
         """The inputs of a launch, and what C must be, made on the host."""
         given = self.prepared.reference.on_host()
         if not given.inputs:
             problem, reading, cache = self.problem, self.reading, self.prepared.cache
             given = oracle.trials(problem, reading, cache).reference
-        sample = oracle.Sample(key, self.vary, self.select)
+        sample = oracle.Sample(_key_of(key, item), self.vary, self.select)
         return oracle.sample_trial(self.problem, self.reading, given, sample)
 
     # -- for the methods -----------------------------------------------------------------------
@@ -145,19 +166,23 @@ class Samples:
     ) -> None:
         """Launch one of the kernels of `samples.cu`, for the inputs' storage or another."""
         kind = storage or self.reading.storage
-        params = {kind.upper(): 1} if kind in ("float16", "bfloat16") else {}
+        params = {kind.upper(): 1} if kind in ("float16", "bfloat16", "float64") else {}
+        if entry in _OF_C and self.reading.result == "float64":
+            params["DOUBLE_C"] = 1
         program = self.judge.program(entry, "samples.cu", params)
         launch = Launch(grid=(blocks or self.blocks, 1, 1), block=(_THREADS, 1, 1))
         program.launch(launch, arguments)
 
-    def seal(self, key: int, *, blocks: int | None = None, outside: str | None = None) -> None:
+    def seal(
+        self, key: int, *, blocks: int | None = None, outside: str | None = None, item: int = 0
+    ) -> None:
         """Add up what the comparing blocks found, and put it where it cannot be forged."""
         if self.is_full:
             self._verdicts = self.verdicts()
         own = secrets.randbits(64)
         arguments: list[Argument] = [self.partial, blocks or self.blocks, own, self.results]
         self.start("seal", [*arguments, len(self._sealed)], blocks=1)
-        self._sealed.append((key, own, outside))
+        self._sealed.append((key, own, outside, item))
 
     def write_or_check(
         self, entry: str, arguments: list[Argument], buffers: Buffers, key: int, *, check: bool
@@ -167,7 +192,7 @@ class Samples:
             self.start(f"{entry}_changed", [*arguments, self.partial])
             self.seal(key)
         else:
-            words = buffers.C.words if self.poison else 0
+            words = buffers.C.words * buffers.C.word_bytes // 4 if self.poison else 0
             self.start(entry, [*arguments, buffers.C.data, words, UNWRITTEN])
 
     def judged(self, key: int, verdict: oracle.Verdict) -> None:
@@ -198,23 +223,24 @@ class _Matrices:
         targets = [matrix.data for matrix in buffers.inputs]
         arguments = [*samples.prepared.reference.inputs, *order, *targets, *self.sizes]
         samples.write_or_check("matrix_inputs", arguments, buffers, key, check=check)
+        contents = samples.prepared.reference.C
+        if contents is not None and not check:
+            moved = [contents, *order[:2], *self.sizes[:2], buffers.C.data]
+            samples.start("matrix_contents", moved)
 
-    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
-        samples = self.samples
+    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
+        samples, problem = self.samples, self.samples.problem
         order = self._draw(key)
         trial = samples.prepared.reference
         assert trial.R is not None and trial.S is not None
         (R, R_key), (S, S_key) = trial.R, trial.S
+        exactly = selects_exactly(problem, samples.reading)
+        contents = buffers.C.data if trial.C is None else trial.C
         arguments: list[Argument] = [buffers.C.data, R, S, R_key, S_key, int(S is R)]
-        arguments += [*trial.inputs, *order]
-        arguments += [
-            *self.sizes,
-            factor * U32,
-            int(selects_exactly(samples.reading)),
-            samples.partial,
-        ]
-        samples.start("matrix_compare", arguments)
-        samples.seal(key)
+        arguments += [*trial.inputs, contents, int(trial.C is not None), *order, *self.sizes]
+        arguments += [problem.alpha, problem.beta, *bound, -1 if exactly is None else int(exactly)]
+        samples.start("matrix_compare", [*arguments, samples.partial])
+        return None
 
 
 class _Vectors:
@@ -254,30 +280,30 @@ class _Dot(_Vectors):
         inputs = self.samples.prepared.reference.inputs
         return [*inputs, key, self.N, self.most, self.flag]
 
-    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
         inputs = self.samples.prepared.reference.inputs
         self.samples.start("dot_sums", [*inputs, key, self.N, self.flag, self.sums])
-        self._compare_sum(buffers, factor * U32, floats=True)
-        self.samples.seal(key, blocks=1)
+        self._compare_sum(buffers, bound.of_S, floats=True)
+        return 1
 
 
 class _Cubes(_Vectors):
     name = "cubes"
 
-    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
         self.samples.start("cubes_sums", [*self._arguments(key), self.sums])
         self._compare_sum(buffers, 0.0, floats=False)
-        self.samples.seal(key, blocks=1)
+        return 1
 
 
 class _Reverse(_Vectors):
     name = "reverse"
 
-    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
         samples = self.samples
         arguments = [*self._arguments(key), buffers.C.data, samples.partial]
         samples.start("reverse_compare", arguments)
-        samples.seal(key)
+        return None
 
 
 class _OnHost:
@@ -299,13 +325,16 @@ class _OnHost:
                 samples.backend.write(matrix.data, array)
         if check:
             samples.judged(key, oracle.Verdict(oracle.UNKNOWN, wrong, None))
+        elif (C := samples.trial(key).C) is not None:
+            samples.backend.write(buffers.C.data, C)
         elif samples.poison:
             judge.fill(buffers.C.raw, buffers.C.guard_words, buffers.C.words, UNWRITTEN)
 
-    def compare(self, buffers: Buffers, key: int, factor: float) -> None:
+    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
         samples, trial = self.samples, self.samples.trial(key)
         C = samples.judge.result(buffers.C, samples.prepared.reference)
-        samples.judged(key, oracle.judge(C, trial, factor))
+        samples.judged(key, oracle.judge(C, trial, bound))
+        return _JUDGED
 
 
 _METHODS: dict[str, type[_Matrices] | type[_Dot] | type[_Cubes] | type[_Reverse]] = {
@@ -314,6 +343,11 @@ _METHODS: dict[str, type[_Matrices] | type[_Dot] | type[_Cubes] | type[_Reverse]
     "cubes": _Cubes,
     "reverse": _Reverse,
 }
+
+
+def _key_of(key: int, item: int) -> int:
+    """The key of one product of a batch."""
+    return key if item == 0 else drawn(key, 1000 + item)
 
 
 def keys(seed: int) -> Iterator[int]:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from matbench.model import (
+    Accumulator,
     Arithmetic,
     Case,
     Conditions,
@@ -19,9 +20,11 @@ from matbench.model import (
     Group,
     Kernel,
     Launch,
+    Placing,
     Precision,
     Problem,
     Resources,
+    Storage,
     settings_of,
 )
 
@@ -42,6 +45,7 @@ class Claims(msgspec.Struct, frozen=True):
     exponents: tuple[int, int] | None = None
     deterministic: bool = True
     where: tuple[str, ...] = ()
+    accumulator: Accumulator | None = None
 
     @classmethod
     def of(cls, kernel: Kernel) -> Claims:
@@ -51,13 +55,15 @@ class Claims(msgspec.Struct, frozen=True):
             kernel.exponents,
             kernel.deterministic,
             kernel.launch.where,
+            kernel.accumulator,
         )
 
 
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Which kernel ran on which problem with which parameters, and where.
 
-    `arithmetic` is what it says it multiplies with; None: not told.
+    `arithmetic` is what it says it multiplies with; None: not told. `placing` is how its matrices
+    lie in memory, and `result` the type of C.
     """
 
     kernel: str
@@ -66,6 +72,8 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     summary: str = ""
     claims: Claims = Claims()
     arithmetic: Arithmetic | None = None
+    placing: Placing = Placing()
+    result: Storage = "float32"
     params: dict[str, int]
     problem: Problem
     backend: str
@@ -84,6 +92,8 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
             summary=kernel.summary,
             claims=Claims.of(kernel),
             arithmetic=kernel.arithmetic,
+            placing=kernel.placing,
+            result=kernel.reading.result,
             params=case.params,
             problem=case.problem,
             backend=device.backend if device is not None else "",

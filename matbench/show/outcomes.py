@@ -186,9 +186,15 @@ def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
 
 
 def size_label(problem: Problem) -> str:
-    """The size, and inputs that are not the usual ones."""
-    usual = problem.inputs == workloads.of(problem).inputs[0]
-    return problem.size + ("" if usual else f", {problem.inputs} inputs")
+    """The size, and what is not the usual: inputs, alpha, beta, batch."""
+    usual = Problem(1, 1, 1, inputs=workloads.of(problem).inputs[0])
+    found = [problem.size]
+    if problem.inputs != usual.inputs:
+        found.append(f"{problem.inputs} inputs")
+    for name in ("alpha", "beta", "batch"):
+        if getattr(problem, name) != getattr(usual, name):
+            found.append(f"{name} = {getattr(problem, name):g}")
+    return ", ".join(found)
 
 
 def _claimed(row: Ranked) -> str:

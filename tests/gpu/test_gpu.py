@@ -30,7 +30,7 @@ from matbench.measure import judge, oracle, worker
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.oracle import matmul
 from matbench.measure.session import Session
-from matbench.model import Case, DeviceInfo, Kernel, Launch
+from matbench.model import U32, Case, DeviceInfo, Kernel, Launch, Reading
 
 pytestmark = pytest.mark.gpu
 
@@ -267,11 +267,11 @@ def test_the_device_judges_as_the_host_does(
         C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
         if value is not None:
             C.flat[C.size // 2] = value
-        uploaded = made.upload(trial, "float32", lambda: trial)  # noqa: B023
+        uploaded = made.upload(trial, Reading(), lambda: trial)  # noqa: B023
         matrix = made.guarded("C", shape[:2], judge.OUTSIDE_C)
         cuda.write(matrix.data, C)
-        factor = oracle.error_factor(size.K)
-        found, expected = made.compare(matrix, uploaded, factor), oracle.judge(C, trial, factor)
+        bound = oracle.Bound(oracle.error_factor(size.K) * U32)
+        found, expected = made.compare(matrix, uploaded, bound), oracle.judge(C, trial, bound)
         assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
         if np.isfinite(C).all():
             for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):

@@ -317,7 +317,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         f"arithmetic of {text!r}": (
             after(GRID, f'// [model]\n// arithmetic = "{text}" # here\n'),
             f"model.arithmetic {text!r}: how many products it takes for one, 1 to 16, and their "
-            'precision (float32, tf32, float16, bfloat16), as in "3 tf32"',
+            'precision (float32, tf32, float16, bfloat16, float64), as in "3 tf32"',
         )
         for text in ("", "tf32", "3", "0 tf32", "17 tf32", "3 fp8", "-3 tf32", "3 * tf32", "3tf32")
     },
@@ -378,15 +378,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "not closed": (instead(SIGNATURE + " {}", "(int M /* here */"), "mine is not closed"),
     "unnamed": (instead("int K) {}", "int) {} // here"), "parameter `int` has no name"),
     "unnamed pointer": (instead("float *C", "float * /* here */"), "has no name"),
-    "a double": (
-        instead("(const float *A, ", "(\n    const double *A, // here\n    "),
-        "A points to `double`: A of matmul is float, __half or __nv_bfloat16",
+    "operands of two types": (
+        instead("(const float *A, ", "(const double *A,\n    ").replace("*B, ", "*B, // here\n"),
+        "A is float64 and B is float32; operands have one type",
     ),
-    "a C of doubles": (
-        instead("float *C", "\n    double *C // here\n    "),
-        "C points to `double`: C of matmul is float",
-    ),
-    "a C of 16 bits": (instead("float *C", "__half *C /* here */"), "C of matmul is float"),
     "a C of whole numbers": (instead("float *C", "int *C /* here */"), "C of matmul is float"),
     "rows of pointers": (instead("float *C", "float **C /* here */"), "a pointer to a pointer"),
     "a type unknown": (instead("int K) {}", "struct x K) {} // here"), "K is a `x`; known are int"),

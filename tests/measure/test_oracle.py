@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from matbench.cache import Cache
 from matbench.measure import oracle
-from matbench.measure.oracle import Float32, Sample, Trial, draws, matmul
+from matbench.measure.oracle import Bound, Float32, Sample, Trial, draws, matmul
 from matbench.model import U32, Precision, Problem, Reading
 
 SHAPES = [(1, 1, 1), (1, 7, 1), (5, 1, 3), (17, 33, 65), (64, 64, 64), (3, 2, 1000)]
@@ -39,7 +39,7 @@ def exact_product(A: Float32, B: Float32) -> Float32:
 
 
 def right(C: Float32, trial: Trial, factor: float) -> bool:
-    verdict = oracle.judge(C, trial, factor)
+    verdict = oracle.judge(C, trial, Bound(factor * U32))
     assert (verdict.wrong == 0) == (verdict.first_wrong is None)
     return verdict.wrong == 0
 
@@ -179,7 +179,7 @@ def test_samples_have_the_reference_that_they_say(problem: Problem, cache: Cache
         assert np.array_equal(R[selects], trial.R[selects])
         assert np.allclose(S[~selects], trial.S[~selects], rtol=1e-12)
         # An answer that was kept from the first inputs is wrong everywhere, or nearly so.
-        stale = oracle.judge(given.R.astype(np.float32), trial, factor)  # type: ignore[union-attr]
+        stale = oracle.judge(given.R.astype(np.float32), trial, Bound(factor * U32))  # type: ignore[union-attr]
         assert stale.wrong > 0.4 * R.size or problem.M * problem.N < 4
 
 
@@ -243,8 +243,8 @@ def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(cac
     strict = matmul.sample_trial(problem, Reading(), given, Sample(3))
     lenient = matmul.sample_trial(problem, Reading(exact=False), given, Sample(3))
     C = (lenient.R * (1 + 2.0**-22)).astype(np.float32)  # type: ignore[operator]
-    assert oracle.judge(C, lenient, 10.0).wrong == 0
-    assert oracle.judge(C, strict, 10.0).wrong > 0
+    assert oracle.judge(C, lenient, Bound(10 * U32)).wrong == 0
+    assert oracle.judge(C, strict, Bound(10 * U32)).wrong > 0
 
 
 @pytest.mark.parametrize("shape", [(60, 50, 1), (30, 30, 2), (20, 20, 40)])
@@ -340,7 +340,7 @@ def test_the_finalizer_is_splitmix64s() -> None:
 @pytest.mark.parametrize("precision", ["float32", "tf32", "float16", "bfloat16"])
 @pytest.mark.parametrize("shape", [*SHAPES, (2, 3, 5000)], ids=str)
 def test_integers_are_exact_in_any_order(shape: tuple[int, int, int], precision: Precision) -> None:
-    trial = matmul.integer_trial(Problem(*shape), precision)
+    trial = matmul.integer_trial(Problem(*shape), Reading(precision))
     assert np.array_equal(trial.inputs[0], np.rint(trial.inputs[0]))
     assert np.array_equal(trial.inputs[1], np.rint(trial.inputs[1]))
     for matrix in (trial.inputs[0], trial.inputs[1]):
@@ -420,7 +420,7 @@ def test_a_float32_product_in_any_order_is_right(
         float32_product(trial.inputs[0], trial.inputs[1], order),
         trial.inputs[0] @ trial.inputs[1],
     ):
-        verdict = oracle.judge(C, trial, factor)
+        verdict = oracle.judge(C, trial, Bound(factor * U32))
         assert verdict.wrong == 0
         assert verdict.accuracy.bound_ratio is not None
         assert verdict.accuracy.bound_ratio <= 1
@@ -446,7 +446,7 @@ def test_one_wild_element_is_wrong(value: float, cache: Cache) -> None:
     trial = matmul.reference_trial(Problem(10, 7, 40), cache)
     C = trial.inputs[0] @ trial.inputs[1]
     C[3, 5] = value
-    verdict = oracle.judge(C, trial, oracle.error_factor(40))
+    verdict = oracle.judge(C, trial, Bound(oracle.error_factor(40) * U32))
     assert (verdict.wrong, verdict.first_wrong) == (1, 3 * 7 + 5)
     if not math.isfinite(value):
         assert verdict.accuracy.max_rel_err is None
@@ -454,7 +454,7 @@ def test_one_wild_element_is_wrong(value: float, cache: Cache) -> None:
     exact = matmul.integer_trial(Problem(10, 7, 40))
     C = exact.exact.copy()  # type: ignore[union-attr]
     C[3, 5] = value
-    assert oracle.judge(C, exact, 1).first_wrong == 3 * 7 + 5
+    assert oracle.judge(C, exact, Bound(U32)).first_wrong == 3 * 7 + 5
 
 
 def test_just_beyond_the_bound_is_wrong() -> None:
@@ -472,7 +472,7 @@ def test_where_everything_is_zero_only_zero_is_right() -> None:
     trial = Trial("reference", (zero[:, :1], zero), R=nothing, S=nothing)
     assert right(np.array([[0.0, -0.0]], np.float32), trial, 1000)
     assert not right(np.array([[0.0, 1e-45]], np.float32), trial, 1000)
-    accuracy = oracle.judge(zero, trial, 1).accuracy
+    accuracy = oracle.judge(zero, trial, Bound(U32)).accuracy
     assert (accuracy.max_rel_err, accuracy.avg_rel_err) == (None, None)
     assert accuracy.bound_ratio == 0
 
@@ -486,7 +486,7 @@ def test_errors_are_over_the_elements_whose_reference_is_not_zero() -> None:
         S=abs(R) + 1,
     )
     C = np.array([[1.5, 0.25, -2.5]], np.float32)
-    accuracy = oracle.judge(C, trial, 1 / U32).accuracy
+    accuracy = oracle.judge(C, trial, Bound(1.0)).accuracy
     assert accuracy.max_rel_err == 0.5
     assert accuracy.avg_rel_err == (0.5 + 0.25) / 2
     assert accuracy.bound_ratio == 0.25

@@ -18,7 +18,7 @@ from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN, Judge
 from matbench.measure.prepared import Buffers, Prepared
 from matbench.measure.samples import Samples, _OnHost
-from matbench.model import Inputs, Precision, Problem, Reading, Storage
+from matbench.model import U32, Inputs, Precision, Problem, Reading, Storage
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +98,8 @@ def test_the_device_makes_what_the_host_makes(
         C = np.empty(buffers.C.words, np.uint32)
         backend.read(buffers.C.data, C)
         assert (C == UNWRITTEN).all()
-        factor = 2.0
-        samples.compare(buffers, key, factor)
+        bound = oracle.Bound(2 * U32)
+        samples.compare(buffers, key, bound)
         [unwritten] = samples.verdicts()
         assert (unwritten.wrong, unwritten.first) == (C.size, 0)
 
@@ -109,11 +109,11 @@ def test_the_device_makes_what_the_host_makes(
         off.flat[place] = off.flat[place] ^ 1 if off.dtype == np.int32 else off.flat[place] * 3 + 7
         for result, wrong in ((right, 0), (off, 1)):
             put(result, buffers, backend)
-            samples.compare(buffers, key, factor)
+            samples.compare(buffers, key, bound)
             [verdict] = samples.verdicts()
             assert (verdict.key, verdict.wrong, verdict.forged) == (key, wrong, False)
             assert verdict.first == (place if wrong else None)
-            assert oracle.judge(result, trial, factor).wrong == wrong
+            assert oracle.judge(result, trial, bound).wrong == wrong
     finally:
         prepared.release()
 
@@ -137,7 +137,7 @@ def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> N
         if C is not None:
             C[5, 7] += key == 3
             put(C, buffers, samples.backend)
-        samples.compare(buffers, key, 10.0)
+        samples.compare(buffers, key, oracle.Bound(10 * U32))
     found = samples.verdicts()
     assert [verdict.key for verdict in found] == list(range(130))
     assert found[3].wrong == 1
@@ -153,7 +153,7 @@ def test_verdicts_that_somebody_else_wrote_are_noticed(
 ) -> None:
     samples, buffers = at_33
     samples.write(buffers, 1)
-    samples.compare(buffers, 1, 10.0)
+    samples.compare(buffers, 1, oracle.Bound(10 * U32))
     samples.backend.write(samples.results, np.full(3 * 64, value, np.uint64))
     [verdict] = samples.verdicts()
     assert verdict.forged
@@ -166,11 +166,11 @@ def test_results_of_another_launch_cannot_be_put_in_place(at_33: tuple[Samples, 
     backend, words = samples.backend, np.empty(3 * 64, np.uint64)
     samples.write(buffers, 1)
     put(right_result(samples.trial(1)), buffers, backend)
-    samples.compare(buffers, 1, 10.0)
+    samples.compare(buffers, 1, oracle.Bound(10 * U32))
     backend.read(samples.results, words)
     assert samples.verdicts()[0].wrong == 0
     samples.write(buffers, 2)
-    samples.compare(buffers, 2, 10.0)
+    samples.compare(buffers, 2, oracle.Bound(10 * U32))
     backend.write(samples.results, words)
     assert samples.verdicts()[0].forged
 
@@ -206,10 +206,10 @@ def test_answers_lie_masked(judge: Judge) -> None:
         assert reference.R is not None
         [buffers] = prepared.sets((33, 40), 1)
         put(right_result(reference.on_host()), buffers, backend)
-        assert judge.compare(buffers.C, reference, 10.0).wrong == 0
+        assert judge.compare(buffers.C, reference, oracle.Bound(10 * U32)).wrong == 0
         C = right_result(reference.on_host()).astype(np.float64)
         backend.write(reference.R.masked, C)
-        assert judge.compare(buffers.C, reference, 10.0).wrong > 1000
+        assert judge.compare(buffers.C, reference, oracle.Bound(10 * U32)).wrong > 1000
     finally:
         prepared.release()
 
@@ -246,7 +246,7 @@ def test_without_float64_the_host_does_the_same(judge: Judge) -> None:
         C = right_result(samples.trial(5))
         for result, wrong in ((C, 0), (C + (np.arange(18) == 3), 17)):
             put(result.astype(np.float32), buffers, judge.backend)
-            samples.compare(buffers, 5, 10.0)
+            samples.compare(buffers, 5, oracle.Bound(10 * U32))
             assert samples.verdicts()[0].wrong == wrong
     finally:
         prepared.release()
@@ -299,7 +299,7 @@ def test_a_gpu_makes_what_the_host_makes(
             off.flat[key % off.size] = off.flat[key % off.size] * 3 + 7
             for result, wrong in ((right, 0), (off, 1)):
                 put(result, buffers, cuda)
-                samples.compare(buffers, key, 2.0)
+                samples.compare(buffers, key, oracle.Bound(2 * U32))
                 assert samples.verdicts()[0].wrong == wrong
     finally:
         prepared.release()

@@ -70,7 +70,7 @@ def floats(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
         yield path
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            if name != "claims":
+            if name not in ("claims", "alpha", "beta"):
                 yield from floats(getattr(value, name), (*path, name))
     elif isinstance(value, tuple):
         for index, item in enumerate(value):

@@ -5,17 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from typing import Any
 
 from matbench.backends.protocol import Argument
 from matbench.errors import CaseError
 from matbench.model import Kernel, Launch, Precision, Resources
 
-#: For each precision that a product declares: the inputs' type, and what it is computed in. C is
-#: float32 and so is the sum; in float32 cuBLAS rounds no input to TF32 unless it is asked to.
-_KINDS: dict[Precision, tuple[str, str]] = {
-    "float32": ("CUDA_R_32F", "COMPUTE_32F"),
-    "tf32": ("CUDA_R_32F", "COMPUTE_32F_FAST_TF32"),
-    "bfloat16": ("CUDA_R_16BF", "COMPUTE_32F"),
+#: For each precision that a product declares: the inputs' type, C's, and what it is computed in. In
+#: float32 cuBLAS rounds no input to TF32 unless it is asked to.
+_KINDS: dict[Precision, tuple[str, str, str]] = {
+    "float32": ("CUDA_R_32F", "CUDA_R_32F", "COMPUTE_32F"),
+    "tf32": ("CUDA_R_32F", "CUDA_R_32F", "COMPUTE_32F_FAST_TF32"),
+    "bfloat16": ("CUDA_R_16BF", "CUDA_R_32F", "COMPUTE_32F"),
+    "float16": ("CUDA_R_16F", "CUDA_R_16F", "COMPUTE_32F"),
+    "float64": ("CUDA_R_64F", "CUDA_R_64F", "COMPUTE_64F"),
 }
 #: What cuBLAS would allocate itself on a Hopper GPU. A workspace of our own means no allocation
 #: while a stream is captured; one workspace on one stream makes results the same in every run.
@@ -87,29 +90,46 @@ class Call:
 
 
 class Product(Call):
-    """C = A·B, row-major, by cublasGemmEx."""
+    """C := alpha·A·B + beta·C, row-major, by cublasGemmEx, or one call for a batch of them."""
 
     def __init__(self, library: Library, kernel: Kernel) -> None:
-        import numpy as np
-
         super().__init__(library)
-        inputs, compute = _KINDS[kernel.precision]
-        self.inputs = getattr(library.types, inputs)
+        inputs, result, compute = _KINDS[kernel.precision]
+        self.inputs, self.result = (getattr(library.types, kind) for kind in (inputs, result))
         self.compute = getattr(library.cublas.ComputeType, compute)
-        self.one, self.zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+        self.is_double = kernel.precision == "float64"
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
         """cuBLAS reads matrices by columns; row-major ones look transposed to it, so it is asked
         for Cᵀ = Bᵀ·Aᵀ."""
-        A, B, C, M, N, K = (getattr(a, "handle", a) for a in arguments)
-        cublas, inputs = self.library.cublas, self.inputs
-        as_it_is = cublas.Operation.N
-        values = (
-            *(self.library.handle, as_it_is, as_it_is, N, M, K, self.one.ctypes.data),
-            *(B, inputs, N, A, inputs, K, self.zero.ctypes.data),
-            *(C, self.library.types.CUDA_R_32F, N, self.compute, cublas.GemmAlgo.DFALT),
-        )
-        return lambda: self.library.call(cublas.gemm_ex, *values)
+        import numpy as np
+
+        values: list[Any] = [getattr(argument, "handle", argument) for argument in arguments]
+        A, B, C, M, N, K, alpha, beta, batch = values
+        cublas, as_it_is = self.library.cublas, self.library.cublas.Operation.N
+        scales = np.array([alpha, beta], np.float64 if self.is_double else np.float32)
+        at_alpha = scales.ctypes.data
+        at_beta = at_alpha + scales.itemsize
+        common = (self.library.handle, as_it_is, as_it_is, N, M, K, at_alpha)
+        kinds = (self.compute, cublas.GemmAlgo.DFALT)
+        if batch == 1:
+            call = cublas.gemm_ex
+            asked: tuple[Any, ...] = (
+                *(*common, B, self.inputs, N, A, self.inputs, K, at_beta),
+                *(C, self.result, N, *kinds),
+            )
+        else:
+            call = cublas.gemm_strided_batched_ex
+            asked = (
+                *(*common, B, self.inputs, N, K * N, A, self.inputs, K, M * K, at_beta),
+                *(C, self.result, N, M * N, batch, *kinds),
+            )
+
+        def enqueue() -> None:
+            assert scales.size == 2  # the call reads them: they live as long as it
+            self.library.call(call, *asked)
+
+        return enqueue
 
 
 class DotProduct(Call):

@@ -18,6 +18,16 @@ typedef unsigned short word;
 typedef unsigned word;
 #endif
 
+// C as float32 or float64.
+#ifndef DOUBLE_C
+#define DOUBLE_C 0
+#endif
+#if DOUBLE_C
+typedef double real;
+#else
+typedef float real;
+#endif
+
 extern "C" __global__ void fill_words(word *words, size_t start, size_t count, unsigned value)
 {
     for (STRIDED(i, count))
@@ -61,6 +71,23 @@ extern "C" __global__ void compare_fill(const word *words, size_t start, size_t 
     partial[threads + t] = first;
 }
 
+// Words between lines of `width` words that begin `pitch` words apart; changed ones are restored.
+extern "C" __global__ void compare_between(word *words, size_t count, size_t width, size_t pitch,
+                                           unsigned value, double *partial)
+{
+    const size_t threads = (size_t)gridDim.x * blockDim.x;
+    const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    double different = 0, first = -1;
+    for (STRIDED(i, count))
+        if (i % pitch >= width && words[i] != (word)value) {
+            if (different == 0) first = (double)i;
+            different += 1;
+            words[i] = (word)value;
+        }
+    partial[t] = different;
+    partial[threads + t] = first;
+}
+
 extern "C" __global__ void compare_words(const word *words, const word *expected,
                                          size_t count, double *partial)
 {
@@ -98,16 +125,18 @@ extern "C" __global__ void compare_exact(const unsigned *C, const unsigned *expe
 
 // Rows of `partial`: how many are wrong, the first of them (-1: none), how many are not finite,
 // the largest |C - R| / |R|, their sum, how many R are not zero, the largest |C - R| / bound.
-extern "C" __global__ void compare_reference(const float *C, const size_t *R, const size_t *S,
-                                             size_t count, size_t R_key, size_t S_key,
-                                             double factor, double *partial)
+// An element may be off by of_S * S + of_R * |R| + least.
+extern "C" __global__ void compare_reference(const real *C, const size_t *R, const size_t *S,
+                                             size_t count, size_t R_key, size_t S_key, double of_S,
+                                             double of_R, double least, double *partial)
 {
     const size_t threads = (size_t)gridDim.x * blockDim.x;
     const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     double wrong = 0, first = -1, wild = 0, largest = 0, sum = 0, nonzero = 0, share = 0;
     for (STRIDED(i, count)) {
         const double r = __longlong_as_double(R[i] ^ mask_of(R_key, i));
-        const double bound = factor * __longlong_as_double(S[i] ^ mask_of(S_key, i));
+        const double size = __longlong_as_double(S[i] ^ mask_of(S_key, i));
+        const double bound = of_S * size + of_R * fabs(r) + least;
         const double error = fabs((double)C[i] - r);
         if (!(error <= bound)) {
             if (wrong == 0) first = (double)i;

@@ -15,15 +15,35 @@
 #ifndef BFLOAT16
 #define BFLOAT16 0
 #endif
+#ifndef FLOAT64
+#define FLOAT64 0
+#endif
 #if FLOAT16 || BFLOAT16
 typedef unsigned short word;
+typedef float number;
+#elif FLOAT64
+typedef size_t word;
+typedef double number;
 #else
 typedef unsigned word;
+typedef float number;
 #endif
 
-static __device__ float value_of(word bits)
+// C as float32 or float64.
+#ifndef DOUBLE_C
+#define DOUBLE_C 0
+#endif
+#if DOUBLE_C
+typedef double real;
+#else
+typedef float real;
+#endif
+
+static __device__ number value_of(word bits)
 {
-#if FLOAT16
+#if FLOAT64
+    return __longlong_as_double(bits);
+#elif FLOAT16
     float value;
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
     return value;
@@ -34,9 +54,11 @@ static __device__ float value_of(word bits)
 #endif
 }
 
-static __device__ word word_of(float value)
+static __device__ word word_of(number value)
 {
-#if FLOAT16
+#if FLOAT64
+    return __double_as_longlong(value);
+#elif FLOAT16
     word bits;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
     return bits;
@@ -106,6 +128,20 @@ extern "C" __global__ void guards_changed(word *raw, size_t guard, size_t words,
             ++wrong;
         }
     }
+    REPORT(partial, wrong, wrong ? 0 : NONE)
+}
+
+// How many words between lines of `width` words, which begin `pitch` words apart, somebody wrote to;
+// they are restored.
+extern "C" __global__ void between_changed(word *words, size_t count, size_t width, size_t pitch,
+                                           unsigned value, size_t *partial)
+{
+    size_t wrong = 0;
+    for (STRIDED(i, count))
+        if (i % pitch >= width && words[i] != (word)value) {
+            words[i] = (word)value;
+            ++wrong;
+        }
     REPORT(partial, wrong, wrong ? 0 : NONE)
 }
 
@@ -223,6 +259,16 @@ extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int
         C[i] = poison;
 }
 
+// What C holds when a kernel that reads it starts: moved and scaled like the result.
+extern "C" __global__ void matrix_contents(const real *contents, const int *from,
+                                           const float *factor, int M, int N, real *C)
+{
+    for (STRIDED(at, (size_t)M * N)) {
+        const size_t i = at / N, j = at % N;
+        C[at] = factor[i] * factor[M + j] * contents[(size_t)from[i] * N + from[M + j]];
+    }
+}
+
 // How many numbers of A and B are not those any more.
 extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, const int *from,
                                                  const float *factor, const int *selects,
@@ -248,14 +294,18 @@ extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, c
     REPORT(partial, wrong, wrong ? 0 : NONE)
 }
 
-// Every element of C against the reference, moved and scaled like the inputs. Where a row or column
-// selects one term, C must be it to the last bit, unless the kernel splits its inputs or takes a
-// narrow range of exponents (`exact` = 0): then small terms may be off as much as 1 may.
-extern "C" __global__ void matrix_compare(const float *C, const size_t *R, const size_t *S,
+// Every element of C against the reference, moved and scaled like the inputs; it may be off by
+// of_S * S + of_R * |R| + least. Where a row or column selects one term, C must be alpha times that
+// term, plus beta times what was in C (`reads`). `exact` is 1 if that takes no rounding: then it is
+// so to the last bit. It is -1 where the kernel splits its inputs or takes a narrow range of
+// exponents: then small terms may be off as much as 1 may.
+extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const size_t *S,
                                           size_t R_key, size_t S_key, int S_is_R, const word *A,
-                                          const word *B, const int *from, const float *factor,
-                                          const int *selects, int M, int N, int K, double bound,
-                                          int exact, size_t *partial)
+                                          const word *B, const real *contents, int reads,
+                                          const int *from, const float *factor, const int *selects,
+                                          int M, int N, int K, double alpha, double beta,
+                                          double of_S, double of_R, double least, int exact,
+                                          size_t *partial)
 {
     const size_t terms = (size_t)M + N;
     size_t wrong = 0, first = NONE;
@@ -269,17 +319,19 @@ extern "C" __global__ void matrix_compare(const float *C, const size_t *R, const
             const size_t column = from[M + j], at = row * N + column;
             double wanted = __longlong_as_double(R[at] ^ mask_of(R_key, at)), size = wanted;
             if (!S_is_R) size = __longlong_as_double(S[at] ^ mask_of(S_key, at));
-            double allowed = bound * fabs(power * size);
             wanted *= power;
+            size = fabs(power * size);
             if (of_row >= 0 || of_column >= 0) {
-                float term = of_row == of_column ? 1.0f : 0.0f;
+                double term = of_row == of_column ? 1.0 : 0.0;
                 if (of_column < 0)
                     term = value_of(B[(size_t)from[terms + of_row] * N + column]);
                 else if (of_row < 0)
                     term = value_of(A[row * K + from[terms + of_column]]);
-                wanted = power * term;
-                allowed = exact ? 0.0 : bound * fmax(fabs(wanted), fabs((double)power));
+                const double added = reads ? beta * power * contents[at] : 0.0;
+                wanted = alpha * power * term + added;
+                size = exact == 1 ? 0.0 : fmax(fabs(wanted), fabs(exact ? (double)power : added));
             }
+            const double allowed = of_S * size + of_R * fabs(wanted) + least;
             if (!(fabs((double)C[i * N + j] - wanted) <= allowed)) {
                 ++wrong;
                 if (i * N + j < first) first = i * N + j;

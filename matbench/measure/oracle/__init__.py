@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from matbench import workloads
 from matbench.cache import Cache
-from matbench.model import U32, Precision, Problem, Reading
+from matbench.model import U32, UNIT_ROUNDOFF, Kernel, Precision, Problem, Reading
 from matbench.records.outcome import Accuracy
 
 Float32 = npt.NDArray[np.float32]
@@ -34,6 +35,7 @@ Array = npt.NDArray[Any]
 
 #: Bits of the significand (the hidden one included) that a precision keeps.
 SIGNIFICAND_BITS: dict[Precision, int] = {
+    "float64": 53,
     "float32": 24,
     "tf32": 11,
     "float16": 11,
@@ -46,6 +48,7 @@ class Trial(NamedTuple):
 
     Either `exact` is given, or R with S, the size of what rounding errors are measured by: for sums
     of products the same sums of absolute values. Errors are shown relative to `scale` (None: |R|).
+    `C` is what C holds when the kernel starts, if it reads it.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Trial(NamedTuple):
     R: Float64 | None = None
     S: Float64 | None = None
     scale: Float64 | None = None
+    C: Float32 | None = None
 
     @property
     def expected(self) -> Array:
@@ -105,13 +109,17 @@ def generator(problem: Problem, purpose: str) -> np.random.Generator:
     return np.random.default_rng(np.frombuffer(digest, np.uint32))
 
 
-def draw(problem: Problem, purpose: str, rows: int, columns: int) -> Float32:
-    """Seeded numbers: `uniform` in [0, 1), `signed` in [−1, 1), `normal` with deviation 1."""
+def draw(problem: Problem, purpose: str, rows: int, columns: int, *, wide: bool = False) -> Array:
+    """Seeded numbers: `uniform` in [0, 1), `signed` in [−1, 1), `normal` with deviation 1.
+
+    Of float32, or of float64 where they are `wide`.
+    """
     random = generator(problem, purpose)
+    kind = np.float64 if wide else np.float32
     if problem.inputs == "normal":
-        normal: Float32 = random.standard_normal((rows, columns), dtype=np.float32)
+        normal: Array = random.standard_normal((rows, columns), dtype=kind)
         return normal
-    values: Float32 = random.random((rows, columns), dtype=np.float32)
+    values: Array = random.random((rows, columns), dtype=kind)
     if problem.inputs == "signed":
         values *= 2
         values -= 1
@@ -124,7 +132,7 @@ def round_to(values: Float32, precision: Precision) -> Float32:
     The exponent range of float16 is not applied: a kernel says in its own file what range it takes.
     """
     dropped = 24 - SIGNIFICAND_BITS[precision]
-    if dropped == 0:
+    if dropped <= 0:
         return values
     bits = np.ascontiguousarray(values).view(np.uint32).astype(np.uint64)
     half = np.uint64(1 << (dropped - 1))
@@ -156,6 +164,9 @@ def common(readings: Sequence[Reading]) -> Reading:
         readings[0].storage,
         (max(lows), min(highs)),
         exact=all(reading.exact for reading in readings),
+        sums_in=readings[0].sums_in,
+        result=readings[0].result,
+        reads_C=any(reading.reads_C for reading in readings),
     )
 
 
@@ -166,6 +177,8 @@ def shifts(reading: Reading) -> tuple[int, int]:
     left for inputs that are not all near 1, and for the smallest of them: those that lie in memory
     as float16 would lose bits when scaled down.
     """
+    if reading.result == "float16" or reading.sums_in == "float16":
+        return 0, 0  # whose range large and small sums would leave
     low, high = reading.exponents
     down = 0 if reading.precision == "float16" else -low - 4
     return min(18, max(0, high - 4)), min(18, max(0, down))
@@ -185,6 +198,40 @@ def least(reading: Reading) -> float:
     if low <= -126 or reading.precision == "float16":
         return 0.0
     return min(_LARGEST_LEAST, 2.0 ** (low + shifts(reading)[1]))
+
+
+class Bound(NamedTuple):
+    """How far an element may be off: `of_S`·S + `of_R`·|R| + `least`."""
+
+    of_S: float
+    of_R: float = 0.0
+    least: float = 0.0
+
+    def of(self, R: Float64, S: Float64) -> Float64:
+        found: Float64 = self.of_S * S + self.of_R * np.abs(R) + self.least
+        return found
+
+
+def bound(kernel: Kernel, problem: Problem) -> Bound:
+    """What rounding may do to a kernel's results: to its sums, and to what it stores of them.
+
+    Multiplying by alpha rounds once more, and adding beta·C twice. The reference of float64 sums is
+    itself rounded once.
+    """
+    reading = kernel.reading
+    unit = UNIT_ROUNDOFF[reading.sums_in]
+    factor = error_factor(
+        workloads.of(problem).terms(problem),
+        kernel.error_constant * U32 / unit,
+        truncated=kernel.truncates,
+    )
+    factor += (problem.alpha != 1) + 2 * (problem.beta != 0) + 2 * (reading.sums_in == "float64")
+    narrow = UNIT_ROUNDOFF[reading.result] > unit if reading.result in UNIT_ROUNDOFF else False
+    return Bound(
+        factor * unit,
+        UNIT_ROUNDOFF[reading.result] if narrow else 0.0,
+        2.0**-25 if reading.result == "float16" else 0.0,  # below, it has no numbers
+    )
 
 
 def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> float:
@@ -215,7 +262,7 @@ class Verdict(NamedTuple):
     first_wrong: int | None
 
 
-def judge(C: Array, trial: Trial, factor: float) -> Verdict:
+def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
     """Compare C with a trial on the host; the device's own comparison must agree with this one."""
     if trial.exact is not None:
         bad = ~(trial.exact == C)
@@ -223,9 +270,9 @@ def judge(C: Array, trial: Trial, factor: float) -> Verdict:
     assert trial.R is not None and trial.S is not None
     with np.errstate(all="ignore"):
         error = np.abs(C.astype(np.float64) - trial.R)
-        bound = factor * U32 * trial.S
-        bad = ~(error <= bound)
-        share = np.where(bound > 0, error / bound, np.where(error == 0, 0.0, np.inf))
+        allowed = bound.of(trial.R, trial.S)
+        bad = ~(error <= allowed)
+        share = np.where(allowed > 0, error / allowed, np.where(error == 0, 0.0, np.inf))
         scale = np.abs(trial.R) if trial.scale is None else trial.scale
         nonzero = scale != 0
         relative = error[nonzero] / scale[nonzero]

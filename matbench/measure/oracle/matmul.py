@@ -1,4 +1,4 @@
-"""The matrix product: its float64 reference, kept on disk, and what follows from it."""
+"""The matrix product alpha·A·B + beta·C: its reference, kept on disk, and what follows from it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ import numpy.typing as npt
 from matbench.cache import Cache
 from matbench.measure.oracle import (
     SIGNIFICAND_BITS,
+    Array,
     Float32,
     Float64,
     Sample,
     Trial,
     Trials,
+    doubled,
     draw,
     generator,
     least,
@@ -25,44 +27,93 @@ from matbench.measure.oracle import (
     shifts,
 )
 from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation
-from matbench.model import Precision, Problem, Reading
+from matbench.model import Problem, Reading
+
+#: What most kernels read.
+FLOAT32 = Reading()
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     """Both kinds; the product is computed once, or twice where inputs are rounded."""
-    precision, exact = reading.precision, reading.exact
-    rounded = precision != "float32"
+    rounded = reading.precision not in ("float32", "float64")
     as_given = not rounded and least(reading) == 0
     with ThreadPoolExecutor(1) as at_once:  # NumPy leaves the other cores alone
-        integers = at_once.submit(integer_trial, problem, precision, exact)
-        given = reference_trial(problem, cache)
+        integers = at_once.submit(integer_trial, problem, reading)
+        given = reference_trial(problem, cache, reading)
         reference = given if as_given else rounded_trial(given, reading, cache)
-    return Trials(reference, given if rounded else None, {"integers": [integers.result()]})
+    added = contents(problem, reading)
+    return Trials(
+        _completed(reference, problem, added),
+        _completed(given, problem, added) if rounded else None,
+        {"integers": [_completed(integers.result(), problem, added)]},
+    )
 
 
-def inputs(problem: Problem) -> tuple[Float32, Float32]:
-    """The seeded inputs A (M×K) and B (K×N)."""
-    A = draw(problem, "A", problem.M, problem.K)
-    return A, draw(problem, "B", problem.K, problem.N)
+def inputs(problem: Problem, reading: Reading = FLOAT32) -> tuple[Array, Array]:
+    """The seeded inputs A (M×K) and B (K×N): float64 for kernels that read it, or float32."""
+    wide = reading.precision == "float64"
+    A, B = (
+        draw(problem, name, *shape, wide=wide)
+        for name, shape in (("A", (problem.M, problem.K)), ("B", (problem.K, problem.N)))
+    )
+    return A, B
 
 
-def product(A: Float32, B: Float32, cache: Cache, least: float = 0.0) -> tuple[Float64, Float64]:
+def contents(problem: Problem, reading: Reading) -> Float32 | None:
+    """What C holds when the kernel starts: numbers that all types have; None if it reads none."""
+    if not reads_C(problem, reading):
+        return None
+    eighths = generator(problem, "C").integers(-64, 65, (problem.M, problem.N))
+    found: Float32 = (eighths / 8).astype(np.float32)
+    return found
+
+
+def reads_C(problem: Problem, reading: Reading) -> bool:
+    return reading.reads_C or problem.beta != 0
+
+
+def _completed(trial: Trial, problem: Problem, C: Float32 | None) -> Trial:
+    """The trial of a product as that of alpha·A·B + beta·C."""
+    if problem.alpha == 1 and problem.beta == 0:
+        return trial._replace(C=C)
+    alpha, added = problem.alpha, 0.0 if C is None else problem.beta * C.astype(np.float64)
+    R = trial.exact.astype(np.float64) if trial.exact is not None else trial.R
+    S = _size(trial) if trial.exact is not None else trial.S
+    assert R is not None and S is not None
+    return trial._replace(exact=None, R=alpha * R + added, S=abs(alpha) * S + np.abs(added), C=C)
+
+
+def _size(trial: Trial) -> Float64:
+    """|A||B|."""
+    A, B = (np.abs(matrix).astype(np.float64) for matrix in trial.inputs)
+    found: Float64 = A @ B
+    return found
+
+
+def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float64, Float64]:
     """R = A·B and S = |A||B| in float64, computed once for these inputs and kept on disk.
 
-    In S no input counts for less than `least`. Where none is, S is the same array as R.
+    In S no input counts for less than `least`. Where none is, S is the same array as R. Products of
+    float64 inputs are rounded once, from twice as many digits.
     """
     digest = hashlib.sha256()
     for matrix in (A, B):
-        digest.update(repr(matrix.shape).encode())
+        digest.update(repr((matrix.shape, matrix.dtype.str)).encode())
         digest.update(np.ascontiguousarray(matrix).data)
     shape = A.shape[0], B.shape[1]
 
     def kept(what: str, make: Callable[[], Float64]) -> Float64:
-        key = f"product/1/{what}/{digest.hexdigest()}"
+        key = f"product/2/{what}/{digest.hexdigest()}"
         data = cache.get_or_make(key, lambda: make().data.cast("B"))
         return np.frombuffer(data, np.float64).reshape(shape)
 
-    R = kept("R", lambda: A.astype(np.float64) @ B.astype(np.float64))
+    def exact() -> Float64:
+        if A.dtype == np.float64:
+            return doubled.product(A, B)
+        found: Float64 = A.astype(np.float64) @ B.astype(np.float64)
+        return found
+
+    R = kept("R", exact)
     if not (least > A).any() and not (least > B).any():
         return R, R
 
@@ -74,9 +125,9 @@ def product(A: Float32, B: Float32, cache: Cache, least: float = 0.0) -> tuple[F
     return R, kept(f"S/{least}" if least else "S", size)
 
 
-def reference_trial(problem: Problem, cache: Cache) -> Trial:
-    """The problem's own inputs with their float64 product."""
-    A, B = inputs(problem)
+def reference_trial(problem: Problem, cache: Cache, reading: Reading = FLOAT32) -> Trial:
+    """The problem's own inputs with their product."""
+    A, B = inputs(problem, reading)
     R, S = product(A, B, cache)
     return Trial("reference", (A, B), R=R, S=S)
 
@@ -125,21 +176,31 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
     power = np.outer(rows.factor, columns.factor).astype(np.float64)
     R = trial.R[rows.origin][:, columns.origin] * power
     S = trial.S[rows.origin][:, columns.origin] * np.abs(power)
+    C, added = None, np.zeros_like(R)
+    if trial.C is not None:
+        C = (trial.C[rows.origin][:, columns.origin] * power).astype(np.float32)
+        added = problem.beta * C.astype(np.float64)
     chosen = np.flatnonzero(by_row >= 0)
-    R[chosen] = A[chosen].astype(np.float64) @ B
+    R[chosen] = problem.alpha * (A[chosen].astype(np.float64) @ B) + added[chosen]
     picked = np.flatnonzero(by_column >= 0)
-    R[:, picked] = A.astype(np.float64) @ B[:, picked]
+    R[:, picked] = problem.alpha * (A.astype(np.float64) @ B[:, picked]) + added[:, picked]
+    exactly = selects_exactly(problem, reading)
+    size = np.abs(power) if exactly is None else np.abs(added)
     for place in ((chosen, slice(None)), (slice(None), picked)):
-        S[place] = 0 if selects_exactly(reading) else np.maximum(np.abs(R), np.abs(power))[place]
-    return Trial("sample", (A.astype(np.float32), B.astype(np.float32)), R=R, S=S)
+        S[place] = 0 if exactly else np.maximum(np.abs(R), size)[place]
+    kind = trial.inputs[0].dtype
+    return Trial("sample", (A.astype(kind), B.astype(kind)), R=R, S=S, C=C)
 
 
-def selects_exactly(reading: Reading) -> bool:
+def selects_exactly(problem: Problem, reading: Reading) -> bool | None:
     """Whether a term that is selected must come out to the last bit.
 
-    Not where inputs are split, nor where small ones may lie below the range of exponents.
+    False where alpha or beta rounds it. None where inputs are split, or small ones may lie below
+    the range of exponents: then it may be off as much as 1 may.
     """
-    return reading.exact and reading.exponents[0] <= -126
+    if not reading.exact or reading.exponents[0] > -126:
+        return None
+    return problem.alpha == 1 and problem.beta == 0
 
 
 class _Moved(NamedTuple):
@@ -168,24 +229,32 @@ def selected(key: int, count: int, K: int) -> npt.NDArray[np.int64]:
     return found
 
 
-def integer_trial(problem: Problem, precision: Precision = "float32", exact: bool = True) -> Trial:
+def integer_trial(problem: Problem, reading: Reading = FLOAT32) -> Trial:
     """Whole numbers of which every partial sum is exact: Σ|a·b| ≤ 2²⁴, whatever the order.
 
-    B is an outer product x·yᵀ, so that the exact C = (A·x)·yᵀ costs no matrix product. With
-    `exact` false C may be off by rounding errors, as the reference trial's may.
+    B is an outer product x·yᵀ, so that the exact C = (A·x)·yᵀ costs no matrix product. Sums and
+    results of 16 bits cannot hold them all: there, and where the kernel is not `exact`, C may be
+    off by rounding errors, as the reference trial's may.
     """
     random = generator(problem, "integers")
     M, N, K = problem.M, problem.N, problem.K
+    bits = 14 if "float16" in (reading.sums_in, reading.result) else 24
+    most = 2 ** (bits - 2)
     y = random.choice(np.array([-3, -2, -1, 1, 2, 3], np.float32), N)
     x = random.choice(np.array([-1, 1], np.float32), K)
-    x[2**22 :] = 0  # beyond, even ones would not add up exactly
-    widest = 2 ** SIGNIFICAND_BITS[precision] - 1
-    largest = max(1, min(4096, widest, 2**24 // (3 * min(K, 2**22))))
+    x[most:] = 0  # beyond, even ones would not add up exactly
+    widest = 2 ** min(24, SIGNIFICAND_BITS[reading.precision]) - 1
+    largest = max(1, min(4096, widest, 2**bits // (3 * min(K, most))))
     whole = random.integers(-largest, largest, (M, K), dtype=np.int16, endpoint=True)
     whole[random.integers(8, size=(M, K), dtype=np.uint8) == 0] = 0
     A = whole.astype(np.float32)
     B, C = np.outer(x, y), np.outer(A @ x, y)  # exact in float32, in whatever order it is summed
-    if exact:
+    if reading.precision == "float64":
+        A, B = A.astype(np.float64), B.astype(np.float64)
+    wide = ("float32", "float64")
+    if reading.exact and reading.sums_in in wide and reading.result == "float32":
         return Trial("integers", (A, B), exact=C)
     S = np.outer((np.abs(A) @ np.abs(x)).astype(np.float64), np.abs(y))
+    if reading.exact and reading.result == "float64":
+        S = np.zeros_like(S)
     return Trial("integers", (A, B), R=C.astype(np.float64), S=S)

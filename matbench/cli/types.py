@@ -1,0 +1,69 @@
+"""The types of options: what may be typed, and what it becomes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+
+class PlainNumber(click.ParamType[Any]):
+    """A number as programs write it: Python's own conversions take digits of any script and `_`."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not re.fullmatch("[ -^`-~]*", str(value)):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Seed(PlainNumber, click.IntRange):
+    """What NumPy takes as a seed."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 2**63 - 1)
+
+
+class Seconds(PlainNumber, click.FloatRange):
+    """More than none, a day at most; NaN is neither."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 86400, min_open=True)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if seconds != seconds:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return seconds
+
+
+class Share(click.ParamType[float]):
+    """A share written as `5%` or `0.05`."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        text = str(value).strip()
+        number = text.removesuffix("%")
+        try:
+            share = float(number) / (100 if number != text else 1)
+        except ValueError:
+            share = -1
+        if not re.fullmatch(r"[0-9.eE+-]*", number):  # digits of any script, `_`
+            share = -1
+        if not 0 <= share < 10:
+            self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
+        return share
+
+
+class Format(click.ParamType[str]):
+    """A choice whose values are looked up only when one is given: imports cost start-up time."""
+
+    name = "format"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        from matbench.show.formats import FORMATS
+
+        if value not in FORMATS:
+            self.fail(f"{value!r} is none of {', '.join(FORMATS)}", param, ctx)
+        return str(value)

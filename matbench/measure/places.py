@@ -1,0 +1,75 @@
+"""Puts matrices where a kernel has them: by columns, transposed, padded, in batches, in 16 bits.
+
+All that is checked and compared is row-major. For a kernel with matrices of its own, inputs are
+copied to them before a launch, and results back after it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from matbench.backends import Argument
+from matbench.errors import CaseError
+from matbench.measure.judge import UNWRITTEN, UNWRITTEN_NARROW, Guarded, Judge
+from matbench.model import WORD_BYTES, Kernel, Launch, Place, Problem, Storage
+
+_THREADS = 256
+
+
+class Own(NamedTuple):
+    """The matrices of a kernel's own, A, B and C, and where each lies; one behind the other if
+    there are several of each. `result` is the type of C."""
+
+    matrices: tuple[Guarded, ...]
+    places: tuple[Place, ...]
+    batch: int
+    result: Storage
+
+
+def needed(kernel: Kernel, problem: Problem) -> bool:
+    """Whether a kernel has its matrices otherwise than matbench."""
+    if problem.workload != "matmul":
+        return False
+    plain = kernel.placing == type(kernel.placing)()
+    return not plain or problem.batch > 1 or WORD_BYTES[kernel.reading.result] == 2
+
+
+def write(judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int) -> None:
+    """Copy op(A), op(B) and C to item `item` of the kernel's own."""
+    for index in range(3):
+        _copy(judge, matrices, own, item, index, "place")
+
+
+def take(judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int) -> None:
+    """Copy the kernel's own C to C."""
+    _copy(judge, matrices, own, item, 2, "take")
+
+
+def take_inputs(judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int) -> None:
+    """Copy the kernel's own inputs back, to see whether they changed."""
+    for index in range(2):
+        _copy(judge, matrices, own, item, index, "take")
+
+
+def _copy(
+    judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int, index: int, entry: str
+) -> None:
+    matrix, target, place = matrices[index], own.matrices[index], own.places[index]
+    by_rows = place.column_step == 1
+    rows, columns = (place.lines, place.width) if by_rows else (place.width, place.lines)
+    params: dict[str, int] = {}
+    more: list[Argument] = []
+    if index == 2 and target.word_bytes == 2:
+        params = {own.result.upper(): 1, "WORD_BYTES": 2}
+        more, entry = [UNWRITTEN, UNWRITTEN_NARROW], f"{entry}_narrow"
+        if judge.backend.info.backend != "cuda":
+            raise CaseError(f"{own.result} results need CUDA")
+    elif target.word_bytes != 4:
+        params = {"WORD_BYTES": target.word_bytes}
+    start = item * place.lines * place.pitch
+    steps = (place.row_step, place.column_step)
+    arguments: list[Argument] = [matrix.data, rows, columns, target.data, start, *steps, *more]
+    count = rows * columns
+    blocks = min(8 * judge.backend.info.limits["multiprocessors"], -(-count // _THREADS))
+    launch = Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
+    judge.program(entry, "places.cu", params).launch(launch, arguments)

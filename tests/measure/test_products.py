@@ -1,0 +1,256 @@
+"""C := alpha·op(A)·op(B) + beta·C in every layout, type and batch; and what goes wrong there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.gemm import Gemm
+
+from matbench import backends
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure import oracle
+from matbench.measure.options import Options
+from matbench.measure.oracle import Bound, doubled, matmul
+from matbench.measure.session import Session
+from matbench.model import DeviceInfo, Problem, Reading
+from matbench.records.outcome import Outcome
+
+SIZE = (19, 33, 26)
+Judged = Callable[..., Outcome]
+
+
+@pytest.fixture
+def judged(session: Session, tmp_path: Path) -> Judged:
+    """What becomes of a kernel; on a problem as its own table scales it."""
+    return judging(session, tmp_path)
+
+
+def judging(session: Session, folder: Path) -> Judged:
+    def judge(gemm: Gemm, size: tuple[int, int, int] = SIZE, name: str = "gemm") -> Outcome:
+        path = folder / f"{name}.cu"
+        path.write_text(gemm.source(name), encoding="utf-8")
+        kernel = catalogue.load(path)
+        problem = Problem(*size, alpha=gemm.alpha, beta=gemm.beta, batch=gemm.batch)
+        return session.measure(sweep.case(kernel, problem, {}, session.backend.info)).outcome
+
+    return judge
+
+
+GEMMS = st.fixed_dictionaries(
+    {
+        "layout": st.sampled_from(["row-major", "column-major"]),
+        "transpose": st.sampled_from(["NN", "NT", "TN", "TT"]),
+        "padding": st.sampled_from([0, 1, 4]),
+        "alpha": st.sampled_from([1.0, 0.0, -0.75, 2.5]),
+        "beta": st.sampled_from([0.0, 1.0, -1.25]),
+        "batch": st.sampled_from([1, 1, 3]),
+    }
+).map(lambda fields: Gemm(**fields))
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    GEMMS,
+    st.booleans(),
+    st.tuples(*[st.integers(1, 40)] * 3),
+)
+def test_every_product_of_blas_is_right(
+    judged: Judged, gemm: Gemm, double: bool, size: tuple[int, int, int]
+) -> None:
+    if double:
+        gemm = gemm._replace(operand="double", result="double", sum="double")
+    outcome = judged(gemm, size)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+    assert outcome.accuracy is not None
+    limit = 1e-12 if double else 1e-3  # where terms cancel, relative errors are larger
+    assert outcome.accuracy.max_rel_err is None or outcome.accuracy.max_rel_err < limit
+
+
+TRANSPOSED = ("A[(size_t)k * lda + i]", "A[(size_t)i * lda + k]")
+MISTAKES: dict[str, tuple[Gemm, str]] = {
+    "A as if it were not transposed": (
+        Gemm(transpose="TN", mistakes=(TRANSPOSED,)),
+        "reference: ",
+    ),
+    "B as if it were not transposed": (
+        Gemm(transpose="NT", mistakes=(("B[(size_t)j * ldb + k]", "B[(size_t)k * ldb + j]"),)),
+        "reference: ",
+    ),
+    "row-major where it is column-major": (
+        Gemm(layout="column-major", mistakes=(("C[(size_t)j * ldc + i]", "C[(size_t)i * N + j]"),)),
+        "wrong",
+    ),
+    "lda taken for K": (Gemm(padding=2, mistakes=(("i * lda", "i * K"),)), "reference: "),
+    "ldc taken for N": (Gemm(padding=2, mistakes=(("i * ldc", "i * N"),)), "guards: wrote between"),
+    "also beyond the row": (
+        Gemm(padding=2, mistakes=(("*c = beta", "if (j == N - 1) c[1] = 0; *c = beta"),)),
+        "guards: wrote between the rows of C: 19 elements",
+    ),
+    "into the inputs' padding": (
+        Gemm(
+            padding=2,
+            mistakes=(("*c = beta", "if (j == 0) ((float *)A)[i * lda + K] = 0; *c = beta"),),
+        ),
+        "guards: wrote between the rows of A: 19 elements",
+    ),
+    "alpha left out": (Gemm(alpha=2.0, mistakes=(("alpha * sum", "sum"),)), "reference: "),
+    "beta left out": (Gemm(beta=0.5, store="*c = alpha * sum;"), "reference: "),
+    "C added though beta is 0": (Gemm(store="*c = alpha * sum + *c;"), "never written (or added"),
+    "twice beta": (Gemm(beta=0.5, store="*c = alpha * sum + 2 * beta * *c;"), "reference: "),
+    "the first product for all": (
+        Gemm(batch=3, mistakes=(("A += (size_t)blockIdx.z * stride_a;", ""),)),
+        "samples: product 1 of the batch: ",
+    ),
+    "the last product left out": (
+        Gemm(batch=3, mistakes=(("if (i >= M", "if (blockIdx.z == 2 || i >= M"),)),
+        "reference: product 2 of the batch: ",
+    ),
+    "sums in float32": (
+        Gemm(operand="double", result="double", sum="float"),
+        "reference: ",
+    ),
+    "operands rounded to float32": (
+        Gemm(
+            operand="double", result="double", sum="double",
+            mistakes=(("(double)A[", "(double)(float)A["),),
+        ),
+        "reference: ",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found(judged: Judged, name: str) -> None:
+    gemm, reason = MISTAKES[name]
+    outcome = judged(gemm)
+    assert outcome.status == "wrong", name
+    assert outcome.reason is not None
+    assert reason in f"wrong {outcome.reason}"
+    fixed = gemm._replace(mistakes=())  # the control: nothing else is wrong with it
+    if fixed != gemm:
+        assert judged(fixed, name="fixed").status == "measured"
+
+
+def test_a_kernel_that_reads_C_at_beta_0_is_measured_and_told(judged: Judged) -> None:
+    gemm = Gemm(store="*c = alpha * sum + beta * *c;")
+    outcome = judged(gemm)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+    assert "reads C at beta = 0" in outcome.notes
+    declared = judged(gemm._replace(more='reads = ["C"]'), name="declared")
+    assert declared.status == "measured"
+    assert "reads C at beta = 0" in declared.notes
+    honest = judged(Gemm(), name="honest")
+    assert "reads C at beta = 0" not in honest.notes
+
+
+def test_skipping_what_C_holds_already_is_no_reading_of_C(judged: Judged) -> None:
+    outcome = judged(Gemm(store="if (*c == *c) return; *c = alpha * sum;", more='reads = ["C"]'))
+    assert outcome.status == "wrong"
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_timed_launches_are_verified_in_any_layout(
+    kind: str, tmp_path: Path, device: DeviceInfo
+) -> None:
+    """With new inputs in each sample, hot ones on several sets."""
+    options = Options(cold=False, hot=True, max_time_s=0.05, uncertainty=0.5, blocks=True)
+    timed = Session(backends.open_backend(device, Cache()), Cache(), options)
+    try:
+        judged = judging(timed, tmp_path)
+        gemm = Gemm(
+            layout="column-major", transpose="TN", padding=3, alpha=2.0, beta=0.5, batch=2,
+            operand=kind, result=kind, sum=kind,
+        )  # fmt: skip
+        outcome = judged(gemm)
+        assert (outcome.status, outcome.reason) == ("measured", None)
+        assert outcome.median_ns is not None
+        late = gemm._replace(
+            mistakes=(("if (i >= M", "if ((*A < 0 && i + j == 0) || i >= M"),)
+        )  # right on the given inputs, which are not negative; not on those of samples
+        outcome = judged(late, name="late")
+        assert outcome.status == "wrong"
+        assert outcome.reason is not None
+        assert outcome.reason.startswith("samples: ")
+    finally:
+        timed.close()
+
+
+# -- the reference -------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(
+    st.tuples(*[st.integers(1, 4)] * 2),
+    st.integers(1, 60),
+    st.integers(0, 99),
+    st.integers(0, 40),
+)
+def test_float64_products_are_rounded_once(
+    sides: tuple[int, int], K: int, seed: int, spread: int
+) -> None:
+    M, N = sides
+    from fractions import Fraction
+
+    random = np.random.default_rng(seed)
+    A = random.standard_normal((M, K)) * np.exp2(random.integers(-spread, spread + 1, (M, K)))
+    B = random.standard_normal((K, N))
+    found = doubled.product(A, B)
+    for i in range(M):
+        for j in range(N):
+            exact = sum(Fraction(float(A[i, k])) * Fraction(float(B[k, j])) for k in range(K))
+            size = float(np.abs(A[i]) @ np.abs(B[:, j]))
+            assert abs(Fraction(float(found[i, j])) - exact) <= abs(exact) * Fraction(
+                2.0**-53
+            ) + Fraction(size * 2.0**-90)
+
+
+def test_a_plain_float64_product_is_not() -> None:
+    """The control: what NumPy's own product loses is seen by the test above."""
+    random = np.random.default_rng(1)
+    A, B = random.standard_normal((3, 1000)), random.standard_normal((1000, 3))
+    assert (doubled.product(A, B) != A @ B).any()
+
+
+def test_what_scaling_adds_to_the_reference() -> None:
+    problem = Problem(5, 6, 7, alpha=-0.5, beta=2.0)
+    made = matmul.trials(problem, Reading(), Cache())
+    A, B = (matrix.astype(np.float64) for matrix in made.reference.inputs)
+    C = made.reference.C
+    assert C is not None and made.reference.R is not None and made.reference.S is not None
+    assert np.allclose(made.reference.R, -0.5 * (A @ B) + 2.0 * C, rtol=1e-14)
+    assert np.allclose(made.reference.S, 0.5 * (A @ B) + 2.0 * np.abs(C), rtol=1e-14)
+    plain = matmul.trials(msgspec.structs.replace(problem, alpha=1.0, beta=0.0), Reading(), Cache())
+    assert plain.reference.C is None
+    assert plain.others["integers"][0].exact is not None
+
+
+def results() -> Iterator[tuple[str, float, float]]:
+    yield "float", 2.0**-24, 0.0
+    yield "__half", 2.0**-24, 2.0**-11
+    yield "__nv_bfloat16", 2.0**-24, 2.0**-8
+    yield "double", 2.0**-53, 0.0
+
+
+@pytest.mark.parametrize(("kind", "unit", "of_result"), list(results()))
+def test_the_bound_follows_from_the_types(
+    kind: str, unit: float, of_result: float, tmp_path: Path
+) -> None:
+    path = tmp_path / "gemm.cu"
+    path.write_text(Gemm(operand=kind, result=kind).source())
+    kernel = catalogue.load(path)
+    problem = Problem(8, 8, 8)
+    bound = oracle.bound(kernel, problem)
+    terms = 2 * 9 if kernel.truncates else 9
+    assert bound.of_S == (terms + 2 * (kind == "double")) * unit
+    assert bound.of_R == of_result
+    narrow = msgspec.structs.replace(kernel, accumulator="float16")
+    assert oracle.bound(narrow, problem).of_S >= 9 * 2.0**-11
+    R, S = np.array([4.0]), np.array([8.0])
+    assert Bound(0.5, 0.25, 0.125).of(R, S).tolist() == [4 + 1 + 0.125]

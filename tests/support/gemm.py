@@ -1,0 +1,90 @@
+"""Matrix products as BLAS defines them, written for any layout, type and batch; and mistakes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_SOURCE = """\
+// /// matbench
+// name = "{name}"
+// summary = "alpha·op(A)·op(B) + beta·C"
+// args = ["A", "B", "C", "M", "N", "K", "lda", "ldb", "ldc", "alpha", "beta",
+//         "stride_a", "stride_b", "stride_c"]
+{keys}// [launch]
+// block = [8, 8]
+// grid = ["ceil_div(N, 8)", "ceil_div(M, 8)", "batch"]
+// ///
+
+{include}extern "C" __global__ void {name}(
+    const {operand} *A, const {operand} *B, {result} *C, int M, int N, int K,
+    int lda, int ldb, int ldc, {sum} alpha, {sum} beta, int stride_a, int stride_b, int stride_c)
+{{
+    const int i = blockIdx.y * 8 + threadIdx.y, j = blockIdx.x * 8 + threadIdx.x;
+    if (i >= M || j >= N) return;
+    A += (size_t)blockIdx.z * stride_a;
+    B += (size_t)blockIdx.z * stride_b;
+    C += (size_t)blockIdx.z * stride_c;
+    {sum} sum = 0;
+    for (int k = 0; k < K; ++k)
+        sum += ({sum})A[{A}] * ({sum})B[{B}];
+    {result} *c = &C[{C}];
+    {store}
+}}
+"""
+#: What a kernel of BLAS does with alpha and beta.
+STORE = "*c = beta == 0 ? alpha * sum : alpha * sum + beta * ({sum})*c;"
+
+
+class Gemm(NamedTuple):
+    """A kernel and its table; `mistakes` replace parts of its source."""
+
+    layout: str = "row-major"
+    transpose: str = "NN"
+    padding: int = 0
+    alpha: float = 1.0
+    beta: float = 0.0
+    batch: int = 1
+    operand: str = "float"
+    result: str = "float"
+    sum: str = "float"
+    store: str = STORE
+    more: str = ""  # keys of the table
+    mistakes: tuple[tuple[str, str], ...] = ()
+
+    def source(self, name: str = "gemm") -> str:
+        by_rows = self.layout == "row-major"
+
+        def at(row: str, column: str, pitch: str, *, transposed: bool) -> str:
+            line, place = (row, column) if by_rows != transposed else (column, row)
+            return f"(size_t){line} * {pitch} + {place}"
+
+        keys = "".join(
+            f"// {line}\n"
+            for line in (
+                f'layout = "{self.layout}"',
+                f'transpose = "{self.transpose}"',
+                f"padding = {self.padding}",
+                f"alpha = {self.alpha}",
+                f"beta = {self.beta}",
+                f"batch = {self.batch}",
+                *self.more.splitlines(),
+            )
+        )
+        kinds = self.operand + self.result
+        headers = [("__half", "cuda_fp16.h"), ("bfloat16", "cuda_bf16.h")]
+        text = _SOURCE.format(
+            name=name,
+            keys=keys,
+            include="".join(f"#include <{header}>\n" for kind, header in headers if kind in kinds),
+            operand=self.operand,
+            result=self.result,
+            sum=self.sum,
+            A=at("i", "k", "lda", transposed=self.transpose[0] == "T"),
+            B=at("k", "j", "ldb", transposed=self.transpose[1] == "T"),
+            C=at("i", "j", "ldc", transposed=False),
+            store=self.store.format(sum=self.sum),
+        )
+        for right, wrong in self.mistakes:
+            assert right in text, right
+            text = text.replace(right, wrong)
+        return text

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
+from matbench.measure import likeness
 from matbench.measure.judge import OUTSIDE_C, OUTSIDE_INPUTS, UNSHARED, UNWRITTEN
 from matbench.measure.oracle import Array, Bound, Trial
 from matbench.model import Case, Problem
@@ -40,6 +41,9 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     if where == "C":
         return "; ".join(filter(None, [f"C is wrong: {values}", _nan(C, wrong)]))
     parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
+    like = likeness.described(C, trial, bound, case)
+    if like is not None:
+        return "; ".join([*parts, like])
     return "; ".join(parts + patterns(C, expected, wrong, case.params))
 
 

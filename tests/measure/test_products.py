@@ -138,6 +138,49 @@ def test_a_mistake_is_found(judged: Judged, name: str) -> None:
         assert judged(fixed, name="fixed").status == "measured"
 
 
+LIKENESSES: dict[str, tuple[Gemm, dict[str, str]]] = {
+    'it is A·Bᵀ: transpose = "NT"': (Gemm(transpose="NT"), {"transpose": "NN"}),
+    'it is Aᵀ·B: transpose = "TN"': (Gemm(transpose="TN"), {"transpose": "NN"}),
+    'it is A·B: transpose = "NN"': (Gemm(), {"transpose": "TT"}),
+    'it is A·B, column by column: layout = "column-major"': (
+        Gemm(layout="column-major"),
+        {"layout": "row-major"},
+    ),
+    'it is A·Bᵀ, column by column: layout = "column-major" and transpose = "NT"': (
+        Gemm(layout="column-major", transpose="NT"),
+        {"layout": "row-major", "transpose": "NN"},
+    ),
+    "as if alpha were 1": (Gemm(alpha=-2.5, store="*c = sum;"), {}),
+    "beta·C is not added": (Gemm(beta=0.5, store="*c = sum;"), {}),
+    "as if beta were 1": (Gemm(beta=0.5, store="*c += alpha * sum;"), {}),
+    "C is added, as if beta were 1": (Gemm(store="*c += alpha * sum;", more='reads = ["C"]'), {}),
+}
+
+
+@pytest.mark.parametrize("words", LIKENESSES)
+def test_what_a_wrong_result_is_instead(words: str, session: Session, tmp_path: Path) -> None:
+    gemm, told = LIKENESSES[words]
+    path = tmp_path / "gemm.cu"
+    text = gemm.source()
+    by_rows = gemm.layout == "row-major"
+    for letter, transposed, sides in zip(
+        "ABC", f"{gemm.transpose}N", ("MK", "KN", "MN"), strict=True
+    ):
+        pitch = sides[by_rows != (transposed == "T")]  # which it works out by itself
+        text = text.replace(f" ld{letter.lower()} +", f" {pitch} +")
+    for key, value in told.items():
+        right = f'{key} = "{getattr(gemm, key)}"'
+        assert right in text
+        text = text.replace(right, f'{key} = "{value}"')
+    path.write_text(text, encoding="utf-8")
+    problem = Problem(*SIZE, alpha=gemm.alpha, beta=gemm.beta)
+    case = sweep.case(catalogue.load(path), problem, {}, session.backend.info)
+    outcome = session.measure(case).outcome
+    assert outcome.status == "wrong"
+    assert outcome.reason is not None
+    assert outcome.reason.endswith(words)
+
+
 def test_a_kernel_that_reads_C_at_beta_0_is_measured_and_told(judged: Judged) -> None:
     gemm = Gemm(store="*c = alpha * sum + beta * *c;")
     outcome = judged(gemm)

@@ -1,0 +1,91 @@
+"""What a wrong C is instead: the product of matrices that lie otherwise, or of other factors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import get_args
+
+import numpy as np
+
+from matbench.measure.oracle import Array, Bound, Float64, Trial
+from matbench.model import Case, Layout, Placing, Transpose
+
+#: Larger products are not tried: that would take longer than to look for oneself.
+_MOST_OPERATIONS = 2**29
+_NAMES = {"NN": "A·B", "NT": "A·Bᵀ", "TN": "Aᵀ·B", "TT": "Aᵀ·Bᵀ"}
+
+
+def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
+    """What C is, in words; None where it is nothing that is known."""
+    problem = case.problem
+    size = problem.M * problem.N * problem.K
+    if problem.workload != "matmul" or size > _MOST_OPERATIONS or trial.S is None:
+        return None
+    if not np.isfinite(C).all() or problem.M * problem.N < 2:
+        return None
+    A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
+    added: Float64 | float = 0.0 if trial.C is None else trial.C.astype(np.float64)
+    for text, found, wanted in _candidates(C, A, B, added, case):
+        if found.shape == wanted.shape and _is(found, wanted, trial.S, bound):
+            return text
+    return None
+
+
+def _is(found: Array, wanted: Float64, S: Float64, bound: Bound) -> bool:
+    """Whether all of C is that: as near as rounding brings it, for terms of any sign."""
+    with np.errstate(all="ignore"):
+        size = np.full_like(wanted, float(np.abs(S).max()))
+        right: bool = bool((np.abs(found - wanted) <= bound.of(wanted, size)).all())
+    return right
+
+
+def _candidates(
+    C: Array, A: Float64, B: Float64, added: Float64 | float, case: Case
+) -> Iterator[tuple[str, Array, Float64]]:
+    """What it may be, C as it would then be read, and what it would have to be."""
+    problem = case.problem
+    alpha, beta = problem.alpha, problem.beta
+    AB = A @ B
+    if alpha != 1:
+        yield "as if alpha were 1", C, AB + beta * added
+    if beta != 0:
+        yield "beta·C is not added", C, alpha * AB
+        yield "as if beta were 1", C, alpha * AB + added
+    elif case.kernel.reads:
+        yield "C is added, as if beta were 1", C, alpha * AB + added
+    own = case.kernel.placing
+    told = set()
+    for layout, transpose in product(get_args(Layout), get_args(Transpose)):
+        other = Placing(layout, transpose)
+        if (layout, transpose) == (own.layout, own.transpose):
+            continue
+        a, b = (_read(X, name, own, other) for X, name in ((A, "A"), (B, "B")))
+        c = _read(C, "C", own, other)
+        wanted = alpha * (a @ b) + (beta * _read(added, "C", own, other) if beta else 0.0)
+        key = c.tobytes(), wanted.tobytes()
+        if key not in told:
+            told.add(key)
+            yield _words(own, other), c, wanted
+
+
+def _read(X: Array | float, name: str, own: Placing, other: Placing) -> Array:
+    """A matrix as it is in memory that lies as `own`, read as if it lay as `other`."""
+    matrix = np.asarray(X)
+    if matrix.ndim == 0:
+        return matrix
+    place, meant = (each.place(name, *matrix.shape) for each in (own, other))
+    memory = np.ascontiguousarray(matrix if place.column_step == 1 else matrix.T).ravel()
+    by_rows = meant.column_step == 1
+    found: Array = memory.reshape(matrix.shape if by_rows else matrix.shape[::-1])
+    return found if by_rows else found.T
+
+
+def _words(own: Placing, other: Placing) -> str:
+    keys = []
+    if other.layout != own.layout:
+        keys.append(f'layout = "{other.layout}"')
+    if other.transpose != own.transpose:
+        keys.append(f'transpose = "{other.transpose}"')
+    by = ", column by column" if other.layout == "column-major" else ""
+    return f"it is {_NAMES[other.transpose]}{by}: {' and '.join(keys)}"

@@ -17,6 +17,9 @@ from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
 MAX_CASES = 100_000
 #: What a product is multiplied by, and how many there are.
 SCALINGS = ("alpha", "beta", "batch")
+_PROBED_SCALINGS: tuple[dict[str, Any], ...] = (
+    {"alpha": -1.5}, {"beta": 0.75}, {"alpha": -1.5, "beta": 0.75}, {"batch": 3}
+)  # fmt: skip
 
 
 def parse_values(option: str, text: str) -> tuple[int, ...]:
@@ -91,10 +94,24 @@ def probed(
     """
     found: list[tuple[str, Case]] = []
     workload = workloads.get(kernel.workload)
+    first, *others = scalings(kernel, {})
     for params in parameter_sets(kernel, overrides):
-        for (m, n, k), purpose in workload.probes(params).items():
+        shapes = workload.probes(params)
+        for size, purpose in list(shapes.items()):
+            near = _allowed(kernel, size, params, device)
+            if near is not None:
+                shapes.setdefault(near, f"{purpose}, as near as `where` allows")
+        for (m, n, k), purpose in shapes.items():
             for kind in workload.probed_inputs:
-                problem = Problem(m, n, k, inputs=kind, workload=workload.name)
+                problem = Problem(m, n, k, inputs=kind, workload=workload.name, **first)
+                found.append((purpose, case(kernel, problem, params, device)))
+        for scaling in (*others, *_PROBED_SCALINGS) if workload.name == workloads.DEFAULT else ():
+            size = next(size for size, purpose in shapes.items() if purpose == "primes")
+            m, n, k = _allowed(kernel, size, params, device) or size
+            given = first | scaling
+            purpose = ", ".join(f"{name} = {value:g}" for name, value in given.items())
+            problem = Problem(m, n, k, workload=workload.name, **given)
+            if _not_computed(kernel, problem) is None:
                 found.append((purpose, case(kernel, problem, params, device)))
     found.sort(key=lambda probe: probe[1].problem)
     for (m, n, k), purpose in workload.large().items():
@@ -104,6 +121,32 @@ def probed(
                 found.append((purpose, case(kernel, problem, params, device)))
             break
     return found
+
+
+def _allowed(
+    kernel: Kernel, size: workloads.Size, params: dict[str, int], device: DeviceInfo
+) -> workloads.Size | None:
+    """A size near one that `where` excludes, which it allows; None where that is not needed, or not
+    found: sides that are equal, or multiples of a constant or a power of two."""
+
+    def is_allowed(size: workloads.Size) -> bool:
+        M, N, K = size
+        problem = Problem(M, N, K, workload=kernel.workload)
+        values = {**device.limits, **params, **kernel.values(problem)}
+        try:
+            return _unmet_condition(kernel, values) is None
+        except expressions.ExpressionError:
+            return True  # whatever is wrong there is told by the case
+
+    if is_allowed(size):
+        return None
+    steps = sorted({1, 2, 4, 8, 16, 32, 64, 128, *params.values()})
+    for sides in (size, (max(size),) * 3):
+        for step in steps:
+            m, n, k = (expressions.ceil_div(side, step) * step for side in sides)
+            if is_allowed((m, n, k)):
+                return m, n, k
+    return None
 
 
 def cases(

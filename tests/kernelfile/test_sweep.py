@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from support.devices import CPU, GPU
@@ -220,3 +222,103 @@ def test_a_sweep_without_end_is_refused() -> None:
     with pytest.raises(UsageError) as refused:
         sweep.cases([wide, PLAIN], [problem(8), problem(9)], {}, GPU)
     assert str(refused.value) == ("31,250,000,002 cases: more than 100,000; sweep less at a time")
+
+
+# -- alpha, beta, batches ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "args", "scaling", "reason"),
+    [
+        ({}, (), {}, None),
+        ({}, (), {"alpha": 2.0}, "needs alpha = 1 (alpha = 2)"),
+        ({}, (), {"beta": 0.5}, "needs beta = 0 (beta = 0.5)"),
+        ({}, (), {"batch": 4}, "needs batch = 1 (batch = 4)"),
+        ({"alpha": (1.0, 2.0)}, (), {"alpha": 2.0}, None),
+        ({"alpha": (1.0, 2.0)}, (), {"alpha": 3.0}, "needs alpha = 1 or 2 (alpha = 3)"),
+        ({}, ("alpha",), {"alpha": 3.0}, None),
+        ({}, ("2 * beta",), {"beta": 3.0}, None),
+        ({}, ("alphabet",), {"alpha": 3.0}, "needs alpha = 1 (alpha = 3)"),
+        ({"library": "cublas"}, (), {"alpha": 3.0, "beta": 2.0, "batch": 9}, None),
+        ({"library": "numpy", "requires": ("host",)}, (), {"alpha": 3.0}, None),
+        (
+            {"library": "numpy", "requires": ("host",)},
+            (),
+            {"batch": 9},
+            "needs batch = 1 (batch = 9)",
+        ),
+    ],
+)
+def test_what_a_kernel_scales_by(
+    keys: dict[str, Any], args: tuple[str, ...], scaling: dict[str, float], reason: str | None
+) -> None:
+    kernel = changed(args=args, **keys)
+    at = msgspec.structs.replace(problem(8), **scaling)
+    found = sweep.case(kernel, at, {}, GPU).skip
+    assert found == reason if reason is not None else not str(found).startswith("needs alpha")
+
+
+def test_the_grid_may_name_the_batch() -> None:
+    rules = LaunchRules(block=(8,), grid=("N", 1, "batch"))
+    case = sweep.case(changed(launch=rules), msgspec.structs.replace(problem(8), batch=5), {}, GPU)
+    assert (case.skip, case.launch) == (None, Launch(grid=(8, 1, 5), block=(8, 1, 1)))
+
+
+def test_a_kernel_is_not_run_on_what_only_others_compute() -> None:
+    """Unless it computes nothing of that size: then it is skipped with the reason."""
+    scaled = changed(name="scaled", args=("alpha",))
+    twice = msgspec.structs.replace(problem(8), alpha=2.0)
+    found = sweep.cases([PLAIN, scaled], [problem(8), twice], {}, GPU)
+    ran = [(case.kernel.name, case.problem.alpha, case.skip) for case in found]
+    assert ("scaled", 1.0, None) in ran
+    assert ("scaled", 2.0, None) in ran
+    assert [each for each in ran if each[0] == PLAIN.name] == [(PLAIN.name, 1.0, None)]
+    (alone,) = sweep.cases([PLAIN], [twice], {}, GPU)
+    assert alone.skip == "needs alpha = 1 (alpha = 2)"
+
+
+def test_every_listed_scaling_is_run() -> None:
+    listed = changed(alpha=(1.0, 2.0), beta=0.5)
+    assert list(sweep.scalings(listed, {})) == [
+        {"alpha": 1.0, "beta": 0.5, "batch": 1},
+        {"alpha": 2.0, "beta": 0.5, "batch": 1},
+    ]
+    assert list(sweep.scalings(listed, {"alpha": (3.0,), "beta": (0.0,)})) == [
+        {"alpha": 3.0, "beta": 0.0, "batch": 1}
+    ]
+    assert list(sweep.scalings(changed(workload="dot"), {})) == [{}]
+
+
+@pytest.mark.parametrize(
+    ("where", "allowed"),
+    [
+        ((), None),
+        (("M == N", "N == K"), lambda p: p.M == p.N == p.K),
+        (("N % 16 == 0",), lambda p: p.N % 16 == 0),
+        (("M == N", "K == N", "N % TILE == 0"), lambda p: p.M == p.N == p.K and p.N % 24 == 0),
+    ],
+)
+def test_probes_are_of_sizes_that_are_allowed(where: tuple[str, ...], allowed: Any) -> None:
+    """Beside those that are not, which show what `where` leaves out."""
+    rules = LaunchRules(block=(8,), grid=(1,), where=where)
+    kernel = changed(launch=rules, sweep={"TILE": (24,)})
+    found = sweep.probed(kernel, {}, GPU, None)
+    ran = [case for _, case in found if case.skip is None]
+    skipped = [case for _, case in found if case.skip is not None]
+    if allowed is None:
+        assert not skipped
+        return
+    assert len({case.problem.size for case in ran}) >= 4
+    assert all(allowed(case.problem) for case in ran)
+    assert skipped
+    assert not any(allowed(case.problem) for case in skipped)
+
+
+def test_what_a_kernel_scales_by_is_probed() -> None:
+    found = sweep.probed(changed(args=("alpha", "beta", "batch")), {}, GPU, None)
+    given = {(case.problem.alpha, case.problem.beta, case.problem.batch) for _, case in found}
+    assert given == {(1.0, 0.0, 1), (-1.5, 0.0, 1), (1.0, 0.75, 1), (-1.5, 0.75, 1), (1.0, 0.0, 3)}
+    plain = sweep.probed(PLAIN, {}, GPU, None)
+    assert {(case.problem.alpha, case.problem.beta, case.problem.batch) for _, case in plain} == {
+        (1.0, 0.0, 1)
+    }

@@ -11,7 +11,9 @@ from typing import Literal, NamedTuple
 
 from matbench.records.outcome import Claims
 
-Key = Literal["precision", "error_constant", "exponents", "deterministic", "where"]
+Key = Literal[
+    "precision", "error_constant", "exponents", "deterministic", "where", "accumulator", "result"
+]
 
 #: The range of binary exponents of float32.
 FLOAT32_EXPONENTS = (-126, 127)
@@ -47,6 +49,12 @@ def weakenings(claims: Claims) -> list[Weakening]:
         found.append(Weakening("exponents", f"exponents = [{low}, {high}]", words))
     if not claims.deterministic:
         found.append(Weakening("deterministic", "deterministic = false", "not deterministic"))
+    result = "float64" if claims.result == "float64" else "float32"
+    if claims.accumulator not in (None, "float64", result):
+        declared = f'accumulator = "{claims.accumulator}"'
+        found.append(Weakening("accumulator", declared, f"sums in {claims.accumulator}"))
+    if claims.result in ("float16", "bfloat16"):
+        found.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
     for condition in filter(restricts_sizes, claims.where):
         found.append(Weakening("where", condition, f"only where {condition}"))
     return found

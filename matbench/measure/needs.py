@@ -51,6 +51,8 @@ class Trials:
             "exponents": self._exponents,
             "deterministic": self._deterministic,
             "where": lambda: self._where(claim.declared),
+            "accumulator": self._accumulator,
+            "result": lambda: (True, "needed: it stores them so"),
         }
         needed, finding = ways[claim.key]() if self.tried or claim.key == "where" else _UNTRIED
         declared = f"where {claim.declared}" if claim.key == "where" else claim.declared
@@ -74,6 +76,11 @@ class Trials:
                 return (True, f"needs {constant:g}") if constant else (False, "not needed")
             least = constant
         return True, f"needs more than {least:g}"
+
+    def _accumulator(self) -> _Finding:
+        if self._passes(accumulator=None):
+            return False, f"not needed: passes without it {self._places()}"
+        return True, f"needed: does not pass without it {self._places()}"
 
     def _exponents(self) -> _Finding:
         given = self._kernel.reading

@@ -38,7 +38,10 @@ Excess = Annotated[float, msgspec.Meta(ge=-1e-9)]
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What a kernel file says of itself that changes how it is judged; see `model.Kernel`."""
+    """What a kernel file says of itself that changes how it is judged; see `model.Kernel`.
+
+    `result` is the type of C.
+    """
 
     precision: Precision = "float32"
     error_constant: Amount = 0.0
@@ -46,6 +49,7 @@ class Claims(msgspec.Struct, frozen=True):
     deterministic: bool = True
     where: tuple[str, ...] = ()
     accumulator: Accumulator | None = None
+    result: Storage = "float32"
 
     @classmethod
     def of(cls, kernel: Kernel) -> Claims:
@@ -56,6 +60,7 @@ class Claims(msgspec.Struct, frozen=True):
             kernel.deterministic,
             kernel.launch.where,
             kernel.accumulator,
+            kernel.reading.result,
         )
 
 
@@ -63,7 +68,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Which kernel ran on which problem with which parameters, and where.
 
     `arithmetic` is what it says it multiplies with; None: not told. `placing` is how its matrices
-    lie in memory, and `result` the type of C.
+    lie in memory.
     """
 
     kernel: str
@@ -73,7 +78,6 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     claims: Claims = Claims()
     arithmetic: Arithmetic | None = None
     placing: Placing = Placing()
-    result: Storage = "float32"
     params: dict[str, int]
     problem: Problem
     backend: str
@@ -93,7 +97,6 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
             claims=Claims.of(kernel),
             arithmetic=kernel.arithmetic,
             placing=kernel.placing,
-            result=kernel.reading.result,
             params=case.params,
             problem=case.problem,
             backend=device.backend if device is not None else "",

@@ -59,6 +59,21 @@ def at(record: Any, place: str) -> Any:
     return record
 
 
+#: Fields that came later, and what they say of records without them.
+LATER: dict[str, Any] = {
+    "alpha": 1.0, "beta": 0.0, "batch": 1, "accumulator": None, "result": "float32",
+    "placing": {"layout": "row-major", "transpose": "NN", "padding": 0},
+}  # fmt: skip
+
+
+def before(record: Any) -> Any:
+    """A record without the fields that came later, if they say nothing new."""
+    if isinstance(record, dict):
+        kept = {key: value for key, value in record.items() if LATER.get(key, ...) != value}
+        return {key: before(value) for key, value in kept.items()}
+    return [before(item) for item in record] if isinstance(record, list) else record
+
+
 def assert_same(old: dict[str, Any], found: Outcome) -> None:
     """Every field of an outcome of schema 1 is found in its new place."""
     new = json.loads(encoding.line(found))
@@ -71,7 +86,7 @@ def assert_same(old: dict[str, Any], found: Outcome) -> None:
         if value in (None, []):
             assert at(new, place) in (None, []), name
         else:
-            assert at(new, place) == value, name
+            assert before(at(new, place)) == value, name
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "results").glob("*.jsonl")), ids=lambda p: p.name)
@@ -89,7 +104,7 @@ def test_every_figure_of_the_committed_results_is_found(file: Path, path: Path) 
         for plain, record in zip(flat, found, strict=True):
             assert_same(plain, record)
     else:
-        assert [json.loads(encoding.line(record)) for record in found] == nested
+        assert [before(json.loads(encoding.line(record))) for record in found] == nested
     path.write_text(encoding.array([*environments, *found]))
     assert read(path) == (environments, found)
 

@@ -49,7 +49,7 @@ _MOST_BLOCKS = 128
 _FOLDER = Path(__file__).parent / "device_code"
 #: What files that draw random numbers are compiled behind, and which files these are.
 _DRAWS = "draws.cu"
-_DRAWING = ("judge.cu", "samples.cu", "places.cu")
+_DRAWING = ("judge.cu", "samples.cu")
 
 
 class Difference(NamedTuple):

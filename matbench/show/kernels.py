@@ -76,7 +76,10 @@ def details(kernel: Kernel) -> RenderableType:
         "grid (blocks)": " × ".join(map(str, rules.grid)) if own else "",
         "shared memory sized at launch (bytes)": str(rules.shared_bytes or ""),
         "needs": "; ".join([*kernel.requires, *rules.where]),
+        "computes": _product(kernel),
+        "matrices": _placed(kernel),
         "reads its inputs as": kernel.precision,
+        "sums in": kernel.accumulator or "",
         "deterministic": "" if kernel.deterministic else "no, its file says",
         **{f"modelled {key.replace('_', ' ')}": value for key, value in kernel.model.items()},
     }
@@ -97,6 +100,35 @@ def highlighted(kernel: Kernel) -> RenderableType:
     from rich.syntax import Syntax
 
     return Syntax(source(kernel), "cuda", theme="ansi_dark", background_color="default")
+
+
+def _product(kernel: Kernel) -> str:
+    """What is not C = A·B: factors and batches, by the values that it runs with."""
+    told = {"alpha": kernel.alpha, "beta": kernel.beta, "batch": kernel.batch}
+    usual = {"alpha": 1.0, "beta": 0.0, "batch": 1}
+    lists = {
+        name: value if isinstance(value, tuple) else (value,)
+        for name, value in told.items()
+        if value != usual[name]
+    }
+    if not lists:
+        return "C, which it reads" if kernel.reads else ""
+    known = (f"{name} {', '.join(f'{v:g}' for v in values)}" for name, values in lists.items())
+    return f"C := alpha·op(A)·op(B) + beta·C with {'; '.join(known)}"
+
+
+def _placed(kernel: Kernel) -> str:
+    placing = kernel.placing
+    lies = [
+        f"{name} transposed"
+        for name, letter in zip("AB", placing.transpose, strict=True)
+        if letter == "T"
+    ]
+    if placing.padding:
+        lies.append(f"{placing.padding} elements between rows")
+    if placing.layout == "row-major" and not lies:
+        return ""
+    return ", ".join([placing.layout, *lies])
 
 
 def _values(space: Mapping[str, tuple[int, ...]]) -> str:

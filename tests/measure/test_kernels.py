@@ -220,7 +220,6 @@ def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
     assert f".text.{entry}\0".encode() in cubin
 
 
-#: Each is compiled behind `draws.cu`.
 DEVICE_CODE = sorted(Path(judge.__file__).parent.glob("device_code/*.cu"))
 
 

@@ -85,7 +85,7 @@ def result(session: Session, case: Case) -> float:
     with session._checks(case, session._build(case)) as checks:
         reference = checks.prepared.reference
         checks.prepared.load(reference)
-        checks.run()
+        checks.run(reference)
         return float(checks.judge.result(checks.C, reference)[0, 0])
 
 

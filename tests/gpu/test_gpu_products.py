@@ -97,9 +97,7 @@ def test_a_mistake_is_found(
     assert judged(on_gpu, tmp_path, gemm._replace(mistakes=()), (33, 47, 65)).status == "measured"
 
 
-@pytest.mark.parametrize(
-    "name", ["cublas", "cublas-tf32", "cublas-bf16", "cublas-f16", "cublas-f64"]
-)
+@pytest.mark.parametrize("kind", ["", "-tf32", "-bf16", "-f16", "-f64"])
 @pytest.mark.parametrize(
     ("alpha", "beta", "batch"), [(1.0, 0.0, 1), (-1.5, 0.75, 1), (1.0, 0.0, 5), (2.0, 1.0, 3)]
 )

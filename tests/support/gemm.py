@@ -17,7 +17,7 @@ _SOURCE = """\
 
 {include}extern "C" __global__ void {name}(
     const {operand} *A, const {operand} *B, {result} *C, int M, int N, int K,
-    int lda, int ldb, int ldc, {sum} alpha, {sum} beta, int stride_a, int stride_b, int stride_c)
+    int lda, int ldb, int ldc, {scalar} alpha, {scalar} beta, int stride_a, int stride_b, int stride_c)
 {{
     const int i = blockIdx.y * 8 + threadIdx.y, j = blockIdx.x * 8 + threadIdx.x;
     if (i >= M || j >= N) return;
@@ -79,6 +79,7 @@ class Gemm(NamedTuple):
             operand=self.operand,
             result=self.result,
             sum=self.sum,
+            scalar="double" if self.sum == "double" else "float",
             A=at("i", "k", "lda", transposed=self.transpose[0] == "T"),
             B=at("k", "j", "ldb", transposed=self.transpose[1] == "T"),
             C=at("i", "j", "ldc", transposed=False),

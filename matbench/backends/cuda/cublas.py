@@ -47,6 +47,8 @@ class Library:
             self.handle = cublas.create()
             cublas.set_stream(self.handle, stream)
             cublas.set_workspace(self.handle, workspace, WORKSPACE_BYTES)
+            # Sums of parts of K are added in float32 even if C is narrower.
+            cublas.set_math_mode(self.handle, cublas.Math.DISALLOW_REDUCED_PRECISION_REDUCTION)
             parts = [cublas.get_property(part) for part in nvmath.LibraryPropertyType]
         except (cublas.cuBLASError, RuntimeError) as error:  # RuntimeError: it is not found
             raise CaseError(f"cuBLAS: {error}") from None

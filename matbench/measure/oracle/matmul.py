@@ -27,7 +27,7 @@ from matbench.measure.oracle import (
     shifts,
 )
 from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation
-from matbench.model import Problem, Reading
+from matbench.model import UNIT_ROUNDOFF, Problem, Reading
 
 #: What most kernels read.
 FLOAT32 = Reading()
@@ -195,12 +195,14 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
 def selects_exactly(problem: Problem, reading: Reading) -> bool | None:
     """Whether a term that is selected must come out to the last bit.
 
-    False where alpha or beta rounds it. None where inputs are split, or small ones may lie below
+    False where alpha, beta or a type rounds it. None where inputs are split, or small ones may lie below
     the range of exponents: then it may be off as much as 1 may.
     """
     if not reading.exact or reading.exponents[0] > -126:
         return None
-    return problem.alpha == 1 and problem.beta == 0
+    bits = SIGNIFICAND_BITS[reading.precision]
+    fits = max(UNIT_ROUNDOFF[kind] for kind in (reading.sums_in, reading.result)) <= 2.0**-bits
+    return fits and problem.alpha == 1 and problem.beta == 0
 
 
 class _Moved(NamedTuple):

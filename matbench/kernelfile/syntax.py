@@ -1,0 +1,223 @@
+"""The syntax tree of CUDA C++, made by tree-sitter; what its grammar does not know is blanked out.
+
+Positions in a tree are positions in the text that was parsed: each character counts as one byte.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+#: Comments, and what may hold the signs of one: strings, characters, numbers such as 1'000.
+#: What is not closed goes on to the end, so that nothing is looked for twice.
+_COMMENT = re.compile(
+    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
+    r"""|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
+    re.DOTALL,
+)
+#: Attributes that the grammar does not know.
+_ATTRIBUTE = re.compile(
+    r"\b(?:__(?:cluster_dims|block_size|maxnreg|align)__|alignas)\s*(?=\()"
+    r"|^[ \t]*(?:%:|\?\?=|#[ \t]*\\\n)[^\n]*"  # directives in spellings that nobody uses
+    r"|\b__(?:noinline|inline_hint|nv_pure|tile_global)__\b|\b__restrict\b(?!__)",
+    re.MULTILINE,
+)
+#: A macro that stands for the words around a declaration, such as `__global__ static`.
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
+#: A macro that takes something.
+_FUNCTION = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(?P<macro>\w+)\((?P<names>[^()]*)\)(?P<body>(?:\\\n|[^\n])*)",
+    re.MULTILINE,
+)
+_WORDS = re.compile(
+    r'(?:\s|extern\s*"C"|\b(?:__(?:global|device|host|forceinline|restrict|shared|constant)__'
+    r"|__launch_bounds__\s*\([^()]*\)|const|static|inline|extern|void|volatile)\b)*"
+)
+#: How long parsing may take, in seconds, and how much the parser gets at a time.
+_MOST_S = 1.0
+_PIECE = 65536
+_TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\w+|[^\s\w]')
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@functools.lru_cache(maxsize=16)
+def without_comments(source: str) -> str:
+    """The source with comments blanked and every character where it was."""
+
+    def blank(match: re.Match[str]) -> str:
+        text = match.group()
+        is_open = text.startswith("/*") and not text[2:].endswith("*/")
+        return text if is_open or not text.startswith("/") else blanked(text)
+
+    return _COMMENT.sub(blank, source)
+
+
+@functools.lru_cache(maxsize=16)
+def skeleton(code: str) -> str:
+    """A text without comments, the bodies of its functions blanked.
+
+    Whatever macros stand in a body, what is around it can be read.
+    """
+    pieces, start, depth, last = [], 0, 0, ""
+    for token in _TOKEN.finditer(code):
+        text = token[0]
+        if depth == 0 and text == "{" and last == ")":
+            pieces.append(code[start : token.end()])
+            start, depth = token.end(), 1
+        elif depth > 0:
+            depth += {"{": 1, "}": -1}.get(text, 0)
+            if depth == 0:
+                pieces.append(blanked(code[start : token.start()]))
+                start = token.start()
+        last = text
+    return "".join((*pieces, code[start:]))
+
+
+def only(code: str, node: Node) -> Node:
+    """The tree of the part of a text where a node of another tree is."""
+    start, end = node.start_byte, node.end_byte
+    return parse(blanked(code[:start]) + code[start:end])
+
+
+def blanked(text: str) -> str:
+    """As many lines, of as many spaces."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+@functools.lru_cache(maxsize=16)
+def expanded(source: str) -> str:
+    """The source without comments, and words of declarations in place of macros that mean them.
+
+    Lines keep their numbers.
+    """
+    code = without_comments(source)
+    macros = {
+        name: words or "" for name, words in _MACRO.findall(code) if _WORDS.fullmatch(words or "")
+    }
+    code = _with_functions(code)
+    if not macros:
+        return code
+    lines = code.split("\n")
+    for number, line in enumerate(lines):
+        if not line.lstrip().startswith("#"):
+            lines[number] = _WORD.sub(lambda word: macros.get(word[0], word[0]), line)
+    return "\n".join(lines)
+
+
+def _with_functions(code: str) -> str:
+    """Kernels in place of the macros that make them: `DEFINE(sgemm, float)`."""
+    for found in list(_FUNCTION.finditer(code)):
+        names = [name.strip() for name in found["names"].split(",")]
+        body = found["body"].replace("\\\n", "\n")
+        if "__global__" not in body:
+            continue
+        call = re.compile(rf"^[ \t]*{found['macro']}[ \t]*(?=\()", re.MULTILINE)
+        while use := call.search(code):
+            end = closing(code, use.end())
+            given = [each.strip() for each in code[use.end() + 1 : end - 1].split(",")]
+            values = dict(zip(names, given, strict=False))
+            made = _WORD.sub(lambda word: values.get(word[0], word[0]), body)  # noqa: B023
+            made = " ".join(re.sub(r"\s*##\s*", "", made).split())
+            lines = "\n" * code.count("\n", use.start(), end)
+            code = f"{code[: use.start()]}{made}{lines}{code[end:]}"
+    return code
+
+
+@functools.cache
+def _parser() -> Parser:
+    import tree_sitter_cuda
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_cuda.language()))
+
+
+@functools.lru_cache(maxsize=16)
+def parse(code: str) -> Node:
+    """The tree of a text without comments; of one that the parser despairs of, an empty one."""
+    known = _without_attributes(code)
+    text = "".join(c if c.isascii() else "?" for c in known).encode()
+    end = time.monotonic() + _MOST_S
+    try:
+        return (
+            _parser()
+            .parse(
+                lambda at, _: text[at : at + _PIECE],
+                progress_callback=lambda *_: time.monotonic() > end,
+            )
+            .root_node
+        )
+    except ValueError:  # stopped
+        return _parser().parse(b"").root_node
+
+
+def _without_attributes(code: str) -> str:
+    pieces, end = [], 0
+    for found in _ATTRIBUTE.finditer(code):
+        if found.start() < end:
+            continue
+        pieces.append(code[end : found.start()])
+        end = closing(code, found.end()) if code[found.end() :][:1] == "(" else found.end()
+        pieces.append(blanked(code[found.start() : end]))
+    return "".join((*pieces, code[end:]))
+
+
+def closing(code: str, start: int) -> int:
+    """Where what opens with the parenthesis at `start` is over."""
+    depth = 0
+    for position in range(start, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[position], 0)
+        if depth == 0:
+            return position + 1
+    return len(code)
+
+
+def text_of(node: Node) -> str:
+    """The text of a node, on one line."""
+    return " ".join((node.text or b"").decode().split())
+
+
+def line_of(node: Node) -> int:
+    """The line of a node, from 1 on."""
+    return node.start_point[0] + 1
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it, in the order of the text, however deep."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(reversed(node.children))
+
+
+def fields(node: Node, name: str) -> Node | None:
+    """The child of that name."""
+    return node.child_by_field_name(name)
+
+
+def declared(node: Node) -> Node | None:
+    """The name within a declarator: `A` of `*A[3]`."""
+    while node.type not in ("identifier", "qualified_identifier", "template_function"):
+        inner = fields(node, "declarator")
+        if inner is None:
+            below = [each for each in node.named_children if "declarator" in each.type]
+            names = [each for each in node.named_children if each.type == "identifier"]
+            inner = next(iter(below or names), None)
+        if inner is None:
+            return None
+        node = inner
+    return node
+
+
+def parents(node: Node) -> Iterator[Node]:
+    """What a node lies in, from the inside out."""
+    above = node.parent
+    while above is not None:
+        yield above
+        above = above.parent

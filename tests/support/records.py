@@ -141,7 +141,7 @@ cases = st.builds(
     CaseRecord,
     kernel=st.text(),
     sha256=st.text(),
-    group=st.sampled_from(["tutorial", "ladder", "baseline"]),
+    group=st.sampled_from(["tutorial", "ladder", "blas", "baseline"]),
     summary=st.text(),
     claims=claims,
     params=st.dictionaries(st.text(max_size=8), st.integers(-(2**63), 2**63 - 1), max_size=3),

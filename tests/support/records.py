@@ -130,7 +130,7 @@ def timings(draw: st.DrawFn, graph: bool = False) -> Timing:
 triples = st.tuples(counts, counts, counts)
 claims = st.builds(
     Claims,
-    precision=st.sampled_from(["float32", "tf32", "float16", "bfloat16"]),
+    precision=st.sampled_from(["float32", "tf32", "float16", "bfloat16", "float64"]),
     error_constant=amounts,
     exponents=st.none() | st.tuples(st.integers(-126, 0), st.integers(1, 127)),
     deterministic=st.booleans(),

@@ -114,7 +114,7 @@ def test_float64_results_rank_below_float32_and_among_themselves() -> None:
     def wide(name: str, ms: float | None = None, **changes: object) -> Outcome:
         return outcome(name, ms, **({"result": "float64", "precision": "float64"} | changes))
 
-    odd = {"claims": Claims(precision="float64", where=("N % 2 == 0",)), "precision": None}
+    odd = {"claims": Claims(precision="float64", result="float64", where=("N % 2 == 0",))}
     found = (
         wide("slow-64", 40), outcome("fast", 10), wide("odd-64", 5, **odd), wide("fast-64", 20),
         outcome("narrow", 1, precision="tf32"), outcome("slow", 30),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from matbench.errors import MatbenchError
+from matbench.kernelfile import syntax
+from matbench.kernelfile.syntax import without_comments
 from matbench.model import Parameter
 
-#: Comments, and what may hold the signs of one: strings, characters, numbers such as 1'000.
-#: What is not closed goes on to the end, so that nothing is looked for twice.
-_COMMENT = re.compile(
-    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
-    r"""|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
-    re.DOTALL,
-)
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _QUALIFIERS = {
     "const", "volatile", "restrict", "__restrict__", "__restrict", "struct", "__grid_constant__"
@@ -39,6 +40,154 @@ class SourceError(MatbenchError):
         self.line = line
 
 
+class TemplateParameter(msgspec.Struct, frozen=True):
+    """A parameter of a template: `kind` is `int`, `bool`, `typename` …"""
+
+    kind: str
+    name: str
+    default: str | None = None
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A `__global__` function as the source declares it, its namespaces in its name.
+
+    `launch_bounds` is the text of the first argument of `__launch_bounds__`.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    template: tuple[TemplateParameter, ...] = ()
+    launch_bounds: str | None = None
+    line: int = 1
+    is_extern_c: bool = False
+
+
+@functools.lru_cache(maxsize=64)
+def functions(source: str) -> list[Function]:
+    """The `__global__` functions that a source defines, in order of appearance."""
+    root = syntax.parse(syntax.expanded(source))
+    found = [_function(node) for node in entries(root)]
+    if not found and root.has_error:
+        wrong = next(node for node in syntax.walk(root) if node.is_error or node.is_missing)
+        raise SourceError("not CUDA C++ that can be read", syntax.line_of(wrong))
+    return found
+
+
+def entries(root: Node) -> list[Node]:
+    """The definitions of `__global__` functions in a tree, but no specialisations of templates."""
+    return [node for node in syntax.walk(root) if _is_entry(node)]
+
+
+def _is_entry(node: Node) -> bool:
+    if node.type != "function_definition" or "__global__" not in words(node):
+        return False
+    name = _named(node)
+    return name is not None and "<" not in syntax.text_of(name)
+
+
+def words(node: Node) -> set[str]:
+    """The words before a function's name and parameters: `__global__`, `static`, …"""
+    return {
+        word
+        for child in node.children
+        if "declarator" not in child.type and child.type != "compound_statement"
+        for word in syntax.text_of(child).split()
+    }
+
+
+def _declarator(node: Node) -> Node | None:
+    """The part of a definition that holds the name and the parameters."""
+    found = syntax.fields(node, "declarator")
+    while found is not None and found.type != "function_declarator":
+        found = syntax.fields(found, "declarator")
+    return found
+
+
+def _named(node: Node) -> Node | None:
+    declarator = _declarator(node)
+    return syntax.declared(declarator) if declarator is not None else None
+
+
+def _function(node: Node) -> Function:
+    name, declarator = _named(node), _declarator(node)
+    assert name is not None and declarator is not None
+    spaces: list[str] = []
+    template: tuple[TemplateParameter, ...] = ()
+    is_extern_c = 'extern "C"' in syntax.text_of(node)[: name.start_byte - node.start_byte]
+    for above in syntax.parents(node):
+        if above.type == "template_declaration" and not template:
+            template = _template(above)
+        elif above.type == "linkage_specification":
+            is_extern_c = is_extern_c or '"C"' in syntax.text_of(above)[:16]
+        elif above.type == "namespace_definition":
+            space = syntax.fields(above, "name")
+            if space is not None:
+                spaces.insert(0, syntax.text_of(space).replace(" ", ""))
+    bounds = next((each for each in syntax.walk(node) if each.type == "launch_bounds"), None)
+    listed = syntax.fields(declarator, "parameters")
+    return Function(
+        name="::".join((*spaces, syntax.text_of(name).replace(" ", ""))),
+        parameters=tuple(_declared(each) for each in _listed(listed)),
+        template=template,
+        launch_bounds=_bounds(bounds) if bounds is not None else None,
+        line=syntax.line_of(name),
+        is_extern_c=is_extern_c,
+    )
+
+
+def _listed(parameters: Node | None) -> list[Node]:
+    """The declarations of a parameter list; `(void)` has none."""
+    kinds = ("parameter_declaration", "optional_parameter_declaration")
+    found = [each for each in (parameters.children if parameters else ()) if each.type in kinds]
+    if len(found) == 1 and syntax.text_of(found[0]) == "void":
+        return []
+    return found
+
+
+def _bounds(node: Node) -> str | None:
+    values = [each for each in node.named_children]
+    return syntax.text_of(values[0]) if values else None
+
+
+def _template(node: Node) -> tuple[TemplateParameter, ...]:
+    listed = syntax.fields(node, "parameters")
+    found = []
+    for each in listed.named_children if listed is not None else ():
+        default = syntax.fields(each, "default_type") or syntax.fields(each, "default_value")
+        value = syntax.text_of(default) if default is not None else None
+        if "type_parameter" in each.type:
+            names = [c for c in each.named_children if c.type == "type_identifier"]
+            name = syntax.text_of(names[0]) if names else ""
+            found.append(TemplateParameter("typename", name, value))
+        else:
+            parameter = _declared(each)
+            found.append(TemplateParameter(parameter.type, parameter.name, value))
+    return tuple(found)
+
+
+def _declared(node: Node) -> Parameter:
+    """A parameter as its declaration has it; a pointer to a pointer has a type that ends in `*`."""
+    declarator = syntax.fields(node, "declarator")
+    name = syntax.declared(declarator) if declarator is not None else None
+    kinds = [each for each in node.children if not _is_qualifier(each) and each != declarator]
+    for index, each in enumerate(kinds):
+        if each.type == "=":
+            kinds = kinds[:index]
+            break
+    kind = " ".join(map(syntax.text_of, kinds)).removeprefix("std::")
+    shape = syntax.text_of(declarator) if declarator is not None else ""
+    stars = shape.count("*") + shape.count("[")
+    return Parameter(
+        type=kind + " *" * (stars - 1) + " &" * shape.count("&"),
+        name=syntax.text_of(name) if name is not None else "",
+        pointer=stars > 0,
+    )
+
+
+def _is_qualifier(node: Node) -> bool:
+    return node.type in ("type_qualifier", "attribute_specifier", "ERROR", "struct")
+
+
 def tensor_map(text: str) -> tuple[str, str, str] | None:
     """The matrix of an argument `tensor_map(A, 128, 64)`, and its box's rows and columns."""
     found = _TENSOR_MAP_ARGUMENT.fullmatch(text)
@@ -52,20 +201,6 @@ def holds(kind: str, value: int | float) -> bool:
         return abs(value) < 2.0**128  # about where float32 ends
     bits = int(whole[2]) - (not whole[1])
     return value == int(value) and (0 if whole[1] else -(2**bits)) <= value < 2**bits
-
-
-@functools.lru_cache(maxsize=4)
-def without_comments(source: str) -> str:
-    """The source with comments blanked and every character where it was."""
-
-    def blank(match: re.Match[str]) -> str:
-        text = match.group()
-        is_open = text.startswith("/*") and not text[2:].endswith("*/")
-        if is_open or not text.startswith("/"):
-            return text
-        return "\n".join(" " * len(line) for line in text.split("\n"))
-
-    return _COMMENT.sub(blank, source)
 
 
 def parameters(source: str, entry: str) -> tuple[Parameter, ...]:

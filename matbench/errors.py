@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class MatbenchError(Exception):
     """An error with a message for the user; the base of all that matbench raises itself."""
@@ -10,12 +12,17 @@ class MatbenchError(Exception):
 class UsageError(MatbenchError):
     """Bad input: one line that says what is wrong, where, and how to fix it.
 
-    It may quote files and names: nothing in them breaks the line or commands a terminal.
+    It may quote files and names: nothing in them breaks the line or commands a terminal. Below it,
+    lines to `paste` into a file may show what would be right.
     """
 
-    def __init__(self, message: str) -> None:
-        shown = (c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in message)
-        super().__init__("".join(shown))
+    def __init__(self, message: str, paste: Sequence[str] = ()) -> None:
+        super().__init__(_printable(message))
+        self.paste = tuple(map(_printable, paste))
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
 
 
 class CaseError(MatbenchError):

@@ -176,8 +176,8 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     name: str
-    summary: str
     launch: LaunchRules
+    summary: str = ""
     workload: str = "matmul"
     group: Group = "tutorial"
     entry: str = ""
@@ -191,6 +191,8 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     finish: Finish | None = None
     deterministic: bool = True
     model: dict[str, str] = {}
+    std: str | None = None
+    include_dirs: tuple[str, ...] = ()
     layout: Layout = "row-major"
     transpose: Transpose = "NN"
     padding: int = 0
@@ -213,7 +215,8 @@ class Kernel(FrontMatter, frozen=True):
     """One kernel file: its front matter, its source and the parameters of its entry.
 
     `path` is what messages call the file, and `file` where it is; empty if it is in none. `sha256`
-    covers all that it `includes`, too. `library` names the library that computes in place of a
+    covers all that it `includes`, too. `is_extern_c`: its entry has its name in the machine code,
+    not a C++ one. `library` names the library that computes in place of a
     source: `numpy` or `cublas`.
     """
 
@@ -223,6 +226,7 @@ class Kernel(FrontMatter, frozen=True):
     sha256: str = ""
     includes: tuple[Included, ...] = ()
     parameters: tuple[Parameter, ...] = ()
+    is_extern_c: bool = True
     library: str | None = None
 
     @property

@@ -17,7 +17,7 @@ from support.paths import ROOT
 from support.scripts import load
 
 import matbench
-from matbench.kernelfile import catalogue, signature
+from matbench.kernelfile import catalogue, syntax
 
 PACKAGE = ROOT / "matbench"
 
@@ -258,7 +258,7 @@ def test_kernels_are_plain_c_unless_they_require_cuda() -> None:
     for kernel in catalogue.builtin():
         if any(need == "cuda" or need.startswith("sm_") for need in kernel.requires):
             continue
-        code = signature.without_comments(kernel.source).replace('extern "C"', "")
+        code = syntax.without_comments(kernel.source).replace('extern "C"', "")
         for match in CPLUSPLUS.finditer(code):
             line = code.count("\n", 0, match.start()) + 1
             found.append(f"{kernel.path}:{line}: {match[0]!r} is C++; say requires = ['cuda']")

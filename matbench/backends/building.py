@@ -27,7 +27,9 @@ def includes_own_files(kernel: Kernel) -> bool:
 
 
 def _is_own(kernel: Kernel, name: str) -> bool:
-    return bool(kernel.file) and (Path(kernel.file).parent / name).is_file()
+    return bool(kernel.file) and any(
+        (folder / name).is_file() for folder in includes.folders(kernel)
+    )
 
 
 @contextmanager

@@ -313,24 +313,25 @@ class OpenCLBackend:
         block_width: int = 32,
     ) -> _Program:
         clocked = variant == "clocked"
-        if clocked:
-            unit, local = opencl_c.clocked_unit(kernel, self.clock_expression)
-        else:
-            unit, local = opencl_c.plain_unit(kernel)
-        options = [f"-D{name}={value}" for name, value in params.items()]
+        try:
+            clock = self.clock_expression if clocked else None
+            unit = opencl_c.unit(kernel, params, clock)
+        except signature.SourceError as error:
+            raise BuildError(str(error)) from None
+        options = [f"-D{name}={value}" for name, value in unit.macros.items()]
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
         if includes.operands(kernel.source):  # no header comes with OpenCL, so all can change
-            folder = Path(kernel.file).parent
-            options.append(f'-I "{folder}"')
-            with working_in(folder):
-                program = self._compiled(unit, options, keep=False)
+            folders = includes.folders(kernel)
+            options += [f'-I "{folder}"' for folder in folders]
+            with working_in(folders[0]):
+                program = self._compiled(unit.text, options, keep=False)
         else:
-            program = self._compiled(unit, options)
-        entry = "matbench_entry" if clocked else kernel.entry
+            program = self._compiled(unit.text, options)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
-        return _Program(self, program, entry, [*scalars, ""] if clocked else scalars, local)
+        buffers = [*scalars, ""] if clocked else scalars
+        return _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
 
     def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> Any:
         """A built program, from the cache if it may be kept there."""

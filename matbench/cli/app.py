@@ -30,7 +30,9 @@ class Group(click.Group):
         try:
             return super().invoke(context)
         except UsageError as error:
-            raise click.UsageError(str(error)) from None
+            refused = click.UsageError(str(error))
+            refused.paste = error.paste  # type: ignore[attr-defined]
+            raise refused from None
         except MatbenchError as error:
             raise click.ClickException(str(error)) from None
         except KeyboardInterrupt:  # where there is no table so far
@@ -97,7 +99,8 @@ def _show_error(error: click.ClickException, file: Any = None) -> None:
     message = safe.text(error.format_message())
     if isinstance(error, click.UsageError):  # which may quote what was typed
         message = message.replace("\n", " ")
-    click.echo(f"{where}: {message}", file=file or sys.stderr)
+    lines = [f"{where}: {message}", *(f"    {line}" for line in getattr(error, "paste", ()))]
+    click.echo("\n".join(lines), file=file or sys.stderr)
 
 
 click.ClickException.show = _show_error  # type: ignore[method-assign,assignment]

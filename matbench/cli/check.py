@@ -17,15 +17,14 @@ from matbench.cli.console import (
     show_report,
     show_rich,
 )
+from matbench.cli.kernel_files import KernelFiles, kernel_argument
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
-    KernelFiles,
     allow_skips_option,
     format_option,
     grouped,
-    kernel_argument,
 )
 from matbench.cli.selection import skipped
 from matbench.errors import UsageError

@@ -11,16 +11,15 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, say, say_printed, show_report, show_rich
+from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
-    KernelFiles,
     LaunchOptions,
     SizeOptions,
     format_option,
     grouped,
-    kernel_names,
     renamed,
 )
 from matbench.cli.types import Share

@@ -19,16 +19,15 @@ from matbench.cli.console import (
     say_printed,
     show_report,
 )
+from matbench.cli.kernel_files import KernelFiles, kernel_argument
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
-    KernelFiles,
     LaunchOptions,
     SizeOptions,
     format_option,
     grouped,
-    kernel_argument,
 )
 from matbench.errors import CaseError, UsageError
 

@@ -8,7 +8,8 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import open_console, say, show_rich
-from matbench.cli.options import KernelFiles, grouped, kernel_names
+from matbench.cli.kernel_files import KernelFiles, kernel_names
+from matbench.cli.options import grouped
 from matbench.workloads import WORKLOADS
 
 

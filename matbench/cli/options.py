@@ -20,7 +20,6 @@ from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.kernelfile.catalogue import Catalogue
     from matbench.measure.options import Deadlines, Options
     from matbench.model import DeviceInfo, Inputs, Kernel, Problem
     from matbench.records.writing import Mode
@@ -58,13 +57,6 @@ def renamed(old: str, new: str, *, is_flag: bool = False) -> Callable[[F], F]:
     return click.option(old, hidden=True, expose_value=False, is_flag=is_flag, callback=refuse)
 
 
-def kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-    """For the shell's completion."""
-    from matbench.kernelfile import catalogue
-
-    return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
-
-
 format_option = click.option(
     "--format",
     "fmt",
@@ -74,59 +66,12 @@ format_option = click.option(
     metavar="FORMAT",
     help="rich, csv, json, or one of tabulate's formats: plain, github, pipe, tsv, html, latex …",
 )
-kernel_argument = click.argument("kernel", metavar="KERNEL|FILE.cu", shell_complete=kernel_names)
 fastest_option = click.option(
     "--fastest", is_flag=True, help="Show one row per kernel and size: its fastest parameters."
 )
 allow_skips_option = click.option(
     "--allow-skips", is_flag=True, help="Exit 0 even if everything was skipped."
 )
-
-
-@dataclass(frozen=True)
-class KernelFiles:
-    """Kernel files beside those that come with matbench."""
-
-    kernel_files: tuple[str, ...] = ()
-    kernels_dir: str | None = None
-
-    OPTIONS: ClassVar = (
-        click.option(
-            "--kernel",
-            "kernel_files",
-            multiple=True,
-            metavar="PATH.cu",
-            help="Add a kernel file; repeatable.",
-        ),
-        click.option(
-            "--kernels-dir",
-            metavar="DIR",
-            help="Add every *.cu file of a folder.",
-        ),
-    )
-
-    def catalogue(self) -> tuple[Catalogue, list[Kernel], list[Kernel]]:
-        """All kernels, those of the files that were named, and those of the folder."""
-        from matbench.kernelfile import catalogue
-
-        folder = catalogue.load_folder(Path(self.kernels_dir)) if self.kernels_dir else []
-        files = [catalogue.load(Path(path)) for path in self.kernel_files]
-        known = catalogue.Catalogue([*catalogue.builtin(), *folder, *files])
-        return known, files, folder
-
-    def named(self, names: tuple[str, ...] | list[str]) -> list[Kernel]:
-        """Kernels by their names, or by the names of their files: `FILE.cu` is read from there."""
-        from matbench.kernelfile import catalogue
-
-        known, _, _ = self.catalogue()
-        loaded = {name: catalogue.load(Path(name)) for name in names if name.endswith(".cu")}
-        everything = catalogue.Catalogue([*known.kernels.values(), *loaded.values()])
-        return [loaded.get(name) or everything.get(name) for name in names]
-
-    def one(self, name: str) -> Kernel:
-        """The kernel that `KERNEL|FILE.cu` means."""
-        (found,) = self.named([name])
-        return found
 
 
 @dataclass(frozen=True)

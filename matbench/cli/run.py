@@ -13,11 +13,11 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, exit_with, progress, say, say_printed, show_report
+from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
-    KernelFiles,
     LaunchOptions,
     OutputOptions,
     SizeOptions,
@@ -25,7 +25,6 @@ from matbench.cli.options import (
     fastest_option,
     format_option,
     grouped,
-    kernel_names,
     renamed,
     uncertainty_option,
 )

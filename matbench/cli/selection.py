@@ -11,7 +11,8 @@ import msgspec
 
 from matbench import workloads
 from matbench.cli.console import say
-from matbench.cli.options import DeviceOptions, KernelFiles
+from matbench.cli.kernel_files import KernelFiles
+from matbench.cli.options import DeviceOptions
 from matbench.errors import UsageError
 from matbench.workloads import WORKLOADS
 
@@ -65,7 +66,7 @@ class SelectionOptions:
         A folder's kernels all run unless some are named. Baselines come on top. A group has the
         kernels of one workload, or those `of_every_workload`.
         """
-        catalogue, added, folder = files.catalogue()
+        catalogue, added, folder = files.catalogue(names)
         named = files.named(list(names))
         if not names:
             # A folder may hold all kinds.

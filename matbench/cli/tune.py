@@ -9,15 +9,14 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, say, say_printed, show_report
+from matbench.cli.kernel_files import KernelFiles, kernel_argument
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
-    KernelFiles,
     SizeOptions,
     format_option,
     grouped,
-    kernel_argument,
 )
 from matbench.errors import UsageError
 

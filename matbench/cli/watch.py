@@ -12,15 +12,14 @@ import click
 from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import open_console, say, say_printed
+from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
-    KernelFiles,
     LaunchOptions,
     SizeOptions,
     grouped,
-    kernel_names,
 )
 from matbench.cli.run import draw_error_map
 from matbench.errors import UsageError
@@ -34,7 +33,7 @@ _TURNS_S = 3.0
 
 
 @main.command()
-@click.argument("file", metavar="FILE.cu")
+@click.argument("file", metavar="FILE")
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
 @grouped(
     files=KernelFiles,
@@ -60,7 +59,7 @@ def watch(
     deadlines: DeadlineOptions,
     error_map: str | None,
 ) -> None:
-    """Check and time FILE.cu whenever it is saved, until Ctrl-C.
+    """Check and time FILE whenever it is saved, until Ctrl-C.
 
     Each save is checked, timed and compared with the version before, the last that was right, and
     with the nearest rung: of KERNELS (else the tutorial's and the ladder's) the slowest that it has
@@ -81,12 +80,15 @@ def watch(
     if error_map is not None:
         pictures.require(Path(error_map), error_maps.SUFFIXES)
     if not path.is_file():
-        if path.suffix != ".cu" or path.exists():
+        if not path.suffix or path.exists():
             raise UsageError(f"{path}: not a kernel file; name one such as mine.cu")
         raise UsageError(f"{path}: no such file; `matbench new {path.stem}` writes one")
     info = device.choose()
     launches.require_one_kind(info)
-    rungs = _rungs(kernels, files)
+    given = files.given
+    rungs = _rungs(
+        kernels, KernelFiles(kernel_files=files.kernel_files, kernels_dir=files.kernels_dir)
+    )
 
     def cases(kernel: Kernel) -> list[Case]:
         overrides = constants.values([kernel])
@@ -101,9 +103,9 @@ def watch(
         def draw(found: Any) -> str:
             return draw_error_map(found, error_map) if error_map is not None else ""
 
-        watched = Watch(crew, worker, path, rungs, cases, plan, draw)
+        watched = Watch(crew, worker, path, rungs, cases, plan, draw, given)
         try:
-            first = catalogue.load(path)
+            first = catalogue.load(path, given=given)
         except UsageError:
             pass  # to be fixed while it is watched
         else:

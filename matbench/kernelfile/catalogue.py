@@ -7,12 +7,13 @@ import fnmatch
 import functools
 import os
 import stat
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from matbench import workloads
 from matbench.errors import UsageError
-from matbench.kernelfile import front_matter
+from matbench.kernelfile import front_matter, tables
 from matbench.kernelfile.libraries import LIBRARIES
 from matbench.model import Group, Kernel
 
@@ -48,10 +49,27 @@ def load_folder(folder: Path) -> list[Kernel]:
     return [load(path) for path in paths]
 
 
-def load(path: Path, shown_as: str | None = None) -> Kernel:
-    """Read one kernel file; a `UsageError` names the file and the line that is wrong."""
-    shown = shown_as or str(path)
-    return front_matter.parse(read(path, shown), shown, path)
+def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None) -> Kernel:
+    """Read one kernel file and the table in it, or beside it; what is `given` comes first.
+
+    A `UsageError` names the file and the line that is wrong.
+    """
+    return parse(read(path, shown_as or str(path)), path, shown_as, given)
+
+
+def parse(
+    data: bytes, path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None
+) -> Kernel:
+    """The kernel of a file that holds `data`."""
+    beside = tables.beside_of(path)
+    found = None
+    if beside.is_file() and beside != path:
+        try:
+            text = read(beside, str(beside))[: front_matter.MAX_FILE_BYTES].decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise UsageError(f"{beside}: not UTF-8 text; is it a kernel's table?") from None
+        found = tables.Beside(str(beside), text.replace("\r\n", "\n"))
+    return front_matter.parse(data, shown_as or str(path), path, found, given)
 
 
 def read(path: Path, shown: str) -> bytes:

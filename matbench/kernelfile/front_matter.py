@@ -1,24 +1,13 @@
-"""Front matter: the table at the top of a kernel file, read and checked.
-
-It is TOML in a fenced comment, the way PEP 723 puts metadata into a script:
-
-    // /// matbench
-    // name = "mine"
-    // …
-    // ///
-
-An error names the file and the line that is wrong.
-"""
+"""Front matter: the table of a kernel file, checked; an error names the file and the line."""
 
 from __future__ import annotations
 
 import contextlib
-import difflib
+import json
 import keyword
 import math
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -26,25 +15,22 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import MatbenchError, UsageError
-from matbench.kernelfile import expressions, includes, signature
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile import expressions, includes, missing, schema, signature
+from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.signature import Function
+from matbench.kernelfile.tables import Beside, Table
 from matbench.model import (
     STORAGE,
     Arithmetic,
-    Finish,
     FrontMatter,
-    Group,
+    Included,
     Kernel,
-    LaunchRules,
     Parameter,
     Precision,
     Problem,
     Storage,
 )
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 MAX_FILE_BYTES = 1_000_000
 #: From 128 on, long sums of inputs rounded to float16 would come within the bound of float32.
@@ -63,15 +49,11 @@ DEVICE_LIMITS = {
     "warp_size": 32,
     "multiprocessors": 16,
 }
-#: The front matter between its two fences.
-FENCE = re.compile(
-    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
-)
 #: The key of `[model]` that is no expression.
 _ARITHMETIC = "arithmetic"
-_OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 _REQUIREMENT = re.compile(r"cuda|host|sm_[0-9]{2,3}[af]?")
 #: What the problem and the layout of matrices give expressions.
 _OF_PRODUCTS = (
@@ -84,14 +66,6 @@ _RESERVED = {
 _PRODUCT_KEYS = (
     "layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator"
 )  # fmt: skip
-#: The values of keys that have few.
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "group": get_args(Group),
-    "precision": get_args(Precision),
-    "finish": get_args(Finish),
-}
-#: What the tables whose keys are free hold.
-_TABLES: dict[str, Any] = {"sweep": tuple[int, ...], "tune": tuple[int, ...], "model": str}
 #: How a source spells what a buffer holds.
 _WRITTEN: dict[Storage, str] = {
     "float32": "float",
@@ -103,10 +77,17 @@ _WRITTEN: dict[Storage, str] = {
 _MOST_PADDING = 2**20
 
 
-def parse(data: bytes, shown: str, file: Path | None = None) -> Kernel:
+def parse(
+    data: bytes,
+    shown: str,
+    file: Path | None = None,
+    beside: Beside | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Kernel:
     """The kernel of a file's content; `shown` is what messages call the file.
 
-    Where the file is says which files its `#include` lines mean.
+    Where the file is says which files its `#include` lines mean. The table is in the file, or
+    `beside` it, and what the command line has `given` takes the place of its keys.
     """
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{shown}: larger than {MAX_FILE_BYTES:,} bytes; is it a kernel file?")
@@ -114,13 +95,12 @@ def parse(data: bytes, shown: str, file: Path | None = None) -> Kernel:
         source = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise UsageError(f"{shown}: not UTF-8 text; is it a kernel file?") from None
-    kernel = _Reader(shown, source).kernel()
-    included = includes.of(source, file) if file is not None else ()
+    table = Table(shown, source, beside, given or {})
+    kernel = _Reader(shown, source, file, table).kernel()
+    # The hash of the file covers all that is in it; what comes from elsewhere belongs to it, too.
+    outside = json.dumps(table.values, default=str).encode() if table.is_outside else b""
     return msgspec.structs.replace(
-        kernel,
-        file=str(file.absolute()) if file is not None else "",
-        sha256=includes.identity(data, included),
-        includes=included,
+        kernel, sha256=includes.identity(data + outside, kernel.includes)
     )
 
 
@@ -130,104 +110,182 @@ def check_name(name: str) -> None:
         raise UsageError(f"name {name!r:.60}: use lower-case letters, digits, `-`, `_`, `.`")
 
 
+def default_name(shown: str) -> str:
+    """The name of a kernel whose table gives none: that of its file."""
+    name = re.sub(r"[^a-z0-9._-]+", "-", Path(shown).stem.lower()).lstrip("._-")
+    return name or "kernel"
+
+
 def default_entry(name: str) -> str:
-    """The function that a kernel of this name calls when its file gives no `entry`."""
+    """The function that a kernel of this name calls when its file has several."""
     return re.sub(r"\W", "_", name)
 
 
 class _Reader:
-    """Reads one file's front matter and says where it is wrong."""
+    """Reads one file's table and says where it is wrong."""
 
-    def __init__(self, shown: str, source: str) -> None:
+    #: How long a header may be that is searched for kernels and types.
+    SEARCHED_BYTES = 1_000_000
+
+    def __init__(self, shown: str, source: str, file: Path | None, table: Table) -> None:
         self.shown = shown
         self.source = source
-        fence = FENCE.search(source)
-        if fence is None:
-            opened = _OPEN.search(source)
-            if opened is None:
-                self.fail("no front matter; open the file with `// /// matbench` … `// ///`", 1)
-            line = source.count("\n", 0, opened.start()) + 1
-            self.fail("front matter is not closed; end it with a line `// ///`", line)
-        self.first_line = source.count("\n", 0, fence.start("body")) + 1
-        lines = fence["body"].splitlines()
-        self.toml = [line[3:] if line.startswith("// ") else line[2:] for line in lines]
+        self.file = file
+        self.table = table
+        self.wrong = table.wrong
 
-    # -- where it is wrong -----------------------------------------------------------------
-
-    def fail(self, reason: str, line: int) -> NoReturn:
-        raise UsageError(f"{self.shown}:{line}: {reason}")
-
-    def wrong(self, reason: str, *keys: str) -> NoReturn:
-        self.fail(reason, self.line_of(*keys))
+    def fail(self, reason: str, line: int | None) -> NoReturn:
+        """Blame a line of the source."""
+        raise UsageError(f"{self.shown}:{line or 1}: {reason}")
 
     @contextlib.contextmanager
     def blaming(self, *keys: str, before: str = "") -> Iterator[None]:
-        """An error in this block is the fault of these keys."""
+        """An error in this block is the fault of these keys, unless it is that of a line."""
         try:
             yield
         except MatbenchError as error:
             line = error.line if isinstance(error, signature.SourceError) else None
-            self.fail(f"{before}{error}", line or self.line_of(*keys))
-
-    def line_of(self, *keys: str) -> int:
-        """The line that sets the last of `keys`, inside its table where there is one."""
-        found, table = 0, ""
-        for number, text in enumerate(self.toml):
-            header = re.match(r"\s*\[\s*([\w.-]+)\s*\]", text)
-            if header:
-                table = header[1]
-                if keys == (table,):
-                    found = number
-            name = re.match(r"\s*[\"']?([\w.-]+)[\"']?\s*=", text)
-            if name and name[1] == keys[-1] and (len(keys) == 1 or table == keys[0]):
-                found = number
-                break
-        return self.first_line + found
+            if line is not None:
+                self.fail(f"{before}{error}", line)
+            self.wrong(f"{before}{error}", *keys)
 
     # -- what it says ----------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
-        table = self.table()
-        try:
-            front = msgspec.convert(table, FrontMatter)
-        except msgspec.ValidationError as error:
-            reason, keys = _explained(str(error), table)
-            self.wrong(reason, *keys or [""])
+        table = self.table.values
+        front = self.front(table)
         with self.blaming("name"):
             check_name(front.name)
         with self.blaming("workload"):
             workload = workloads.get(front.workload)
-        entry = front.entry if "entry" in table else default_entry(front.name)
-        named_by = "entry" if "entry" in table else "name"
-        if not _IDENTIFIER.fullmatch(entry):
-            self.wrong(f"entry {entry!r:.60}: not the name of a function", named_by)
-        with self.blaming(named_by):
-            parameters = signature.parameters(self.source, entry)
+        self.check_compilation(front)
+        included: tuple[Included, ...] = ()
+        if self.file is not None:
+            included = includes.of(self.source, self.file, front.include_dirs)
+        entry, function, parameters = self.entry(front, included)
+        args = front.args if table.get("args") else workload.arguments
+        lacks = missing.Lacks(self.table, workload, parameters, function, entry)
+        if lacks.keys:
+            lacks.refuse(self.shown)
         given = {name: getattr(front, name) for name in front.__struct_fields__}
-        given |= {"entry": entry, "args": front.args if table.get("args") else workload.arguments}
-        kernel = Kernel(**given, source=self.source, path=self.shown, parameters=parameters)
+        given |= {"entry": entries.as_text(entry), "args": args, "sweep": self.sweep(front, entry)}
+        kernel = Kernel(
+            **given,
+            source=self.source,
+            path=self.shown,
+            file=str(self.file.absolute()) if self.file is not None else "",
+            includes=included,
+            parameters=parameters,
+            is_extern_c=function.is_extern_c,
+        )
         if "precision" not in table and kernel.reading.storage != "int32":
             kernel = msgspec.structs.replace(kernel, precision=kernel.reading.storage)
         self.check(kernel)
         return kernel
 
-    def table(self) -> dict[str, Any]:
+    def front(self, table: dict[str, Any]) -> FrontMatter:
+        """The table with the right types; what is missing is told later, all at once."""
+        values = {"name": default_name(self.shown), "launch": {}, **table}
+        if isinstance(values["launch"], dict):
+            values["launch"] = {"block": (), "grid": (), **values["launch"]}
         try:
-            table: dict[str, Any] = tomllib.loads("\n".join(self.toml))
-        except RecursionError:
-            self.fail("not TOML: nested too deeply", self.first_line)
-        except ValueError as error:
-            where = re.search(r"\(at line ([0-9]+), column [0-9]+\)", str(error))
-            line = self.first_line + (int(where[1]) - 1 if where else 0)
-            self.fail(f"not TOML: {str(error).split(' (at ')[0]}", line)
-        return table
+            return msgspec.convert(values, FrontMatter)
+        except msgspec.ValidationError as error:
+            reason, keys = schema.explained(str(error), table)
+            self.wrong(reason, *keys or [""])
+
+    def entry(
+        self, front: FrontMatter, included: tuple[Included, ...]
+    ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
+        """The entry, the function that it means, and what that takes."""
+        named_by = "entry" if "entry" in self.table.values else "name"
+        headers = includes.texts(included, self.SEARCHED_BYTES)
+        for texts in ([self.source], [self.source, *headers]):
+            found = self.functions(texts)
+            wanted = self.wanted(front, found)
+            function = entries.find(found, wanted)
+            if function is not None:
+                break
+        else:
+            self.no_entry(found, wanted, named_by)
+        if named_by == "name" and entries.unbound(function, wanted):  # missing, as others may be
+            wanted = entries.parsed(entries.suggested(function)) or wanted
+        with self.blaming(named_by):
+            types: dict[str, str] = {}
+            for text in (self.source, *headers):
+                types = signature.aliases(text) | types
+                parameters = entries.parameters(function, wanted, types)
+                if all(map(signature.is_known, parameters)):
+                    break
+            signature.checked(parameters, function.line)
+        return wanted._replace(name=function.name), function, tuple(parameters)
+
+    def functions(self, texts: list[str]) -> list[Function]:
+        """The functions that texts define."""
+        found = []
+        for text in texts:
+            with contextlib.suppress(signature.SourceError):
+                found += signature.functions(text)
+        return found
+
+    def wanted(self, front: FrontMatter, found: list[Function]) -> Entry:
+        if "entry" not in self.table.values:
+            return self.default_entry(front, found)
+        wanted = entries.parsed(front.entry)
+        if wanted is None:
+            self.wrong(f"entry {front.entry!r:.60}: not the name of a function", "entry")
+        return wanted
+
+    def no_entry(self, found: list[Function], wanted: Entry, named_by: str) -> NoReturn:
+        if not self.table.is_there and not self.table.given:
+            self.fail("no front matter and no `__global__` function; is it a kernel file?", 1)
+        with self.blaming(named_by):
+            signature.functions(self.source)  # or what is wrong with it
+        names = list(dict.fromkeys(each.name for each in found))
+        if len(names) > 1 and named_by == "name":
+            which = ", ".join(f"{each.name} (line {each.line})" for each in found)
+            self.wrong(f'several kernels, {which:.200}: say entry = "{names[0]}"', "name")
+        hint = f"; there is {', '.join(names)}" if names else ""
+        self.wrong(f"no entry `__global__ void {wanted.name}(…)`{hint:.200}", named_by)
+
+    def default_entry(self, front: FrontMatter, found: list[Function]) -> Entry:
+        """The function of the kernel's name, or the only one; its template's own constants."""
+        usual = default_entry(front.name)
+        names = list(dict.fromkeys(each.name for each in found))
+        name = names[0] if len(names) == 1 and usual not in names else usual
+        wanted = Entry(name, ())
+        function = entries.find(found, wanted)
+        for parameter in function.template if function else ():
+            if parameter.name not in front.sweep | front.tune:
+                break
+            wanted = wanted._replace(arguments=(*wanted.arguments, parameter.name))
+        return wanted
+
+    def sweep(self, front: FrontMatter, entry: Entry) -> dict[str, tuple[int, ...]]:
+        """What is swept: a template has no default of a constant that only `[tune]` names."""
+        names = entry.names & (front.tune.keys() - front.sweep.keys())
+        return front.sweep | {name: front.tune[name][:1] for name in sorted(names)}
+
+    def check_compilation(self, front: FrontMatter) -> None:
+        """The standard is known, and the folders of headers exist."""
+        if front.std is not None and front.std not in _STANDARDS:
+            self.wrong(f"std {front.std!r:.40}: known are {', '.join(_STANDARDS)}", "std")
+        for folder in front.include_dirs:
+            if self.file is None:
+                break
+            try:
+                exists = includes.folder_of(self.file, folder).is_dir()
+            except (OSError, ValueError):
+                exists = False
+            if not exists:
+                self.wrong(f"include_dirs: no folder {folder!r:.80} here", "include_dirs")
 
     # -- what types cannot say -------------------------------------------------------------
 
     def check(self, kernel: Kernel) -> None:
         """Names and values, and every expression tried once."""
         workload = workloads.get(kernel.workload)
-        if not kernel.summary.isprintable() or not kernel.summary.strip():
+        if not kernel.summary.isprintable():
             self.wrong("summary: one line of text", "summary")
         if not 0 <= kernel.error_constant <= MAX_ERROR_CONSTANT:
             self.wrong(
@@ -321,9 +379,8 @@ class _Reader:
                 attempt(text, "model", key, whole=False)
 
         if len(kernel.args) != len(kernel.parameters):
-            entries = f"args has {len(kernel.args)} entries"
             taken = f"{kernel.entry} has {len(kernel.parameters)} parameters"
-            self.wrong(f"{entries}, {taken}", "args")
+            self.wrong(f"args has {len(kernel.args)} entries, {taken}", "args")
         for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=True)):
             if parameter.type == signature.TENSOR_MAP and not parameter.pointer:
                 described = signature.tensor_map(text)
@@ -354,7 +411,7 @@ class _Reader:
             self.fail(
                 f"{parameter.name} points to `{parameter.type}`: "
                 f"{buffer} of {kernel.workload} is {known}",
-                signature.line_of(self.source, kernel.entry, index),
+                signature.line_of(self.source, entries.of(kernel).name, index),
             )
         if buffer == "C":
             return
@@ -373,33 +430,3 @@ def _numbers(kernel: Kernel) -> list[float]:
     """Every alpha and beta that is listed."""
     both = (kernel.alpha, kernel.beta)
     return [number for v in both for number in (v if isinstance(v, tuple) else (v,))]
-
-
-def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
-    """msgspec's message in the words of front matter, and the keys that it is about."""
-    reason, _, where = message.partition(" - at ")
-    keys = re.findall(r"[A-Za-z_][\w-]*", where.replace("key in ", ""))[:2]
-    if "[...]" in where and keys[0] in _TABLES:  # msgspec does not say which key
-        keys += [key for key, value in table[keys[0]].items() if not _fits(keys[0], value)][:1]
-    unknown = re.search(r"unknown field `(.*?)`", reason)
-    missing = re.search(r"missing required field `(.*?)`", reason)
-    name = ".".join(keys)
-    if unknown:
-        known = (LaunchRules if keys else FrontMatter).__struct_fields__
-        near = difflib.get_close_matches(unknown[1], known, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
-        return f"unknown key `{unknown[1]}`; {hint}", [*keys, unknown[1]]
-    if missing:
-        return f"`{'.'.join([*keys, missing[1]])}` is missing", keys
-    if reason.startswith("Invalid enum") and name in _CHOICES:
-        reason = f"{reason.split()[-1]} is none of {', '.join(_CHOICES[name])}"
-    return f"`{name}`: {reason}" if name else reason, keys
-
-
-def _fits(table: str, value: object) -> bool:
-    """Whether a value may stand in a table whose keys are free."""
-    try:
-        msgspec.convert(value, _TABLES[table])
-    except msgspec.ValidationError:
-        return False
-    return True

@@ -12,10 +12,11 @@ import hashlib
 import os
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from matbench.errors import UsageError
-from matbench.kernelfile import signature
+from matbench.kernelfile import syntax
 from matbench.model import Included, Kernel
 
 #: How much is read at most.
@@ -43,9 +44,25 @@ def operands(source: str) -> list[str]:
     return _operands(_code(source))
 
 
-def of(source: str, file: Path) -> tuple[Included, ...]:
+def of(source: str, file: Path, include_dirs: Sequence[str] = ()) -> tuple[Included, ...]:
     """The files of the user's that are included by the text of a kernel file, directly or not."""
-    return _Search(file).files(source)
+    return _Search(file, include_dirs).files(source)
+
+
+def folder_of(file: Path, include_dir: str) -> Path:
+    """A folder of headers, as the table of a kernel file names it from there."""
+    return file.absolute().parent / include_dir
+
+
+def folders(kernel: Kernel) -> list[Path]:
+    """Where the user's headers are: beside the kernel, and in the folders that it names."""
+    file = Path(kernel.file).absolute()
+    return [file.parent, *(folder_of(file, each) for each in kernel.include_dirs)]
+
+
+def again(kernel: Kernel) -> tuple[Included, ...]:
+    """What a kernel includes now."""
+    return of(kernel.source, Path(kernel.file), kernel.include_dirs) if kernel.file else ()
 
 
 def identity(data: bytes, included: tuple[Included, ...]) -> str:
@@ -57,28 +74,64 @@ def identity(data: bytes, included: tuple[Included, ...]) -> str:
     return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
-def texts(kernel: Kernel) -> list[str]:
-    """The texts of the included files that can be read."""
+def texts(included: Iterable[Included], most_bytes: int | None = None) -> list[str]:
+    """The texts of the included files that can be read, or of the first of them."""
     found = []
-    for included in kernel.includes:
+    for each in included:
         with contextlib.suppress(OSError):
-            found.append(Path(included.path).read_text(encoding="utf-8", errors="replace"))
+            path = Path(each.path)
+            if most_bytes is not None:
+                most_bytes -= path.stat().st_size
+                if most_bytes < 0:
+                    break
+            found.append(path.read_text(encoding="utf-8", errors="replace"))
     return found
+
+
+def flattened(kernel: Kernel) -> str:
+    """The source with the user's headers in place of the lines that include them."""
+    own = {each.path for each in kernel.includes}
+    once: set[Path] = set()
+
+    def text_of(text: str, shown: str, folder: Path, above: tuple[Path, ...]) -> str:
+        lines = text.split("\n")
+        for number, line in enumerate(syntax.without_comments(text).split("\n")):
+            named = _NAMED.match(found[1].strip()) if (found := _DIRECTIVE.match(line)) else None
+            if re.match(_HASH + r"pragma[^\S\n]+once\b", line):
+                lines[number], once_here = "", above[-1:]
+                once.update(once_here)
+            if named is None:
+                continue
+            name = named[1] or named[2]
+            places = dict.fromkeys((folder, *folders(kernel)) if named[1] else folders(kernel))
+            paths = [_located(place / name) for place in places]
+            path = next((path for path in paths if str(path) in own), None)
+            if path is not None and path not in above:
+                inner = path.read_text(encoding="utf-8-sig", errors="replace")
+                inner = "" if path in once else text_of(inner, name, path.parent, (*above, path))
+                after = f'#line {number + 2} "{shown}"'
+                lines[number] = f'#line 1 "{name}"\n{inner}\n{after}'
+        return "\n".join(lines)
+
+    try:
+        return text_of(kernel.source, kernel.path, Path(kernel.file).absolute().parent, ())
+    except OSError:
+        return kernel.source
 
 
 def changed(kernel: Kernel) -> str | None:
     """An included file that is not what it was when the kernel was loaded."""
-    now = of(kernel.source, Path(kernel.file)) if kernel.file else ()
-    different = set(now) ^ set(kernel.includes)
+    different = set(again(kernel)) ^ set(kernel.includes)
     return min((each.name for each in different), default=None)
 
 
 class _Search:
     """Follows directives until no file is new."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, include_dirs: Sequence[str]) -> None:
         self.file = _located(file)
         self.folder = self.file.parent
+        self.folders = (self.folder, *(self.folder / each for each in include_dirs))
         self.found: dict[Path, Included] = {}
         self.named: dict[tuple[Path, str], None] = {}  # by a file of this folder; in order
         self.macros: dict[str, dict[str, None]] = defaultdict(dict)
@@ -106,8 +159,8 @@ class _Search:
             folder, operand = operands.pop()
             named = _NAMED.match(operand)
             if named:
-                # Both, as the second may be meant by `#include_next`.
-                for place in dict.fromkeys((folder, self.folder) if named[1] else (self.folder,)):
+                # All of them, as a later one may be meant by `#include_next`.
+                for place in dict.fromkeys((folder, *self.folders) if named[1] else self.folders):
                     self.add(place / (named[1] or named[2]), named[1] or named[2])
             elif operand in self.macros:
                 for text in self.macros[operand]:
@@ -158,7 +211,7 @@ def _operands(code: str) -> list[str]:
 def _code(text: str) -> str:
     """Whole lines without comments, as a preprocessor sees them."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return signature.without_comments(_CONTINUED.sub("", lines))
+    return syntax.without_comments(_CONTINUED.sub("", lines))
 
 
 def _located(path: Path) -> Path:

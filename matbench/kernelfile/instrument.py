@@ -1,15 +1,28 @@
 """The sources that CUDA compiles: the kernel as it is, clocked block by block, or staggered.
 
-The kernel file is never edited: macros before it and generated text after it make the other
-builds. Its lines keep their numbers, so a compiler's message points into the kernel file.
+Macros before the kernel file and generated text after it make the other builds; where the file also
+launches its kernel, or declares it as C++, the kernel's own declaration is rewritten instead. Lines
+keep their numbers, so a compiler's message points into the kernel file.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
-from matbench.kernelfile.signature import TENSOR_MAP, without_comments
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile import includes, rewriting, signature, syntax
+from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.signature import TENSOR_MAP
+from matbench.kernelfile.syntax import without_comments
 from matbench.model import Kernel, Parameter
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+#: What the kernel is called as a device function.
+_DEVICE_NAME = "matbench_kernel"
 
 #: What tells a kernel which build it is in.
 _TELLTALE = re.compile(
@@ -60,12 +73,23 @@ inline __device__ void matbench_barrier(void) { __syncthreads(); }
 """
 
 
-def plain_unit(kernel: Kernel) -> str:
-    """The translation unit of the kernel file as it is."""
-    return f"{line_directive(kernel.path)}\n{kernel.source}\n"
+#: Names the C++ entry in the machine code: `mark`'s name there ends with the entry's.
+MARK = "matbench_mark"
+_MARK = """
+template <typename function, function *> __global__ void matbench_mark() {{ }}
+template __global__ void matbench_mark<decltype({entry}), &{entry}>();
+"""
 
 
-def clocked_unit(kernel: Kernel) -> str:
+def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
+    """The translation unit of the kernel file as it is; the entry of a template is made."""
+    unit = f"{line_directive(kernel.path)}\n{kernel.source}\n"
+    if kernel.is_extern_c:
+        return unit
+    return unit + _MARK.format(entry=entries.written(entries.of(kernel), params or {}))
+
+
+def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     """A build that reads the clock of each block before and after the whole kernel.
 
     The last parameter of its entry points to one zeroed `matbench_stamp` per block.
@@ -83,16 +107,17 @@ def clocked_unit(kernel: Kernel) -> str:
         atomicMax(&stamp->end_ns, matbench_ns());
     }
 """
-    return _wrapped_unit(kernel, _CUDA_CLOCK, body)
+    return _wrapped_unit(kernel, params or {}, _CUDA_CLOCK, body)
 
 
-def staggered_unit(kernel: Kernel) -> str:
+def staggered_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     """A build in which warps drift apart at the start and around every barrier.
 
     A correct kernel computes the same; one that lacks a barrier no longer passes because its warps
     happen to stay in step.
     """
-    return _wrapped_unit(kernel, _CUDA_STAGGER, "    matbench_stagger(4000);\n    KERNEL;\n")
+    body = "    matbench_stagger(4000);\n    KERNEL;\n"
+    return _wrapped_unit(kernel, params or {}, _CUDA_STAGGER, body)
 
 
 def telltale(source: str) -> str | None:
@@ -104,19 +129,41 @@ def telltale(source: str) -> str | None:
     return " ".join(found.group().split()) if found else None
 
 
-def _wrapped_unit(kernel: Kernel, prelude: str, body: str) -> str:
+def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body: str) -> str:
     """The kernel as a device function, and a new entry `matbench_entry` whose `body` calls it.
 
     So what follows the call also runs when the kernel returns early. Cluster dimensions move to the
     new entry. Tensor maps stay in its parameters, where the launch put them; the kernel takes
     references.
     """
+    device = _rewritten(kernel) or _redefined(kernel)
     declared = "".join(f"{declaration(p)}, " for p in kernel.parameters)
-    cluster = _CLUSTER.search(without_comments(kernel.source))
-    shape = f"__attribute__((cluster_dims({cluster[1]}))) " if cluster else ""
-    call = f"{kernel.entry}({', '.join(p.name for p in kernel.parameters)});"
+    values = {name: text for name, text in device.bound.items() if name not in params}
+    cluster = re.sub(r"\w+", lambda word: values.get(word[0], word[0]), device.cluster)
+    cluster = entries.with_values(cluster, params) if device.bound else cluster
+    shape = f"__attribute__((cluster_dims({cluster}))) " if cluster else ""
+    entry = entries.of(kernel)._replace(name=device.name)
+    call = f"{entries.written(entry, params)}({', '.join(p.name for p in kernel.parameters)});"
     return f"""{prelude}
-#undef __global__
+{device.unit}
+extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbench_stamps)
+{{
+{body.replace("KERNEL;", call)}}}
+"""
+
+
+class _Device(NamedTuple):
+    """A unit in which the kernel is a device function of this name, and what it was declared as."""
+
+    unit: str
+    name: str
+    cluster: str
+    bound: dict[str, str]
+
+
+def _redefined(kernel: Kernel) -> _Device:
+    """`__global__` made to mean a device function throughout the file."""
+    unit = f"""#undef __global__
 #define __global__ static __device__ __forceinline__
 #undef __launch_bounds__
 #define __launch_bounds__(...)
@@ -124,12 +171,42 @@ def _wrapped_unit(kernel: Kernel, prelude: str, body: str) -> str:
 #define __cluster_dims__(...)
 #undef __grid_constant__
 #define __grid_constant__ &
-{plain_unit(kernel)}#undef __global__
-#define __global__ __attribute__((global))
-extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbench_stamps)
-{{
-{body.replace("KERNEL;", call)}}}
-"""
+{line_directive(kernel.path)}
+{kernel.source}
+#undef __global__
+#define __global__ __attribute__((global))"""
+    cluster = _CLUSTER.search(without_comments(kernel.source))
+    return _Device(unit, entries.of(kernel).name, cluster[1] if cluster else "", {})
+
+
+def _rewritten(kernel: Kernel) -> _Device | None:
+    """The kernel's own definition made a device function; other code finds it declared as before.
+
+    None where that is not needed, or where no definition is found.
+    """
+    entry = entries.of(kernel)
+    code = syntax.expanded(kernel.source)
+    uses = len(re.findall(rf"\b{entry.last_name}\b", code))
+    if kernel.is_extern_c and "<<<" not in code and uses == 1:
+        return None
+    node = _definition(code, entry)
+    if node is None and kernel.includes:
+        code = syntax.expanded(includes.flattened(kernel))
+        node = _definition(code, entry)
+    if node is None:
+        return None
+    function = signature.function(node)
+    edits, cluster = rewriting.as_device_function(node, code, _DEVICE_NAME)
+    space = entry.name[: -len(entry.last_name)]
+    unit = f"{line_directive(kernel.path)}\n{rewriting.applied(code, edits)}"
+    return _Device(unit, space + _DEVICE_NAME, cluster, entries.bound(function, entry))
+
+
+def _definition(code: str, entry: Entry) -> Node | None:
+    """The definition of an entry in a text."""
+    nodes = signature.entries(syntax.parse(syntax.skeleton(code)))
+    wanted = entries.find(map(signature.function, nodes), entry)
+    return next((node for node in nodes if signature.function(node) == wanted), None)
 
 
 def line_directive(path: str) -> str:

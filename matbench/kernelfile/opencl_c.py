@@ -6,20 +6,25 @@ own lines, which keep their numbers.
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
-from matbench.kernelfile.instrument import declaration, line_directive
-from matbench.kernelfile.signature import parameter_list, without_comments
-from matbench.model import Kernel
+from matbench.errors import MatbenchError
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile import includes, plain_c, rewriting, signature, syntax
+from matbench.kernelfile.instrument import line_directive
+from matbench.kernelfile.rewriting import Edit
+from matbench.kernelfile.signature import SourceError
+from matbench.model import Kernel, Parameter
 
-_GLOBAL_FUNCTION = re.compile(
-    r"\b__global__\b[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)[^;{}()]*?)?\b(\w+)\s*\("
-)
-_EXTERN_SHARED = re.compile(
-    r"\bextern\s+__shared__\s+(?:__align__\s*\(\s*\d+\s*\)\s*)?"
-    r"(?P<type>[\w\s]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
-)
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+#: Numbers that OpenCL does not take from outside by their own names.
+_TYPES = {
+    "size_t": "ulong", "long long": "long", "unsigned long long": "unsigned long", "bool": "uchar",
+}  # fmt: skip
 _PRELUDE = """
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define kernel matbench_kernel
@@ -33,6 +38,15 @@ _PRELUDE = """
 #endif
 #define __global__ __kernel MATBENCH_VECTOR_HINT
 #define __device__
+#define __host__
+#define __noinline__
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define alignas(bytes) __attribute__((aligned(bytes)))
+#define assert(condition)
+#define int32_t int
+#define uint32_t uint
+#define int64_t long
+#define uint64_t ulong
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __shared__ __local
@@ -63,74 +77,145 @@ _PRELUDE = """
 """
 
 
-def plain_unit(kernel: Kernel) -> tuple[str, bool]:
-    """The kernel as OpenCL C, and whether a `__local` argument follows its own.
+class Unit(NamedTuple):
+    """A kernel as OpenCL C.
 
-    That argument is the shared memory that is sized at launch: OpenCL has no `extern __local`.
+    `dynamic` is the type and name of shared memory that is sized at launch: a `__local` argument
+    after the kernel's own, because OpenCL has no `extern __local`. `macros` are the constants that
+    it takes as macros.
     """
-    unit, dynamic = _translated(kernel)
-    return unit, dynamic is not None
+
+    text: str
+    entry: str
+    dynamic: tuple[str, str] | None
+    macros: dict[str, int]
 
 
-def clocked_unit(kernel: Kernel, clock: str) -> tuple[str, bool]:
+def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> Unit:
+    """The kernel as it is."""
+    return _translated(kernel, params or {})
+
+
+def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None) -> Unit:
+    """`plain_unit`, or `clocked_unit` where there is a clock."""
+    return clocked_unit(kernel, clock, params) if clock else plain_unit(kernel, params)
+
+
+def obstacle(kernel: Kernel) -> str | None:
+    """Why a kernel cannot be OpenCL C, in one line, where its source says so."""
+    try:
+        _translated(kernel, {})
+    except MatbenchError as error:
+        return str(error)
+    return None
+
+
+def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = None) -> Unit:
     """`plain_unit` with an entry `matbench_entry` that reads the clock before and after the kernel.
 
     `clock` is the expression that reads it. The entry's parameter after the kernel's own points to
     five zeroed 64-bit numbers per block; the first two become its start and end.
     """
-    unit, dynamic = _translated(kernel)
+    unit = _translated(kernel, params or {})
     passed = [p.name for p in kernel.parameters]
-    declared = [_parameter(declaration(p)) for p in kernel.parameters]
+    declared = [_declared(p) for p in kernel.parameters]
     declared.append("__global ulong *matbench_stamps")
-    if dynamic is not None:
-        kind, name = dynamic
+    if unit.dynamic is not None:
+        kind, name = unit.dynamic
         passed.append(name)
         declared.append(f"__local {kind} *{name}")
     # A CPU runs a block's work-items in order: the last one to start is the last to end.
-    unit += f"""__kernel MATBENCH_VECTOR_HINT void matbench_entry({", ".join(declared)})
+    text = f"""__kernel MATBENCH_VECTOR_HINT void matbench_entry({", ".join(declared)})
 {{
     __global ulong *stamp = matbench_stamps + 5 * (get_group_id(0)
         + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));
     const size_t thread = get_local_id(0)
         + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
     if (thread == 0) stamp[0] = {clock};
-    {kernel.entry}({", ".join(passed)});
+    {unit.entry}({", ".join(passed)});
     if (thread == get_local_size(0) * get_local_size(1) * get_local_size(2) - 1)
         stamp[1] = {clock};
 }}
 """
-    return unit, dynamic is not None
+    return unit._replace(text=unit.text + text, entry="matbench_entry")
 
 
-def _translated(kernel: Kernel) -> tuple[str, tuple[str, str] | None]:
-    """The kernel as OpenCL C, and the type and name of its `extern` shared memory."""
-    code = without_comments(kernel.source)
-    parameter_list(code, kernel.entry)  # an entry that is no `__global__` function is an error
-    shared = _EXTERN_SHARED.search(code)
-    if shared is None:
-        return _unit(code, kernel.path), None
-    kind, name = shared["type"], shared["name"]
-    return _unit(code, kernel.path, kernel.entry, f" __local {kind} *{name}"), (kind, name)
+def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
+    """The kernel as OpenCL C; `SourceError` where it has no meaning there."""
+    entry = entries.of(kernel)
+    source = kernel.source
+    found = entries.find(signature.functions(source), entry)
+    if found is None and kernel.includes:
+        source = includes.flattened(kernel)
+        found = entries.find(signature.functions(source), entry)
+    if found is None:
+        raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
+    bound = entries.bound(found, entry)
+    values = {name: entries.with_values(text, params) for name, text in bound.items()}
+    own = tuple(each.name for each in kernel.includes)
+    code = plain_c.translated(source, found.name, tuple(values.items()), own)
+    text, dynamic = _unit(code, kernel.path, entry.last_name)
+    macros = {name: value for name, value in params.items() if name not in bound}
+    return Unit(text, entry.last_name, dynamic, macros)
 
 
 @lru_cache(maxsize=64)
-def _unit(code: str, path: str, entry: str = "", shared: str = "") -> str:
-    """The unit of a source; its `entry` has one more parameter, `shared`."""
-    # From the last to the first, so that earlier positions stay true.
-    for name in reversed(_GLOBAL_FUNCTION.findall(code)):
-        start, end = parameter_list(code, name)
-        pieces = [_parameter(piece) for piece in code[start:end].split(",")]
-        if name == entry:
-            pieces.append(shared)
-        code = code[:start] + ",".join(pieces) + code[end:]
-    code = _EXTERN_SHARED.sub(lambda match: "\n" * match.group().count("\n"), code)
-    code = re.sub(r'\bextern\s+"C"', "", code)
-    return f"{_PRELUDE}{line_directive(path)}\n{code}\n"
+def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None]:
+    """The unit of a source in C; its `entry` takes shared memory that is sized at launch."""
+    edits: list[Edit] = []
+    dynamic: tuple[str, str] | None = None
+    functions = signature.entries(syntax.parse(syntax.skeleton(code)))
+    for node in syntax.walk(syntax.parse(code)):
+        if node.type == "declaration" and "__shared__" in signature.words(node):
+            declared = syntax.fields(node, "declarator")
+            name = syntax.declared(declared) if declared is not None else None
+            kind = syntax.fields(node, "type")
+            if "extern" in signature.words(node):
+                if dynamic is None and name is not None and kind is not None:
+                    dynamic = syntax.text_of(kind), syntax.text_of(name)
+                edits.append((node.start_byte, node.end_byte, ""))
+            else:
+                edits += _hoisted(node, code, functions)
+    for function in functions:
+        for parameter in signature.parameter_nodes(function):
+            edits += _passed(parameter, code)
+        if dynamic is not None and signature.qualified_name(function) == entry:
+            end = signature.end_of_parameters(function)
+            comma = ", " if signature.parameter_nodes(function) else ""
+            edits.append((end, end, f"{comma}__local {dynamic[0]} *{dynamic[1]}"))
+    text = rewriting.applied(code, edits)
+    return f"{_PRELUDE}{line_directive(path)}\n{text}\n", dynamic
 
 
-def _parameter(text: str) -> str:
-    if "*" not in text and "[" not in text:
-        # OpenCL takes no size_t from outside, and its long has 64 bits.
-        return re.sub(r"\bsize_t\b", "ulong", re.sub(r"\blong\s+long\b", "long", text))
-    lead = len(text) - len(text.lstrip())
-    return f"{text[:lead]}__global {text[lead:]}"
+def _hoisted(node: Node, code: str, functions: list[Node]) -> list[Edit]:
+    """Shared memory of an inner scope, declared in the kernel's outermost instead."""
+    above = list(syntax.parents(node))
+    function = next((each for each in above if each.type == "function_definition"), None)
+    if function is None or above[0] == syntax.fields(function, "body"):
+        return []
+    if all(function.start_byte != each.start_byte for each in functions):
+        raise plain_c.NeedsCudaError("`__shared__` in a function that is no kernel", node)
+    outermost = above[above.index(function) - 2]
+    if outermost.type == "compound_statement" and len(above) < 3:
+        return []
+    text = " ".join(code[node.start_byte : node.end_byte].split())
+    return [
+        (outermost.start_byte, outermost.start_byte, f"{text} "),
+        (node.start_byte, node.end_byte, ""),
+    ]
+
+
+def _passed(parameter: Node, code: str) -> list[Edit]:
+    """A parameter of a kernel: pointers from outside are to global memory."""
+    start, end = parameter.start_byte, parameter.end_byte
+    text = code[start:end]
+    if "*" in text or "[" in text:
+        return [(start, start, "__global ")]
+    kind = syntax.fields(parameter, "type")
+    new = _TYPES.get(syntax.text_of(kind)) if kind is not None else None
+    return [(kind.start_byte, kind.end_byte, new)] if kind is not None and new else []
+
+
+def _declared(parameter: Parameter) -> str:
+    kind = _TYPES.get(parameter.type, parameter.type)
+    return f"__global {kind} *{parameter.name}" if parameter.pointer else f"{kind} {parameter.name}"

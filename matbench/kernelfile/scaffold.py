@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from matbench.errors import UsageError
-from matbench.kernelfile import front_matter
-from matbench.kernelfile.signature import without_comments
+from matbench.kernelfile import front_matter, tables
+from matbench.kernelfile.syntax import without_comments
 from matbench.model import Kernel
 
 #: The comments above the keys and tables of front matter, each written once.
@@ -67,7 +67,7 @@ def source(name: str, origin: Kernel, file: str) -> str:
     front_matter.check_name(name)
     if not origin.source:
         raise UsageError(f"{origin.name} is a library's product: it has no source to start from")
-    front = front_matter.FENCE.match(origin.source)
+    front = tables.FENCE.match(origin.source)
     assert front is not None, f"{origin.path} opens with its front matter"
     body = origin.source[front.end() :].lstrip("\n")
     entry = front_matter.default_entry(name)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from matbench.errors import MatbenchError
 from matbench.kernelfile import syntax
-from matbench.kernelfile.syntax import without_comments
-from matbench.model import Parameter
+from matbench.model import STORAGE, Parameter
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_QUALIFIERS = {
-    "const", "volatile", "restrict", "__restrict__", "__restrict", "struct", "__grid_constant__"
-}  # fmt: skip
 _TENSOR_MAP_ARGUMENT = re.compile(r"\s*tensor_map\s*\(\s*(\w+)\s*,([^,]+),([^,]+)\)\s*")
 
 #: The types that an entry can take by value, and NumPy's names for them.
@@ -27,6 +23,15 @@ SCALARS = {
     "int": "int32", "unsigned": "uint32", "unsigned int": "uint32", "float": "float32",
     "double": "float64", "size_t": "uint64", "long": "int64", "unsigned long": "uint64",
     "long long": "int64", "unsigned long long": "uint64", "short": "int16", "char": "int8",
+    "bool": "bool",
+}  # fmt: skip
+#: Other spellings of types.
+_SAME = {
+    "int32_t": "int", "uint32_t": "unsigned", "int64_t": "long long", "uint": "unsigned",
+    "uint64_t": "unsigned long long", "long int": "long", "unsigned long int": "unsigned long",
+    "long long int": "long long", "long unsigned int": "unsigned long", "signed": "int",
+    "unsigned long long int": "unsigned long long", "signed int": "int", "int16_t": "short",
+    "ptrdiff_t": "long", "half": "__half", "nv_bfloat16": "__nv_bfloat16",
 }  # fmt: skip
 #: Describes a matrix to the copy engine (TMA); passed by value as `__grid_constant__`.
 TENSOR_MAP = "CUtensorMap"
@@ -65,8 +70,8 @@ class Function(msgspec.Struct, frozen=True):
 @functools.lru_cache(maxsize=64)
 def functions(source: str) -> list[Function]:
     """The `__global__` functions that a source defines, in order of appearance."""
-    root = syntax.parse(syntax.expanded(source))
-    found = [_function(node) for node in entries(root)]
+    root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
+    found = [function(node) for node in entries(root)]
     if not found and root.has_error:
         wrong = next(node for node in syntax.walk(root) if node.is_error or node.is_missing)
         raise SourceError("not CUDA C++ that can be read", syntax.line_of(wrong))
@@ -108,10 +113,35 @@ def _named(node: Node) -> Node | None:
     return syntax.declared(declarator) if declarator is not None else None
 
 
-def _function(node: Node) -> Function:
-    name, declarator = _named(node), _declarator(node)
-    assert name is not None and declarator is not None
+def definition_of(node: Node) -> Node | None:
+    """The function that a node outside of functions defines, as a template or not."""
+    while node.type == "template_declaration" and node.named_children:
+        node = node.named_children[-1]
+    return node if node.type == "function_definition" and _named(node) is not None else None
+
+
+def qualified_name(node: Node) -> str:
+    """The name of the function that is defined here, with its namespaces."""
+    name = _named(node)
     spaces: list[str] = []
+    for above in syntax.parents(node):
+        space = syntax.fields(above, "name") if above.type == "namespace_definition" else None
+        if space is not None:
+            spaces.insert(0, syntax.text_of(space).replace(" ", ""))
+    return "::".join((*spaces, syntax.text_of(name).replace(" ", "") if name is not None else ""))
+
+
+def name_of(node: Node) -> Node:
+    """The name of a function that is defined here."""
+    name = _named(node)
+    assert name is not None
+    return name
+
+
+def function(node: Node) -> Function:
+    """What a definition declares."""
+    name = _named(node)
+    assert name is not None
     template: tuple[TemplateParameter, ...] = ()
     is_extern_c = 'extern "C"' in syntax.text_of(node)[: name.start_byte - node.start_byte]
     for above in syntax.parents(node):
@@ -119,15 +149,10 @@ def _function(node: Node) -> Function:
             template = _template(above)
         elif above.type == "linkage_specification":
             is_extern_c = is_extern_c or '"C"' in syntax.text_of(above)[:16]
-        elif above.type == "namespace_definition":
-            space = syntax.fields(above, "name")
-            if space is not None:
-                spaces.insert(0, syntax.text_of(space).replace(" ", ""))
     bounds = next((each for each in syntax.walk(node) if each.type == "launch_bounds"), None)
-    listed = syntax.fields(declarator, "parameters")
     return Function(
-        name="::".join((*spaces, syntax.text_of(name).replace(" ", ""))),
-        parameters=tuple(_declared(each) for each in _listed(listed)),
+        name=qualified_name(node),
+        parameters=tuple(_declared(each) for each in parameter_nodes(node)),
         template=template,
         launch_bounds=_bounds(bounds) if bounds is not None else None,
         line=syntax.line_of(name),
@@ -135,8 +160,10 @@ def _function(node: Node) -> Function:
     )
 
 
-def _listed(parameters: Node | None) -> list[Node]:
-    """The declarations of a parameter list; `(void)` has none."""
+def parameter_nodes(node: Node) -> list[Node]:
+    """The declarations of a function's parameters; `(void)` has none."""
+    declarator = _declarator(node)
+    parameters = syntax.fields(declarator, "parameters") if declarator is not None else None
     kinds = ("parameter_declaration", "optional_parameter_declaration")
     found = [each for each in (parameters.children if parameters else ()) if each.type in kinds]
     if len(found) == 1 and syntax.text_of(found[0]) == "void":
@@ -144,9 +171,15 @@ def _listed(parameters: Node | None) -> list[Node]:
     return found
 
 
+def end_of_parameters(node: Node) -> int:
+    """The position of the parenthesis that closes a function's parameters."""
+    declarator = _declarator(node)
+    parameters = syntax.fields(declarator, "parameters") if declarator is not None else None
+    return parameters.end_byte - 1 if parameters is not None else node.end_byte
+
+
 def _bounds(node: Node) -> str | None:
-    values = [each for each in node.named_children]
-    return syntax.text_of(values[0]) if values else None
+    return syntax.text_of(node.named_children[0]) if node.named_children else None
 
 
 def _template(node: Node) -> tuple[TemplateParameter, ...]:
@@ -178,7 +211,7 @@ def _declared(node: Node) -> Parameter:
     shape = syntax.text_of(declarator) if declarator is not None else ""
     stars = shape.count("*") + shape.count("[")
     return Parameter(
-        type=kind + " *" * (stars - 1) + " &" * shape.count("&"),
+        type=_SAME.get(kind, kind) + " *" * (stars - 1) + " &" * shape.count("&"),
         name=syntax.text_of(name) if name is not None else "",
         pointer=stars > 0,
     )
@@ -197,6 +230,8 @@ def tensor_map(text: str) -> tuple[str, str, str] | None:
 def holds(kind: str, value: int | float) -> bool:
     """Whether a parameter of this type can take the value as it is."""
     whole = re.fullmatch(r"(u?)int(\d+)", SCALARS[kind])
+    if SCALARS[kind] == "bool":
+        return value in (0, 1)
     if whole is None:
         return abs(value) < 2.0**128  # about where float32 ends
     bits = int(whole[2]) - (not whole[1])
@@ -204,58 +239,77 @@ def holds(kind: str, value: int | float) -> bool:
 
 
 def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
-    """The parameters of the entry, in order."""
-    code = without_comments(source)
-    start, end = parameter_list(code, entry)
-    text = code[start:end].strip()
-    if text in ("", "void"):
-        return ()
-    return tuple(_parameter(piece, _line(code, start)) for piece in text.split(","))
-
-
-def line_of(source: str, entry: str, index: int) -> int:
-    """The line on which a parameter of the entry is named."""
-    code = without_comments(source)
-    start, end = parameter_list(code, entry)
-    pieces = code[start:end].split(",")[: index + 1]
-    return _line(code, start + len(",".join(pieces).rstrip()))
-
-
-def _parameter(text: str, line: int) -> Parameter:
-    words = _NAME.findall(text)
-    if len(words) < 2:
-        raise SourceError(f"parameter `{text.strip()}` has no name", line)
-    if text.count("*") > 1:
-        raise SourceError(f"{words[-1]} is a pointer to a pointer; buffers are flat", line)
-    kind = " ".join(word for word in words[:-1] if word not in _QUALIFIERS)
-    pointer = "*" in text or "[" in text
-    if not pointer and kind not in SCALARS and kind != TENSOR_MAP:
-        known = ", ".join((*SCALARS, TENSOR_MAP))
-        raise SourceError(f"{words[-1]} is a `{kind}`; known are {known}", line)
-    return Parameter(type=kind, name=words[-1], pointer=pointer)
-
-
-def parameter_list(code: str, entry: str) -> tuple[int, int]:
-    """Where the entry's parameter list starts and ends, between its parentheses."""
-    pattern = rf"\b__global__\b[^;{{}}]*?\b{re.escape(entry)}\s*\("
-    found = re.search(pattern, code)
-    if found is None:
+    """The parameters of an entry that is no template, in order."""
+    found = [each for each in functions(source) if each.name == entry]
+    if not found:
         raise SourceError(f"no entry `__global__ void {entry}(…)`", None)
-    start = found.end()
-    depth = 1
-    for position in range(start, len(code)):
-        depth += {"(": 1, ")": -1}.get(code[position], 0)
-        if depth == 0:
+    checked(found[0].parameters, found[0].line)
+    return found[0].parameters
+
+
+def is_known(parameter: Parameter) -> bool:
+    """Whether its type is one that a kernel can be given."""
+    known = STORAGE if parameter.pointer else {*SCALARS, TENSOR_MAP}
+    return parameter.type in known
+
+
+def checked(parameters: Iterable[Parameter], line: int) -> None:
+    """Refuse parameters that nothing can be passed to."""
+    for parameter in parameters:
+        kind, name = parameter.type, parameter.name
+        if not name:
+            raise SourceError(f"a parameter of type `{kind}` has no name", line)
+        if kind.endswith("*"):
+            raise SourceError(f"{name} is a pointer to a pointer; buffers are flat", line)
+        if not parameter.pointer and kind not in SCALARS and kind != TENSOR_MAP:
+            known = ", ".join((*SCALARS, TENSOR_MAP))
+            raise SourceError(f"{name} is a `{kind}`; known are {known}", line)
+
+
+def resolved(kind: str, types: Mapping[str, str]) -> str:
+    """A type with what its name stands for."""
+    for _ in range(8):
+        if kind not in types:
             break
-    else:
-        raise SourceError(f"the parameter list of {entry} is not closed", _line(code, start))
-    if not re.search(r'\bextern\s+"C"', code[: found.start()]) and not re.match(
-        r'__global__\s+extern\s+"C"', code[found.start() :]
-    ):
-        line = _line(code, found.start())
-        raise SourceError(f'entry {entry} must be declared `extern "C"`', line)
-    return start, position
+        kind = types[kind].removeprefix("std::")
+    return _SAME.get(kind, kind)
 
 
-def _line(code: str, position: int) -> int:
-    return code.count("\n", 0, position) + 1
+def aliases(source: str) -> dict[str, str]:
+    """What the names of types stand for that a source defines: `typedef`, `using`, `#define`."""
+    found = {}
+    for node in syntax.walk(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
+        kind = syntax.fields(node, "type") or syntax.fields(node, "value")
+        if kind is None:
+            continue
+        if node.type == "alias_declaration" or node.type == "preproc_def":
+            name = syntax.fields(node, "name")
+        elif node.type == "type_definition":
+            name = syntax.fields(node, "declarator")
+        else:
+            continue
+        if name is not None:
+            found[syntax.text_of(name)] = syntax.text_of(kind)
+    return found
+
+
+def line_of(source: str, entry: str, index: int) -> int | None:
+    """The line on which a parameter of the entry is named."""
+    for node in entries(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
+        if qualified_name(node) == entry:
+            listed = parameter_nodes(node)
+            inner = syntax.fields(listed[index], "declarator")
+            return syntax.line_of(inner if inner is not None else listed[index])
+    return None
+
+
+def pieces(text: str) -> tuple[str, ...]:
+    """What commas separate, outside of parentheses and brackets."""
+    found, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, "<": 1, "[": 1, ")": -1, ">": -1, "]": -1}.get(character, 0)
+        if character == "," and depth <= 0:
+            found.append("")
+        else:
+            found[-1] += character
+    return tuple(piece.strip() for piece in found)

@@ -11,7 +11,7 @@ from typing import Any
 
 from matbench import workloads
 from matbench.errors import UsageError
-from matbench.kernelfile import expressions, signature
+from matbench.kernelfile import expressions, opencl_c, signature
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
 
 MAX_CASES = 100_000
@@ -254,6 +254,8 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
             same = {"a": have == wanted, "f": have[0] == wanted[0]}.get(requirement[-1], True)
             if have < wanted or not same:
                 return f"needs {requirement}; this device is sm_{have[0]}{have[1]}"
+    if device.backend == "opencl" and kernel.source:
+        return opencl_c.obstacle(kernel)
     return device.missing.get(kernel.library or "")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -23,14 +24,25 @@ _COMMENT = re.compile(
 #: Attributes that the grammar does not know.
 _ATTRIBUTE = re.compile(
     r"\b(?:__(?:cluster_dims|block_size|maxnreg|align)__|alignas)\s*(?=\()"
-    r"|\b__(?:noinline|inline_hint|nv_pure|tile_global)__\b|\b__restrict\b(?!__)"
+    r"|^[ \t]*(?:%:|\?\?=|#[ \t]*\\\n)[^\n]*"  # directives in spellings that nobody uses
+    r"|\b__(?:noinline|inline_hint|nv_pure|tile_global)__\b|\b__restrict\b(?!__)",
+    re.MULTILINE,
 )
 #: A macro that stands for the words around a declaration, such as `__global__ static`.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
+#: A macro that takes something.
+_FUNCTION = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(?P<macro>\w+)\((?P<names>[^()]*)\)(?P<body>(?:\\\n|[^\n])*)",
+    re.MULTILINE,
+)
 _WORDS = re.compile(
     r'(?:\s|extern\s*"C"|\b(?:__(?:global|device|host|forceinline|restrict|shared|constant)__'
     r"|__launch_bounds__\s*\([^()]*\)|const|static|inline|extern|void|volatile)\b)*"
 )
+#: How long parsing may take, in seconds, and how much the parser gets at a time.
+_MOST_S = 1.0
+_PIECE = 65536
+_TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\w+|[^\s\w]')
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -44,6 +56,33 @@ def without_comments(source: str) -> str:
         return text if is_open or not text.startswith("/") else blanked(text)
 
     return _COMMENT.sub(blank, source)
+
+
+@functools.lru_cache(maxsize=16)
+def skeleton(code: str) -> str:
+    """A text without comments, the bodies of its functions blanked.
+
+    Whatever macros stand in a body, what is around it can be read.
+    """
+    pieces, start, depth, last = [], 0, 0, ""
+    for token in _TOKEN.finditer(code):
+        text = token[0]
+        if depth == 0 and text == "{" and last == ")":
+            pieces.append(code[start : token.end()])
+            start, depth = token.end(), 1
+        elif depth > 0:
+            depth += {"{": 1, "}": -1}.get(text, 0)
+            if depth == 0:
+                pieces.append(blanked(code[start : token.start()]))
+                start = token.start()
+        last = text
+    return "".join((*pieces, code[start:]))
+
+
+def only(code: str, node: Node) -> Node:
+    """The tree of the part of a text where a node of another tree is."""
+    start, end = node.start_byte, node.end_byte
+    return parse(blanked(code[:start]) + code[start:end])
 
 
 def blanked(text: str) -> str:
@@ -61,6 +100,7 @@ def expanded(source: str) -> str:
     macros = {
         name: words or "" for name, words in _MACRO.findall(code) if _WORDS.fullmatch(words or "")
     }
+    code = _with_functions(code)
     if not macros:
         return code
     lines = code.split("\n")
@@ -68,6 +108,25 @@ def expanded(source: str) -> str:
         if not line.lstrip().startswith("#"):
             lines[number] = _WORD.sub(lambda word: macros.get(word[0], word[0]), line)
     return "\n".join(lines)
+
+
+def _with_functions(code: str) -> str:
+    """Kernels in place of the macros that make them: `DEFINE(sgemm, float)`."""
+    for found in list(_FUNCTION.finditer(code)):
+        names = [name.strip() for name in found["names"].split(",")]
+        body = found["body"].replace("\\\n", "\n")
+        if "__global__" not in body:
+            continue
+        call = re.compile(rf"^[ \t]*{found['macro']}[ \t]*(?=\()", re.MULTILINE)
+        while use := call.search(code):
+            end = closing(code, use.end())
+            given = [each.strip() for each in code[use.end() + 1 : end - 1].split(",")]
+            values = dict(zip(names, given, strict=False))
+            made = _WORD.sub(lambda word: values.get(word[0], word[0]), body)  # noqa: B023
+            made = " ".join(re.sub(r"\s*##\s*", "", made).split())
+            lines = "\n" * code.count("\n", use.start(), end)
+            code = f"{code[: use.start()]}{made}{lines}{code[end:]}"
+    return code
 
 
 @functools.cache
@@ -80,9 +139,21 @@ def _parser() -> Parser:
 
 @functools.lru_cache(maxsize=16)
 def parse(code: str) -> Node:
-    """The tree of a text without comments."""
+    """The tree of a text without comments; of one that the parser despairs of, an empty one."""
     known = _without_attributes(code)
-    return _parser().parse("".join(c if c.isascii() else "?" for c in known).encode()).root_node
+    text = "".join(c if c.isascii() else "?" for c in known).encode()
+    end = time.monotonic() + _MOST_S
+    try:
+        return (
+            _parser()
+            .parse(
+                lambda at, _: text[at : at + _PIECE],
+                progress_callback=lambda *_: time.monotonic() > end,
+            )
+            .root_node
+        )
+    except ValueError:  # stopped
+        return _parser().parse(b"").root_node
 
 
 def _without_attributes(code: str) -> str:

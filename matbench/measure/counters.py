@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 
 from matbench.errors import MatbenchError
+from matbench.kernelfile import entry
 from matbench.measure import observer
 from matbench.model import Case, DeviceInfo
 from matbench.records.explanation import HardwareCounters
@@ -32,7 +33,7 @@ def count(device: DeviceInfo, case: Case, timeout_s: float) -> HardwareCounters:
     """What the counters measured in the first launch of a case."""
     command = [
         executable(), "--csv", "--print-units", "base", "--clock-control", "none",
-        "--kernel-name-base", "function", "--kernel-name", case.kernel.entry,
+        "--kernel-name-base", "function", "--kernel-name", entry.of(case.kernel).last_name,
         "--launch-count", "1", "--metrics", ",".join(METRICS.values()),
     ]  # fmt: skip
     done = observer.observe(command, device, case, guarded=True, timeout_s=timeout_s, tool="ncu")

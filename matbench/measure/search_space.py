@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from matbench.kernelfile import signature, sweep
+from matbench.kernelfile import sweep, syntax
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.tuning import SearchSpace
 
@@ -146,7 +146,7 @@ def _default_values(
 
 def _words(kernel: Kernel) -> frozenset[str]:
     """Every word of the source and of what is passed to it."""
-    code = "\n".join((signature.without_comments(kernel.source), *kernel.args))
+    code = "\n".join((syntax.without_comments(kernel.source), *kernel.args))
     return frozenset(re.findall(r"\w+", code))
 
 

@@ -366,7 +366,7 @@ class Session:
 
 def _require_one_kernel(kernel: Kernel) -> None:
     """Refuse a kernel that could tell its clocked or staggered build from the plain one."""
-    for source in (kernel.source, *includes.texts(kernel)):
+    for source in (kernel.source, *includes.texts(kernel.includes)):
         if name := instrument.telltale(source):
             raise CaseError(
                 f"builds: the source uses `{name}`, by which it could tell matbench's builds of it "

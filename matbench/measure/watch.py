@@ -8,17 +8,18 @@ time while nobody saves.
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from matbench.analysis.claims import weakening
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.errors import MatbenchError, UsageError
-from matbench.kernelfile import catalogue, front_matter, includes, sweep
+from matbench.kernelfile import catalogue, includes, sweep, tables
 from matbench.measure.worker import Crew, Worker
 from matbench.model import Case, Included, Kernel, Problem
 from matbench.records.outcome import Claims
@@ -34,6 +35,7 @@ _LOOK_AGAIN_MS = 1000
 class _Held(NamedTuple):
     content: bytes
     included: tuple[Included, ...]
+    table: bytes | None  # of the file beside it
 
 
 class Saves:
@@ -89,10 +91,14 @@ class Saves:
             return None
 
     def _with_included(self, content: bytes) -> _Held:
+        table = None
+        with contextlib.suppress(OSError):
+            table = tables.beside_of(self.path).read_bytes()
         try:
-            return _Held(content, includes.of(content.decode(errors="replace"), self.path))
+            found = includes.of(content.decode(errors="replace"), self.path)
         except UsageError:  # whoever judges it will be told
-            return _Held(content, ())
+            found = ()
+        return _Held(content, found, table)
 
 
 class Watch:
@@ -107,8 +113,13 @@ class Watch:
         cases: Callable[[Kernel], Iterable[Case]],
         plan: ComparisonPlan,
         draw: Callable[[object], str] = lambda _: "",
+        given: Mapping[str, Any] | None = None,
     ) -> None:
-        """`cases` are those of one version; `draw` draws an error map and says where it is."""
+        """`cases` are those of one version; `draw` draws an error map and says where it is.
+
+        What the command line has `given` takes the place of keys of the file's table.
+        """
+        self.given = given
         self.crew = crew
         self.worker = worker
         self.path = path
@@ -134,7 +145,7 @@ class Watch:
         version = Version(len(self.versions) + 1, time.strftime("%H:%M:%S"))
         self.versions.append(version)
         try:
-            kernel = front_matter.parse(content, str(self.path), self.path)
+            kernel = catalogue.parse(content, self.path, given=self.given)
             catalogue.Catalogue([*catalogue.builtin(), kernel])  # the name is its own
             if kernel.on_host:
                 raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")

@@ -154,7 +154,7 @@ BAD_FILES: dict[str, tuple[str, str, int, str]] = {
         8,
         "a power is limited to exponents 0 to 64",
     ),
-    "no entry": ("void mine(", "void yours(", 2, "no entry `__global__ void mine(…)`"),
+    "no entry": ("__global__ void", "__device__ void", 2, "no entry `__global__ void mine(…)`"),
     "wrong type": ("TILE = [8]", "TILE = 8", 6, "`sweep.TILE`: Expected `array`, got `int`"),
     "not closed": (
         "\n// ///\n",

@@ -9,7 +9,7 @@ import pytest
 from support.cli import Matbench
 
 from matbench import workloads
-from matbench.kernelfile import catalogue, signature, sweep
+from matbench.kernelfile import catalogue, sweep, syntax
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.session import Session
 from matbench.model import Kernel, Problem
@@ -65,7 +65,7 @@ def test_only_the_functions_name_is_changed_in_its_code(
     matbench("new", "mine", "--from", origin.name, "--output", tmp_path)
 
     def code(source: str) -> list[str]:
-        return signature.without_comments(source).replace(f"{origin.entry}(", "mine(").split()
+        return syntax.without_comments(source).replace(f"{origin.entry}(", "mine(").split()
 
     written = catalogue.load(tmp_path / "mine.cu")
     assert code(written.source) == code(origin.source)

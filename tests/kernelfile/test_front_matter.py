@@ -229,13 +229,14 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "unknown table": (instead("// [sweep]\n", "// [sweeps] # here\n"), "did you mean `sweep`?"),
     "unknown launch key": (after(GRID, '// blck = ["1"] # here\n'), "`blck`; did you mean `block`"),
     "key of the top in launch": (after(GRID, '// name = "x" # here\n'), "unknown key `name`"),
-    "nothing like it": (after(SUMMARY, '// qqq = "x" # here\n'), "known: name, summary, launch"),
+    "nothing like it": (after(SUMMARY, '// qqq = "x" # here\n'), "known: name, launch, summary"),
     # missing
-    "no name": (instead(NAME, ""), "`name` is missing"),
-    "no summary": (instead(SUMMARY, ""), "`summary` is missing"),
     "no block": (instead(BLOCK, "").replace("[launch]", "[launch] # here"), "`launch.block`"),
     "no grid": (instead(GRID, "").replace("[launch]", "[launch] # here"), "`launch.grid`"),
-    "no launch": (GOOD.split("// [launch]")[0] + "// ///\n", "`launch` is missing"),
+    "no launch": (
+        GOOD.split("// [launch]")[0] + "// ///\n" + GOOD.split("// ///\n")[1],
+        "`launch.block` and `launch.grid` are missing",
+    ),
     # wrong types
     "name is a number": (instead(NAME, "// name = 7 # here\n"), "`name`: Expected `str`"),
     "sweep is a list": (instead("// [sweep]\n// TILE = [8]\n", "// sweep = [8] # here\n"), "sweep"),
@@ -259,7 +260,6 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "name of capitals": (instead('"mine"', '"Mine" # here'), "name 'Mine'"),
     "name of nothing": (instead('"mine"', '"" # here'), "name ''"),
     "name is a path": (instead('"mine"', '"../mine" # here'), "name '../mine'"),
-    "empty summary": (instead('"For a test"', '" " # here'), "summary: one line of text"),
     "summary of two lines": (instead('"For a test"', r'"a\nb" # here'), "summary: one line"),
     "terminal codes": (instead('"For a test"', r'"a\u001b[2J" # here'), "summary: one line"),
     "constant is less": (after(SUMMARY, "// error_constant = -0.5 # here\n"), "error_constant"),
@@ -348,8 +348,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "only ceil_div, is_power_of_two, max, min can be called",
     ),
     "no args in the file": (
-        instead(SIGNATURE, "()").replace(NAME, NAME.replace("\n", " # here\n")),
-        "args has 6 entries, mine has 0 parameters",
+        instead(SIGNATURE, "()"),
+        "`args` is missing",
     ),
     # what the host adds up
     "sum of a product": (
@@ -364,19 +364,22 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "requires 'sm_٨٠'",
     ),
     "no entry": (
-        instead("mine(", "yours(").replace(NAME, '// name = "mine" # here\n'),
+        instead("mine(", "yours(")
+        .replace(NAME, '// name = "mine" # here\n')
+        .replace("__global__", "__device__"),
         "no entry `__global__ void mine(…)`",
     ),
     "entry unlike name": (after(SUMMARY, '// entry = "yours" # here\n'), "void yours(…)"),
     "entry of no name": (after(SUMMARY, '// entry = "" # here\n'), "entry '': not the name"),
-    "name for no entry": (instead('"mine"', '"2d" # here'), "entry '2d': not the name"),
     "entry commented out": (
         instead('extern "C"', '// extern "C"').replace(NAME, '// name = "mine" # here\n'),
         "no entry",
     ),
-    "not extern C": (instead('extern "C" __global__', "/* here */ __global__"), 'extern "C"'),
-    "not closed": (instead(SIGNATURE + " {}", "(int M /* here */"), "mine is not closed"),
-    "unnamed": (instead("int K) {}", "int) {} // here"), "parameter `int` has no name"),
+    "not closed": (
+        instead(SIGNATURE + " {}", "(int M /* here */"),
+        "not CUDA C++ that can be read",
+    ),
+    "unnamed": (instead("int K) {}", "int) {} // here"), "a parameter of type `int` has no name"),
     "unnamed pointer": (instead("float *C", "float * /* here */"), "has no name"),
     "operands of two types": (
         instead("(const float *A, ", "(const double *A,\n    ").replace("*B, ", "*B, // here\n"),
@@ -384,7 +387,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "a C of whole numbers": (instead("float *C", "int *C /* here */"), "C of matmul is float"),
     "rows of pointers": (instead("float *C", "float **C /* here */"), "a pointer to a pointer"),
-    "a type unknown": (instead("int K) {}", "struct x K) {} // here"), "K is a `x`; known are int"),
+    "a type unknown": (
+        instead("int K) {}", "struct x K) {} // here"),
+        "K is a `struct x`; known are int",
+    ),
 }
 
 
@@ -412,13 +418,13 @@ def test_the_file_without_a_mistake_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (b"", ":1: no front matter; open the file with `// /// matbench`"),
+        (b"", ":1: no front matter and no `__global__` function; is it a kernel file?"),
         (b"\n\n", ":1: no front matter"),
         (b"__global__ void mine() {}\n", ":1: no front matter"),
         (b"// /// matbenches\n// ///\n", ":1: no front matter"),
         (b"// Me.\n\n// /// matbench\n// name = 'x'\n", ":3: front matter is not closed"),
         (b"// /// matbench\n// name = 'x'\nint x;\n// ///\n", ":1: front matter is not closed"),
-        (b"// /// matbench\n// ///\n", ":2: `name` is missing"),
+        (b"// /// matbench\n// ///\n", ":2: no entry `__global__ void mine(…)`"),
         (b"\x7fELF\x02\x01\x01\x00\xff\xfe", ": not UTF-8 text; is it a kernel file?"),
         (b"\xff\xfe/\x00/\x00", ": not UTF-8 text; is it a kernel file?"),
         (b"// /// matbench\n" + b"// x\n" * 250_000, ": larger than 1,000,000 bytes"),
@@ -501,9 +507,8 @@ def test_a_damaged_file_gives_a_kernel_or_a_clean_error(
 
 
 def test_what_a_message_quotes_commands_no_terminal(tmp_path: Path) -> None:
-    hostile = instead("int K) {}", "\x1b[1\n2\x00) {}")
-    message = refusal(tmp_path / "mine.cu", hostile)
-    assert message == ":10: parameter `\ufffd[1 2\ufffd` has no name"
+    hostile = instead("int K) {}", "struct\x1b[1\n2\x00) {}")
+    assert refusal(tmp_path / "mine.cu", hostile).isprintable()
     (tmp_path / "a\x1b[2Jb.cu").write_text("nothing")
     with pytest.raises(UsageError) as refused:
         catalogue.load(tmp_path / "a\x1b[2Jb.cu")

@@ -12,7 +12,7 @@ from support.kernels import kernel_text
 from support.sources import SEVERAL
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, includes, signature
+from matbench.kernelfile import catalogue, includes, syntax
 from matbench.model import Kernel
 
 #: How the kernel's text includes `x.h`, in which folder that is, and what other files there are.
@@ -190,8 +190,8 @@ def test_a_file_that_changed_since_is_named(folder: Path) -> None:
 
 def test_a_character_that_is_a_quote_hides_no_comment() -> None:
     source = SEVERAL.replace("{ return", "{ char q = '\"'; /* \" */ return")
-    assert '/* " */' not in signature.without_comments(source)
-    assert "'\"'" in signature.without_comments(source)
+    assert '/* " */' not in syntax.without_comments(source)
+    assert "'\"'" in syntax.without_comments(source)
 
 
 @pytest.mark.parametrize("text", ["/* ", 'R"(', "'\"", "1'", "\\\n#", "#define H H\n#include H\n"])

@@ -6,7 +6,7 @@ import pytest
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, front_matter, scaffold
-from matbench.kernelfile.signature import without_comments
+from matbench.kernelfile.syntax import without_comments
 from matbench.model import FrontMatter, Kernel
 
 WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.source]

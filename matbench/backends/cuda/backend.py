@@ -100,7 +100,7 @@ class CudaBackend:
 
         def load() -> Any:
             module, _ = through_pycuda(SourceModule, code.request, self.cache)
-            return module.get_function(code.request.entry)
+            return module.get_function(code.entry)
 
         try:
             return CudaProgram(kernel, load, code, self.stream)

@@ -27,9 +27,11 @@ from matbench.backends.building import (
     includes_own_files,
     temporary_files_removed,
 )
+from matbench.backends.cuda import symbols
 from matbench.backends.protocol import UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
+from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, instrument
 from matbench.model import Kernel, Resources
 
@@ -88,7 +90,10 @@ def _output(*command: str) -> str:
 
 
 class Request(NamedTuple):
-    """What nvcc is asked for: a text and options, for one architecture (`90`, `90a`)."""
+    """What nvcc is asked for: a text and options, for one architecture (`90`, `90a`).
+
+    `entry` is its name in the machine code, or that of the mark that tells a C++ entry's.
+    """
 
     text: str
     entry: str
@@ -107,12 +112,16 @@ def request(
 ) -> Request:
     """What to ask nvcc for one build of a kernel."""
     if variant == "plain":
-        text, entry = instrument.plain_unit(kernel), kernel.entry
+        text, entry = instrument.plain_unit(kernel, params), entries.of(kernel).last_name
+        entry = entry if kernel.is_extern_c else instrument.MARK
     else:
         wrap = instrument.clocked_unit if variant == "clocked" else instrument.staggered_unit
-        text, entry = wrap(kernel), "matbench_entry"
+        text, entry = wrap(kernel, params), "matbench_entry"
+    macros = entries.macros(kernel, params)
     # The sanitizer and profilers name lines of the source by what -lineinfo adds.
-    options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in params.items())]
+    options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in macros.items())]
+    if kernel.std is not None:
+        options.append(f"-std={kernel.std}")
     # Where PyCUDA reads `#include`, it runs the preprocessor, and hashes what that leaves, even if
     # the code is in its cache (0.3 to 0.8 s a build). That is needed for the kernel's own headers,
     # which can change; nvcc's own change with its release, which PyCUDA hashes anyway.
@@ -120,8 +129,7 @@ def request(
         options.append(f"-DMATBENCH_SETTINGS={_checksum(settings)}")
     if _may_change(kernel):
         # No line numbers are left to hash; with them the code's line table would change.
-        read = includes.of(kernel.source, Path(kernel.file)) if kernel.file else ()
-        options.append(f"-DMATBENCH_TEXT={_checksum((text, read))}")
+        options.append(f"-DMATBENCH_TEXT={_checksum((text, includes.again(kernel)))}")
         text += "// #include\n"  # however the kernel writes it
     else:
         text = INCLUDE.sub("# include", text)
@@ -133,7 +141,7 @@ def request(
     )
     # Where nvcc need not look for headers, none can take the place of the toolkit's.
     own = kernel.file and includes_own_files(kernel)
-    folders = (str(Path(kernel.file).parent),) if own else ()
+    folders = tuple(map(str, includes.folders(kernel))) if own else ()
     return Request(text, entry, tuple(options), next(exact, f"{major}{minor}"), folders)
 
 
@@ -160,6 +168,7 @@ class Compiled(NamedTuple):
     """The machine code of a request, and what ptxas reports of its entry and its variables."""
 
     request: Request
+    entry: str
     cubin: bytes
     given: Resources
     variable_bytes: int
@@ -205,7 +214,8 @@ def _compiled(asked: Request, cache: Cache) -> Compiled:
             break
         cache.drop(".cubin", cubin)
     variables = sum(map(int, re.findall(r"(\d+) bytes gmem", report)))
-    return Compiled(asked, bytes(cubin), reported(report, asked.entry), variables)
+    entry = symbols.lowered(report, asked.entry)
+    return Compiled(asked, entry, bytes(cubin), reported(report, entry), variables)
 
 
 def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tuple[Any, str]:
@@ -269,7 +279,8 @@ def compiled_resources(
     else:
         key = repr(("ptxas", asked, nvcc().release))
         report = cache.get_or_make(key, lambda: _through_nvcc(asked))
-    return reported(bytes(report).decode(errors="replace"), asked.entry)
+    told = bytes(report).decode(errors="replace")
+    return reported(told, symbols.lowered(told, asked.entry))
 
 
 def _through_nvcc(asked: Request) -> bytes:

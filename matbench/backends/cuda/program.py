@@ -12,7 +12,7 @@ from typing import Any
 from matbench.backends.cuda.compilation import Compiled
 from matbench.backends.cuda.device import driver, errors
 from matbench.backends.protocol import Argument, TensorMap
-from matbench.errors import CaseError
+from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.model import WORD_BYTES, Kernel, Launch, Resources
 
@@ -46,7 +46,7 @@ class Bindings:
         """The kernel's handle, from a second copy of its code: PyCUDA does not give out its own."""
         module = self.call("cuModuleLoadData", code.cubin)
         try:
-            yield self.call("cuModuleGetFunction", module, code.request.entry.encode())
+            yield self.call("cuModuleGetFunction", module, code.entry.encode())
         finally:
             self.cu.cuModuleUnload(module)
 
@@ -100,6 +100,18 @@ def _encoded(tensor: TensorMap) -> bytes:
     return ctypes.string_at(encoded.getPtr(), 128)
 
 
+def _parameter_sizes(cu: Any, function: Any) -> Iterator[int | None]:
+    """The bytes of each parameter of a function; None where the driver does not tell."""
+    ask = getattr(cu, "cuFuncGetParamInfo", None)  # since CUDA 12.4
+    for index in range(1024):
+        status, *told = ask(function, index) if ask else (None,)
+        if status == cu.CUresult.CUDA_ERROR_INVALID_VALUE:  # there are no more
+            return
+        yield int(told[1]) if status == cu.CUresult.CUDA_SUCCESS else None
+        if status != cu.CUresult.CUDA_SUCCESS:
+            return
+
+
 class CudaProgram:
     """One build of a kernel: a function of a module that PyCUDA loads, anew to restore it."""
 
@@ -121,8 +133,9 @@ class CudaProgram:
             else np.dtype(signature.SCALARS[parameter.type]).type
             for parameter in kernel.parameters
         ]
-        if code.request.entry != kernel.entry:  # instrumented: its entry takes a buffer more
+        if code.entry == "matbench_entry":  # instrumented: it takes a buffer more
             self.make.append(np.uintp)
+        self._check_parameters()
         self.types = [self._layout()] if _encoded in self.make else self.make
         self._load()
         function = self.function
@@ -143,6 +156,24 @@ class CudaProgram:
         if self.has_variables:
             with errors():
                 self._load()
+
+    def _check_parameters(self) -> None:
+        """What the source was understood to take is what the compiler made of it."""
+        import numpy as np
+
+        try:
+            bindings = Bindings("the entry's parameters")
+            with bindings.function(self.code) as function:
+                found = list(_parameter_sizes(bindings.cu, function))
+        except CaseError:  # no cuda-bindings; or a module that loading will tell of
+            return
+        wanted = [128 if make is _encoded else np.dtype(make).itemsize for make in self.make]
+        if found and None not in found and found != wanted:
+            shown = [", ".join(map(str, sizes)) for sizes in (found, wanted)]
+            raise BuildError(
+                f"{self.code.entry} takes parameters of {shown[0]} bytes; as its source was read, "
+                f"of {shown[1]}: say in front matter which `entry` is meant"
+            )
 
     def _layout(self) -> str:
         """The parameters in `struct`'s letters, for kernels with tensor maps.

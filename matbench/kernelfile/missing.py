@@ -1,0 +1,98 @@
+"""What a kernel's table lacks, all of it at once, with lines that show what would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, NoReturn
+
+from matbench.errors import UsageError
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.signature import Function
+from matbench.kernelfile.tables import Table
+from matbench.model import Parameter
+from matbench.workloads import Workload
+
+#: What kernels call the numbers that they take.
+_NUMBERS = {
+    **dict.fromkeys(("n", "width", "size", "dim", "cols", "ncols"), "N"),
+    **dict.fromkeys(("m", "height", "rows", "nrows"), "M"),
+    **dict.fromkeys(("k", "depth", "inner"), "K"),
+    "alpha": "1.0", "beta": "0.0", "lda": "K", "ldb": "N", "ldc": "N",
+}  # fmt: skip
+
+
+class Lacks(NamedTuple):
+    """A table, and the kernel that it is about."""
+
+    table: Table
+    workload: Workload
+    parameters: Sequence[Parameter]
+    function: Function
+    entry: Entry
+
+    @property
+    def keys(self) -> list[str]:
+        """What is missing, as `launch.block`."""
+        values = self.table.values
+        swept = {*values.get("sweep", {}), *values.get("tune", {})}
+        found = []
+        if "entry" not in values and any(each not in swept for each in self.entry.arguments):
+            found.append("entry")
+        if not values.get("args") and not self._suits(self.workload.arguments):
+            found.append("args")
+        launch = values.get("launch", {})
+        return [*found, *(f"launch.{key}" for key in ("block", "grid") if key not in launch)]
+
+    def _suits(self, args: Sequence[str]) -> bool:
+        buffers = [text in self.workload.buffers for text in args]
+        return buffers == [parameter.pointer for parameter in self.parameters]
+
+    def refuse(self, shown: str) -> NoReturn:
+        """Name all that is missing, below it lines to paste."""
+        table = self.table
+        *others, last = (f"`{key}`" for key in self.keys)
+        named = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+        paste = list(self._lines())
+        if not table.is_there:
+            front = "" if table.given else "no front matter: "
+            hint = f"`matbench adopt {shown}` finds out, or write {table.beside_name}, such as"
+            raise UsageError(f"{shown}:1: {front}{named} missing; {hint}:", paste)
+        if table.shown == shown:
+            paste = [f"// {line}" for line in paste]
+        line = table.line_of("launch")
+        raise UsageError(f"{table.shown}:{line}: {named} missing; write lines such as:", paste)
+
+    def _lines(self) -> Iterator[str]:
+        keys = self.keys
+        if "entry" in keys:
+            yield f'entry = "{entries.as_text(self.entry)}"'
+        if "args" in keys:
+            yield f"args = [{_quoted(self._guess())}]"
+        if "entry" in keys:
+            types = {each.name for each in self.function.template if each.kind == "typename"}
+            names = [name for name in self.entry.arguments if name not in {*types, "float"}]
+            yield from ("[sweep]", *(f"{name} = [16]" for name in names)) if names else ()
+        flat = len(self.workload.dimensions) == 1
+        sizes, side = (["N"], 256) if flat else (["N", "M"], 16)
+        if any(key.startswith("launch.") for key in keys):
+            yield "[launch]"
+        if "launch.block" in keys:
+            yield f"block = [{', '.join([str(side)] * len(sizes))}]"
+        if "launch.grid" in keys:
+            yield f"grid = [{_quoted(f'ceil_div({size}, {side})' for size in sizes)}]"
+
+    def _guess(self) -> list[str]:
+        """Buffers by their names, or in order; numbers by theirs; others stand as they are."""
+        pointers = [each.name for each in self.parameters if each.pointer]
+        meant = [name.lower().removeprefix("d_").upper() for name in pointers]
+        known = sorted(meant) == sorted(self.workload.buffers)
+        buffers = iter(meant if known else self.workload.buffers)
+        return [
+            next(buffers, "C") if each.pointer else _NUMBERS.get(each.name.lower(), each.name)
+            for each in self.parameters
+        ]
+
+
+def _quoted(texts: Iterator[str] | list[str]) -> str:
+    return ", ".join(f'"{text}"' for text in texts)

@@ -1,0 +1,373 @@
+"""C++ that has a meaning in C, as C: the entry of a CUDA C++ file and what it needs.
+
+Lines keep their numbers. Host code and what else the entry does not need may be any C++; it is
+blanked out.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from matbench.kernelfile import rewriting, signature, syntax
+from matbench.kernelfile.rewriting import Edit
+from matbench.kernelfile.signature import SourceError
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+#: What only C++ has, or only CUDA, and what to call it.
+_ONLY_CPLUSPLUS = {
+    "template_declaration": "template", "template_function": "template",
+    "template_type": "template", "lambda_expression": "lambda", "class_specifier": "class",
+    "reference_declarator": "reference", "abstract_reference_declarator": "reference",
+    "placeholder_type_specifier": "auto", "for_range_loop": "loop over a range",
+    "new_expression": "new", "delete_expression": "delete", "throw_statement": "throw",
+    "try_statement": "try", "gnu_asm_expression": "inline PTX", "operator_name": "operator",
+    "compound_literal_expression": "initializer", "kernel_call_syntax": "launch",
+    "access_specifier": "class", "base_class_clause": "class", "decltype": "decltype",
+    "optional_parameter_declaration": "default argument", "concept_definition": "concept",
+}  # fmt: skip
+_CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
+#: Names that stand for nothing outside of CUDA.
+_WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
+#: Headers of the host and of CUDA's runtime: what device code has from them is built in.
+_HOST_HEADER = re.compile(
+    r"<(?:[a-z_]+(?:\.h)?|cuda_runtime(?:_api)?\.h|cuda\.h|device_\w+\.h|curand\w*\.h"
+    r"|cublas\w*\.h|vector_types\.h|sys/\w+\.h|driver_types\.h|math_constants\.h)>"
+)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_INTEGERS = {"int", "unsigned", "unsigned int", "size_t", "uint", "long", "short", "uint32_t",
+             "int32_t", "uint64_t", "int64_t", "std::size_t", "unsigned long", "char"}  # fmt: skip
+
+
+class NeedsCudaError(SourceError):
+    """What a source says has no meaning in C."""
+
+    def __init__(self, what: str, node: Node) -> None:
+        line = syntax.line_of(node)
+        super().__init__(f"C++ ({what}, line {line}): needs CUDA", line)
+
+
+@functools.lru_cache(maxsize=64)
+def translated(
+    source: str, entry: str, bound: tuple[tuple[str, str], ...] = (), own: tuple[str, ...] = ()
+) -> str:
+    """The source as C with CUDA's words; `entry` is a function's name with its namespaces.
+
+    What the parameters of the entry's template are `bound` to takes their place. Headers of the
+    host are left out, but not the user's `own`.
+    """
+    code = syntax.expanded(source)
+    file = _File(code, entry, dict(bound), {f"<{name}>" for name in own})
+    return rewriting.applied(code, file.edits())
+
+
+class _File:
+    def __init__(self, code: str, entry: str, bound: Mapping[str, str], own: set[str]) -> None:
+        self.code = code
+        self.bound = bound
+        self.own = own
+        self.entry_name = entry
+        self.root = syntax.parse(syntax.skeleton(code))
+        self.spaces = {
+            syntax.text_of(name)
+            for node in syntax.walk(self.root)
+            if node.type == "namespace_definition"
+            and (name := syntax.fields(node, "name")) is not None
+        }
+        self.entry: Node | None = None
+        self.drops = False
+        self.needed = self._needed()
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def _needed(self) -> set[str]:
+        """The names that the entry uses, directly or not."""
+        defined: dict[str, set[str]] = {}
+        for node in _top(self.root):
+            words = set(_WORD.findall(self._text(node)))
+            function = signature.definition_of(node)
+            if function is not None and signature.qualified_name(function) == self.entry_name:
+                self.entry = function
+                defined.setdefault("", set()).update(words)
+            for name in _names(node):
+                defined.setdefault(name, set()).update(words)
+        needed: set[str] = set()
+        pending = list(defined.get("", ()))
+        while pending:
+            name = pending.pop()
+            if name not in needed:
+                needed.add(name)
+                pending.extend(defined.get(name, ()))
+        return needed
+
+    def _text(self, node: Node) -> str:
+        return self.code[node.start_byte : node.end_byte]
+
+    def edits(self) -> Iterator[Edit]:
+        for node in _top(self.root):
+            yield from self._of_top(node)
+        if self.drops:  # others may use what was dropped
+            for node in _top(self.root):
+                function = signature.definition_of(node)
+                if function not in (None, self.entry) and not self.needed & _names(node):
+                    yield node.start_byte, node.end_byte, ""
+        for node in syntax.walk(self.root):  # the braces around what lies in namespaces
+            if node.type == "namespace_definition" or _is_linkage(node):
+                body = syntax.fields(node, "body")
+                if body is None or body.type != "declaration_list":
+                    first = node.children[1] if len(node.children) > 1 else node
+                    yield node.start_byte, first.end_byte, ""
+                    continue
+                yield node.start_byte, body.start_byte + 1, ""
+                yield body.end_byte - 1, body.end_byte, ""
+
+    def _of_top(self, node: Node) -> Iterator[Edit]:
+        function = signature.definition_of(node)
+        is_entry = function is not None and function == self.entry
+        if node.type == "preproc_include":
+            path = syntax.fields(node, "path")
+            name = syntax.text_of(path) if path is not None else ""
+            if _HOST_HEADER.fullmatch(name) and name not in self.own:
+                yield node.start_byte, node.end_byte, "\n"
+            return
+        if node.type in ("using_declaration", "template_instantiation") or _is_host(function):
+            yield node.start_byte, node.end_byte, ""
+            return
+        if is_entry and node.type == "template_declaration":
+            assert function is not None
+            yield node.start_byte, function.start_byte, ""
+            node = function
+        if node.type in ("preproc_def", "preproc_function_def"):
+            yield from self._of_macro(node)
+            return
+        edits, wrong = [], None
+        try:
+            tree = syntax.only(self.code, node)
+            edits = list(self._within(tree, self.bound if is_entry else {}))
+        except NeedsCudaError as error:
+            wrong = error
+        if wrong is not None:
+            if is_entry or self.needed.intersection(_names(node)):
+                raise wrong
+            edits = [(node.start_byte, node.end_byte, "")]
+            self.drops = True
+        yield from edits
+
+    # -- what is said in C ---------------------------------------------------------------------
+
+    def _of_macro(self, node: Node) -> Iterator[Edit]:
+        """Casts in what a macro stands for, which the tree does not look into."""
+        value = syntax.fields(node, "value")
+        if value is None:
+            return
+        text = self._text(value)
+        before = "void f() { x = "
+        for child in syntax.walk(syntax.parse(f"{before}{text}; }}")):
+            for start, end, new in self._cast(child, {}):
+                shift = value.start_byte - len(before)
+                yield start + shift, end + shift, new
+
+    def _within(self, top: Node, bound: Mapping[str, str]) -> Iterator[Edit]:
+        pending = [top]
+        while pending:
+            node = pending.pop()
+            done = list(self._cast(node, bound))
+            yield from done
+            if done:  # its type is done, too
+                arguments = syntax.fields(node, "arguments")
+                pending.extend(arguments.children if arguments is not None else ())
+                continue
+            try:
+                yield from self._of_node(node, bound)
+            except NeedsCudaError:
+                if not _is_conditional(node):
+                    raise
+            pending.extend(node.children)
+
+    def _of_node(self, node: Node, bound: Mapping[str, str]) -> Iterator[Edit]:
+        text = syntax.text_of(node) if node.child_count < 8 else ""
+        if node.type in ("identifier", "type_identifier", "namespace_identifier"):
+            if text in bound:
+                yield node.start_byte, node.end_byte, _in_place(bound[text])
+            elif _WARPS.fullmatch(text):
+                raise NeedsCudaError(f"`{text}`", node)
+        elif node.type == "preproc_arg" and bound:
+            new = _WORD.sub(lambda word: bound.get(word[0], word[0]), self._text(node))
+            yield node.start_byte, node.end_byte, new
+        elif node.type == "qualified_identifier":
+            scope = syntax.fields(node, "scope")
+            space = syntax.text_of(scope) if scope is not None else ""
+            if space not in ("", *self.spaces, "std"):
+                raise NeedsCudaError(f"`{text}`", node)
+            yield node.start_byte, node.children[-1].start_byte, ""
+        elif node.type == "optional_parameter_declaration" and self._is_of_entry(node):
+            equals = next(child for child in node.children if child.type == "=")
+            yield equals.start_byte, node.end_byte, ""
+        elif node.type in _ONLY_CPLUSPLUS and not _is_doubtful(node):
+            raise NeedsCudaError(_ONLY_CPLUSPLUS[node.type], node)
+        elif node.type == "nullptr":
+            yield node.start_byte, node.end_byte, "0"
+        elif node.type == "static_assert_declaration":
+            condition = syntax.fields(node, "condition")
+            if condition is not None:
+                yield node.start_byte, node.start_byte + len("static_assert"), "_Static_assert"
+                if syntax.fields(node, "message") is None:
+                    yield condition.end_byte, condition.end_byte, ', "static_assert"'
+        elif node.type == "alias_declaration":
+            name, kind = syntax.fields(node, "name"), syntax.fields(node, "type")
+            if name is not None and kind is not None:
+                what = _replaced(syntax.text_of(kind), bound)
+                yield node.start_byte, node.end_byte, f"typedef {what} {syntax.text_of(name)};"
+        elif node.type == "declaration":
+            yield from self._declaration(node)
+        elif node.type == "constexpr":
+            yield node.start_byte, node.end_byte, ""
+        elif node.type == "init_declarator" and (value := syntax.fields(node, "value")):
+            if value.type in ("initializer_list", "argument_list") and not _has(node, "="):
+                raise NeedsCudaError("initializer", node)
+        elif node.type == "enum_specifier" and _has(node, "class"):
+            raise NeedsCudaError("class", node)
+        elif node.type == "struct_specifier":
+            if _has_function(node):
+                raise NeedsCudaError("class", node)
+            tag = syntax.fields(node, "name")
+            if tag is not None and node.parent is not None and node.parent.parent is None:
+                named = self._text(tag)
+                yield node.start_byte, node.start_byte, f"typedef struct {named} {named}; "
+
+    def _is_of_entry(self, node: Node) -> bool:
+        if self.entry is None:
+            return False
+        return self.entry.start_byte <= node.start_byte < self.entry.end_byte
+
+    def _declaration(self, node: Node) -> Iterator[Edit]:
+        """Constants of whole numbers as an `enum`, which C can size arrays by."""
+        qualifiers = [child for child in node.children if child.type == "type_qualifier"]
+        words = {syntax.text_of(child) for child in qualifiers}
+        kind = syntax.fields(node, "type")
+        is_top = not any(above.type == "compound_statement" for above in syntax.parents(node))
+        if "constexpr" not in words and not ("const" in words and is_top):
+            return
+        declared = [child for child in node.named_children if child.type == "init_declarator"]
+        names = [each for each in declared if each.named_children[0].type == "identifier"]
+        whole = kind is not None and syntax.text_of(kind) in _INTEGERS
+        if whole and declared and len(names) == len(declared):
+            yield node.start_byte, declared[0].start_byte, "enum { "
+            yield node.end_byte - 1, node.end_byte, " };"
+            return
+        for child in qualifiers:
+            if syntax.text_of(child) == "constexpr":
+                yield child.start_byte, child.end_byte, "__constant" if is_top else "const"
+            elif syntax.text_of(child) == "const" and is_top and declared:
+                yield child.start_byte, child.end_byte, "__constant"
+        for child in node.children:
+            if child.type == "storage_class_specifier" and is_top:
+                yield child.start_byte, child.end_byte, ""
+
+    def _cast(self, node: Node, bound: Mapping[str, str]) -> Iterator[Edit]:
+        """`static_cast<T>(x)` and `T(x)` as `((T)(x))`."""
+        if node.type != "call_expression":
+            return
+        function, arguments = syntax.fields(node, "function"), syntax.fields(node, "arguments")
+        if function is None or arguments is None:
+            return
+        kind = None
+        if function.type == "primitive_type":
+            kind = syntax.text_of(function)
+        elif function.type == "identifier" and syntax.text_of(function) in bound:
+            what = bound[syntax.text_of(function)]
+            kind = what if what in signature.SCALARS else None
+        elif function.type == "template_function":
+            name, given = syntax.fields(function, "name"), syntax.fields(function, "arguments")
+            if name is not None and syntax.text_of(name) in _CASTS and given is not None:
+                kind = syntax.text_of(given)[1:-1].strip()
+        if kind is not None:
+            if "&" in kind or "<" in kind:
+                raise NeedsCudaError("reference" if "&" in kind else "template", node)
+            yield node.start_byte, arguments.start_byte, f"(({_replaced(kind, bound)})"
+            yield arguments.end_byte, arguments.end_byte, ")"
+
+
+def _top(root: Node) -> Iterator[Node]:
+    """What stands outside of functions, whatever namespaces and conditions it lies in."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        inside = node.type in ("translation_unit", "declaration_list", "preproc_else", "preproc_if")
+        if inside or node.type in ("preproc_ifdef", "preproc_elif", "namespace_definition"):
+            pending.extend(reversed(node.named_children))
+        elif _is_linkage(node):
+            body = syntax.fields(node, "body")
+            pending.extend(reversed(body.named_children) if _is_list(body) else [body])  # type: ignore[list-item, union-attr]
+        elif "identifier" not in node.type and node.type != "string_literal":
+            yield node
+
+
+def _is_linkage(node: Node) -> bool:
+    return node.type == "linkage_specification" and syntax.fields(node, "body") is not None
+
+
+def _is_list(node: Node | None) -> bool:
+    return node is not None and node.type == "declaration_list"
+
+
+def _names(node: Node) -> set[str]:
+    """The names that a node outside of functions defines."""
+    found = set()
+    inner = node
+    if node.type == "template_declaration" and node.named_children:
+        inner = node.named_children[-1]
+    for each in (node, inner):
+        name = syntax.fields(each, "name")
+        if name is not None:
+            found.add(syntax.text_of(name))
+    if inner.type in ("function_definition", "declaration", "type_definition"):
+        for child in inner.children_by_field_name("declarator"):
+            declared = syntax.declared(child)
+            named = declared if declared is not None else child
+            found.add(syntax.text_of(named).rpartition("::")[2])
+        kind = syntax.fields(inner, "type")
+        name = syntax.fields(kind, "name") if kind is not None else None
+        if name is not None:
+            found.add(syntax.text_of(name))
+    return found
+
+
+def _is_host(function: Node | None) -> bool:
+    """Whether no kernel can call a function; constants can be computed by a `constexpr` one."""
+    if function is None:
+        return False
+    return not signature.words(function) & {"__global__", "__device__", "constexpr"}
+
+
+def _is_conditional(node: Node) -> bool:
+    """Whether the preprocessor may leave this out; the compiler knows."""
+    return any(above.type.startswith("preproc_") for above in syntax.parents(node))
+
+
+def _has(node: Node, kind: str) -> bool:
+    return any(child.type == kind for child in node.children)
+
+
+def _has_function(node: Node) -> bool:
+    return any(child.type == "function_definition" for child in syntax.walk(node))
+
+
+def _is_doubtful(node: Node) -> bool:
+    """Whether macros may have misled the parser: `<` and `&` mean several things."""
+    if not any(word in node.type for word in ("template", "reference", "optional")):
+        return False
+    return any(above.has_error for above in syntax.parents(node))
+
+
+def _in_place(text: str) -> str:
+    """The value of an argument, or its type, where its name stood."""
+    return text if re.fullmatch(r"[\w ]+", text) else f"({text})"
+
+
+def _replaced(kind: str, bound: Mapping[str, str]) -> str:
+    return _WORD.sub(lambda word: bound.get(word[0], word[0]), kind)

@@ -1,0 +1,139 @@
+"""A kernel's table: where it comes from, what it holds, and which line says what.
+
+It is TOML in a fenced comment of the kernel file, the way PEP 723 puts metadata into a script,
+
+    // /// matbench
+    // name = "mine"
+    // …
+    // ///
+
+or a file `NAME.toml` beside it. What is given on the command line takes the place of either's keys.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from matbench.errors import UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+#: The front matter between its two fences.
+FENCE = re.compile(
+    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
+)
+_OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
+
+
+class Beside(NamedTuple):
+    """The TOML file beside a kernel file: what messages call it, and its text."""
+
+    shown: str
+    text: str
+
+
+class Table:
+    """The table of one kernel file; `shown` is what messages call the file that holds it.
+
+    `given` are keys of the command line. `is_there`: the kernel file, or one beside it, has a
+    table at all.
+    """
+
+    def __init__(
+        self, shown: str, source: str, beside: Beside | None, given: Mapping[str, Any]
+    ) -> None:
+        self.shown = shown
+        self.given = given
+        self.beside_name = beside_of(Path(shown)).name
+        self.first_line = 1
+        self.lines: list[str] = []
+        self.is_outside = beside is not None or bool(given)
+        fence = FENCE.search(source)
+        if fence is None and (opened := _OPEN.search(source)):
+            line = source.count("\n", 0, opened.start()) + 1
+            self.fail("front matter is not closed; end it with a line `// ///`", line)
+        if fence is not None and beside is not None:
+            line = source.count("\n", 0, fence.start()) + 1
+            self.fail(f"has a table of its own, and there is {beside.shown}; keep one", line)
+        self.is_there = fence is not None or beside is not None
+        if beside is not None:
+            self.shown, self.lines = beside.shown, beside.text.split("\n")
+        elif fence is not None:
+            self.first_line = source.count("\n", 0, fence.start("body")) + 1
+            lines = fence["body"].splitlines()
+            self.lines = [line[3:] if line.startswith("// ") else line[2:] for line in lines]
+        self.values = _merged(self._parsed(), given)
+
+    def _parsed(self) -> dict[str, Any]:
+        try:
+            table: dict[str, Any] = tomllib.loads("\n".join(self.lines))
+            return table
+        except RecursionError:
+            self.fail("not TOML: nested too deeply", self.first_line)
+        except ValueError as error:
+            where = re.search(r"\(at line ([0-9]+), column [0-9]+\)", str(error))
+            line = self.first_line + (int(where[1]) - 1 if where else 0)
+            self.fail(f"not TOML: {str(error).split(' (at ')[0]}", line)
+
+    def fail(self, reason: str, line: int) -> NoReturn:
+        raise UsageError(f"{self.shown}:{line}: {reason}")
+
+    def wrong(self, reason: str, *keys: str) -> NoReturn:
+        """Blame the line that sets these keys."""
+        if self.is_given(*keys):
+            raise UsageError(f"{self.shown}: {reason} (as the command line says)")
+        self.fail(reason, self.line_of(*keys))
+
+    def is_given(self, *keys: str) -> bool:
+        """Whether the command line says what these keys are."""
+        values: Any = self.given
+        for key in keys:
+            if not isinstance(values, Mapping) or key not in values:
+                return False
+            values = values[key]
+        return True
+
+    def line_of(self, *keys: str) -> int:
+        """The line that sets the last of `keys`, inside its table where there is one."""
+        found, table = 0, ""
+        for number, text in enumerate(self.lines):
+            header = re.match(r"\s*\[\s*([\w.-]+)\s*\]", text)
+            if header:
+                table = header[1]
+                if keys == (table,):
+                    found = number
+            name = re.match(r"\s*[\"']?([\w.-]+)[\"']?\s*=", text)
+            if name and name[1] == keys[-1] and (len(keys) == 1 or table == keys[0]):
+                found = number
+                break
+        return self.first_line + found
+
+
+def beside_of(path: Path) -> Path:
+    """Where the table beside a kernel file would be."""
+    return path.with_name(f"{path.stem}.toml")
+
+
+def value(text: str) -> Any:
+    """A value of the command line: TOML, or text without its quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+
+
+def _merged(table: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(table)
+    for key, more in given.items():
+        own = merged.get(key)
+        if isinstance(own, dict) and isinstance(more, Mapping):
+            more = _merged(own, more)
+        merged[key] = more
+    return merged

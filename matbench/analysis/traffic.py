@@ -14,8 +14,6 @@ from matbench.kernelfile import expressions
 from matbench.model import WORD_BYTES, Kernel, Problem
 from matbench.records.explanation import Traffic
 
-#: What C's elements, and partial results, take.
-ELEMENT_BYTES = 4
 _CLAIMS = ("global_loads", "global_stores", "shared_loads")
 
 
@@ -48,7 +46,7 @@ def traffic(
         return least
     loads = claimed["global_loads"]
     stores = claimed.get("global_stores", float(_stores(kernel, problem, values)))
-    moved = _loaded_bytes(kernel) * loads + ELEMENT_BYTES * stores
+    moved = _loaded_bytes(kernel) * loads + _stored_bytes(kernel) * stores
     if not moved > 0:
         raise UsageError(f"{kernel.path}: [model] claims {moved:g} bytes of traffic for {params}")
     if moved < least_bytes:
@@ -66,15 +64,21 @@ def _stores(kernel: Kernel, problem: Problem, values: Mapping[str, int | float])
     if kernel.finish is not None:
         with contextlib.suppress(expressions.ExpressionError):
             return math.prod(expressions.whole(axis, values) for axis in kernel.launch.grid)
-    return workloads.of(problem).words("C", problem)
+    return workloads.of(problem).words("C", problem) * problem.batch
 
 
 def _least(kernel: Kernel, problem: Problem) -> int:
     """Bytes to read each input once, as wide as it lies in memory, and to write the output once."""
     workload = workloads.of(problem)
-    narrower = ELEMENT_BYTES - _loaded_bytes(kernel)
     read = sum(workload.words(buffer, problem) for buffer in workload.reads)
-    return workload.least_bytes(problem) - narrower * read
+    C = workload.words("C", problem)
+    moved = _loaded_bytes(kernel) * read + _stored_bytes(kernel) * C * (2 if problem.beta else 1)
+    return moved * problem.batch
+
+
+def _stored_bytes(kernel: Kernel) -> int:
+    """What an element of C takes, and a partial result."""
+    return WORD_BYTES[kernel.reading.result]
 
 
 def _loaded_bytes(kernel: Kernel) -> int:

@@ -9,8 +9,7 @@ from matbench.analysis import architectures
 from matbench.analysis.bounds import dram_traffic_bytes
 from matbench.analysis.ranking import spread
 from matbench.analysis.roofline import roofline
-from matbench.analysis.traffic import ELEMENT_BYTES
-from matbench.model import settings_of
+from matbench.model import WORD_BYTES, settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.explanation import Explanation, Width
@@ -170,7 +169,7 @@ def _counted(found: Explanation) -> Iterator[Fact]:
     if counters.shared_bytes is not None:
         compared = "moved by its instructions"
         if moved.shared_loads:
-            ratio = counters.shared_bytes / (ELEMENT_BYTES * moved.shared_loads)
+            ratio = counters.shared_bytes / (WORD_BYTES["float32"] * moved.shared_loads)
             compared += f", {ratio:.2f} of the modelled loads"
         yield Fact("measured shared memory", bytes_(counters.shared_bytes), compared)
     if counters.bank_conflicts is not None:

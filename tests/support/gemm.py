@@ -17,7 +17,8 @@ _SOURCE = """\
 
 {include}extern "C" __global__ void {name}(
     const {operand} *A, const {operand} *B, {result} *C, int M, int N, int K,
-    int lda, int ldb, int ldc, {scalar} alpha, {scalar} beta, int stride_a, int stride_b, int stride_c)
+    int lda, int ldb, int ldc, {scalar} alpha, {scalar} beta,
+    int stride_a, int stride_b, int stride_c)
 {{
     const int i = blockIdx.y * 8 + threadIdx.y, j = blockIdx.x * 8 + threadIdx.x;
     if (i >= M || j >= N) return;

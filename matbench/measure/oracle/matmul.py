@@ -195,8 +195,8 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
 def selects_exactly(problem: Problem, reading: Reading) -> bool | None:
     """Whether a term that is selected must come out to the last bit.
 
-    False where alpha, beta or a type rounds it. None where inputs are split, or small ones may lie below
-    the range of exponents: then it may be off as much as 1 may.
+    False where alpha, beta or a type rounds it. None where inputs are split, or small ones may lie
+    below the range of exponents: then it may be off as much as 1 may.
     """
     if not reading.exact or reading.exponents[0] > -126:
         return None

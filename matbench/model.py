@@ -191,6 +191,8 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     finish: Finish | None = None
     deterministic: bool = True
     model: dict[str, str] = {}
+    std: str | None = None
+    include_dirs: tuple[str, ...] = ()
     layout: Layout = "row-major"
     transpose: Transpose = "NN"
     padding: int = 0
@@ -199,8 +201,6 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch: int | tuple[int, ...] = 1
     reads: tuple[Literal["C"], ...] = ()
     accumulator: Accumulator | None = None
-    std: str | None = None
-    include_dirs: tuple[str, ...] = ()
 
 
 class Included(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from matbench.cli.adopt import adopt
 from matbench.cli.app import main
 from matbench.cli.console import say
 from matbench.cli.kernel_files import KernelFiles, kernel_names
@@ -23,7 +24,7 @@ _ORIGIN = "naive-2d"
 
 
 @main.command()
-@click.argument("name")
+@click.argument("name", metavar="NAME|FILE.cu")
 @click.option(
     "--from",
     "origin",
@@ -43,8 +44,13 @@ _ORIGIN = "naive-2d"
     metavar="DIR|FILE.cu",
     help="Where to write it; nothing is replaced.",
 )
-def new(name: str, origin: str | None, workload: str | None, output: str) -> None:
+@click.pass_context
+def new(
+    context: click.Context, name: str, origin: str | None, workload: str | None, output: str
+) -> None:
     """Write a kernel file NAME.cu to begin with: a copy with comments that say what to change.
+
+    A file that is there already is adopted, as by `matbench adopt FILE.cu`.
 
     \b
     matbench new mine --from tiled
@@ -53,6 +59,11 @@ def new(name: str, origin: str | None, workload: str | None, output: str) -> Non
     """
     from matbench.kernelfile import catalogue, front_matter, scaffold
 
+    if Path(name).suffix in (".cu", ".cuh") and Path(name).exists():
+        if origin is not None or workload is not None or output != ".":
+            raise UsageError(f"{name} is there; `matbench adopt {name}` makes it run")
+        context.invoke(adopt, file=name, backend="auto")
+        return
     known, _, _ = KernelFiles().catalogue()
     front_matter.check_name(name)
     if name in known.kernels:

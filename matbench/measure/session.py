@@ -21,7 +21,7 @@ from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument
-from matbench.measure import limits, oracle
+from matbench.measure import limits, oracle, sighting
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
 from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
@@ -30,6 +30,7 @@ from matbench.measure.outcomes import Found, compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
 from matbench.measure.sampling import clock, sample_briefly, sample_in_turns
+from matbench.measure.sighting import Sighting
 from matbench.model import WORD_BYTES, Case, Conditions, Kernel, Launch, Problem, Reading
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Limits
@@ -57,6 +58,11 @@ class Session:
     def build(self, case: Case, variants: Sequence[Variant] | None = None) -> None:
         """Compile what measuring the case needs; `BuildError` carries the compiler's message."""
         self._build(case, variants)
+
+    def sight(self, case: Case, *, poisoned: bool = False) -> Sighting:
+        """What one launch computes, whatever its front matter says."""
+        program = self._build(case, ("plain",)).program
+        return sighting.sight(self.backend, program, case, poisoned=poisoned)
 
     def measure(self, case: Case) -> Found:
         """Check and time. `CaseError` when the kernel could not run."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.backends import Variant
     from matbench.measure.session import Session
+    from matbench.measure.sighting import Sighting
     from matbench.records.explanation import Limits
 
 T = TypeVar("T")
@@ -132,6 +133,15 @@ class Worker:
         """Build and check one case, and clock its blocks."""
         return self._on_case(case, _methods().clock_blocks)
 
+    def sight(self, case: Case, limit_s: float, *, poisoned: bool = False) -> Sighting:
+        """What one launch computes, whatever its front matter says; `CaseError` where it fails."""
+        self._task(_Step("opening the device"), _start)  # again, after a kernel that ended it
+        self._compiled(case, ("plain",))
+        step = self._running._replace(deadline_s=limit_s)
+        more = {"poisoned": poisoned}
+        found: Sighting = self._task(step, _do, _methods().sight, (case,), more)
+        return found
+
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         """A few samples of one case, fewer when one takes longer than `limit_ns`."""
         try:
@@ -200,11 +210,15 @@ class Worker:
 
         What the compiler refused is not compiled again for another problem.
         """
+        if (build_key(case), variants) not in self._refused:
+            given = case.problem, case.kernel.reading
+            self._task(self._preparing, _do, _methods().prepare, given, {})
+        self._compiled(case, variants)
+
+    def _compiled(self, case: Case, variants: tuple[Variant, ...] | None) -> None:
         key = build_key(case), variants
         if key in self._refused:
             raise self._refused[key]
-        given = case.problem, case.kernel.reading
-        self._task(self._preparing, _do, _methods().prepare, given, {})
         try:
             self._attempt(self._building, lambda: self.builders.wait(case))
             self._task(self._building, _do, _methods().build, (case, variants), {})

@@ -1,0 +1,175 @@
+"""`matbench adopt`: a foreign kernel file gets the table that says how it is called."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.console import Interruption, open_console, say
+from matbench.cli.options import DeviceOptions, grouped
+from matbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from matbench.kernelfile.signature import Function
+    from matbench.measure.adoption import Adopted
+    from matbench.model import Kernel
+
+
+@main.command()
+@click.argument("file", metavar="FILE")
+@click.option("--entry", metavar="NAME", help="Which `__global__` function, if there are several.")
+@click.option("--into", is_flag=True, help="Write the table into the file, not beside it.")
+@click.option("--force", is_flag=True, help="Replace the table that is there.")
+@grouped(device=DeviceOptions)
+def adopt(file: str, entry: str | None, into: bool, force: bool, device: DeviceOptions) -> None:
+    """Find out how a kernel file is called, and write the table that says so.
+
+    The file may be any CUDA C++ that computes C = alpha·A·B + beta·C, for any order of parameters,
+    block, grid and layout. A table is written only if every check passes with it: FILE.toml beside
+    the file, which every command then reads.
+
+    \b
+    matbench adopt sgemm.cuh
+    matbench run sgemm.cuh
+    """
+    from matbench.kernelfile import front_matter, signature, tables
+    from matbench.measure import adoption
+    from matbench.measure.worker import Crew
+
+    path = Path(file)
+    source = _source(path)
+    target = path if into else tables.beside_of(path)
+    bare = _require_free(path, source, target, into=into, force=force)
+    try:
+        functions = _chosen(signature.functions(bare), entry, file)
+    except signature.SourceError as error:
+        raise UsageError(f"{file}:{error.line or 1}: {error}") from None
+    info = device.choose()
+    name = _name(path)
+
+    def load(table: dict[str, Any]) -> Kernel:
+        given = {**table, "name": name or "adopted"}
+        return front_matter.parse(bare.encode(), file, path, None, given)
+
+    found: list[Adopted] = []
+    with (
+        Interruption() as interruption,
+        Crew(adoption.OPTIONS, adoption.DEADLINES) as crew,
+        _status() as tell,
+    ):
+        for function in functions:
+            subject = adoption.Subject(path, bare, function)
+            told = functools.partial(tell, function.name)
+            found.append(adoption.adopt(subject, crew.worker(info), load, told))
+            say(f"`{function.name}` {found[-1].words}")
+    interruption.exit(len(found), len(functions), "kernels")
+    adopted = [each for each in found if each.table is not None]
+    if not adopted:
+        sys.exit(1)
+    first, *others = adopted
+    _write(target, _toml({**({"name": name} if name else {}), **(first.table or {})}), bare, into)
+    say(f"wrote {target}" if into or len(found) == 1 else f"wrote {target}, for `{first.name}`")
+    for other in others:
+        words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
+        say(f"for `{other.name}`: {words}")
+    say(f"next: matbench run {shlex.quote(file)}")
+
+
+def _source(path: Path) -> str:
+    from matbench.kernelfile import catalogue, front_matter
+
+    data = catalogue.read(path, str(path))
+    if len(data) > front_matter.MAX_FILE_BYTES:
+        raise UsageError(f"{path}: larger than {front_matter.MAX_FILE_BYTES:,} bytes")
+    try:
+        source = data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not UTF-8 text; is it a kernel file?") from None
+    if "\0" in source:
+        raise UsageError(f"{path}: holds a NUL byte; is it a kernel file?")
+    return source
+
+
+def _require_free(path: Path, source: str, target: Path, *, into: bool, force: bool) -> str:
+    """The source without a table; `UsageError` where one is there that may not be replaced."""
+    from matbench.kernelfile import tables
+
+    if target == path and not into:
+        raise UsageError(f"{path}: is a table itself; name the kernel file")
+    fence = tables.FENCE.search(source)
+    if fence is not None and not force:
+        raise UsageError(f"{path}: has a table already; --force replaces it")
+    beside = tables.beside_of(path)
+    if beside.exists() and (into or not force):
+        how = "remove it first" if into else "--force replaces it"
+        raise UsageError(f"{beside} exists; {how}")
+    if fence is not None and not into:
+        raise UsageError(f"{path}: has a table of its own; --into --force replaces it")
+    return source[: fence.start()] + source[fence.end() :].lstrip("\n") if fence else source
+
+
+def _chosen(functions: Sequence[Function], entry: str | None, file: str) -> list[Function]:
+    """The functions to adopt: the one that is named, or all."""
+    if not functions:
+        raise UsageError(f"{file}: no `__global__` function; is it a kernel file?")
+    if entry is None:
+        return list(functions)
+    found = [f for f in functions if entry in (f.name, f.name.rpartition("::")[2])]
+    if not found:
+        there = ", ".join(dict.fromkeys(function.name for function in functions))
+        raise UsageError(f"--entry {entry!r}: not in {file}; there are: {there:.200}")
+    return found[:1]
+
+
+def _name(path: Path) -> str | None:
+    """A name where that of the file is taken by a kernel of matbench's own; None: it is free."""
+    from matbench.kernelfile import catalogue, front_matter
+
+    own = {kernel.name for kernel in catalogue.builtin()}
+    libraries = {kernel.library for kernel in catalogue.builtin() if kernel.library}
+    name = front_matter.default_name(path.name)
+    is_free = name not in own and not name.startswith(tuple(libraries))
+    return None if is_free else f"my-{name}"
+
+
+def _toml(table: dict[str, Any]) -> str:
+    """A table as TOML; what is in other tables comes last."""
+    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    for name, inner in table.items():
+        if isinstance(inner, dict):
+            lines += ["", f"[{name}]", *_toml(inner).splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def _write(target: Path, table: str, bare: str, into: bool) -> None:
+    text = table
+    if into:
+        lines = "".join(f"// {line}".rstrip() + "\n" for line in table.splitlines())
+        text = f"// /// matbench\n{lines}// ///\n\n{bare}"
+    try:
+        target.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def _status() -> Iterator[Callable[[str, str], None]]:
+    """What is tried at the moment, on a terminal's standard error; call it with kernel and step."""
+    console = open_console(stderr=True)
+    if not console.is_terminal:
+        yield lambda name, what: None
+        return
+    from rich.text import Text
+
+    with console.status("") as status:
+        yield lambda name, what: status.update(Text(f"{name}: {what}"))

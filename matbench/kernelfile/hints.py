@@ -1,0 +1,294 @@
+"""What the text of a kernel tells of how it is launched: constants, tiles, axes, host code.
+
+All of it is a guess from the text. Whoever uses it tries whether it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from matbench.errors import MatbenchError
+from matbench.kernelfile import expressions, signature, syntax
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from matbench.kernelfile.signature import Function
+
+#: A factor of a product: a name, a number, or what stands between parentheses.
+_FACTOR = r"(?:\((?:[^()]|\([^()]*\))*\)|[\w.]+)"
+_CAST = re.compile(
+    r"\((?:\s*(?:const|unsigned|signed|int|long|short|size_t|uint|uint32_t|int64_t)\b)+\s*\)"
+    r"|\b(?:static_cast|reinterpret_cast)\s*<[^<>]*>"
+)
+_INDEX = r"(?:blockIdx|threadIdx)\.[xyz]"
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+?)[ \t]*$", re.MULTILINE)
+_CONSTANT = re.compile(
+    r"\b(?:constexpr|const|static)\s+(?:(?:const|static|constexpr|unsigned|int|uint|long|size_t|auto"
+    r"|std::size_t|u?int\d+_t)\s+)+(\w+)\s*(?:=\s*([^;,]+)|\{([^{}]*)\})\s*[;,]"
+)
+_ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
+_DIM3 = re.compile(r"\bdim3\s+(\w+)\s*(?:=\s*(?:dim3\s*)?)?[({]((?:[^(){};]|\([^()]*\))*)[)}]\s*;")
+_NUMBER = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]*\b")
+#: So much of a body is read: hints come early, or not at all.
+_MOST_TEXT = 50_000
+_MOST_NAMES = 100
+#: Beyond this no constant is a side of a tile.
+_MOST = 1 << 20
+
+
+class HostLaunch(NamedTuple):
+    """A launch in host code: texts of the template's arguments, the block's sides, the bytes."""
+
+    template: tuple[str, ...]
+    block: tuple[str, ...]
+
+
+class Hints(NamedTuple):
+    """What the text of one kernel tells.
+
+    `tiles` has, for each axis of `blockIdx` that it uses, the factors that stand beside it;
+    `blocks` and `threads` are the axes in use. `constants` are those of the file and of the body.
+    `rows_along` is the axis of the grid along which rows lie by their name.
+    """
+
+    body: str
+    constants: dict[str, int]
+    constant_pointers: frozenset[str]
+    written: frozenset[str]
+    blocks: str
+    threads: str
+    tiles: dict[str, tuple[str, ...]]
+    launches: tuple[HostLaunch, ...]
+    shared: str | None
+    rows_along: str | None
+
+    def mentions(self, pattern: str) -> bool:
+        """Whether the body has a match of the pattern."""
+        return re.search(pattern, self.body) is not None
+
+
+def of(source: str, function: Function) -> Hints:
+    """The hints on one of the source's kernels."""
+    code = syntax.expanded(source)
+    node = _definition(code, function)
+    text = _with_helpers(code, node)[:_MOST_TEXT]
+    body = _plain(_indices_expanded(text, code))
+    constants = _constants(code, text)
+    names = {parameter.name for parameter in function.template} | constants.keys()
+    pointers = [parameter.name for parameter in function.parameters if parameter.pointer]
+    return Hints(
+        body=body,
+        constants=constants,
+        constant_pointers=frozenset(_pointers_to_const(node)),
+        written=frozenset(name for name in pointers if _is_written(body, name)),
+        blocks=_axes(body, "blockIdx"),
+        threads=_axes(body, "threadIdx"),
+        tiles={axis: _tiles(body, axis, names) for axis in _axes(body, "blockIdx")},
+        launches=tuple(_launches(code, function.name.split("::")[-1])),
+        shared=_dynamic_shared(body),
+        rows_along=_rows_along(text),
+    )
+
+
+def symbolic(text: str, values: Mapping[str, int | str], kept: frozenset[str]) -> int | str | None:
+    """A constant expression of C as one of front matter: constants in numbers, `kept` names as they
+    are; None for what is no such expression."""
+    found = _NUMBER.sub(lambda number: str(int(number[1], 0)), _plain(text))
+    for _ in range(8):  # constants may be made of others
+        found = re.sub(
+            r"[A-Za-z_][\w.]*", lambda w: f"({values[w[0]]})" if w[0] in values else w[0], found
+        )
+    found = re.sub(r"(?<!/)/(?!/)", "//", found)
+    try:
+        names = expressions.names_in(found, kept)
+    except MatbenchError:
+        return None
+    if names:
+        return re.sub(r"\((\w+)\)", r"\1", found).strip()
+    return _number(found)
+
+
+def _number(text: str) -> int | None:
+    try:
+        found = expressions.whole(text, {})
+    except MatbenchError:
+        return None
+    return found if 0 < found <= _MOST else None
+
+
+def _definition(code: str, function: Function) -> Node:
+    found = signature.entries(syntax.parse(code))
+    return next(node for node in found if _line(node) == function.line)
+
+
+def _line(node: Node) -> int | None:
+    name = syntax.declared(node)
+    return syntax.line_of(name) if name is not None else None
+
+
+def _with_helpers(code: str, entry: Node) -> str:
+    """The body of the entry, and of what it calls that the file defines."""
+    helpers = {}
+    for node in syntax.walk(syntax.parse(code)):
+        if node.type == "function_definition" and "__device__" in signature.words(node):
+            name, body = syntax.declared(node), syntax.fields(node, "body")
+            if name is not None and body is not None:
+                helpers[syntax.text_of(name)] = syntax.text_of(body)
+    body = syntax.fields(entry, "body")
+    text = syntax.text_of(body) if body is not None else ""
+    for _ in range(3):
+        called = [name for name in helpers if re.search(rf"\b{re.escape(name)}\b", text)]
+        if not called:
+            break
+        text += " ".join(helpers.pop(name) for name in called)
+    return text
+
+
+def _indices_expanded(text: str, code: str) -> str:
+    """The text with macros such as `TX` written out where they mean an index."""
+    for name, meaning in _DEFINE.findall(code):
+        if re.search(_INDEX, meaning):
+            text = re.sub(rf"\b{name}\b", meaning.replace("\\", r"\\"), text)
+    return text
+
+
+def _plain(text: str) -> str:
+    """Without casts, and without parentheses around an index; names for an index are that index."""
+    text = _CAST.sub("", text)
+    text = re.sub(rf"\(\s*({_INDEX})\s*\)", r"\1", text)
+    for name, index in re.findall(rf"\b(\w+)\s*[=({{]\s*({_INDEX})\s*[;,)}}]", text)[:_MOST_NAMES]:
+        text = re.sub(rf"(?<![\w.>]){name}\b(?!\s*[=({{]\s*{re.escape(index)})", index, text)
+    return text
+
+
+def _constants(code: str, body: str) -> dict[str, int]:
+    """Macros, constants and enumerators that are whole numbers; the body's own take precedence."""
+    texts = dict(_DEFINE.findall(code))
+    for name, value, braced in _CONSTANT.findall(code) + _CONSTANT.findall(body):
+        texts[name] = value or braced
+    for listed in _ENUM.findall(code):
+        texts |= {n: v for n, _, v in (each.partition("=") for each in listed.split(",")) if v}
+    found: dict[str, int] = {}
+    for _ in range(4):
+        for name, text in list(texts.items())[-3 * _MOST_NAMES :]:  # the body's own come last
+            number = symbolic(text, dict(found), frozenset()) if len(text) < 200 else None
+            if isinstance(number, int):
+                found[name.strip()] = number
+    return found
+
+
+def _pointers_to_const(entry: Node) -> Iterator[str]:
+    declarator = next(
+        (node for node in syntax.walk(entry) if node.type == "function_declarator"), None
+    )
+    listed = syntax.fields(declarator, "parameters") if declarator is not None else None
+    for node in listed.named_children if listed is not None else ():
+        name = syntax.declared(node) if "declaration" in node.type else None
+        before = syntax.text_of(node).partition("*")[0]
+        if name is not None and re.search(r"\bconst\b", before):
+            yield syntax.text_of(name)
+
+
+def _is_written(body: str, name: str) -> bool:
+    """Whether the body stores through a pointer, or through another that is made from it."""
+    names = {name}
+    for _ in range(2):
+        for known in tuple(names):
+            made = r"\*\s*(?:const\s+|__restrict__\s+)*(\w+)\s*=\s*[^;=]{0,200}?"
+            names |= set(re.findall(rf"{made}(?<![\w\[]){known}\b", body))
+    inside = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
+    stored = r"\s*(?:\.[xyzw]\s*|\)\s*(?:\[0\]\s*)?)*(?:[-+*]?=(?!=)|\+\+)"
+    return any(
+        re.search(rf"(?<![\w.])\*?{each}\s*{inside}{stored}", body)
+        or re.search(rf"\*\s*\(?\s*{each}\b[^;=]{{0,200}}?{stored}", body)
+        or re.search(rf"\batomicAdd\s*\(\s*&?\s*\(?\s*{each}\b", body)
+        for each in names
+    )
+
+
+def _axes(body: str, index: str) -> str:
+    return "".join(axis for axis in "xyz" if re.search(rf"\b{index}\.{axis}\b", body))
+
+
+def _tiles(body: str, axis: str, known: set[str]) -> tuple[str, ...]:
+    """Products of constants that stand beside `blockIdx` of an axis: what one block covers."""
+    index = rf"\bblockIdx\.{axis}\b"
+    thread = rf"threadIdx\.{axis}"
+    found: dict[str, None] = {}
+
+    def keep(factors: list[str]) -> None:
+        used = []
+        for factor in factors:
+            if not all(
+                w in known or w.startswith("blockDim.") or w.isdigit() for w in _words(factor)
+            ):
+                break
+            used.append(factor)
+        if used:
+            found.setdefault(" * ".join(used))
+
+    sides = (
+        rf"{index}\s*\*\s*({_FACTOR})\s*\+\s*{thread}",
+        rf"({_FACTOR})\s*\*\s*{index}\s*\+\s*{thread}",
+        rf"{thread}\s*\+\s*{index}\s*\*\s*({_FACTOR})",
+    )
+    for side in sides:  # each thread computes several neighbours
+        for one, many in re.findall(rf"\(\s*{side}\s*\)\s*\*\s*({_FACTOR})", body):
+            keep([one, many])
+        for many, one in re.findall(rf"({_FACTOR})\s*\*\s*\(\s*{side}\s*\)", body):
+            keep([one, many])
+    for after in re.findall(rf"{index}((?:\s*\*\s*{_FACTOR}){{1,6}})", body):
+        keep(re.findall(_FACTOR, after))
+    for before in re.findall(rf"((?:{_FACTOR}\s*\*\s*){{1,6}}){index}", body):
+        keep(re.findall(_FACTOR, before)[::-1])
+    return tuple(found)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[A-Za-z_][\w.]*|\d+", text)
+
+
+def _rows_along(body: str) -> str | None:
+    rows = re.search(r"\b\w*row\w*\s*[={(][^;=]{0,200}?\bblockIdx\.([xy])", body, re.IGNORECASE)
+    columns = re.search(r"\b\w*col\w*\s*[={(][^;=]{0,200}?\bblockIdx\.([xy])", body, re.IGNORECASE)
+    if rows is not None and (columns is None or rows[1] != columns[1]):
+        return rows[1]
+    return None
+
+
+def _dynamic_shared(body: str) -> str | None:
+    """The type of the shared memory that is sized at launch."""
+    found = re.search(
+        r"\bextern\s+__shared__\s+(?:__align__\s*\([^()]*\)\s*|alignas\s*\([^()]*\)\s*)?"
+        r"([\w ]+?)\s*\b\w+\s*\[\s*\]",
+        body,
+    )
+    return found[1] if found else None
+
+
+def _launches(code: str, name: str) -> Iterator[HostLaunch]:
+    """The launches of a kernel in host code, `kernel<16><<<grid, block>>>(…)`."""
+    dims = {made: _split(sides) for made, sides in _DIM3.findall(code)}
+    for template, inside in re.findall(
+        rf"\b{re.escape(name)}\s*(?:<([^<>;]*)>)?\s*<<<(.*?)>>>", code, re.DOTALL
+    ):
+        parts = _split(inside)
+        block = parts[1] if len(parts) > 1 else ""
+        made = re.fullmatch(r"dim3\s*[({](.*)[)}]", block, re.DOTALL)
+        sides = _split(made[1]) if made else dims.get(block, [block] if block else [])
+        yield HostLaunch(tuple(_split(template)), tuple(sides))
+
+
+def _split(text: str) -> list[str]:
+    """At commas that are in no parentheses."""
+    pieces, depth = [""], 0
+    for character in text:
+        depth += {"(": 1, ")": -1, "[": 1, "]": -1, "{": 1, "}": -1}.get(character, 0)
+        if character == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return [" ".join(piece.split()) for piece in pieces if piece.strip()]

@@ -1,0 +1,183 @@
+"""`matbench adopt`: foreign files get a table that is right, or none and the reason."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from support import foreign
+from support.cli import QUICK, Matbench, Refusal, last_run
+from support.mutations import mutated
+from support.signatures import generated
+
+from matbench.kernelfile import catalogue, tables
+from matbench.model import DeviceInfo
+
+ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA)
+
+
+def copied(name: str, folder: Path) -> Path:
+    return Path(shutil.copy(foreign.FOLDER / name, folder))
+
+
+@pytest.mark.parametrize("name", ON_CPU)
+def test_a_foreign_file_is_adopted_and_runs(name: str, tmp_path: Path, matbench: Matbench) -> None:
+    path = copied(name, tmp_path)
+    before = path.read_bytes()
+    output = matbench("adopt", path).stdout
+    assert f"computes {foreign.COMPUTES[name]}, correct at " in output
+    [right, tried] = re.findall(r"correct at (\d+) of (\d+) sizes that it accepts", output)[0]
+    assert right == tried
+    assert path.read_bytes() == before
+    assert f"wrote {path.with_suffix('.toml')}" in output
+    assert output.endswith(f"next: matbench run {path}\n")
+    matbench("run", path, "--sizes", "128", *QUICK)
+    assert {outcome.status for outcome in last_run()} == {"measured"}
+
+
+@pytest.mark.parametrize("name", sorted(foreign.ONLY_CUDA))
+def test_what_only_nvcc_builds_is_said(
+    name: str, tmp_path: Path, matbench: Matbench, device: DeviceInfo
+) -> None:
+    if device.backend == "cuda":
+        pytest.skip("there is nvcc")
+    path = copied(name, tmp_path)
+    output = matbench("adopt", path, code=1).stdout
+    assert "cannot be built here: " in output
+    assert "CUDA" in output
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("adds", "computes no product of A and B"),
+        ("forever", "took longer than 3 s and was stopped"),
+        ("last-row", "only in the last row"),
+        ("off-by-one", "is not right however it is called; nearest, at 67x43x59: reference: "),
+        ("race", "(?:however it is called|a race)"),
+        ("spoils-inputs", "changed its input B|writes to B"),
+        ("three-factors", "takes 4 pointers, not A, B and C"),
+    ],
+)
+def test_no_table_is_written_for_a_wrong_kernel(
+    name: str, reason: str, tmp_path: Path, matbench: Matbench
+) -> None:
+    path = copied(f"wrong/{name}.cu", tmp_path)
+    output = matbench("adopt", path, code=1).stdout
+    assert re.search(reason, output), output
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_table_goes_into_the_file(tmp_path: Path, matbench: Matbench) -> None:
+    path = copied("textbook.cu", tmp_path)
+    before = path.read_text(encoding="utf-8")
+    matbench("adopt", path, "--into")
+    written = path.read_text(encoding="utf-8")
+    assert written.startswith("// /// matbench\n")
+    assert written.endswith(before)
+    assert catalogue.load(path).args == ("A", "B", "C", "N")
+    assert list(tmp_path.iterdir()) == [path]
+    assert "has a table already" in matbench("adopt", path, code=2).stderr
+    matbench("adopt", path, "--into", "--force")
+    assert path.read_text(encoding="utf-8") == written
+
+
+def test_a_table_is_replaced_only_by_force(tmp_path: Path, matbench: Matbench) -> None:
+    path = copied("textbook.cu", tmp_path)
+    table = path.with_suffix(".toml")
+    table.write_text("kept = true\n")
+    assert "exists; --force replaces it" in matbench("adopt", path, code=2).stderr
+    assert table.read_text() == "kept = true\n"
+    matbench("adopt", path, "--force")
+    assert tables.tomllib.loads(table.read_text())["args"] == ["A", "B", "C", "N"]
+
+
+def test_the_first_right_kernel_of_a_file_is_taken_and_the_others_are_named(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = copied("several.cu", tmp_path)
+    output = matbench("adopt", path).stdout
+    assert "`fill` takes 1 pointer, not A, B and C" in output
+    assert f"wrote {path.with_suffix('.toml')}, for `gemm_naive`" in output
+    assert f"for `gemm_tiled`: matbench adopt {path} --entry gemm_tiled --force" in output
+    matbench("adopt", path, "--entry", "gemm_tiled", "--force")
+    assert catalogue.load(path).entry == "gemm_tiled"
+
+
+def test_a_new_file_that_is_there_is_adopted(tmp_path: Path, matbench: Matbench) -> None:
+    path = copied("textbook.cu", tmp_path)
+    assert "computes A·B" in matbench("new", path).stdout
+    assert path.with_suffix(".toml").exists()
+
+
+def test_a_name_that_is_taken_is_not_used(tmp_path: Path, matbench: Matbench) -> None:
+    path = tmp_path / "tiled.cu"
+    shutil.copy(foreign.FOLDER / "textbook.cu", path)
+    matbench("adopt", path)
+    assert catalogue.load(path).name == "my-tiled"
+    matbench("run", path, "--sizes", "16", *QUICK)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "message"),
+    [
+        ("int main() {}\n", (), "no `__global__` function"),
+        ("\0", (), "NUL byte"),
+        ("__global__ void f(float *a) {}\n", ("--entry", "g"), "not in mine.cu; there are: f"),
+    ],
+)
+def test_bad_input_is_one_line(
+    text: str, words: tuple[str, ...], message: str, refusal: Refusal
+) -> None:
+    Path("mine.cu").write_text(text)
+    assert message in refusal("adopt", "mine.cu", *words)
+
+
+def found_or_not(path: Path, matbench: Matbench) -> bool:
+    """Whether a call is found; if so it is right at other sizes, too."""
+    result = matbench("adopt", path, code=None)
+    assert result.exit_code in (0, 1), result.output
+    assert path.with_suffix(".toml").exists() == (result.exit_code == 0)
+    if result.exit_code == 0:
+        matbench("run", path, "--sizes", "67x131x97,96,160x64x224", "--allow-skips", *QUICK)
+        assert {outcome.status for outcome in last_run()} <= {"measured", "skipped"}
+    return result.exit_code == 0
+
+
+def adopted_shares(seeds: range, folder: Path, matbench: Matbench) -> float:
+    found = []
+    for seed in seeds:
+        made = generated(seed)
+        path = folder / f"kernel-{seed}.cu"
+        path.write_text(made.source)
+        found.append(found_or_not(path, matbench))
+    return sum(found) / len(found)
+
+
+def test_generated_signatures_are_adopted(tmp_path: Path, matbench: Matbench) -> None:
+    assert adopted_shares(range(1000, 1016), tmp_path, matbench) == 1
+
+
+@pytest.mark.long
+def test_95_of_100_generated_signatures_are_adopted_and_none_wrongly(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    assert adopted_shares(range(200), tmp_path, matbench) >= 0.95
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(s, marks=pytest.mark.long) for s in range(4, 60))]
+)
+def test_mutated_sources_end_in_a_table_that_is_right_or_in_a_reason(
+    seed: int, tmp_path: Path, matbench: Matbench
+) -> None:
+    names = sorted(foreign.COMPUTES)
+    path = tmp_path / "mutated.cu"
+    source = (foreign.FOLDER / names[seed % len(names)]).read_text(encoding="utf-8")
+    path.write_text(mutated(source, seed), encoding="utf-8")
+    result = matbench("adopt", path, code=None)
+    assert result.exit_code in (0, 1, 2), result.output
+    assert result.exit_code != 2 or result.stderr.count("\n") == 1

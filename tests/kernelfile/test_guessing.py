@@ -1,0 +1,173 @@
+"""How kernels are guessed to be called, from their signature and text alone."""
+
+from __future__ import annotations
+
+import pytest
+from support.paths import ROOT
+
+from matbench.kernelfile import guessing, hints, signature
+from matbench.kernelfile.guessing import Call, Geometry, NotCallableError
+
+FOREIGN = ROOT / "tests" / "foreign"
+
+
+def guessed(source: str) -> tuple[list[Call], list[Geometry]]:
+    [function] = signature.functions(source)
+    known = hints.of(source, function)
+    return guessing.calls(function, known), guessing.geometries(function, known)
+
+
+def kernel(parameters: str, body: str = "", *, before: str = "") -> str:
+    usual = (
+        "int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;"
+    )
+    return f"{before}\n__global__ void f({parameters}) {{ {body or usual} }}"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "args"),
+    [
+        ("float *M, float *N, float *P, int Width", "A B C N"),
+        ("float *C, float *A, float *B, int wA, int wB", "C A B K N"),
+        ("const float *b, const float *a, float *c, int n", "B A C N"),
+        ("int M, int N, int K, float alpha, const float *A, const float *B, float beta, float *C",
+         "M N K alpha A B beta C"),
+        ("float *out, const float *x, const float *w, int rows, int inner, int cols",
+         "C A B M K N"),
+        ("const float *A, int lda, const float *B, int ldb, float *C, int ldc, int m, int n, int k",
+         "A lda B ldb C ldc M N K"),
+        ("float *A, float *B, float *C, int numARows, int numAColumns, int numBColumns",
+         "A B C M K N"),
+        ("const double *first, const double *second, double *third, size_t p, size_t q, size_t r",
+         "A B C M N K"),
+    ],
+)  # fmt: skip
+def test_names_tell_what_is_passed(parameters: str, args: str) -> None:
+    calls, _ = guessed(kernel(parameters))
+    assert calls[0].args == tuple(args.split())
+
+
+def test_all_orders_of_sizes_are_tried() -> None:
+    calls, _ = guessed(kernel("const float *a, const float *b, float *c, int m, int n, int k"))
+    orders = {call.args[3:] for call in calls}
+    assert len(orders) == 6
+    assert ("M", "K", "N") in orders
+
+
+def test_one_size_means_squares() -> None:
+    calls, _ = guessed(kernel("float *M, float *N, float *P, int Width"))
+    assert calls[0].is_square
+    calls, _ = guessed(kernel("float *A, float *B, float *C, int wA, int wB"))
+    assert not calls[0].is_square
+
+
+def test_what_is_stored_to_is_the_result() -> None:
+    stores = "second[blockIdx.x * blockDim.x + threadIdx.x] = first[0] * third[0];"
+    calls, _ = guessed(kernel("float *first, float *second, float *third, int n", stores))
+    assert calls[0].args == ("A", "C", "B", "N")
+
+
+def test_strides_are_between_batches_where_there_are_any() -> None:
+    parameters = "const float *A, const float *B, float *C, int strideA, int n"
+    assert guessed(kernel(parameters))[0][0].args[3] == "lda"
+    body = "float *c = C + blockIdx.z * n * n; c[blockIdx.x * blockDim.x + threadIdx.x] = 0;"
+    calls, geometries = guessed(kernel(parameters, body))
+    assert calls[0].args[3] == "stride_a"
+    assert geometries[0].grid(swapped=False)[-1] == "batch"
+
+
+@pytest.mark.parametrize(
+    "parameters", ["float *x, int n", "float *a, float *b, float *c, float *d"]
+)
+def test_a_kernel_without_three_pointers_is_none_of_ours(parameters: str) -> None:
+    with pytest.raises(NotCallableError, match="not A, B and C"):
+        guessed(kernel(parameters))
+
+
+TILED = "int i = blockIdx.y * {0} + threadIdx.y, j = blockIdx.x * {0} + threadIdx.x;"
+ABC = "const float *A, const float *B, float *C, int n"
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "block", "grid"),
+    [
+        ("", "", (16, 16), ("ceil_div(N, 16)", "ceil_div(M, 16)")),
+        ("#define TILE 8", TILED.format("TILE"), (8, 8), ("ceil_div(N, 8)", "ceil_div(M, 8)")),
+        ("constexpr int T = 4 * 8;", TILED.format("T"), (32, 32),
+         ("ceil_div(N, 32)", "ceil_div(M, 32)")),
+        ("template <int BS>", TILED.format("BS"), ("BS", "BS"),
+         ("ceil_div(N, BS)", "ceil_div(M, BS)")),
+        ("", "int bx = blockIdx.x, by = blockIdx.y, tx = threadIdx.x, ty = threadIdx.y;"
+         " int i = by * 16 + ty, j = bx * 16 + tx;", (16, 16),
+         ("ceil_div(N, 16)", "ceil_div(M, 16)")),
+        ("", "int at = blockIdx.x * blockDim.x + threadIdx.x; int i = at / n, j = at % n;", (256,),
+         ("ceil_div(M * N, 256)",)),
+        ("#define BM 64\n#define BN 128\n#define TM 4\n#define TN 8",
+         "int r = blockIdx.y * BM + threadIdx.y * TM, c = blockIdx.x * BN + threadIdx.x * TN;",
+         (16, 16), ("ceil_div(N, 128)", "ceil_div(M, 64)")),
+        ("template <int BM, int BN, int BK, int TM, int TN>",
+         "A += blockIdx.y * BM * n; B += blockIdx.x * BN; int t = threadIdx.x / (BN / TN), u = TM;",
+         ("BN * BM // (TM * TN)",), ("ceil_div(N, BN)", "ceil_div(M, BM)")),
+        ("", "int j = (blockIdx.x * blockDim.x + threadIdx.x) * 4, i = blockIdx.y * blockDim.y"
+         " + threadIdx.y;", (16, 16), ("ceil_div(N, 64)", "ceil_div(M, 16)")),
+    ],
+)  # fmt: skip
+def test_the_text_tells_how_it_is_launched(
+    before: str, body: str, block: tuple[int | str, ...], grid: tuple[str, ...]
+) -> None:
+    _, geometries = guessed(kernel(ABC, body, before=before))
+    assert geometries[0].block == block
+    assert geometries[0].grid(swapped=False) == grid
+
+
+def test_launch_bounds_are_the_block() -> None:
+    source = (
+        "#define NT 192\n__global__ void __launch_bounds__(NT) f(" + ABC + ") { C[blockIdx.x * 64"
+    )
+    _, geometries = guessed(source + " + threadIdx.x] = 0; }")
+    assert geometries[0].block == (192,)
+
+
+def test_a_launch_in_the_file_is_followed() -> None:
+    source = (FOREIGN / "toolkit.cu").read_text(encoding="utf-8")
+    _, geometries = guessed(source)
+    assert geometries[0].sweep == {"BLOCK_SIZE": (32,)}
+    assert geometries[0].template == ("BLOCK_SIZE",)
+
+
+def test_types_and_defaults_of_templates() -> None:
+    source = kernel(
+        "const T *A, const T *B, T *C, int n", before="template <typename T, int W = 64>"
+    )
+    _, geometries = guessed(source)
+    assert geometries[0].template == ("float", "W")
+    assert geometries[0].sweep == {"W": (64,)}
+
+
+def test_shared_memory_that_is_sized_at_launch_gets_some() -> None:
+    body = (
+        "extern __shared__ double s[]; s[threadIdx.x] = A[blockIdx.x * blockDim.x + threadIdx.y];"
+    )
+    _, geometries = guessed(kernel("const double *A, const double *B, double *C, int n", body))
+    assert geometries[0].shared_bytes == 2 * 8 * 256
+
+
+def test_rows_along_x_are_known_by_name() -> None:
+    [function] = signature.functions(source := (FOREIGN / "sgemm-coalesced.cuh").read_text())
+    assert hints.of(source, function).rows_along == "x"
+
+
+def test_no_guess_comes_twice() -> None:
+    for path in FOREIGN.glob("*.cu*"):
+        source = path.read_text(encoding="utf-8")
+        for function in signature.functions(source):
+            try:
+                known = hints.of(source, function)
+                for found in (
+                    guessing.calls(function, known),
+                    guessing.geometries(function, known),
+                ):
+                    assert len(set(map(repr, found))) == len(found) > 0
+                    assert len(found) < 100
+            except NotCallableError:
+                continue

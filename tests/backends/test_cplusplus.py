@@ -29,55 +29,55 @@ BODY = """
     C[threadIdx.x] = tile[0] * B[0];
 }
 """
+ONE_LINE = " ".join(BODY.split())
+TEMPLATE = "template <typename T, int SIDE> "
+FLOATS = "using T = float; enum { SIDE = 8 };\n"
+LAUNCHES = "int main() { mine<<<1, 1>>>(0, 0, 0, 1, 1, 1); }"
 #: What stands in a file, and the entry in it; shared memory tells which code was found.
 KERNELS: dict[str, tuple[str, str]] = {
-    "no extern C": (f"using T = float; enum {{ SIDE = 8 }};\n__global__ void mine{TAKES}{BODY}", "mine"),
-    "static": (
-        f"using T = float; enum {{ SIDE = 8 }};\nstatic __global__ void mine{TAKES}{BODY}", "mine",
-    ),
+    "no extern C": (f"{FLOATS}__global__ void mine{TAKES}{BODY}", "mine"),
+    "static": (f"{FLOATS}static __global__ void mine{TAKES}{BODY}", "mine"),
     "a template that main instantiates too": (
-        f"#include <cstdio>\ntemplate <typename T, int SIDE> __global__ void mine{TAKES}{BODY}"
+        f"#include <cstdio>\n{TEMPLATE}__global__ void mine{TAKES}{BODY}"
         "int main() { mine<float, 16><<<1, 2>>>(0, 0, 0, 1, 1, 1); auto f = [] { return 3; };"
-        "mine<double, 8><<<dim3(1), 2>>>(0, 0, 0, 1, 1, 1); return f() + printf(\"\"); }",
+        'mine<double, 8><<<dim3(1), 2>>>(0, 0, 0, 1, 1, 1); return f() + printf(""); }',
         "mine<float, 2 * HALF>",
     ),
     "defaults and an expression": (
         "enum class Mode { a, b };\nnamespace n { namespace m {\n"
-        "template <typename T = float, int SIDE = 4, Mode mode = Mode::b, bool ODD = (SIDE % 2 == 1)>"
+        "template <typename T = float, int SIDE = 4, Mode mode = Mode::b, bool ODD = SIDE % 2 == 1>"
         f"\n__global__ void __launch_bounds__(SIDE * 8) mine{TAKES}{BODY}}} }}",
         "n::m::mine<float, HALF + HALF>",
     ),
     "no name of its own": (
-        f"namespace {{ template <typename T, int SIDE> __global__ void mine{TAKES}{BODY} }}",
+        f"namespace {{ {TEMPLATE}__global__ void mine{TAKES}{BODY} }}",
         "mine<float, 8>",
     ),
-    "in a header": ('#include "mine.cuh"\nint main() { n::mine<float, 8><<<1, 1>>>(0, 0, 0, 1, 1, 1); }',
-                    "n::mine<float, 8>"),
+    "in a header": (
+        '#include "mine.cuh"\nint main() { n::mine<float, 8><<<1, 1>>>(0, 0, 0, 1, 1, 1); }',
+        "n::mine<float, 8>",
+    ),
     "made by a macro": (
-        "using T = float; enum { SIDE = 8 };\n#define MAKE(name) __global__ void name \\\n"
-        f"{TAKES} \\\n{BODY.strip()}".replace("\n", "\\\n").replace("\\\\\n", "\\\n").replace(
-            "};\\\n#define", "};\n#define") + "\nMAKE(mine)\nint main() { mine<<<1, 1>>>(0, 0, 0, 1, 1, 1); }",
+        f"{FLOATS}#define MAKE(name) __global__ void name{TAKES}{ONE_LINE}\nMAKE(mine)\n{LAUNCHES}",
         "mine",
     ),
     "a cluster": (
-        "template <typename T, int SIDE, int BLOCKS> __global__ void __cluster_dims__(BLOCKS, 1, 1)\n"
-        f"mine{TAKES}{BODY}",
+        "template <typename T, int SIDE, int BLOCKS> __global__ "
+        f"void __cluster_dims__(BLOCKS, 1, 1)\nmine{TAKES}{BODY}",
         "mine<float, 8, HALF / 2>",
     ),
     "declared before, instantiated after": (
-        f"template <typename T, int SIDE> __global__ void mine{TAKES};\n"
-        f"template <typename T, int SIDE> __global__ void mine{TAKES}{BODY}"
+        f"{TEMPLATE}__global__ void mine{TAKES};\n{TEMPLATE}__global__ void mine{TAKES}{BODY}"
         f"template __global__ void mine<float, 8>{TAKES.replace('T ', 'float ')};",
         "mine<float, 8>",
     ),
     "one of several": (
-        "using T = float; enum { SIDE = 8 };\n"
-        f"__global__ void other(int *x) {{ *x = 1; }}\nextern \"C\" __global__ void mine{TAKES}{BODY}"
-        "int main() { other<<<1, 1>>>(0); mine<<<1, 1>>>(0, 0, 0, 1, 1, 1); }",
+        f"{FLOATS}__global__ void other(int *x) {{ *x = 1; }}\n"
+        f'extern "C" __global__ void mine{TAKES}{BODY}\n{LAUNCHES}',
         "mine",
     ),
-}  # fmt: skip
-HEADER = f"#pragma once\nnamespace n {{ template <class T, int SIDE> __global__ void mine{TAKES}{BODY} }}"
+}
+HEADER = f"#pragma once\nnamespace n {{ {TEMPLATE}__global__ void mine{TAKES}{BODY} }}"
 
 
 def built(folder: Path, source: str, variant: Variant, **given: Any) -> tuple[str, Resources]:

@@ -45,6 +45,7 @@ int main()
 """
 ARGS = ("--args", "M,N,K,1.0,A,B,0.0,C")
 LAUNCH = ("--block", "16,16", "--grid", "ceil_div(N, 16),ceil_div(M, 16)")
+ALL = ("--entry", "product<16>", *ARGS, *LAUNCH)
 TABLE = """entry = "product<SIDE>"
 args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]
 [sweep]
@@ -131,18 +132,18 @@ def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
     [
         (("run", "tiled", "--block", "16"), "--block is about a kernel file; name one"),
         (("list", "--std", "c++17"), "--std is about a kernel file; name one"),
-        (("run", "a.cu", "b.cuh", *ARGS), "--args is about one kernel file, and there are a.cu, b.cuh"),
+        (("run", "a.cu", "b.cuh", *ARGS), "--args is about one kernel file, and there are a.cu"),
         (("run", "--kernel", "a.cu", "b.cuh", *ARGS), "there are a.cu, b.cuh"),
         (("run", "a.cu", "--front-matter", "precision"), "write KEY=VALUE, as in precision=tf32"),
         (("run", "a.cu", "--front-matter", "nothing=3"), "unknown key `nothing`"),
-        (("run", "a.cu", *ARGS, *LAUNCH, "--where", "M <"), "launch.where 'M <'"),
+        (("run", "a.cu", *ALL, "--where", "M <"), "launch.where 'M <'"),
         (("run", "a.cu", "--entry", "product<3"), "entry 'product<3': not the name of a function"),
-        (("run", "a.cu", *ARGS, *LAUNCH, "--entry", "other"), "no entry `__global__ void other(…)`"),
-        (("run", "a.cu", *ARGS, *LAUNCH, "--std", "c++99"), "std 'c++99': known are c++11"),
-        (("run", "a.cu", *ARGS, *LAUNCH, "--include-dir", "nowhere"), "include_dirs: no folder"),
+        (("run", "a.cu", "--entry", "other"), "no entry `__global__ void other(…)`"),
+        (("run", "a.cu", *ALL, "--std", "c++99"), "std 'c++99': known are c++11"),
+        (("run", "a.cu", *ALL, "--include-dir", "nowhere"), "include_dirs: no folder"),
         (("run", "nowhere/a.cuh"), "nowhere/a.cuh: cannot be read"),
         (("run", "a.cuh"), "no kernel 'a.cuh'"),
-        (("run", "twice.cu"), "twice.cu:1: has a table of its own, and there is twice.toml; keep one"),
+        (("run", "twice.cu"), "has a table of its own, and there is twice.toml; keep one"),
         (("run", "broken.cuh"), "broken.toml:2: not TOML"),
     ],
 )  # fmt: skip

@@ -69,7 +69,7 @@ def test_the_arguments_of_a_template_take_the_place_of_its_parameters() -> None:
         ("const int X = 3;", "enum { X = 3 };"),
         ("static const float X = 3;", "__constant float X = 3;"),
         ("struct P { int x; };", "typedef struct P P; struct P { int x; };"),
-        ("#define F4(p) reinterpret_cast<float4 *>(&(p))[0]", "#define F4(p) ((float4 *)(&(p)))[0]"),
+        ("#define F4(p) reinterpret_cast<float4 *>(&(p))[0]", "((float4 *)(&(p)))[0]"),
         ("__host__ __device__ int f(int x) { return x; }", "int f(int x) { return x; }"),
         ('extern "C" { __device__ int f(int x) { return x; } }', "int f(int x) { return x; }"),
     ],

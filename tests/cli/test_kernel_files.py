@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -160,6 +159,5 @@ def test_a_mistake_is_one_line(arguments: tuple[str, ...], told: str, matbench: 
 def test_what_only_cuda_can_run_is_skipped_with_one_line(matbench: Matbench) -> None:
     Path("mine.cuh").write_text(SOURCE.replace("float sum = 0;", "auto sum = 0.0f;"))
     told = ("--entry", "product<16>", *ARGS, *LAUNCH)
-    done = matbench("run", "mine.cuh", *told, "--sizes", "20", "--format", "json", "--allow-skips")
-    [row] = json.loads(done.stdout)
-    assert "C++ (auto, line 10): needs CUDA" in json.dumps(row)
+    done = matbench("run", "mine.cuh", *told, "--sizes", "20", "--allow-skips")
+    assert done.stdout.count("C++ (auto, line 10): needs CUDA") == 1

@@ -60,6 +60,7 @@ def test_the_arguments_of_a_template_take_the_place_of_its_parameters() -> None:
     ("before", "kept"),
     [
         ("#include <cstdio>\n#include <cuda_runtime.h>\n#include <vector>", ""),
+        ('#include "cuda_runtime.h"\n#include <stdio.h>\n#include <sys/time.h>', ""),
         ('#include "mine.h"', '#include "mine.h"'),
         ("int main() { auto f = [&]() { return 3; }; mine<<<1, 2>>>(0); }", ""),
         ("template <class T> struct S { T x; };", ""),

@@ -19,8 +19,9 @@ import msgspec
 from matbench import workloads
 from matbench.errors import BuildError, CaseError, MatbenchError, UsageError
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import expressions, guessing, hints, includes, signature, sweep
-from matbench.kernelfile.guessing import Call, Geometry, NotCallableError
+from matbench.kernelfile import expressions, geometries, guessing, hints, includes, signature, sweep
+from matbench.kernelfile.geometries import Geometry
+from matbench.kernelfile.guessing import Call, NotCallableError
 from matbench.kernelfile.signature import Function
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.sighting import Product, Sighting
@@ -163,7 +164,7 @@ class _Search:
         """What a table says of a way to call the kernel."""
         plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
         own = {key: getattr(way, key) for key in plain if getattr(way, key) != plain[key]}
-        return guessing.table(
+        return geometries.table(
             self.function, way.geometry, way.call, swapped=way.is_swapped, **own, **more
         )
 
@@ -232,14 +233,14 @@ class _Search:
     def way(self) -> _Way:
         """The likeliest way that does right at whole tiles."""
         calls = guessing.calls(self.function, self.hints)
-        geometries = guessing.geometries(self.function, self.hints)
+        launches = geometries.geometries(self.function, self.hints)
         pointers: dict[tuple[str, ...], list[Call]] = {}
         for call in calls:
             order = tuple(text for text in call.args if text in ("A", "B", "C"))
             pointers.setdefault(order, []).append(call)
         for alike in pointers.values():
-            for index, geometry in enumerate(geometries):
-                self.told(f"launch {index + 1} of {len(geometries)}")
+            for index, geometry in enumerate(launches):
+                self.told(f"launch {index + 1} of {len(launches)}")
                 seen = self.square(_Way(geometry, alike[0]))
                 found = self.sized(seen, alike) if seen is not None else None
                 if found is not None:

@@ -23,7 +23,7 @@ Accumulator = Literal["float16", "bfloat16", "float32", "float64"]
 Layout = Literal["row-major", "column-major"]
 #: Which operands lie transposed in memory, as BLAS says it: N, not; T, transposed.
 Transpose = Literal["NN", "NT", "TN", "TT"]
-Group = Literal["tutorial", "ladder", "baseline"]
+Group = Literal["tutorial", "ladder", "blas", "baseline"]
 
 #: Numbers with a limit. Reading a record checks it; making one does not.
 Count = Annotated[int, msgspec.Meta(ge=0)]

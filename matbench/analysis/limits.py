@@ -72,14 +72,15 @@ def of_clock(
 ) -> float | None:
     """Operations per second that the SM clock allows: multiprocessors × lanes × 2 × clock.
 
-    Float32 by the ordinary lanes, other precisions by the tensor cores. None without a clock, and
-    where the table of architectures does not know the device or the rate.
+    Float32 by the ordinary lanes, other precisions by the tensor cores; float64 by the ordinary
+    lanes where no tensor cores do it. None without a clock, and where the table of architectures
+    does not know the device or the rate.
     """
     architecture = architectures.of_capability(info.compute_capability)
     if architecture is None or sm_mhz is None:
         return None
-    float32 = precision == "float32"
-    lanes = architecture.fp32_lanes if float32 else architecture.tensor_fma.get(precision)
+    ordinary = {"float32": architecture.fp32_lanes, "float64": architecture.fp64_lanes}
+    lanes = architecture.tensor_fma.get(precision) or ordinary.get(precision)
     units = info.limits.get("multiprocessors")
     return units * lanes * 2 * sm_mhz * 1e6 if units and lanes else None
 

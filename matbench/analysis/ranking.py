@@ -1,7 +1,7 @@
 """What ranks against what: cases of one device, workload and problem, by the same kind of samples.
 
 Only what was measured ranks, and never a CPU against a GPU. Kernels whose claims weaken a check
-rank among themselves, below the others.
+rank among themselves, below the others, and so do those whose result is float64.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ CUBLAS: dict[tuple[str, Precision], str] = {
     ("matmul", "float32"): "cublas",
     ("matmul", "tf32"): "cublas-tf32",
     ("matmul", "bfloat16"): "cublas-bf16",
+    ("matmul", "float16"): "cublas-f16",
+    ("matmul", "float64"): "cublas-f64",
     ("dot", "float32"): "cublas-dot",
 }
 
@@ -48,8 +50,13 @@ class Ranked:
 
     @property
     def best(self) -> bool:
-        """Whether it is the fastest of those that were held to everything."""
+        """Whether it is the fastest of its type's that were held to everything."""
         return self.leads and not self.claims
+
+    @property
+    def is_double(self) -> bool:
+        """Whether it ranks among float64 results."""
+        return self.outcome.case.claims.result == "float64"
 
     @property
     def gflops(self) -> float | None:
@@ -77,7 +84,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class ProblemRanking:
-    """The cases of one problem, fastest first; those with claims come after those without."""
+    """The cases of one problem, fastest first: float64 after float32, with claims after without."""
 
     problem: Problem
     rows: tuple[Ranked, ...]
@@ -159,21 +166,24 @@ def _by_work(problem: Problem) -> tuple[int, str, bool, str]:
 def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tuple[Ranked, ...]:
     """The outcomes of one device and problem: those without claims, then those with, fastest first.
 
-    Cold and hot samples rank apart. What has no time comes last, whatever it claims.
+    Cold and hot samples rank apart, and so do float64 results, which come after the others. What
+    has no time comes last, whatever it claims.
     """
 
-    def order(outcome: Outcome) -> tuple[int, bool, bool, float]:
+    def apart(outcome: Outcome) -> tuple[bool, bool]:
+        return bool(claims.weakening(outcome.case.claims)), outcome.case.claims.result == "float64"
+
+    def order(outcome: Outcome) -> tuple[int, bool, tuple[bool, bool], float]:
         time = time_ns(outcome)
-        weakened = time is not None and bool(claims.weakening(outcome.case.claims))
-        return STATUSES.index(outcome.status), time is None, weakened, time or 0.0
+        among = apart(outcome) if time is not None else (False, False)
+        return STATUSES.index(outcome.status), time is None, among, time or 0.0
 
     ordered = sorted(outcomes, key=order)
-    times: dict[tuple[TimingMode | None, bool], list[float]] = {}
+    times: dict[tuple[TimingMode | None, tuple[bool, bool]], list[float]] = {}
     fastest: dict[tuple[TimingMode | None, str], float] = {}
     for outcome in ordered:
         if (time := time_ns(outcome)) is not None:
-            weakened = bool(claims.weakening(outcome.case.claims))
-            times.setdefault((outcome.mode, weakened), []).append(time)
+            times.setdefault((outcome.mode, apart(outcome)), []).append(time)
             fastest.setdefault((outcome.mode, outcome.case.kernel), time)
     named = {(info.backend, info.name): info for info in devices}
     ranked = []
@@ -182,7 +192,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
         if time is None:
             ranked.append(Ranked(outcome, claims=claimed))
             continue
-        case, rivals = outcome.case, times[outcome.mode, bool(claimed)]
+        case, rivals = outcome.case, times[outcome.mode, apart(outcome)]
         product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
         cublas_ns = fastest.get((outcome.mode, product))
         work_per_s = workloads.of(case.problem).work(case.problem) / time * 1e9

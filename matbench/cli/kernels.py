@@ -34,7 +34,7 @@ def list_kernels(files: KernelFiles, fmt: str) -> None:
     kernels = [
         kernel
         for workload in WORKLOADS
-        for group in ("tutorial", "ladder", "baseline")
+        for group in ("tutorial", "ladder", "blas", "baseline")
         for kernel in catalogue.group(group, workload)
     ]
     if fmt == "rich" and sys.stdout.isatty():

@@ -34,7 +34,7 @@ class SelectionOptions:
     OPTIONS: ClassVar = (
         click.option(
             "--group",
-            type=click.Choice(["tutorial", "ladder", "baseline", "all"]),
+            type=click.Choice(["tutorial", "ladder", "blas", "baseline", "all"]),
             help="Run a whole group; tutorial when no kernel is named.",
         ),
         click.option(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import keyword
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,16 +16,19 @@ import msgspec
 from matbench import workloads
 from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import expressions, includes, missing, schema, signature
+from matbench.kernelfile import expressions, includes, missing, products, signature
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
 from matbench.model import (
     STORAGE,
     Arithmetic,
+    Finish,
     FrontMatter,
+    Group,
     Included,
     Kernel,
+    LaunchRules,
     Parameter,
     Precision,
     Problem,
@@ -55,17 +58,17 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 _REQUIREMENT = re.compile(r"cuda|host|sm_[0-9]{2,3}[af]?")
-#: What the problem and the layout of matrices give expressions.
-_OF_PRODUCTS = (
-    "lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"
-)  # fmt: skip
 _RESERVED = {
-    *("M", "N", "K", "A", "B", "C"), *_OF_PRODUCTS, *DEVICE_LIMITS, *expressions.FUNCTIONS
+    *("M", "N", "K", "A", "B", "C"), *products.NAMES, *DEVICE_LIMITS, *expressions.FUNCTIONS
 }  # fmt: skip
-#: Keys that only a matrix product can have.
-_PRODUCT_KEYS = (
-    "layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator"
-)  # fmt: skip
+#: The values of keys that have few.
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "group": get_args(Group),
+    "precision": get_args(Precision),
+    "finish": get_args(Finish),
+}
+#: What the tables whose keys are free hold.
+_TABLES: dict[str, Any] = {"sweep": tuple[int, ...], "tune": tuple[int, ...], "model": str}
 #: How a source spells what a buffer holds.
 _WRITTEN: dict[Storage, str] = {
     "float32": "float",
@@ -74,7 +77,6 @@ _WRITTEN: dict[Storage, str] = {
     "bfloat16": "__nv_bfloat16",
     "float64": "double",
 }
-_MOST_PADDING = 2**20
 
 
 def parse(
@@ -191,7 +193,7 @@ class _Reader:
         try:
             return msgspec.convert(values, FrontMatter)
         except msgspec.ValidationError as error:
-            reason, keys = schema.explained(str(error), table)
+            reason, keys = _explained(str(error), table)
             self.wrong(reason, *keys or [""])
 
     def entry(
@@ -311,32 +313,12 @@ class _Reader:
                 if not values or any(not 0 < value < 2**31 for value in values):
                     self.wrong(f"[{table}] {name}: a list of whole numbers above 0", table, name)
         self.check_arithmetic(kernel.model.get(_ARITHMETIC))
-        self.check_product(kernel)
+        if mistake := products.mistake(kernel):
+            self.wrong(*mistake)
         self.check_expressions(kernel)
         if "\0" in self.source:
             line = self.source.count("\n", 0, self.source.index("\0")) + 1
             self.fail("holds a NUL byte; is it a kernel file?", line)
-
-    def check_product(self, kernel: Kernel) -> None:
-        """What only a matrix product can have: its layout, and what it is scaled by."""
-        if kernel.workload != workloads.DEFAULT:
-            plain = {f.name: f.default for f in msgspec.structs.fields(FrontMatter)}
-            for key in _PRODUCT_KEYS:
-                if getattr(kernel, key) != plain[key]:
-                    self.wrong(f"{key}: only for matmul, not {kernel.workload}", key)
-            return
-        if not 0 <= kernel.padding <= _MOST_PADDING:
-            limits = f"from 0 to {_MOST_PADDING:,} elements"
-            self.wrong(f"padding = {kernel.padding}: {limits}", "padding")
-        for key in ("alpha", "beta", "batch"):
-            value = getattr(kernel, key)
-            values = value if isinstance(value, tuple) else (value,)
-            if not values or not all(map(math.isfinite, values)):
-                self.wrong(f"{key}: a number, or a list of some", key)
-            if key == "batch" and not all(1 <= number < 2**31 for number in values):
-                self.wrong("batch: how many products, at least 1", key)
-        if any(not (b == 0 or 2.0**-60 <= abs(b) <= 2.0**60) for b in _numbers(kernel)):
-            self.wrong("alpha and beta: 0, or from 2⁻⁶⁰ to 2⁶⁰ in size", "alpha")
 
     def check_arithmetic(self, text: str | None) -> None:
         """A number and a precision, where the file says what it multiplies with."""
@@ -417,7 +399,7 @@ class _Reader:
             return
         if storage != kernel.reading.storage:
             kinds = f"A is {kernel.reading.storage} and {buffer} is {storage}"
-            line = signature.line_of(self.source, kernel.entry, index)
+            line = signature.line_of(self.source, entries.of(kernel).name, index)
             self.fail(f"{kinds}; operands have one type", line)
         own = storage in ("float16", "bfloat16", "float64")
         if (own and storage != kernel.precision) or kernel.precision == "float64" != storage:
@@ -426,7 +408,31 @@ class _Reader:
             )
 
 
-def _numbers(kernel: Kernel) -> list[float]:
-    """Every alpha and beta that is listed."""
-    both = (kernel.alpha, kernel.beta)
-    return [number for v in both for number in (v if isinstance(v, tuple) else (v,))]
+def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
+    """msgspec's message in the words of front matter, and the keys that it is about."""
+    reason, _, where = message.partition(" - at ")
+    keys = re.findall(r"[A-Za-z_][\w-]*", where.replace("key in ", ""))[:2]
+    if "[...]" in where and keys[0] in _TABLES:  # msgspec does not say which key
+        keys += [key for key, value in table[keys[0]].items() if not _fits(keys[0], value)][:1]
+    unknown = re.search(r"unknown field `(.*?)`", reason)
+    missing = re.search(r"missing required field `(.*?)`", reason)
+    name = ".".join(keys)
+    if unknown:
+        known = (LaunchRules if keys else FrontMatter).__struct_fields__
+        near = difflib.get_close_matches(unknown[1], known, 1)
+        hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
+        return f"unknown key `{unknown[1]}`; {hint}", [*keys, unknown[1]]
+    if missing:
+        return f"`{'.'.join([*keys, missing[1]])}` is missing", keys
+    if reason.startswith("Invalid enum") and name in _CHOICES:
+        reason = f"{reason.split()[-1]} is none of {', '.join(_CHOICES[name])}"
+    return f"`{name}`: {reason}" if name else reason, keys
+
+
+def _fits(table: str, value: object) -> bool:
+    """Whether a value may stand in a table whose keys are free."""
+    try:
+        msgspec.convert(value, _TABLES[table])
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -11,7 +11,7 @@ from typing import Any
 
 from matbench import workloads
 from matbench.errors import UsageError
-from matbench.kernelfile import expressions, opencl_c, signature
+from matbench.kernelfile import expressions, opencl_c, products, signature
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
 
 MAX_CASES = 100_000
@@ -188,15 +188,13 @@ def _computed(kernel: Kernel, problems: Sequence[Problem]) -> set[Problem]:
 def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
     """Every alpha, beta and batch that a kernel is run with: those `asked` for, or its own."""
     if kernel.workload == workloads.DEFAULT:
-        declared = {name: asked.get(name, _numbers(getattr(kernel, name))) for name in SCALINGS}
+        declared = {
+            name: asked.get(name, products.numbers(getattr(kernel, name))) for name in SCALINGS
+        }
         for choice in itertools.product(*declared.values()):
             yield dict(zip(declared, choice, strict=True))
     else:
         yield {}
-
-
-def _numbers(value: float | tuple[float, ...]) -> tuple[float, ...]:
-    return value if isinstance(value, tuple) else (value,)
 
 
 def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
@@ -205,7 +203,7 @@ def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
     It can if its file lists them, or passes them on. cuBLAS takes any, NumPy one product.
     """
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
-        value, known = getattr(problem, name), _numbers(getattr(kernel, name))
+        value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
         told = any(re.search(rf"\b{name}\b", text) for text in (*kernel.args, *_geometry(kernel)))
         if kernel.library is not None:
             told = name != "batch" or not kernel.on_host

@@ -146,7 +146,7 @@ def _default_values(
 
 def _words(kernel: Kernel) -> frozenset[str]:
     """Every word of the source and of what is passed to it."""
-    code = "\n".join((syntax.without_comments(kernel.source), *kernel.args))
+    code = "\n".join((syntax.without_comments(kernel.source), kernel.entry, *kernel.args))
     return frozenset(re.findall(r"\w+", code))
 
 

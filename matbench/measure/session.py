@@ -233,9 +233,10 @@ class Session:
         most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in _conditions(outcome))]) or None
         floors = [limits_of.floor_of_operations(workload.operations(problem), info, most_mhz)]
         if outcome.cold is not None and self._limits is not None and info.kind == "gpu":
-            word_bytes = WORD_BYTES[case.kernel.reading.storage]
-            read = word_bytes * sum(workload.words(name, problem) for name in workload.reads)
-            written = 4 * workload.words("C", problem)
+            reading = case.kernel.reading
+            words = sum(workload.words(name, problem) for name in workload.reads)
+            read = WORD_BYTES[reading.storage] * words * problem.batch
+            written = WORD_BYTES[reading.result] * workload.words("C", problem) * problem.batch
             floors.append(limits_of.floor_of_bytes(read, written, info, self._limits))
         reason = limits_of.impossible(median_ns, floors)
         if reason is None:

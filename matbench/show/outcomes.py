@@ -102,14 +102,13 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
 def _rankings(label: str, rows: Sequence[Ranked]) -> Iterator[tuple[str, list[Ranked]]]:
     """The rows that rank together, with the title of each ranking.
 
-    Those that rank by weaker checks are the second; what has no time does not rank.
+    What has no time does not rank; it stands with the first, those of float32 without claims.
     """
-    weakened = [row for row in rows if row.rivals and row.claims]
-    others = [row for row in rows if not (row.rivals and row.claims)]
-    if others:
-        yield label, others
-    if weakened:
-        yield f"{label}, with claims", weakened
+    found: dict[str, list[Ranked]] = {"": []}
+    for row in rows:
+        words = [", float64"] * row.is_double + [", with claims"] * bool(row.claims)
+        found.setdefault("".join(words) if row.rivals else "", []).append(row)
+    yield from ((label + words, together) for words, together in found.items() if together)
 
 
 def _workload_line(workload: Workload) -> tuple[str, ...]:

@@ -18,9 +18,21 @@ def test_the_clock_allows_lanes_times_multiprocessors() -> None:
     assert allowed == 132 * 128 * 2 * 1.98e9
 
 
-@pytest.mark.parametrize(("precision", "lanes"), [("float16", 2048), ("tf32", 1024)])
+@pytest.mark.parametrize(
+    ("precision", "lanes"), [("float16", 2048), ("tf32", 1024), ("float64", 128)]
+)
 def test_tensor_cores_have_a_rate_of_their_own(precision: Precision, lanes: int) -> None:
     assert limits.of_clock(H200, 1000, precision) == 132 * lanes * 2 * 1e9
+
+
+@pytest.mark.parametrize(
+    ("capability", "lanes"), [((7, 0), 32), ((8, 0), 64), ((8, 6), 2), ((9, 0), 128)]
+)
+def test_float64_is_done_by_tensor_cores_where_they_can(
+    capability: tuple[int, int], lanes: int
+) -> None:
+    device = msgspec.structs.replace(H200, compute_capability=capability)
+    assert limits.of_clock(device, 1000, "float64") == 132 * lanes * 2 * 1e9
 
 
 def test_a_case_is_limited_by_what_it_multiplies_with() -> None:

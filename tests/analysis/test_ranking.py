@@ -110,6 +110,26 @@ def test_claims_that_weaken_a_check_rank_below_and_among_themselves() -> None:
     ]  # fmt: skip
 
 
+def test_float64_results_rank_below_float32_and_among_themselves() -> None:
+    def wide(name: str, ms: float | None = None, **changes: object) -> Outcome:
+        return outcome(name, ms, **({"result": "float64", "precision": "float64"} | changes))
+
+    odd = {"claims": Claims(precision="float64", result="float64", where=("N % 2 == 0",))}
+    found = (
+        wide("slow-64", 40), outcome("fast", 10), wide("odd-64", 5, **odd), wide("fast-64", 20),
+        outcome("narrow", 1, precision="tf32"), outcome("slow", 30),
+        wide("bad-64", status="wrong", reason="no"),
+    )  # fmt: skip
+    rows = ranking.rank(found)
+    assert [(row.outcome.case.kernel, row.best, row.rivals, row.times_slowest) for row in rows] == [
+        ("fast", True, 2, 3), ("slow", False, 2, 1),
+        ("fast-64", True, 2, 2), ("slow-64", False, 2, 1),
+        ("narrow", False, 1, 1), ("odd-64", False, 1, 1),
+        ("bad-64", False, 0, None),
+    ]  # fmt: skip
+    assert rows[2].claims == (), "more precision is no claim"
+
+
 def test_the_spread_is_that_of_the_median_or_else_of_the_samples() -> None:
     assert ranking.spread(timing(1)) == pytest.approx(0.01)
     assert ranking.spread(timing(1, interval_ns=None)) == pytest.approx(0.05)
@@ -154,13 +174,17 @@ def test_each_kernel_against_the_product_of_cublas_in_its_precision() -> None:
         on_h200("cublas-tf32", 0.15, group="baseline", precision="tf32"),
         on_h200("mine-bf16", 0.1, precision="bfloat16"),
         on_h200("mine-fp16", 0.1, precision="float16"),
+        on_h200("cublas-f16", 0.05, group="baseline", precision="float16"),
+        on_h200("mine-fp64", 1.0, precision="float64", result="float64"),
+        on_h200("cublas-f64", 0.9, group="baseline", precision="float64", result="float64"),
         on_h200("elsewhere", 0.5, problem=Problem(1000, 1000, 8)),
         hot("hot", 0.5, H200),
     )  # fmt: skip
     assert found["mine"] == pytest.approx(0.8)
     assert found["cublas"] == found["cublas-tf32"] == 1
-    assert found["mine-tf32"] == pytest.approx(0.5)
-    for name in ("mine-bf16", "mine-fp16", "elsewhere", "hot"):
+    assert found["mine-tf32"] == found["mine-fp16"] == pytest.approx(0.5)
+    assert found["mine-fp64"] == pytest.approx(0.9)
+    for name in ("mine-bf16", "elsewhere", "hot"):
         assert found[name] is None
 
 

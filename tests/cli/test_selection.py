@@ -30,7 +30,7 @@ def test_a_bare_run_takes_the_tutorial(planned: Plan) -> None:
 def test_groups(planned: Plan) -> None:
     kernels = [kernel for kernel in catalogue.builtin() if kernel.workload == "matmul"]
     every = {kernel.name: kernel.group for kernel in kernels}
-    for group in ("tutorial", "ladder", "baseline"):
+    for group in ("tutorial", "ladder", "blas", "baseline"):
         names = {name for name, of in every.items() if of == group}
         assert {o.case.kernel for o in planned("--group", group, "--sizes", "8")} == names
     assert {o.case.kernel for o in planned("--group", "all", "--sizes", "8")} == set(every)

@@ -163,7 +163,7 @@ def test_a_pipe_gets_a_line_for_each_kernel() -> None:
     assert [line.split()[0] for line in lines] == [
         kernel.name
         for workload in WORKLOADS
-        for group in ("tutorial", "ladder", "baseline")
+        for group in ("tutorial", "ladder", "blas", "baseline")
         for kernel in catalogue.Catalogue(catalogue.builtin()).group(group, workload)
     ]
     [line] = [line for line in lines if line.startswith("tiled ")]

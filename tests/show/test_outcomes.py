@@ -192,6 +192,25 @@ def test_rows_with_claims_are_a_group_of_their_own() -> None:
     assert [found[name]["times_slowest"] for name in ("a", "narrow")] == ["2.0", "3.0"]
 
 
+def test_float64_results_are_a_group_of_their_own() -> None:
+    wide = {"result": "float64", "claims": Claims(precision="float64")}
+    odd = {"result": "float64", "claims": Claims(precision="float64", where=("N % 2 == 0",))}
+    table = made(
+        outcome("a", 4), outcome("b", 8), outcome("a-64", 5, **wide), outcome("b-64", 9, **wide),
+        outcome("odd-64", 1, **odd), outcome("narrow", 1, precision="tf32"),
+        outcome("bad-64", status="wrong", reason="no", **wide),
+    )  # fmt: skip
+    groups = {
+        group.title: [row.cells[0] for row in group.rows] for group in table.sections[0].groups
+    }
+    assert groups == {
+        "size 1000": ["a ★", "b", "bad-64"],
+        "size 1000, float64": ["a-64 ★", "b-64"],
+        "size 1000, with claims": ["narrow"],
+        "size 1000, float64, with claims": ["odd-64"],
+    }
+
+
 def test_a_star_needs_rivals() -> None:
     alone = made(outcome("a", 1), outcome("b", 2, problem=Problem(64, 64, 64)))
     assert "★" not in shown(alone)

@@ -130,7 +130,7 @@ def timings(draw: st.DrawFn, graph: bool = False) -> Timing:
 triples = st.tuples(counts, counts, counts)
 claims = st.builds(
     Claims,
-    precision=st.sampled_from(["float32", "tf32", "float16", "bfloat16"]),
+    precision=st.sampled_from(["float32", "tf32", "float16", "bfloat16", "float64"]),
     error_constant=amounts,
     exponents=st.none() | st.tuples(st.integers(-126, 0), st.integers(1, 127)),
     deterministic=st.booleans(),
@@ -141,7 +141,7 @@ cases = st.builds(
     CaseRecord,
     kernel=st.text(),
     sha256=st.text(),
-    group=st.sampled_from(["tutorial", "ladder", "baseline"]),
+    group=st.sampled_from(["tutorial", "ladder", "blas", "baseline"]),
     summary=st.text(),
     claims=claims,
     params=st.dictionaries(st.text(max_size=8), st.integers(-(2**63), 2**63 - 1), max_size=3),

@@ -47,7 +47,7 @@ def outcome(
 ) -> Outcome:
     """A case at size 1000; with a time, all of what a measured one has.
 
-    `precision` and fields of a `Timing` may be named directly.
+    `precision`, `result` and fields of a `Timing` may be named directly.
     """
     where: dict[str, Any] = {
         "problem": Problem(1000, 1000, 1000),
@@ -55,8 +55,9 @@ def outcome(
         "device": device.name,
         "device_kind": device.kind,
     }
-    if precision := changes.pop("precision", None):
-        where["claims"] = Claims(precision=precision)
+    said = {name: changes.pop(name) for name in ("precision", "result") if name in changes}
+    if said:
+        where["claims"] = Claims(**said)
     if ms is None:
         return records.outcome(kernel, **({"cold": None} | where | changes))
     own = {name: changes.pop(name) for name in Timing.__struct_fields__ if name in changes}

@@ -1,0 +1,238 @@
+// /// matbench
+// name = "double-mma"
+// summary = "float64 on tensor cores: mma.sync on fragments that are fetched one slice ahead"
+// group = "blas"
+// requires = ["cuda", "sm_80"]
+// [sweep]
+// BM = [128]
+// BN = [128]
+// BK = [16]
+// STAGES = [4]
+// [tune]
+// BM = [64, 128]
+// BN = [64, 128]
+// BK = [16, 32]
+// STAGES = [2, 3, 4, 5, 6]
+// [launch]
+// where = ["BM % 64 == 0", "BN % 32 == 0", "BK % 16 == 0", "STAGES >= 2", "BM * BN <= 16384",
+//          "8 * STAGES * (BM * (BK + 4) + BK * (BN + 4)) <= max_shared_bytes_per_block"]
+// block = ["BM * BN // 64"]
+// grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
+// shared_bytes = "8 * STAGES * (BM * (BK + 4) + BK * (BN + 4))"
+// [model]
+// global_loads = "M * N * K / BN + M * N * K / BM"
+// shared_loads = "M * N * K * (1 / 32 + 1 / 64)"
+// ///
+
+// The tensor cores of data-center GPUs multiply doubles, too, twice as fast as the ordinary units,
+// and round as these do: nothing is cut off, so the result is as good as that of any other order.
+//
+// One instruction, mma.sync, multiplies 16×8 by 8×8 elements for a whole warp. Its factors lie in
+// registers, spread over the lanes: with g = lane / 4 and t = lane % 4, a lane has A's elements
+// (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), B's (t, g) and (t + 4, g), and four sums, two
+// neighbours in row g and two in row g + 8. On sm_80 the same takes four instructions of 8×4 by 4×8.
+//
+// Each warp has 64×32 elements of C, 64 sums a lane: half its registers. Copies fill a ring of STAGES
+// pairs of tiles; and as the tensor cores must never wait for shared memory either, a warp fetches
+// its next eight k while it multiplies these, from the next tiles where these tiles end. So nobody
+// reads a tile any more when its last products begin, and the barrier there both frees it and opens
+// the next.
+//
+// A warp fetches doubles as two halves of 16 lanes, four values of g by four of t. Rows of BK + 4
+// and of BN + 4 doubles put all 16 into different pairs of banks.
+
+#ifndef BM
+#define BM 128
+#define BN 128
+#define BK 16
+#define STAGES 4
+#endif
+#define ACROSS (BN / 32)        // warps
+#define THREADS (BM / 64 * ACROSS * 32)
+#define DEPTH 8                 // of the slices of a tile that are fetched at a time
+#define SLICES (BK / DEPTH)
+#define BAND 8                  // tiles down that run side by side
+#define A_WIDTH (BK + 4)
+#define B_WIDTH (BN + 4)
+#define A_SIZE (BM * A_WIDTH)   // doubles
+#define STAGE (A_SIZE + BK * B_WIDTH)
+
+// Starts to copy one or two doubles to shared memory; zeros instead of what is not `wanted`.
+template <int COUNT>
+static __device__ __forceinline__ void copy(double *to, const double *from, bool wanted)
+{
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    const int bytes = wanted ? 8 * COUNT : 0;
+    if (COUNT == 2)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                     :: "r"(at), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+                     :: "r"(at), "l"(from), "r"(bytes) : "memory");
+}
+
+// Keeps the compiler from holding what depends on these, such as the addresses of all rows, in
+// registers throughout the loop: they are needed for sums.
+static __device__ __forceinline__ void work_out_anew(int &pitch, int &thread)
+{
+    asm volatile("" : "+r"(pitch), "+r"(thread));
+}
+
+// Starts to copy BK columns of A and BK rows of B, from `start` on.
+template <int COUNT>
+static __device__ __forceinline__ void copy_tiles(double *stage, const double *A, const double *B,
+                                                  int M, int N, int K, int first_row,
+                                                  int first_column, int start)
+{
+    int thread = threadIdx.x;
+    #pragma unroll (COUNT == 2 ? 8 : 2)
+    for (int i = 0; i < BM * BK / COUNT / THREADS; ++i) {
+        work_out_anew(K, thread);
+        const int e = (thread + i * THREADS) * COUNT;
+        const int row = first_row + e / BK, k = start + e % BK;
+        copy<COUNT>(stage + e / BK * A_WIDTH + e % BK, A + (size_t)row * K + k, row < M && k < K);
+    }
+    #pragma unroll (COUNT == 2 ? 8 : 2)
+    for (int i = 0; i < BK * BN / COUNT / THREADS; ++i) {
+        work_out_anew(N, thread);
+        const int e = (thread + i * THREADS) * COUNT;
+        const int k = start + e / BN, column = first_column + e % BN;
+        copy<COUNT>(stage + A_SIZE + e / BN * B_WIDTH + e % BN, B + (size_t)k * N + column,
+                    k < K && column < N);
+    }
+}
+
+// The copies since the last call are a group; waits until at most `OTHERS` groups are under way.
+static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;"); }
+
+template <int OTHERS>
+static __device__ __forceinline__ void wait_for_groups()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(OTHERS) : "memory");
+}
+
+// What a lane needs of eight k: for four times 16 rows of A, and four times eight columns of B.
+struct Fragments { double a[4][4], b[4][2]; };
+
+static __device__ __forceinline__ void fetch(Fragments &to, const double *a, const double *b)
+{
+    #pragma unroll
+    for (int i = 0; i < 4; ++i)
+        #pragma unroll
+        for (int p = 0; p < 4; ++p)
+            to.a[i][p] = a[(i * 16 + p % 2 * 8) * A_WIDTH + p / 2 * 4];
+    #pragma unroll
+    for (int j = 0; j < 4; ++j)
+        #pragma unroll
+        for (int p = 0; p < 2; ++p)
+            to.b[j][p] = b[p * 4 * B_WIDTH + j * 8];
+}
+
+// sum += a·b: 16×8 by 8×8.
+static __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[4],
+                                                const double (&b)[2])
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+    #pragma unroll
+    for (int p = 0; p < 4; ++p)
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
+                     "{%0, %1}, {%2}, {%3}, {%0, %1};"
+                     : "+d"(sum[p % 2 * 2]), "+d"(sum[p % 2 * 2 + 1]) : "d"(a[p]), "d"(b[p / 2]));
+#endif
+}
+
+template <int COUNT>
+static __device__ __forceinline__ void product(const double *A, const double *B, double *C,
+                                               int M, int N, int K, double *tiles)
+{
+    // Blocks that run at the same time have tiles in a band, BAND down and as many across: so they
+    // share rows of A and columns of B in the L2 cache.
+    const int block = blockIdx.y * gridDim.x + blockIdx.x, whole = BAND * gridDim.x;
+    const int band = block / whole, place = block % whole;
+    const int height = min(BAND, gridDim.y - band * BAND);
+    const int first_row = (band * BAND + place % height) * BM;
+    const int first_column = place / height * BN;
+
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int g = lane / 4, t = lane % 4;
+    const int row = warp / ACROSS * 64 + g, column = warp % ACROSS * 32;
+    const double *const a_of = tiles + row * A_WIDTH + t;
+    const double *const b_of = tiles + A_SIZE + t * B_WIDTH + column + g;
+
+    double sum[4][4][4];
+    #pragma unroll
+    for (int i = 0; i < 64; ++i)
+        sum[i / 16][i / 4 % 4][i % 4] = 0.0;
+
+    #pragma unroll
+    for (int i = 0; i < STAGES; ++i) {
+        if (i * BK < K)
+            copy_tiles<COUNT>(tiles + i * STAGE, A, B, M, N, K, first_row, first_column, i * BK);
+        end_group();
+    }
+    wait_for_groups<STAGES - 1>();
+    __syncthreads();
+    Fragments of[2];  // of this slice and the next, in turns
+    fetch(of[0], a_of, b_of);
+
+    int now = 0;
+    #pragma unroll 1
+    for (int start = 0; start < K; start += BK) {
+        #pragma unroll
+        for (int slice = 0; slice < SLICES; ++slice) {
+            if (slice < SLICES - 1) {
+                fetch(of[(slice + 1) % 2], a_of + now * STAGE + (slice + 1) * DEPTH,
+                      b_of + now * STAGE + (slice + 1) * DEPTH * B_WIDTH);
+            } else {
+                const int next = now + 1 < STAGES ? now + 1 : 0, coming = start + STAGES * BK;
+                wait_for_groups<STAGES - 2>();
+                __syncthreads();  // the next tiles are there, and nobody reads these any more
+                if (coming < K)
+                    copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row, first_column,
+                                      coming);
+                end_group();
+                fetch(of[0], a_of + next * STAGE, b_of + next * STAGE);
+                now = next;
+            }
+            #pragma unroll
+            for (int i = 0; i < 4; ++i)
+                #pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    multiply(sum[i][j], of[slice % 2].a[i], of[slice % 2].b[j]);
+        }
+    }
+
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        const int c_row = first_row + row + i * 8;
+        #pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int c_column = first_column + column + j * 8 + t * 2;
+            const double left = sum[i / 2][j][i % 2 * 2], right = sum[i / 2][j][i % 2 * 2 + 1];
+            double *const to = C + (size_t)c_row * N + c_column;
+            if (c_row < M && COUNT == 2 && c_column < N)
+                *(double2 *)to = make_double2(left, right);
+            if (c_row < M && COUNT == 1 && c_column < N)
+                to[0] = left;
+            if (c_row < M && COUNT == 1 && c_column + 1 < N)
+                to[1] = right;
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+double_mma(const double *A, const double *B, double *C, int M, int N, int K)
+{
+    extern __shared__ double2 shared[];
+
+    // Two doubles at a time where every row begins at a multiple of 16 bytes.
+    if (K % 2 == 0 && N % 2 == 0)
+        product<2>(A, B, C, M, N, K, (double *)shared);
+    else
+        product<1>(A, B, C, M, N, K, (double *)shared);
+}

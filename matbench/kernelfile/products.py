@@ -1,0 +1,46 @@
+"""The keys that only a matrix product has: how its matrices lie, and what it is scaled by."""
+
+from __future__ import annotations
+
+import msgspec
+
+from matbench import workloads
+from matbench.model import FrontMatter, Kernel
+
+#: What the problem and the layout of matrices give expressions.
+NAMES = (
+    "lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"
+)  # fmt: skip
+#: Powers of two beyond which products with alpha and beta could leave float32's range.
+_EXPONENT = 60
+_MOST_PADDING = 2**20
+_KEYS = ("layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator")
+
+
+def mistake(kernel: Kernel) -> tuple[str, str] | None:
+    """What is wrong with these keys of a kernel file, and with which; None if nothing is."""
+    if kernel.workload != workloads.DEFAULT:
+        usual = {field.name: field.default for field in msgspec.structs.fields(FrontMatter)}
+        for key in _KEYS:
+            if getattr(kernel, key) != usual[key]:
+                return f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key
+        return None
+    if not 0 <= kernel.padding <= _MOST_PADDING:
+        return f"padding = {kernel.padding}: from 0 to {_MOST_PADDING:,} elements", "padding"
+    for key in ("alpha", "beta"):
+        for number in numbers(getattr(kernel, key)):
+            if number != 0 and not 2.0**-_EXPONENT <= abs(number) <= 2.0**_EXPONENT:
+                allowed = f"0, or from 2^-{_EXPONENT} to 2^{_EXPONENT} in size"
+                return f"{key} = {number:g}: {allowed}", key
+    for number in numbers(kernel.batch):
+        if not 1 <= number < 2**31:
+            return f"batch = {number:g}: how many products, at least 1", "batch"
+    for key in ("alpha", "beta", "batch"):
+        if not numbers(getattr(kernel, key)):
+            return f"{key}: a number, or a list of some", key
+    return None
+
+
+def numbers(value: float | tuple[float, ...]) -> tuple[float, ...]:
+    """A key's list; one number is a list of one."""
+    return value if isinstance(value, tuple) else (value,)

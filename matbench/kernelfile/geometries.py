@@ -10,6 +10,7 @@ import re
 from typing import Any, NamedTuple
 
 from matbench.kernelfile import hints as reading
+from matbench.kernelfile.expressions import ExpressionError, whole
 from matbench.kernelfile.guessing import Call
 from matbench.kernelfile.hints import Hints
 from matbench.kernelfile.signature import Function, TemplateParameter
@@ -43,6 +44,10 @@ _PROFILES: tuple[tuple[str, tuple[int, ...]], ...] = (
 )
 _FLAT = (256, 128, 64, 512, 1024, 32)
 _SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8), (32, 4), (8, 32))
+
+
+#: So many ranks later comes what contradicts itself.
+_UNLIKELY = 30
 
 
 class Geometry(NamedTuple):
@@ -88,9 +93,25 @@ def geometries(function: Function, hints: Hints) -> list[Geometry]:
                         arguments, sweep, types, block, covered, line,
                         batched="z" in hints.blocks, shared_bytes=shared,
                     )  # fmt: skip
-                    rank = 3 * first + 2 * second + third + fourth
+                    rank = 3 * first + 2 * second + third + fourth + _UNLIKELY * _overlaps(made)
                     found.setdefault(repr(made), (rank, made))
     return [made for _, made in sorted(found.values(), key=lambda each: each[0])]
+
+
+def _overlaps(geometry: Geometry) -> bool:
+    """Whether blocks have more threads along an axis than what they cover, as none should."""
+    if (
+        geometry.line is not None
+        or len(geometry.block) != len(geometry.covered)
+        or not geometry.covered
+    ):
+        return False
+    values = {name: held[0] for name, held in geometry.sweep.items()}
+    pairs = zip(geometry.block, geometry.covered, strict=True)
+    try:
+        return any(whole(side, values) > whole(tile, values) for side, tile in pairs)
+    except ExpressionError:
+        return False
 
 
 def entry(function: Function, geometry: Geometry) -> str:

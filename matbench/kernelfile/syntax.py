@@ -42,7 +42,11 @@ _WORDS = re.compile(
 #: How long parsing may take, in seconds, and how much the parser gets at a time.
 _MOST_S = 1.0
 _PIECE = 65536
-_TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\w+|[^\s\w]')
+#: Directives are one token: the braces of a macro with several lines are those of no function.
+_TOKEN = re.compile(
+    r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\w+|[^\s\w]',
+    re.MULTILINE,
+)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 

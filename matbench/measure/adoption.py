@@ -8,6 +8,7 @@ The table that follows from it is kept only if the kernel passes every check wit
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -19,8 +20,9 @@ import msgspec
 from matbench import workloads
 from matbench.errors import BuildError, CaseError, MatbenchError, UsageError
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import expressions, guessing, hints, includes, signature, sweep
-from matbench.kernelfile.guessing import Call, Geometry, NotCallableError
+from matbench.kernelfile import expressions, geometries, guessing, hints, includes, signature, sweep
+from matbench.kernelfile.geometries import Geometry
+from matbench.kernelfile.guessing import Call, NotCallableError
 from matbench.kernelfile.signature import Function
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.sighting import Product, Sighting
@@ -37,6 +39,8 @@ _LAUNCH_S = 3.0
 _SEARCH_S = 40.0
 _MOST_FAILURES = 8
 _MOST_LATE = 3
+#: So many ways that pass the trials are put to the checks.
+_MOST_WAYS = 3
 #: Factors that no kernel has of its own, where it takes them.
 _ALPHA, _BETA = 1.5, 0.25
 #: How much of C must be right for a call to be called near.
@@ -94,10 +98,6 @@ class _Way(NamedTuple):
         return msgspec.structs.replace(self.problem, M=M, N=N, K=K)
 
 
-class _NothingError(Exception):
-    """No way to call it was found; says what comes nearest."""
-
-
 def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
     """Find out how a kernel is called. `load` makes a kernel of the file with a table.
 
@@ -105,23 +105,26 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
     """
     name = subject.function.name
     search = _Search(subject, worker, told)
+    failed = None
     try:
-        way = search.way()
-        table = search.table(way)
-    except (NotCallableError, _NothingError) as reason:
-        return Adopted(name, None, f"{reason}{search.nearest_checked(load)}")
-    words = _words(way, table)
-    try:
-        kernel = load(table)
-    except UsageError as error:
-        return Adopted(name, None, f"{words}; but no table can say so: {error}")
-    outcomes = list(_checked(kernel, worker, told))
-    wrong = next((each for each in outcomes if each.status != "measured"), None)
-    if wrong is not None or not outcomes:
-        where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
-        return Adopted(name, None, f"{words}; but it fails a check{where}")
-    sizes = len({outcome.case.problem.size for outcome in outcomes})
-    return Adopted(name, table, f"{words}, correct at {sizes} of {sizes} sizes that it accepts")
+        for way in itertools.islice(search.ways(), _MOST_WAYS):
+            table = search.table(way)
+            words = _words(way, table)
+            try:
+                kernel = load(table)
+            except UsageError as error:
+                return Adopted(name, None, f"{words}; but no table can say so: {error}")
+            outcomes = list(_checked(kernel, worker, told))
+            wrong = next((each for each in outcomes if each.status != "measured"), None)
+            if wrong is None and outcomes:
+                many = len({outcome.case.problem.size for outcome in outcomes})
+                right = f"correct at {many} of {many} sizes that it accepts"
+                return Adopted(name, table, f"{words}, {right}")
+            where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
+            failed = failed or f"{words}; but it fails a check{where}"
+    except NotCallableError as error:
+        return Adopted(name, None, str(error))
+    return Adopted(name, None, failed or f"{search.failure()}{search.nearest_checked(load)}")
 
 
 def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
@@ -163,7 +166,7 @@ class _Search:
         """What a table says of a way to call the kernel."""
         plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
         own = {key: getattr(way, key) for key in plain if getattr(way, key) != plain[key]}
-        return guessing.table(
+        return geometries.table(
             self.function, way.geometry, way.call, swapped=way.is_swapped, **own, **more
         )
 
@@ -204,6 +207,8 @@ class _Search:
             self.refused[build] = error.reason
             return None
         except CaseError as error:
+            if error.reason.startswith("opening the device") and not self.ran:
+                raise MatbenchError(error.reason) from None  # no fault of the kernel's
             self.failures += 1
             self.late += "took longer" in error.reason
             self.note(0.01, error.reason.partition(" (see --")[0])
@@ -229,22 +234,21 @@ class _Search:
 
     # -- the steps -------------------------------------------------------------------------
 
-    def way(self) -> _Way:
-        """The likeliest way that does right at whole tiles."""
+    def ways(self) -> Iterator[_Way]:
+        """The ways that do right at whole tiles, likeliest first."""
         calls = guessing.calls(self.function, self.hints)
-        geometries = guessing.geometries(self.function, self.hints)
+        launches = geometries.geometries(self.function, self.hints)
         pointers: dict[tuple[str, ...], list[Call]] = {}
         for call in calls:
             order = tuple(text for text in call.args if text in ("A", "B", "C"))
             pointers.setdefault(order, []).append(call)
         for alike in pointers.values():
-            for index, geometry in enumerate(geometries):
-                self.told(f"launch {index + 1} of {len(geometries)}")
+            for index, geometry in enumerate(launches):
+                self.told(f"launch {index + 1} of {len(launches)}")
                 seen = self.square(_Way(geometry, alike[0]))
                 found = self.sized(seen, alike) if seen is not None else None
                 if found is not None:
-                    return found
-        raise _NothingError(self.failure())
+                    yield found
 
     def square(self, way: _Way) -> _Way | None:
         """What it computes where all sizes are the same."""

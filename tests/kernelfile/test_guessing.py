@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from support.paths import ROOT
 
-from matbench.kernelfile import guessing, hints, signature
-from matbench.kernelfile.guessing import Call, Geometry, NotCallableError
+from matbench.kernelfile import geometries, guessing, hints, signature
+from matbench.kernelfile.geometries import Geometry
+from matbench.kernelfile.guessing import Call, NotCallableError
 
 FOREIGN = ROOT / "tests" / "foreign"
 
@@ -14,7 +15,7 @@ FOREIGN = ROOT / "tests" / "foreign"
 def guessed(source: str) -> tuple[list[Call], list[Geometry]]:
     [function] = signature.functions(source)
     known = hints.of(source, function)
-    return guessing.calls(function, known), guessing.geometries(function, known)
+    return guessing.calls(function, known), geometries.geometries(function, known)
 
 
 def kernel(parameters: str, body: str = "", *, before: str = "") -> str:
@@ -165,7 +166,7 @@ def test_no_guess_comes_twice() -> None:
                 known = hints.of(source, function)
                 for found in (
                     guessing.calls(function, known),
-                    guessing.geometries(function, known),
+                    geometries.geometries(function, known),
                 ):
                     assert len(set(map(repr, found))) == len(found) > 0
                     assert len(found) < 100

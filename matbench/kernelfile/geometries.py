@@ -1,0 +1,325 @@
+"""How a kernel may be built and launched, likeliest first: from its signature and its text.
+
+Where all sizes of a product are the same, only this decides whether it is right.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any, NamedTuple
+
+from matbench.kernelfile import hints as reading
+from matbench.kernelfile.expressions import ExpressionError, whole
+from matbench.kernelfile.guessing import Call
+from matbench.kernelfile.hints import Hints
+from matbench.kernelfile.signature import Function, TemplateParameter
+
+Text = int | str
+#: Arguments of a template, the values of those that are names, and what its types are.
+_Built = tuple[tuple[str, ...], dict[str, tuple[int, ...]], dict[str, str]]
+
+#: Which tile, of a block or a thread, a constant is; with its axis where the name has it.
+_OF_THREAD = re.compile(
+    r"T[MNXY]|R[MN]|(?:THREAD|REG|ELEM)\w*|WPT\w*|COARSE\w*|COARSENING\w*|PER_THREAD\w*|\w+PER_THREAD"
+    r"|THREAD_SIZE_[XYMN]|FACTOR",
+    re.I,
+)
+_COUNTS_THREADS = re.compile(
+    r"\w*(?:N|NUM|NUMBER)_?THREADS\w*|THREADS(?:_PER_BLOCK)?|NT|BLOCK_?DIM", re.I
+)
+_ALONG_N = re.compile(r"(?:.*[^A-Z])?T?W?B?[NX]$|.*(?:COLS?|COLUMNS)$", re.I)
+
+#: What template parameters are given, by what their names look like: pattern, then the values of
+#: each profile in the order in which profiles are tried.
+_PROFILES: tuple[tuple[str, tuple[int, ...]], ...] = (
+    (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", (256, 128, 64, 128)),
+    (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", (1, 4, 2, 2)),
+    (r"W(?:ARP)?_?(?:TILE|SIZE)?_?[MN]", (32, 64, 32, 32)),
+    (r"(?:T|R|THREAD|REG)_?(?:TILE|SIZE)?_?[MNXY]|WPT\w*|COARSE\w*|\w*PER_THREAD\w*", (8, 8, 4, 4)),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB|T|W)?_?(?:SIZE|DIM|TILE|WIDTH)?_?K\w*", (8, 16, 8, 16)),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB)_?(?:SIZE|DIM|TILE|WIDTH|ITEMS)?_?[MNXY]", (64, 128, 128, 64)),
+    (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", (4, 4, 2, 2)),
+    (r".*", (16, 32, 8, 64)),
+)
+_FLAT = (256, 128, 64, 512, 1024, 32)
+_SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8), (32, 4), (8, 32))
+
+
+#: So many ranks later comes what contradicts itself.
+_UNLIKELY = 30
+
+
+class Geometry(NamedTuple):
+    """How a kernel may be built and launched.
+
+    `template` are the arguments of its template as the entry spells them, and `sweep` the values of
+    the names among them. `covered` is what one block covers along each axis of the grid that it
+    uses. `line`: an expression for a grid of one axis, over M and N.
+    """
+
+    template: tuple[str, ...]
+    sweep: dict[str, tuple[int, ...]]
+    types: dict[str, str]
+    block: tuple[Text, ...]
+    covered: tuple[Text, ...]
+    line: str | None = None
+    batched: bool = False
+    shared_bytes: Text = 0
+
+    def grid(self, *, swapped: bool) -> tuple[Text, ...]:
+        """The blocks along each axis; `swapped`: rows of C lie along x."""
+        if self.line is not None:
+            plane: list[Text] = [self.line]
+        else:
+            sizes = ("M", "N") if swapped else ("N", "M")
+            plane = [
+                _ceil_div(size, tile) for size, tile in zip(sizes, self.covered, strict=False)
+            ] or [1]
+        if self.batched:
+            plane = [*plane, *[1] * (2 - len(plane)), "batch"]
+        return tuple(plane)
+
+
+def geometries(function: Function, hints: Hints) -> list[Geometry]:
+    """The ways to build and launch, likeliest first."""
+    found: dict[str, tuple[int, Geometry]] = {}
+    for first, (arguments, sweep, types) in enumerate(_templates(function.template, hints)):
+        kept = frozenset(sweep)
+        for second, block in enumerate(_blocks(function, hints, kept)):
+            for third, (covered, line) in enumerate(_covered(hints, block, kept)):
+                for fourth, shared in enumerate(_shared(hints, block)):
+                    made = Geometry(
+                        arguments, sweep, types, block, covered, line,
+                        batched="z" in hints.blocks, shared_bytes=shared,
+                    )  # fmt: skip
+                    rank = 3 * first + 2 * second + third + fourth + _UNLIKELY * _overlaps(made)
+                    found.setdefault(repr(made), (rank, made))
+    return [made for _, made in sorted(found.values(), key=lambda each: each[0])]
+
+
+def _overlaps(geometry: Geometry) -> bool:
+    """Whether blocks have more threads along an axis than what they cover, as none should."""
+    if (
+        geometry.line is not None
+        or len(geometry.block) != len(geometry.covered)
+        or not geometry.covered
+    ):
+        return False
+    values = {name: held[0] for name, held in geometry.sweep.items()}
+    pairs = zip(geometry.block, geometry.covered, strict=True)
+    try:
+        return any(whole(side, values) > whole(tile, values) for side, tile in pairs)
+    except ExpressionError:
+        return False
+
+
+def entry(function: Function, geometry: Geometry) -> str:
+    """The entry as the table names it."""
+    arguments = ", ".join(geometry.template)
+    return f"{function.name}<{arguments}>" if arguments else function.name
+
+
+def table(
+    function: Function, geometry: Geometry, call: Call, *, swapped: bool, **more: Any
+) -> dict[str, Any]:
+    """The table of a guess, as a kernel file has it; `more` are keys that were found by trial."""
+    launch: dict[str, Any] = {
+        "block": list(geometry.block),
+        "grid": list(geometry.grid(swapped=swapped)),
+    }
+    if geometry.shared_bytes:
+        launch["shared_bytes"] = geometry.shared_bytes
+    if where := more.pop("where", ()):
+        launch["where"] = list(where)
+    sweep = {name: list(values) for name, values in geometry.sweep.items()}
+    made = {"entry": entry(function, geometry), "args": list(call.args), **more}
+    return made | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
+
+
+# -- how it may be built ---------------------------------------------------------------------------
+
+
+def _templates(template: tuple[TemplateParameter, ...], hints: Hints) -> list[_Built]:
+    """Arguments of the template, the values of those that are names, and the types: those of a
+    launch in the file, the defaults, then what constants of such names usually are."""
+    if not template:
+        return [((), {}, {})]
+    ways: list[list[Text | None]] = []
+    for launch in hints.launches:
+        if launch.template:
+            known = [reading.symbolic(t, hints.constants, frozenset()) for t in launch.template]
+            given = [n if n is not None else t for n, t in zip(known, launch.template, strict=True)]
+            ways.append([*given, *[None] * (len(template) - len(given))])
+    if any(parameter.default is not None for parameter in template):
+        ways.append([None] * len(template))
+    ways += [[profile] * len(template) for profile in (-1, -2, -3, -4)]
+    found: dict[str, _Built] = {}
+    for way in ways:
+        made = _template(template, way, hints)
+        found.setdefault(repr(made), made)
+    return list(found.values())
+
+
+def _template(
+    template: tuple[TemplateParameter, ...], way: list[Text | None], hints: Hints
+) -> _Built:
+    arguments: list[str] = []
+    sweep: dict[str, tuple[int, ...]] = {}
+    types: dict[str, str] = {}
+    for parameter, given in zip(template, way, strict=False):
+        wanted = given
+        if wanted is None and parameter.default is not None:
+            values: dict[str, Text] = {name: held[0] for name, held in sweep.items()}
+            known = reading.symbolic(parameter.default, {**hints.constants, **values}, frozenset())
+            wanted = parameter.default if known is None else known
+        if parameter.kind in ("typename", "class"):
+            kind = wanted if isinstance(wanted, str) else "float"
+            types[parameter.name] = kind
+            arguments.append(kind)
+        elif parameter.kind == "bool":
+            arguments.append(wanted if isinstance(wanted, str) else "false")
+        else:
+            number = wanted if isinstance(wanted, int) and wanted > 0 else None
+            if number is None:
+                profile = -wanted - 1 if isinstance(wanted, int) else 0
+                number = _usual(parameter.name, profile)
+            sweep[parameter.name] = (number,)
+            arguments.append(parameter.name)
+    return tuple(arguments), sweep, types
+
+
+def _usual(name: str, profile: int) -> int:
+    return next(v[profile] for pattern, v in _PROFILES if re.fullmatch(pattern, name, re.I))
+
+
+def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tuple[Text, ...]]:
+    """The sides of a block: of a launch in the file, from tiles, from bounds, then usual ones."""
+    found: list[tuple[Text | None, ...]] = []
+
+    def known(text: str) -> Text | None:
+        return reading.symbolic(text, hints.constants, kept)
+
+    for launch in hints.launches:
+        found.append(tuple(known(side) for side in launch.block) or (None,))
+    tiles = {axis: known(texts[0]) for axis, texts in hints.tiles.items() if texts}
+    x, y = tiles.get("x"), tiles.get("y")
+    names = [n for n in (*sorted(kept), *hints.constants) if hints.mentions(rf"\b{n}\b")]
+    per_thread = [n for n in names if _OF_THREAD.fullmatch(n) and not _COUNTS_THREADS.fullmatch(n)]
+    counts = [known(n) for n in names if _COUNTS_THREADS.fullmatch(n)]
+    bound = known(function.launch_bounds) if function.launch_bounds else None
+    if not hints.threads:
+        found.append((1,))
+    elif hints.threads == "x":
+        found += [(bound,), *((count,) for count in counts)]
+        if x is not None and y is not None:
+            each = [known(n) for n in per_thread]
+            along = [n for n in each if n is not None]
+            if len(along) >= 2:
+                found.append((_quotient(_product(x, y), _product(along[0], along[1])),))
+            found += [(_quotient(_product(x, y), n),) for n in along]
+            found += [(_product(x, y),)]
+        found += [(x,), (y,)]
+        found += [(count,) for count in _FLAT]
+    else:
+        across = [known(n) for n in per_thread if _ALONG_N.fullmatch(n)]
+        down = [known(n) for n in per_thread if not _ALONG_N.fullmatch(n)]
+        one = [*across, *down]
+        if x is not None and y is not None:
+            if across and down:
+                found.append((_quotient(x, across[0]), _quotient(y, down[0])))
+            found += [
+                way
+                for n in one
+                for way in (
+                    (_quotient(x, n), _quotient(y, n)),
+                    (_quotient(x, n), y),
+                    (x, _quotient(y, n)),
+                )
+            ]
+            found += [(x, y), (y, x)]
+        elif x is not None or y is not None:
+            found += [(x or 16, y or 16), (x or y, y or x)]
+        found += [(side, side) for side in map(known, names) if side is not None]
+        if isinstance(bound, int):
+            found += [(16, bound // 16), (32, bound // 32)]
+        found += _SQUARE
+        if x is not None and y is not None:
+            found += [(_quotient(x, 4), y), (_quotient(x, 4), _quotient(y, 4))]
+    usable = (way for way in found if all(n is not None and n != 0 for n in way))
+    return list(dict.fromkeys(usable))  # type: ignore[arg-type]
+
+
+def _covered(
+    hints: Hints, block: tuple[Text, ...], kept: frozenset[str]
+) -> list[tuple[tuple[Text, ...], str | None]]:
+    """What a block covers along each axis of the grid, or a grid of one axis over all of C."""
+    sides: dict[str, Text] = {
+        f"blockDim.{axis}": side for axis, side in zip("xyz", block, strict=False)
+    }
+    values: dict[str, Text] = {
+        **hints.constants,
+        **dict.fromkeys(("blockDim.x", "blockDim.y", "blockDim.z"), 1),
+        **sides,
+    }
+
+    def along(axis: str) -> list[Text]:
+        found = [reading.symbolic(text, values, kept) for text in hints.tiles.get(axis, ())]
+        known = [each for each in found if each is not None]
+        return known or [1, sides.get(f"blockDim.{axis}", 1)]
+
+    axes = [axis for axis in hints.blocks if axis != "z"]
+    if len(axes) == 2:
+        ways = itertools.product(along("x"), along("y"))
+        return [(way, None) for way in dict.fromkeys(ways)]
+    if not axes:
+        return [((), None)]
+    [axis] = axes
+    found: list[tuple[tuple[Text, ...], str | None]] = []
+    # An index that is divided runs over all of C.
+    sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
+    found += [((tile,), _ceil_div(size, tile)) for tile in along(axis) for size in sizes]
+    if found and isinstance(found[0][0][0], int):
+        tiles = [n for n in hints.constants.values() if 8 <= n <= 256]
+        for rows, columns in itertools.product(dict.fromkeys(tiles), repeat=2):
+            found.append(((rows,), f"ceil_div(M, {rows}) * ceil_div(N, {columns})"))
+    for down, across in itertools.permutations(sorted(kept), 2):
+        found.append(((down,), f"ceil_div(M, {down}) * ceil_div(N, {across})"))
+    return list(dict.fromkeys(found))[:12]
+
+
+def _shared(hints: Hints, block: tuple[Text, ...]) -> list[Text]:
+    """Bytes of shared memory that is sized at launch: two tiles as large as the block, a row of A,
+    then plenty."""
+    if hints.shared is None:
+        return [0]
+    item = {"double": 8, "half": 2, "__half": 2, "float4": 16}.get(hints.shared, 4)
+    threads: Text = block[0] if len(block) == 1 else _product(block[0], block[1])
+    return [_product(2 * item, threads), f"{item} * K", 16384, 49152]
+
+
+# -- arithmetic on numbers and expressions ---------------------------------------------------------
+
+
+def _product(a: Text, b: Text) -> Text:
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    return f"{_in_product(a)} * {_in_product(b)}"
+
+
+def _quotient(a: Text | None, b: Text | None) -> Text | None:
+    """None where the division leaves something over."""
+    if a is None or b is None:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b and a % b == 0 else None
+    return f"{_in_product(a)} // {_in_product(b, divisor=True)}"
+
+
+def _in_product(a: Text, *, divisor: bool = False) -> str:
+    simple = re.fullmatch(r"\w+" if divisor else r"[\w *]+", str(a))
+    return str(a) if simple else f"({a})"
+
+
+def _ceil_div(size: str, tile: Text) -> str:
+    return size if tile == 1 else f"ceil_div({size}, {tile})"

@@ -56,7 +56,7 @@ class Ranked:
     @property
     def is_double(self) -> bool:
         """Whether it ranks among float64 results."""
-        return self.outcome.case.result == "float64"
+        return self.outcome.case.claims.result == "float64"
 
     @property
     def gflops(self) -> float | None:
@@ -171,7 +171,8 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     """
 
     def apart(outcome: Outcome) -> tuple[bool, bool]:
-        return bool(claims.weakening(outcome.case.claims)), outcome.case.result == "float64"
+        told = outcome.case.claims
+        return bool(claims.weakening(told)), told.result == "float64"
 
     def order(outcome: Outcome) -> tuple[int, bool, tuple[bool, bool], float]:
         time = time_ns(outcome)

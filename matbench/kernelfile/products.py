@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import msgspec
 
 from matbench import workloads
@@ -20,7 +22,7 @@ _KEYS = ("layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "a
 def mistake(kernel: Kernel) -> tuple[str, str] | None:
     """What is wrong with these keys of a kernel file, and with which; None if nothing is."""
     if kernel.workload != workloads.DEFAULT:
-        usual = {field.name: field.default for field in msgspec.structs.fields(FrontMatter)}
+        usual = _usual()
         for key in _KEYS:
             if getattr(kernel, key) != usual[key]:
                 return f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key
@@ -39,6 +41,12 @@ def mistake(kernel: Kernel) -> tuple[str, str] | None:
         if not numbers(getattr(kernel, key)):
             return f"{key}: a number, or a list of some", key
     return None
+
+
+@cache
+def _usual() -> dict[str, object]:
+    """What every key is where a file leaves it out."""
+    return {field.name: field.default for field in msgspec.structs.fields(FrontMatter)}
 
 
 def numbers(value: float | tuple[float, ...]) -> tuple[float, ...]:

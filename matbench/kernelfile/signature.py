@@ -81,7 +81,7 @@ def functions(source: str) -> list[Function]:
 
 def entries(root: Node) -> list[Node]:
     """The definitions of `__global__` functions in a tree, but no specialisations of templates."""
-    return [node for node in syntax.walk(root) if _is_entry(node)]
+    return [node for node in syntax.outside(root) if _is_entry(node)]
 
 
 def _is_entry(node: Node) -> bool:
@@ -276,19 +276,20 @@ def resolved(kind: str, types: Mapping[str, str]) -> str:
     return _SAME.get(kind, kind)
 
 
+_NAMING = ("alias_declaration", "preproc_def", "type_definition")
+
+
 def aliases(source: str) -> dict[str, str]:
     """What the names of types stand for that a source defines: `typedef`, `using`, `#define`."""
     found = {}
-    for node in syntax.walk(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
+    for node in syntax.outside(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
+        if node.type not in _NAMING:
+            continue
         kind = syntax.fields(node, "type") or syntax.fields(node, "value")
         if kind is None:
             continue
-        if node.type == "alias_declaration" or node.type == "preproc_def":
-            name = syntax.fields(node, "name")
-        elif node.type == "type_definition":
-            name = syntax.fields(node, "declarator")
-        else:
-            continue
+        of = "declarator" if node.type == "type_definition" else "name"
+        name = syntax.fields(node, of)
         if name is not None:
             found[syntax.text_of(name)] = syntax.text_of(kind)
     return found

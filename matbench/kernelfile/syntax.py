@@ -28,6 +28,8 @@ _ATTRIBUTE = re.compile(
     r"|\b__(?:noinline|inline_hint|nv_pure|tile_global)__\b|\b__restrict\b(?!__)",
     re.MULTILINE,
 )
+#: What there is of them, found quickly.
+_ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|%:|\?\?=|#[ \t]*\\\n")
 #: A macro that stands for the words around a declaration, such as `__global__ static`.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
 #: A macro that takes something.
@@ -42,9 +44,10 @@ _WORDS = re.compile(
 #: How long parsing may take, in seconds, and how much the parser gets at a time.
 _MOST_S = 1.0
 _PIECE = 65536
-#: Directives are one token: the braces of a macro with several lines are those of no function.
+#: What tells where bodies of functions are. Directives are one token: the braces of a macro with
+#: several lines are those of no function.
 _TOKEN = re.compile(
-    r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\w+|[^\s\w]',
+    r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\)\s*\{|[{}]',
     re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -68,18 +71,17 @@ def skeleton(code: str) -> str:
 
     Whatever macros stand in a body, what is around it can be read.
     """
-    pieces, start, depth, last = [], 0, 0, ""
+    pieces, start, depth = [], 0, 0
     for token in _TOKEN.finditer(code):
-        text = token[0]
-        if depth == 0 and text == "{" and last == ")":
+        first, last = token[0][0], token[0][-1]
+        if depth == 0 and first == ")":
             pieces.append(code[start : token.end()])
             start, depth = token.end(), 1
-        elif depth > 0:
-            depth += {"{": 1, "}": -1}.get(text, 0)
+        elif depth > 0 and (first in "{})"):
+            depth += 1 if last == "{" else -1
             if depth == 0:
                 pieces.append(blanked(code[start : token.start()]))
                 start = token.start()
-        last = text
     return "".join((*pieces, code[start:]))
 
 
@@ -91,7 +93,7 @@ def only(code: str, node: Node) -> Node:
 
 def blanked(text: str) -> str:
     """As many lines, of as many spaces."""
-    return re.sub(r"[^\n]", " ", text)
+    return re.sub(r"[^\n]+", lambda line: " " * len(line[0]), text)
 
 
 @functools.lru_cache(maxsize=16)
@@ -145,7 +147,7 @@ def _parser() -> Parser:
 def parse(code: str) -> Node:
     """The tree of a text without comments; of one that the parser despairs of, an empty one."""
     known = _without_attributes(code)
-    text = "".join(c if c.isascii() else "?" for c in known).encode()
+    text = known.encode("ascii", errors="replace")  # a byte for each character
     end = time.monotonic() + _MOST_S
     try:
         return (
@@ -161,6 +163,8 @@ def parse(code: str) -> Node:
 
 
 def _without_attributes(code: str) -> str:
+    if not _ATTRIBUTES.search(code):
+        return code
     pieces, end = [], 0
     for found in _ATTRIBUTE.finditer(code):
         if found.start() < end:
@@ -198,6 +202,23 @@ def walk(node: Node) -> Iterator[Node]:
         node = pending.pop()
         yield node
         pending.extend(reversed(node.children))
+
+
+#: What holds no definition of a function or a type.
+_LEAVES = {
+    "function_definition", "declaration", "expression_statement", "type_definition", "preproc_def",
+    "preproc_function_def", "preproc_include", "preproc_call", "alias_declaration",
+}  # fmt: skip
+
+
+def outside(node: Node) -> Iterator[Node]:
+    """The nodes of a tree outside of functions and declarations, in the order of the text."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        yield node
+        if node.type not in _LEAVES:
+            pending.extend(reversed(node.named_children))
 
 
 def fields(node: Node, name: str) -> Node | None:

@@ -171,7 +171,8 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     """
 
     def apart(outcome: Outcome) -> tuple[bool, bool]:
-        return bool(claims.weakening(outcome.case.claims)), outcome.case.claims.result == "float64"
+        told = outcome.case.claims
+        return bool(claims.weakening(told)), told.result == "float64"
 
     def order(outcome: Outcome) -> tuple[int, bool, tuple[bool, bool], float]:
         time = time_ns(outcome)

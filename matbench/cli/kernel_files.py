@@ -32,9 +32,11 @@ def is_path(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class TableOptions:
-    """What the table of one kernel file says, in place of the file or beside it."""
+class KernelFiles:
+    """Kernel files beside those that come with matbench, and what the table of one of them says."""
 
+    kernel_files: tuple[str, ...] = ()
+    kernels_dir: str | None = None
     entry: str | None = None
     args: str | None = None
     block: str | None = None
@@ -47,8 +49,20 @@ class TableOptions:
 
     OPTIONS: ClassVar[tuple[Any, ...]] = (
         click.option(
+            "--kernel",
+            "kernel_files",
+            multiple=True,
+            metavar="PATH",
+            help="Add a kernel file; repeatable.",
+        ),
+        click.option(
+            "--kernels-dir",
+            metavar="DIR",
+            help="Add every *.cu file of a folder.",
+        ),
+        click.option(
             "--entry",
-            metavar="FUNCTION",
+            metavar="NAME",
             help="The kernel of the file that is meant: sgemm, 'sgemm<128, BN>', ns::sgemm.",
         ),
         click.option("--args", metavar="LIST", help="What it is passed: M,N,K,1.0,A,B,0.0,C."),
@@ -119,37 +133,12 @@ class TableOptions:
 
     @property
     def options(self) -> list[str]:
-        """The options that were given, as they are written."""
-        names = [field.name for field in fields(TableOptions) if getattr(self, field.name)]
-        return [f"--{name.replace('_', '-').replace('dirs', 'dir')}" for name in names]
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text
-
-
-@dataclass(frozen=True)
-class KernelFiles(TableOptions):
-    """Kernel files beside those that come with matbench."""
-
-    kernel_files: tuple[str, ...] = ()
-    kernels_dir: str | None = None
-
-    OPTIONS: ClassVar[tuple[Any, ...]] = (
-        click.option(
-            "--kernel",
-            "kernel_files",
-            multiple=True,
-            metavar="PATH",
-            help="Add a kernel file; repeatable.",
-        ),
-        click.option(
-            "--kernels-dir",
-            metavar="DIR",
-            help="Add every *.cu file of a folder.",
-        ),
-        *TableOptions.OPTIONS,
-    )
+        """Those about the table that were given, as they are written."""
+        own = [field.name for field in fields(self) if not field.name.startswith("kernel")]
+        given = [
+            name.replace("_", "-").replace("dirs", "dir") for name in own if getattr(self, name)
+        ]
+        return [f"--{name}" for name in given]
 
     def load(self, path: str, others: Sequence[str] = ()) -> Kernel:
         """A kernel file, with what the options say of it; they are about one file."""
@@ -189,3 +178,7 @@ class KernelFiles(TableOptions):
         """The kernel that `KERNEL|FILE` means."""
         (found,) = self.named([name])
         return found
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text

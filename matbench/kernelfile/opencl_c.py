@@ -102,11 +102,13 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None) -> Unit:
 
 
 def obstacle(kernel: Kernel) -> str | None:
-    """Why a kernel cannot be OpenCL C, in one line, where its source says so."""
+    """What of a kernel has no meaning in OpenCL C, in one line; mistakes are found by building."""
     try:
         _translated(kernel, {})
-    except MatbenchError as error:
+    except plain_c.NeedsCudaError as error:
         return str(error)
+    except MatbenchError:
+        pass
     return None
 
 

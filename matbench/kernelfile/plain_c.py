@@ -35,8 +35,10 @@ _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 _WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
 #: Headers of the host and of CUDA's runtime: what device code has from them is built in.
 _HOST_HEADER = re.compile(
-    r"<(?:[a-z_]+(?:\.h)?|cuda_runtime(?:_api)?\.h|cuda\.h|device_\w+\.h|curand\w*\.h"
-    r"|cublas\w*\.h|vector_types\.h|sys/\w+\.h|driver_types\.h|math_constants\.h)>"
+    r"<(?:[a-z_]+|sys/\w+\.h"
+    r"|(?:assert|ctype|float|limits|math|std(?:arg|bool|def|int|io|lib)|string|time)\.h"
+    r"|(?:cuda|cuda_runtime(?:_api)?|device_\w+|curand\w*|cublas\w*|vector_types"
+    r"|driver_types|math_constants)\.h)>"
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _INTEGERS = {"int", "unsigned", "unsigned int", "size_t", "uint", "long", "short", "uint32_t",
@@ -130,7 +132,7 @@ class _File:
         is_entry = function is not None and function == self.entry
         if node.type == "preproc_include":
             path = syntax.fields(node, "path")
-            name = syntax.text_of(path) if path is not None else ""
+            name = f"<{syntax.text_of(path)[1:-1]}>" if path is not None else ""
             if _HOST_HEADER.fullmatch(name) and name not in self.own:
                 yield node.start_byte, node.end_byte, "\n"
             return

@@ -73,7 +73,8 @@ def functions(source: str) -> list[Function]:
     root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
     found = [function(node) for node in entries(root)]
     if not found and root.has_error:
-        wrong = next(node for node in syntax.walk(root) if node.is_error or node.is_missing)
+        errors = (node for node in syntax.walk(root) if node.is_error or node.is_missing)
+        wrong = next(errors, root)
         raise SourceError("not CUDA C++ that can be read", syntax.line_of(wrong))
     return found
 

@@ -13,6 +13,8 @@ from matbench.analysis.ranking import Ranked
 from matbench.model import Arithmetic, Conditions, DeviceInfo, Problem
 from matbench.records.outcome import BlockTimes, Claims, Outcome
 
+DOUBLE = Claims(precision="float64", result="float64")
+
 
 def ranked(*found: Outcome, device: DeviceInfo = H200) -> dict[str, Ranked]:
     """Each kernel's place in any of the rankings."""
@@ -112,12 +114,12 @@ def test_claims_that_weaken_a_check_rank_below_and_among_themselves() -> None:
 
 def test_float64_results_rank_below_float32_and_among_themselves() -> None:
     def wide(name: str, ms: float | None = None, **changes: object) -> Outcome:
-        return outcome(name, ms, **({"result": "float64", "precision": "float64"} | changes))
+        return outcome(name, ms, claims=DOUBLE, **changes)
 
-    odd = {"claims": Claims(precision="float64", result="float64", where=("N % 2 == 0",))}
+    odd = msgspec.structs.replace(DOUBLE, where=("N % 2 == 0",))
     found = (
-        wide("slow-64", 40), outcome("fast", 10), wide("odd-64", 5, **odd), wide("fast-64", 20),
-        outcome("narrow", 1, precision="tf32"), outcome("slow", 30),
+        wide("slow-64", 40), outcome("fast", 10), outcome("odd-64", 5, claims=odd),
+        wide("fast-64", 20), outcome("narrow", 1, precision="tf32"), outcome("slow", 30),
         wide("bad-64", status="wrong", reason="no"),
     )  # fmt: skip
     rows = ranking.rank(found)
@@ -175,8 +177,8 @@ def test_each_kernel_against_the_product_of_cublas_in_its_precision() -> None:
         on_h200("mine-bf16", 0.1, precision="bfloat16"),
         on_h200("mine-fp16", 0.1, precision="float16"),
         on_h200("cublas-f16", 0.05, group="baseline", precision="float16"),
-        on_h200("mine-fp64", 1.0, precision="float64", result="float64"),
-        on_h200("cublas-f64", 0.9, group="baseline", precision="float64", result="float64"),
+        on_h200("mine-fp64", 1.0, claims=DOUBLE),
+        on_h200("cublas-f64", 0.9, group="baseline", claims=DOUBLE),
         on_h200("elsewhere", 0.5, problem=Problem(1000, 1000, 8)),
         hot("hot", 0.5, H200),
     )  # fmt: skip

@@ -192,10 +192,10 @@ def job_param(job: Job, *marks: pytest.MarkDecorator) -> Any:
 
 
 #: Where nvcc takes longest.
-LADDER = {kernel.name for kernel in FILES if kernel.group == "ladder"}
+SLOW = {kernel.name for kernel in FILES if kernel.group in ("ladder", "blas")}
 JOBS = [
     *(
-        job_param(job, *([pytest.mark.long] if job[0] in LADDER else []))
+        job_param(job, *([pytest.mark.long] if job[0] in SLOW else []))
         for kernel in FILES
         for job in ordinary_jobs(kernel)
     ),

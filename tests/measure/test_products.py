@@ -295,5 +295,8 @@ def test_the_bound_follows_from_the_types(
     assert bound.of_R == of_result
     narrow = msgspec.structs.replace(kernel, accumulator="float16")
     assert oracle.bound(narrow, problem).of_S >= 9 * 2.0**-11
+    scaled = msgspec.structs.replace(problem, alpha=2.0, beta=1.0)
+    more = 3 * unit + 3 * of_result
+    assert oracle.bound(kernel, scaled).of_S == pytest.approx(bound.of_S + more, rel=1e-12)
     R, S = np.array([4.0]), np.array([8.0])
     assert Bound(0.5, 0.25, 0.125).of(R, S).tolist() == [4 + 1 + 0.125]

@@ -193,12 +193,12 @@ def test_rows_with_claims_are_a_group_of_their_own() -> None:
 
 
 def test_float64_results_are_a_group_of_their_own() -> None:
-    wide = {"result": "float64", "claims": Claims(precision="float64")}
-    odd = {"result": "float64", "claims": Claims(precision="float64", where=("N % 2 == 0",))}
+    wide = Claims(precision="float64", result="float64")
+    odd = Claims(precision="float64", result="float64", where=("N % 2 == 0",))
     table = made(
-        outcome("a", 4), outcome("b", 8), outcome("a-64", 5, **wide), outcome("b-64", 9, **wide),
-        outcome("odd-64", 1, **odd), outcome("narrow", 1, precision="tf32"),
-        outcome("bad-64", status="wrong", reason="no", **wide),
+        outcome("a", 4), outcome("a-64", 5, claims=wide), outcome("b-64", 9, claims=wide),
+        outcome("b", 8), outcome("odd-64", 1, claims=odd), outcome("narrow", 1, precision="tf32"),
+        outcome("bad-64", status="wrong", reason="no", claims=wide),
     )  # fmt: skip
     groups = {
         group.title: [row.cells[0] for row in group.rows] for group in table.sections[0].groups

@@ -215,8 +215,8 @@ class Bound(NamedTuple):
 def bound(kernel: Kernel, problem: Problem) -> Bound:
     """What rounding may do to a kernel's results: to its sums, and to what it stores of them.
 
-    Multiplying by alpha rounds once more, and adding beta·C twice. The reference of float64 sums is
-    itself rounded once.
+    Multiplying by alpha rounds once more, and adding beta·C twice: to the type of C, if that is
+    narrower. The reference of float64 sums is itself rounded once.
     """
     reading = kernel.reading
     unit = UNIT_ROUNDOFF[reading.sums_in]
@@ -225,13 +225,13 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
         kernel.error_constant * U32 / unit,
         truncated=kernel.truncates,
     )
-    factor += (problem.alpha != 1) + 2 * (problem.beta != 0) + 2 * (reading.sums_in == "float64")
-    narrow = UNIT_ROUNDOFF[reading.result] > unit if reading.result in UNIT_ROUNDOFF else False
-    return Bound(
-        factor * unit,
-        UNIT_ROUNDOFF[reading.result] if narrow else 0.0,
-        2.0**-25 if reading.result == "float16" else 0.0,  # below, it has no numbers
-    )
+    scaled = (problem.alpha != 1) + 2 * (problem.beta != 0)
+    factor += scaled + 2 * (reading.sums_in == "float64")
+    stored = UNIT_ROUNDOFF.get(reading.result, 0.0)
+    if stored <= unit:
+        return Bound(factor * unit)
+    least = 2.0**-25 if reading.result == "float16" else 0.0  # it has no numbers below
+    return Bound(factor * unit + scaled * stored, stored, least)
 
 
 def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> float:

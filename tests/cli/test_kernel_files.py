@@ -1,0 +1,163 @@
+"""Kernel files as they are: paths of any ending, tables beside them and on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.cli import QUICK, Matbench
+
+from matbench.kernelfile import catalogue
+
+pytestmark = pytest.mark.usefixtures("own_state")
+
+#: A template with a main and host code, as tutorials have it.
+SOURCE = """#pragma once
+#include <cstdio>
+#include <cuda_runtime.h>
+#define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
+template <const int SIDE>
+__global__ void product(int M, int N, int K, float alpha, const float *A, const float *B,
+                        float beta, float *C)
+{
+    const uint row = blockIdx.y * SIDE + threadIdx.y, column = blockIdx.x * SIDE + threadIdx.x;
+    float sum = 0;
+    for (int start = 0; start < K; start += SIDE) {
+        __shared__ float a[SIDE][SIDE];
+        const int k = start + threadIdx.x;
+        a[threadIdx.y][threadIdx.x] = row < M && k < K ? A[row * K + k] : static_cast<float>(0);
+        __syncthreads();
+        for (int i = 0; i < min(SIDE, K - start); ++i)
+            if (column < N)
+                sum += a[threadIdx.y][i] * B[(start + i) * N + column];
+        __syncthreads();
+    }
+    if (row < M && column < N)
+        C[row * N + column] = alpha * sum + (beta == 0 ? 0 : beta * C[row * N + column]);
+}
+int main()
+{
+    auto launch = [] { product<16><<<1, dim3(16, 16)>>>(1, 1, 1, 1, 0, 0, 0, 0); };
+    launch();
+    return std::printf("%d", CEIL_DIV(3, 2));
+}
+"""
+ARGS = ("--args", "M,N,K,1.0,A,B,0.0,C")
+LAUNCH = ("--block", "16,16", "--grid", "ceil_div(N, 16),ceil_div(M, 16)")
+ALL = ("--entry", "product<16>", *ARGS, *LAUNCH)
+TABLE = """entry = "product<SIDE>"
+args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]
+[sweep]
+SIDE = [8, 16]
+[launch]
+block = ["SIDE", "SIDE"]
+grid = ["ceil_div(N, SIDE)", "ceil_div(M, SIDE)"]
+"""
+RIGHT = "1 measured, 0 wrong, 0 failed, 0 skipped"
+
+
+@pytest.fixture(params=["product.cuh", "product.txt", "product.cu"])
+def name(request: pytest.FixtureRequest) -> str:
+    Path(request.param).write_text(SOURCE)
+    return str(request.param)
+
+
+def test_a_file_runs_by_what_the_command_line_says(name: str, matbench: Matbench) -> None:
+    told = ("--entry", "product<16>", *ARGS, *LAUNCH)
+    assert RIGHT in matbench("run", name, *told, "--sizes", "33x17x20", *QUICK).stdout
+    shown = matbench("show", name, *told).stdout
+    assert "product<16>(M, N, K, 1.0, A, B, 0.0, C)" in " ".join(shown.split())
+    assert SOURCE in shown
+
+
+def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
+    Path("product.cuh").write_text(SOURCE)
+    Path("product.toml").write_text(TABLE)
+    done = matbench("run", "product.cuh", "--sizes", "33", *QUICK)
+    assert "2 measured, 0 wrong, 0 failed, 0 skipped" in done.stdout
+    assert "SIDE=8" in done.stdout
+    # The command line goes before it, key by key.
+    one = matbench(
+        "run", "product.cuh", "--sizes", "33", "--front-matter", "sweep.SIDE=[4]", *QUICK
+    )
+    assert RIGHT in one.stdout
+    assert "right at" in matbench("check", "product.cuh", "--set", "SIDE=8").stdout
+
+
+def test_the_effective_table_is_part_of_the_kernels_identity() -> None:
+    path = Path("product.cuh")
+    path.write_text(SOURCE)
+    Path("product.toml").write_text(TABLE)
+    beside = catalogue.load(path)
+    Path("product.toml").write_text(TABLE.replace("[8, 16]", "[8]"))
+    changed = catalogue.load(path)
+    given = catalogue.load(path, given={"sweep": {"SIDE": [4]}})
+    again = catalogue.load(path, given={"sweep": {"SIDE": [4]}})
+    assert len({beside.sha256, changed.sha256, given.sha256}) == 3
+    assert given.sha256 == again.sha256
+
+
+def refused(matbench: Matbench, *arguments: str) -> list[str]:
+    """What a command says that is refused: one line, and below it lines to paste."""
+    done = matbench(*arguments, code=2)
+    first, *paste = done.stderr.splitlines()
+    assert first.startswith("matbench: ")
+    assert all(line.startswith("    ") for line in paste)
+    return [first, *(line[4:] for line in paste)]
+
+
+def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
+    Path("product.cuh").write_text(SOURCE)
+    first, *paste = refused(matbench, "run", "product.cuh")
+    told = "`entry`, `args`, `launch.block` and `launch.grid` are missing"
+    assert f"product.cuh:1: no front matter: {told}; `matbench adopt product.cuh`" in first
+    assert paste[1] == 'args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]'
+    Path("product.toml").write_text("\n".join(paste))
+    done = matbench("run", "product.cuh", "--sizes", "20", *QUICK)
+    assert RIGHT in done.stdout  # what it shows is worth pasting
+    Path("product.toml").write_text('entry = "product<16>"\n[launch]\nblock = [16]\n')
+    first, *paste = refused(matbench, "run", "product.cuh")
+    assert "product.toml:2: `args` and `launch.grid` are missing" in first
+    Path("product.toml").unlink()
+    Path("fenced.cu").write_text(f"// /// matbench\n// ///\n{SOURCE}")
+    _, *paste = refused(matbench, "run", "fenced.cu")
+    assert all(line.startswith("// ") for line in paste)
+    Path("fenced.cu").write_text("\n".join(["// /// matbench", *paste, "// ///", SOURCE]))
+    assert RIGHT in matbench("run", "fenced.cu", "--sizes", "20", *QUICK).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", "tiled", "--block", "16"), "--block is about a kernel file; name one"),
+        (("list", "--std", "c++17"), "--std is about a kernel file; name one"),
+        (("run", "a.cu", "b.cuh", *ARGS), "--args is about one kernel file, and there are a.cu"),
+        (("run", "--kernel", "a.cu", "b.cuh", *ARGS), "there are a.cu, b.cuh"),
+        (("run", "a.cu", "--front-matter", "precision"), "write KEY=VALUE, as in precision=tf32"),
+        (("run", "a.cu", "--front-matter", "nothing=3"), "unknown key `nothing`"),
+        (("run", "a.cu", *ALL, "--where", "M <"), "launch.where 'M <'"),
+        (("run", "a.cu", "--entry", "product<3"), "entry 'product<3': not the name of a function"),
+        (("run", "a.cu", "--entry", "other"), "no entry `__global__ void other(…)`"),
+        (("run", "a.cu", *ALL, "--std", "c++99"), "std 'c++99': known are c++11"),
+        (("run", "a.cu", *ALL, "--include-dir", "nowhere"), "include_dirs: no folder"),
+        (("run", "nowhere/a.cuh"), "nowhere/a.cuh: cannot be read"),
+        (("run", "a.cuh"), "no kernel 'a.cuh'"),
+        (("run", "twice.cu"), "has a table of its own, and there is twice.toml; keep one"),
+        (("run", "broken.cuh"), "broken.toml:2: not TOML"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line(arguments: tuple[str, ...], told: str, matbench: Matbench) -> None:
+    for each in ("a.cu", "b.cuh", "broken.cuh"):
+        Path(each).write_text(SOURCE)
+    Path("twice.cu").write_text(f"// /// matbench\n// ///\n{SOURCE}")
+    Path("twice.toml").write_text(TABLE)
+    Path("broken.toml").write_text("\nentry = product\n")
+    first, *_ = refused(matbench, *arguments)
+    assert told in first
+
+
+def test_what_only_cuda_can_run_is_skipped_with_one_line(matbench: Matbench) -> None:
+    Path("mine.cuh").write_text(SOURCE.replace("float sum = 0;", "auto sum = 0.0f;"))
+    told = ("--entry", "product<16>", *ARGS, *LAUNCH)
+    done = matbench("run", "mine.cuh", *told, "--sizes", "20", "--allow-skips")
+    assert done.stdout.count("C++ (auto, line 10): needs CUDA") == 1

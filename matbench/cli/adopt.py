@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("file", metavar="FILE")
-@click.option("--entry", metavar="FUNCTION", help="Which of several `__global__` functions.")
+@click.option("--entry", metavar="NAME", help="Which of several `__global__` functions.")
 @click.option("--into", is_flag=True, help="Write the table into the file, not beside it.")
 @click.option("--force", is_flag=True, help="Replace the table that is there.")
 @grouped(device=DeviceOptions)

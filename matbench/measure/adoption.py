@@ -27,7 +27,7 @@ from matbench.kernelfile.signature import Function
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.sighting import Product, Sighting
 from matbench.measure.worker import Worker
-from matbench.model import Kernel, Layout, Problem, Transpose
+from matbench.model import STORAGE, Kernel, Layout, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: How trials are run: no times, and little patience.
@@ -108,20 +108,22 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
     failed = None
     try:
         for way in itertools.islice(search.ways(), _MOST_WAYS):
-            table = search.table(way)
-            words = _words(way, table)
-            try:
-                kernel = load(table)
-            except UsageError as error:
-                return Adopted(name, None, f"{words}; but no table can say so: {error}")
-            outcomes = list(_checked(kernel, worker, told))
-            wrong = next((each for each in outcomes if each.status != "measured"), None)
-            if wrong is None and outcomes:
-                many = len({outcome.case.problem.size for outcome in outcomes})
-                right = f"correct at {many} of {many} sizes that it accepts"
-                return Adopted(name, table, f"{words}, {right}")
-            where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
-            failed = failed or f"{words}; but it fails a check{where}"
+            plain = search.table(way)
+            for claim in ({}, *search.claims(way)):
+                table = {**claim, **plain}
+                words = ", ".join((_words(way, table), *(f"{k} = {v}" for k, v in claim.items())))
+                try:
+                    kernel = load(table)
+                except UsageError as error:
+                    return Adopted(name, None, f"{words}; but no table can say so: {error}")
+                outcomes = list(_checked(kernel, worker, told))
+                wrong = next((each for each in outcomes if each.status != "measured"), None)
+                if wrong is None and outcomes:
+                    many = len({outcome.case.problem.size for outcome in outcomes})
+                    right = f"correct at {many} of {many} sizes that it accepts"
+                    return Adopted(name, table, f"{words}, {right}")
+                where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
+                failed = failed or f"{words}; but it fails a check{where}"
     except NotCallableError as error:
         return Adopted(name, None, str(error))
     return Adopted(name, None, failed or f"{search.failure()}{search.nearest_checked(load)}")
@@ -324,6 +326,16 @@ class _Search:
             if found is None or found.share < 1:
                 more["reads"] = ["C"]
         return self.table_of(way._replace(padding=0), **more)
+
+    def claims(self, way: _Way) -> Iterator[dict[str, Any]]:
+        """What a kernel may need to claim of itself to pass: only tried where it fails without."""
+        kinds = {STORAGE.get(p.type) for p in self.kernel(way).parameters if p.pointer}
+        if narrow := kinds & {"float16", "bfloat16"}:
+            yield {"accumulator": narrow.pop()}
+        if kinds == {"float32"} and self.hints.mentions("(?i)tf32|wmma|mma_sync"):
+            yield {"precision": "tf32"}
+        if self.hints.mentions("atomicAdd"):
+            yield {"deterministic": False}
 
     def conditions(self, way: _Way) -> list[str]:
         """Which sizes must be multiples of what, and whether all must be the same."""

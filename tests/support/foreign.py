@@ -13,7 +13,7 @@ COMPUTES = {
     "dynamic-shared.cu": "A·B, 16×16 blocks",
     "fetch-macros.cu": "A·B, whole tiles only (M % 64, N % 64, K % 8 = 0), 16×16 blocks",
     "float4-cast.cu": "A·B, whole tiles only (N % 4 = 0), 32×16 blocks",
-    "hgemm-half-sums.cu": "A·B, 16×16 blocks",
+    "hgemm-half-sums.cu": "A·B, 16×16 blocks, accumulator = float16",
     "hgemm.cu": "A·B, 16×16 blocks",
     "linear-index.cu": "A·B, blocks of 256",
     "rows-columns.cu": "A·B, 16×16 blocks",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from matbench.errors import BuildError
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, rewriting, signature, syntax
 from matbench.kernelfile.entry import Entry
@@ -195,6 +196,8 @@ def _rewritten(kernel: Kernel) -> _Device | None:
         node = _definition(code, entry)
     if node is None:
         return None
+    if signature.is_specialised(syntax.parse(syntax.skeleton(code)), entry.last_name):
+        raise BuildError(f"{entry.last_name} is specialised; which code runs is not known here")
     function = signature.function(node)
     edits, cluster = rewriting.as_device_function(node, code, _DEVICE_NAME)
     space = entry.name[: -len(entry.last_name)]

@@ -91,6 +91,20 @@ def _is_entry(node: Node) -> bool:
     return name is not None and "<" not in syntax.text_of(name)
 
 
+def is_specialised(root: Node, name: str) -> bool:
+    """Whether a kernel template has definitions of its own for some arguments."""
+    named = (
+        _named(node)
+        for node in syntax.outside(root)
+        if node.type == "function_definition" and "__global__" in words(node)
+    )
+    return any(
+        syntax.text_of(node).replace(" ", "").startswith(f"{name}<")
+        for node in named
+        if node is not None
+    )
+
+
 def words(node: Node) -> set[str]:
     """The words before a function's name and parameters: `__global__`, `static`, …"""
     return {

@@ -122,6 +122,23 @@ def test_the_standard_is_passed_on(tmp_path: Path) -> None:
         built(tmp_path, source, "plain", entry="mine<8>", std="c++14")
 
 
+SPECIALISED = (
+    f"using T = float;\ntemplate <int SIDE> __global__ void mine{TAKES}{BODY}\n"
+    f"template <> __global__ void mine<4>{TAKES} {{ C[0] = 0; }}\n"
+)
+
+
+def test_a_specialised_template_is_only_built_as_it_is(tmp_path: Path) -> None:
+    """What matbench puts around it would be another kernel's code."""
+    for entry in ("mine<4>", "mine<8>"):
+        assert built(tmp_path, SPECIALISED, "plain", entry=entry)[1].registers
+    for variant in ("clocked", "staggered"):
+        with pytest.raises(BuildError, match="mine is specialised"):
+            built(tmp_path, SPECIALISED, variant, entry="mine<8>")
+    general = SPECIALISED.split("template <>")[0]
+    assert built(tmp_path, general, "clocked", entry="mine<8>")[0] == "matbench_entry"
+
+
 def test_a_template_that_does_not_exist_is_the_compilers_to_refuse(tmp_path: Path) -> None:
     source, _ = KERNELS["no name of its own"]
     with pytest.raises(BuildError, match=r"matbench_mark|mine"):

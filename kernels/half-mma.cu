@@ -38,8 +38,8 @@
 // Sums are float32, since in float16 a sum of some thousand terms would have no digit right; C is
 // rounded once, at the end. Each warp has 64×64 elements of C, 128 sums a lane. As in double-mma,
 // copies fill a ring of STAGES pairs of tiles, and a warp fetches the next 16 k while it multiplies
-// these. What this cannot have is the full rate of a newer GPU: on Hopper mma.sync reaches about
-// 60% of what wgmma does (bf16-wgmma).
+// these. What this cannot have is the full rate of a newer GPU: Hopper's wgmma (bf16-wgmma) is about
+// twice as fast, and on an H200 at n = 4096 this is 0.47 times as fast as cuBLAS.
 //
 // Copies of 16 bytes need rows that begin at multiples of 16 bytes. Where they do not (K or N no
 // multiple of 8), elements are loaded and stored one by one: right, but slow.

@@ -284,7 +284,7 @@ def checked(parameters: Iterable[Parameter], line: int) -> None:
 def resolved(kind: str, types: Mapping[str, str]) -> str:
     """A type with what its name stands for."""
     for _ in range(8):
-        if kind not in types:
+        if kind not in types or kind in STORAGE:
             break
         kind = types[kind].removeprefix("std::")
     return _SAME.get(kind, kind)

@@ -100,7 +100,7 @@ class Session:
             first, second = (getattr(case.kernel.reading, what) for case in cases)
             if first != second:
                 kind = "inputs" if what == "storage" else "results"
-                raise CaseError(f"{first} and {second} {kind} are not the same ones")
+                raise CaseError(f"{first} and {second} {kind} cannot be compared")
         outcomes = [self._measure(case, timed=False).outcome for case in cases]
         cases = tuple(map(self._as_it_reads, cases))
         if any(outcome.status != "measured" for outcome in outcomes):

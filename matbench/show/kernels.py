@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -69,7 +70,7 @@ def details(kernel: Kernel) -> RenderableType:
         kernel.name: kernel.summary,
         "group": kernel.group,
         "file": kernel.path or f"none: a call of {kernel.library}",
-        "runs by default": _values(kernel.sweep) or "once",
+        "runs by default": _values(kernel.sweep),
         "can be tuned over": _values(kernel.tune),
         "called as": f"{kernel.entry}({', '.join(kernel.args)})" if kernel.entry else "",
         "block (threads)": " × ".join(map(str, rules.block)) if own else "",
@@ -104,17 +105,19 @@ def highlighted(kernel: Kernel) -> RenderableType:
 
 def _product(kernel: Kernel) -> str:
     """What is not C = A·B: factors and batches, by the values that it runs with."""
-    told = {"alpha": kernel.alpha, "beta": kernel.beta, "batch": kernel.batch}
     usual = {"alpha": 1.0, "beta": 0.0, "batch": 1}
-    lists = {
-        name: value if isinstance(value, tuple) else (value,)
-        for name, value in told.items()
-        if value != usual[name]
-    }
-    if not lists:
-        return "C, which it reads" if kernel.reads else ""
-    known = (f"{name} {', '.join(f'{v:g}' for v in values)}" for name, values in lists.items())
-    return f"C := alpha·op(A)·op(B) + beta·C with {'; '.join(known)}"
+    found = []
+    for name, value in usual.items():
+        own = getattr(kernel, name)
+        passed = any(re.search(rf"\b{name}\b", text) for text in kernel.args)
+        if own != value:
+            values = own if isinstance(own, tuple) else (own,)
+            found.append(f"{name} = {', '.join(f'{number:g}' for number in values)}")
+        elif passed:
+            found.append(f"any {name}")
+    if kernel.reads:
+        found.append("reads C even if beta = 0")
+    return f"C := alpha·op(A)·op(B) + beta·C; {'; '.join(found)}" if found else ""
 
 
 def _placed(kernel: Kernel) -> str:

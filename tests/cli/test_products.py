@@ -88,5 +88,5 @@ def test_show_says_how_matrices_lie(matbench: Matbench, gemm: Path) -> None:
     scaled = gemm.with_name("scaled.cu")
     scaled.write_text(Gemm(alpha=2.0, beta=-1.0).source("scaled"), encoding="utf-8")
     said = matbench("show", scaled).output
-    assert "C := alpha·op(A)·op(B) + beta·C with alpha 2; beta -1" in said
+    assert "C := alpha·op(A)·op(B) + beta·C; alpha = 2; beta = -1" in said
     assert "matrices" not in matbench("show", "tiled").output.split("extern")[0]

@@ -17,7 +17,7 @@ Key = Literal[
 
 #: The range of binary exponents of float32.
 FLOAT32_EXPONENTS = (-126, 127)
-_SIZES = re.compile(r"\b[MNK]\b")
+_SIZES = re.compile(r"\b(?:[MNK]|ld[abc]|stride_[abc])\b")
 
 
 class Weakening(NamedTuple):

@@ -110,6 +110,8 @@ class KernelFiles:
                 inner = inner.setdefault(top, {})
                 if not isinstance(inner, dict):
                     raise UsageError(f"--front-matter {text!r:.60}: {top} is given twice")
+            if last in inner:
+                raise UsageError(f"--front-matter {text!r:.60}: {key.strip()} is given twice")
             inner[last] = tables.value(value.strip())
         if self.entry is not None:
             found["entry"] = self.entry

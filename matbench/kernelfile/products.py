@@ -15,6 +15,10 @@ NAMES = (
 )  # fmt: skip
 #: Powers of two beyond which products with alpha and beta could leave float32's range.
 _EXPONENT = 60
+FACTORS = f"0, or a number from 2^-{_EXPONENT} to 2^{_EXPONENT} in size"
+#: Each is verified by launches of its own.
+MOST_PRODUCTS = 65536
+BATCHES = f"a whole number from 1 to {MOST_PRODUCTS:,}"
 _MOST_PADDING = 2**20
 _KEYS = ("layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator")
 
@@ -31,16 +35,20 @@ def mistake(kernel: Kernel) -> tuple[str, str] | None:
         return f"padding = {kernel.padding}: from 0 to {_MOST_PADDING:,} elements", "padding"
     for key in ("alpha", "beta"):
         for number in numbers(getattr(kernel, key)):
-            if number != 0 and not 2.0**-_EXPONENT <= abs(number) <= 2.0**_EXPONENT:
-                allowed = f"0, or from 2^-{_EXPONENT} to 2^{_EXPONENT} in size"
-                return f"{key} = {number:g}: {allowed}", key
+            if not is_factor(number):
+                return f"{key} = {number:g}: {FACTORS}", key
     for number in numbers(kernel.batch):
-        if not 1 <= number < 2**31:
-            return f"batch = {number:g}: how many products, at least 1", "batch"
+        if not 1 <= number <= MOST_PRODUCTS:
+            return f"batch = {number:,}: {BATCHES}", "batch"
     for key in ("alpha", "beta", "batch"):
         if not numbers(getattr(kernel, key)):
             return f"{key}: a number, or a list of some", key
     return None
+
+
+def is_factor(number: float) -> bool:
+    """Whether alpha or beta may be that."""
+    return number == 0 or 2.0**-_EXPONENT <= abs(number) <= 2.0**_EXPONENT
 
 
 @cache

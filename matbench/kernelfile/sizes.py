@@ -7,6 +7,7 @@ import re
 
 from matbench import workloads
 from matbench.errors import UsageError
+from matbench.kernelfile import products
 from matbench.model import Inputs, Problem
 from matbench.workloads import Size, Workload
 
@@ -83,12 +84,13 @@ def parse_scaling(name: str, text: str) -> tuple[float, ...]:
     found: list[float] = []
     for piece in (piece.strip() for piece in text.split(",")):
         if name == "batch":
-            if not re.fullmatch("[0-9]{1,9}", piece) or not int(piece):
-                raise UsageError(f"--batch {piece!r}: a whole number above 0, as in 1,64")
+            is_number = re.fullmatch("[0-9]{1,9}", piece) is not None
+            if not is_number or not 1 <= int(piece) <= products.MOST_PRODUCTS:
+                raise UsageError(f"--batch {piece!r:.40}: {products.BATCHES}, as in 1,64")
             found.append(int(piece))
             continue
         value = float(piece) if _DECIMAL.fullmatch(piece) else math.nan
-        if not (value == 0 or 2.0**-60 <= abs(value) <= 2.0**60):
-            raise UsageError(f"--{name} {piece!r}: a number, as in 1,-0.5")
+        if not products.is_factor(value):
+            raise UsageError(f"--{name} {piece!r:.40}: {products.FACTORS}, as in 1,-0.5")
         found.append(value)
     return tuple(dict.fromkeys(found))

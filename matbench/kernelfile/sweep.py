@@ -6,6 +6,7 @@ import difflib
 import itertools
 import math
 import re
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -208,9 +209,9 @@ def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
         if kernel.library is not None:
             told = name != "batch" or not kernel.on_host
         if value not in known and not told:
-            *others, last = (f"{number:g}" for number in known)
+            *others, last = (f"{number:.9g}" for number in known)
             listed = f"{', '.join(others)} or {last}" if others else last
-            return f"needs {name} = {listed} ({name} = {value:g})"
+            return f"needs {name} = {listed} ({name} = {value:.9g})"
     return None
 
 
@@ -275,7 +276,9 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
                 raise expressions.ExpressionError(f"{text}: a box has 1 to 256 rows and columns")
         elif not parameter.pointer:
             value = expressions.evaluate(text, values)
-            if not signature.holds(parameter.type, value):
+            is_rounded = parameter.type == "float" and kernel.reading.result == "float64"
+            is_rounded = is_rounded and struct.unpack("f", struct.pack("f", value))[0] != value
+            if not signature.holds(parameter.type, value) or is_rounded:
                 what = f"{text} = {value}" if text != str(value) else text
                 raise expressions.ExpressionError(
                     f"{what:.80} does not fit {parameter.name}, which is {parameter.type}"

@@ -69,7 +69,8 @@ class Checks:
             self.shape = 1, self.launch.blocks
         [self.buffers] = self.sets(1)
         self.C = self.buffers.C
-        self.first = prepared.first(self.shape)
+        self.result = self.buffers.given[-1]
+        self.first = prepared.first(self.result)
         self.arguments = self.arguments_for(self.buffers)
 
     def sets(self, count: int) -> list[Buffers]:
@@ -99,7 +100,7 @@ class Checks:
     def before_timing(self) -> Accuracy:
         """What inputs that are made on the host show; `WrongError` at the first that fails."""
         accuracy = self._trial(self.prepared.reference, "reference")
-        self.backend.copy(self.first, self.C.data)
+        self.backend.copy(self.first, self.result.data)
         for name, trials in self.prepared.others.items():
             for trial in trials:
                 self._trial(trial, name)
@@ -126,10 +127,13 @@ class Checks:
         self._trial(self.prepared.reference, "repeat", restored=False)
         self.require_guards()
         if "determinism" in self.options.checks and self.case.kernel.deterministic:
-            words = self.C.words
-            changed = self.judge.differing(self.C.data, self.first, words, self.C.word_bytes)
+            result = self.result
+            words = result.words
+            changed = self.judge.differing(result.data, self.first, words, result.word_bytes)
             if changed.first is not None:
-                place = diagnosis.place(changed.first, self.shape, self.case.problem)
+                place = f"at offset {changed.first:,} of C"
+                if self.buffers.own is None:
+                    place = diagnosis.place(changed.first, self.shape, self.case.problem)
                 raise WrongError(
                     self.case,
                     "determinism",
@@ -181,6 +185,12 @@ class Checks:
         self.backend.synchronize()
         self._take(0)
 
+    @property
+    def looked_at(self) -> list[int]:
+        """Which products of a batch trials look at; samples look at all of them."""
+        items = self.buffers.items
+        return sorted({0, items[len(items) // 2], items[-1]})
+
     def _take(self, item: int) -> None:
         """C of a product of the batch, where it is compared."""
         if self.buffers.own is not None:
@@ -196,7 +206,7 @@ class Checks:
         self._require_inputs(trial)
         items = self.buffers.items
         found = None
-        for item in sorted({0, items[len(items) // 2], items[-1]}):
+        for item in self.looked_at:
             self._take(item)
             found = self.judge.compare(self.C, trial, self.bound)
             if check in self.options.checks and found.wrong:
@@ -297,18 +307,19 @@ class Checks:
         """`WrongError` where a trial's inputs were written to."""
         if "inputs" not in self.options.checks:
             return
-        if self.buffers.own is not None:
-            places.take_inputs(self.judge, self.buffers.all, self.buffers.own, 0)
-        for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
-            changed = self.judge.differing(matrix.data, source, matrix.words, matrix.word_bytes)
-            if changed.first is not None:
-                self.require_guards()  # says more
-                raise WrongError(
-                    self.case,
-                    "inputs",
-                    f"changed its input {matrix.name}: {changed.words:,} elements, "
-                    f"the first at offset {changed.first:,}",
-                )
+        for item in self.looked_at:
+            if self.buffers.own is not None:
+                places.take_inputs(self.judge, self.buffers.all, self.buffers.own, item)
+            for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
+                changed = self.judge.differing(matrix.data, source, matrix.words, matrix.word_bytes)
+                if changed.first is not None:
+                    self.require_guards()  # says more
+                    raise WrongError(
+                        self.case,
+                        "inputs",
+                        f"changed its input {matrix.name}: {changed.words:,} elements, "
+                        f"the first at offset {changed.first:,}",
+                    )
 
     def _explained(self, trial: oracle.Trial) -> tuple[str, error_map.ErrorMap | None]:
         """What is wrong with C, in words, and as a map where that was asked for."""

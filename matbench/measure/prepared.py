@@ -75,7 +75,7 @@ class Prepared:
         self.is_spoiled = False  # by a kernel that may have written anywhere
         self._held: list[Buffer] = []
         self._sets: dict[tuple[object, ...], list[Buffers]] = {}
-        self._first: dict[tuple[int, int], Buffer] = {}
+        self._first: dict[int, Buffer] = {}
         self._C_bytes = 8 if reading.result == "float64" else 4
         trials = oracle.trials(problem, reading, cache)
         with contextlib.ExitStack() as unwind:
@@ -120,11 +120,12 @@ class Prepared:
             made.append(Buffers(inputs, C, self._own(own) if own else None))
         return made[:count]
 
-    def first(self, shape: tuple[int, int]) -> Buffer:
+    def first(self, C: Guarded) -> Buffer:
         """Where the C of a case's first run is kept."""
-        if shape not in self._first:
-            self._first[shape] = self.allocate(self._C_bytes * shape[0] * shape[1])
-        return self._first[shape]
+        nbytes = C.data.nbytes
+        if nbytes not in self._first:
+            self._first[nbytes] = self.allocate(nbytes)
+        return self._first[nbytes]
 
     def allocate(self, nbytes: int) -> Buffer:
         """Memory that is released with the rest."""

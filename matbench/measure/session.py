@@ -49,7 +49,7 @@ class Session:
         self._samples: Samples | None = None
         self._built: dict[bytes, Built] = {}
         self._limits: Limits | None = None
-        self._reading_C: set[str] = set()  # by their identity: kernels that read C at beta = 0
+        self._reading_C: set[bytes] = set()  # builds that were seen to read C at beta = 0
 
     def prepare(self, problem: Problem, reading: Reading) -> None:
         """Draw the inputs, take or compute the reference, and upload them; once per problem."""
@@ -85,7 +85,10 @@ class Session:
                 launches.verify()
         except WrongError as wrong:
             if self._may_read_C(case, wrong):
-                return self.look(case, samples, limit_ns, check=check)
+                again = self.look(case, samples, limit_ns, check=check)
+                if again.status == "measured":
+                    return again
+                self._reading_C.discard(_identity(case))
             return self._wrong(case, built, accuracy, wrong).outcome
         notes = (f"a quick look: {len(taken)} samples, no more",)
         times = own_times(taken, self.options, launches.seed, notes)
@@ -178,7 +181,7 @@ class Session:
 
     def _as_it_reads(self, case: Case) -> Case:
         """The case; of a kernel that was seen to read C, with numbers in C when it starts."""
-        if case.kernel.sha256 not in self._reading_C or case.kernel.reads:
+        if case.kernel.reads or _identity(case) not in self._reading_C:
             return case
         kernel = msgspec.structs.replace(case.kernel, reads=("C",))
         return msgspec.structs.replace(case, kernel=kernel)
@@ -189,7 +192,7 @@ class Session:
         """
         if not wrong.reads_C or case.problem.workload != "matmul" or case.problem.beta != 0:
             return False
-        self._reading_C.add(case.kernel.sha256)
+        self._reading_C.add(_identity(case))
         return True
 
     def _measure(self, case: Case, *, timed: bool) -> Found:
@@ -212,7 +215,7 @@ class Session:
                 again = self._measure(case, timed=timed)
                 if again.outcome.status == "measured":
                     return again
-                self._reading_C.discard(case.kernel.sha256)  # that was not all
+                self._reading_C.discard(_identity(case))  # that was not all
             return self._wrong(case, built, accuracy, wrong)
         outcome = self._outcome(case, built, accuracy, times)
         if timed:
@@ -227,6 +230,8 @@ class Session:
         """
         info, median_ns = self.backend.info, outcome.median_ns
         if median_ns is None or "impossible" not in self.options.checks:
+            return outcome
+        if case.problem.alpha == 0:  # then nothing is to be multiplied, or read
             return outcome
         workload, problem = workloads.of(case.problem), case.problem
         clock = info.properties.get("clock rate (MHz)")
@@ -383,6 +388,11 @@ def _require_one_kernel(kernel: Kernel) -> None:
 
 def _conditions(outcome: Outcome) -> Sequence[Conditions]:
     return outcome.timing.conditions if outcome.timing is not None else ()
+
+
+def _identity(case: Case) -> bytes:
+    """Equal for cases of one kernel with the same parameters."""
+    return msgspec.msgpack.encode((case.kernel.sha256, case.kernel.entry, case.params))
 
 
 def _read(case: Case) -> tuple[str, ...]:

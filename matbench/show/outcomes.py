@@ -192,7 +192,7 @@ def size_label(problem: Problem) -> str:
         found.append(f"{problem.inputs} inputs")
     for name in ("alpha", "beta", "batch"):
         if getattr(problem, name) != getattr(usual, name):
-            found.append(f"{name} = {getattr(problem, name):g}")
+            found.append(f"{name} = {getattr(problem, name):.9g}")
     return ", ".join(found)
 
 

@@ -18,6 +18,11 @@ from matbench.records.outcome import Claims
         (Claims(exponents=(-126, 15)), "exponents from -126 to 15 only"),
         (Claims(deterministic=False), "not deterministic"),
         (Claims(where=("N % 4 == 0",)), "only where N % 4 == 0"),
+        (Claims(where=("ldc % 32 == 0",)), "only where ldc % 32 == 0"),
+        (Claims(where=("stride_a > 1000",)), "only where stride_a > 1000"),
+        (Claims(accumulator="float16"), "sums in float16"),
+        (Claims(accumulator="float32", result="float64", precision="float64"), "sums in float32"),
+        (Claims(result="bfloat16"), "C of bfloat16"),
         (
             Claims(where=("M * N <= max_threads_per_block",)),
             "only where M * N <= max_threads_per_block",
@@ -32,6 +37,8 @@ def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> 
     "given",
     [
         Claims(),
+        Claims(precision="float64", result="float64"),
+        Claims(accumulator="float64"),
         Claims(exponents=(-126, 127)),
         Claims(exponents=(-200, 200)),
         Claims(where=("TILE * TILE <= max_threads_per_block", "BM % TM == 0", "KN < NM")),

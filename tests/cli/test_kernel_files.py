@@ -161,3 +161,15 @@ def test_what_only_cuda_can_run_is_skipped_with_one_line(matbench: Matbench) -> 
     told = ("--entry", "product<16>", *ARGS, *LAUNCH)
     done = matbench("run", "mine.cuh", *told, "--sizes", "20", "--allow-skips")
     assert done.stdout.count("C++ (auto, line 10): needs CUDA") == 1
+
+
+def test_a_key_is_given_once(matbench: Matbench, tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    path.write_text("__global__ void mine(float *A, float *B, float *C, int M, int N, int K) {}")
+    for given in ('name="a"', "launch.shared_bytes=4"):
+        said = matbench(
+            "show", path, "--block", "1", "--grid", "1",
+            "--front-matter", given, "--front-matter", given, code=2,
+        ).output  # fmt: skip
+        assert f"{given.split('=')[0]} is given twice" in said
+        matbench("show", path, "--block", "1", "--grid", "1", "--front-matter", given)

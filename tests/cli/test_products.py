@@ -47,11 +47,13 @@ def test_what_a_kernel_does_not_compute_is_skipped_with_the_reason(matbench: Mat
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
-        ("--alpha", "x", "--alpha 'x': a number, as in 1,-0.5"),
-        ("--alpha", "nan", "--alpha 'nan': a number"),
-        ("--beta", "1,", "--beta '': a number"),
-        ("--beta", "1e99", "--beta '1e99': a number"),
-        ("--batch", "0", "--batch '0': a whole number above 0, as in 1,64"),
+        ("--alpha", "x", "--alpha 'x': 0, or a number from 2^-60 to 2^60 in size, as in 1,-0.5"),
+        ("--alpha", "nan", "--alpha 'nan': 0, or a number"),
+        ("--beta", "1,", "--beta '': 0, or a number"),
+        ("--beta", "1e99", "--beta '1e99': 0, or a number"),
+        ("--batch", "0", "--batch '0': a whole number from 1 to 65,536, as in 1,64"),
+        ("--batch", "65537", "--batch '65537': a whole number from 1 to 65,536"),
+        ("--batch", "1" * 99, "a whole number from 1 to 65,536"),
         ("--batch", "1.5", "--batch '1.5': a whole number"),
         ("--batch", "٣", "--batch '٣': a whole number"),
     ],

@@ -108,6 +108,15 @@ MISTAKES: dict[str, tuple[Gemm, str]] = {
         Gemm(batch=3, mistakes=(("A += (size_t)blockIdx.z * stride_a;", ""),)),
         "samples: product 1 of the batch: ",
     ),
+    "another product's input": (
+        Gemm(
+            batch=3,
+            mistakes=(
+                ("*c = beta", "if (blockIdx.z == 2 && i + j == 0) ((float *)B)[0] = 0; *c = beta"),
+            ),
+        ),
+        "inputs: changed its input B: 1 elements",
+    ),
     "the last product left out": (
         Gemm(batch=3, mistakes=(("if (i >= M", "if (blockIdx.z == 2 || i >= M"),)),
         "reference: product 2 of the batch: ",
@@ -179,6 +188,67 @@ def test_what_a_wrong_result_is_instead(words: str, session: Session, tmp_path: 
     assert outcome.status == "wrong"
     assert outcome.reason is not None
     assert outcome.reason.endswith(words)
+
+
+def test_every_product_of_a_batch_has_to_be_the_same_again(judged: Judged) -> None:
+    """A first product that differs from run to run, within the bound."""
+    drift = '__device__ int runs;\nextern "C" __global__'
+    moving = Gemm(
+        batch=3,
+        mistakes=(
+            ('extern "C" __global__', drift),
+            (
+                "*c = beta",
+                "if (blockIdx.z == 0 && i + j == 0) sum *= 1 + runs++ * 2e-7f; *c = beta",
+            ),
+        ),
+    )
+    outcome = judged(moving)
+    assert outcome.status == "wrong"
+    assert outcome.reason is not None
+    assert outcome.reason.startswith("determinism: ")
+
+
+def test_a_factor_that_its_parameter_cannot_hold_is_skipped(
+    session: Session, tmp_path: Path
+) -> None:
+    path = tmp_path / "gemm.cu"
+    double = Gemm(alpha=0.1, operand="double", result="double", sum="double")
+    path.write_text(double.source().replace("double alpha", "float alpha"), encoding="utf-8")
+    kernel = catalogue.load(path)
+    for alpha, reason in ((0.1, "alpha = 0.1 does not fit alpha, which is float"), (0.5, None)):
+        case = sweep.case(kernel, Problem(*SIZE, alpha=alpha), {}, session.backend.info)
+        assert case.skip == (f"front matter: {reason}" if reason else None)
+
+
+def test_numbers_are_added_at_once(session: Session, tmp_path: Path) -> None:
+    """Floats of global and of shared memory, which OpenCL C has no function for."""
+    path = tmp_path / "added.cu"
+    path.write_text(
+        """
+__global__ void added(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    __shared__ float ones;
+    __shared__ unsigned many;
+    if (threadIdx.x == 0) { ones = 0; many = 0; }
+    __syncthreads();
+    atomicAdd(&ones, 1.0f);
+    atomicAdd(&many, 1u);
+    __syncthreads();
+    for (int i = threadIdx.x; i < M * N; i += blockDim.x) {
+        float sum = 0;
+        for (int k = 0; k < K; ++k) sum += A[i / N * K + k] * B[k * N + i % N];
+        C[i] = many - ones;
+        atomicAdd(&C[i], sum);
+    }
+}
+""",
+        encoding="utf-8",
+    )
+    path.with_suffix(".toml").write_text("[launch]\nblock = [64]\ngrid = [1]\n", encoding="utf-8")
+    case = sweep.case(catalogue.load(path), Problem(*SIZE), {}, session.backend.info)
+    outcome = session.measure(case).outcome
+    assert (outcome.status, outcome.reason) == ("measured", None)
 
 
 def test_a_kernel_that_reads_C_at_beta_0_is_measured_and_told(judged: Judged) -> None:

@@ -6,9 +6,10 @@ blanked out.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from matbench.kernelfile import rewriting, signature, syntax
@@ -30,6 +31,10 @@ _ONLY_CPLUSPLUS = {
     "access_specifier": "class", "base_class_clause": "class", "decltype": "decltype",
     "optional_parameter_declaration": "default argument", "concept_definition": "concept",
 }  # fmt: skip
+#: What means nothing to a kernel, and what does only if the kernel uses it.
+_OF_HOST = {"using_declaration", "template_instantiation", "namespace_alias_definition"}
+_TYPES = {"struct_specifier", "union_specifier", "type_definition", "alias_declaration"}
+_SIMPLE = {"primitive_type", "sized_type_specifier", "enum_specifier"}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 #: Names that stand for nothing outside of CUDA.
 _WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
@@ -97,14 +102,14 @@ class _File:
                 defined.setdefault("", set()).update(words)
             for name in _names(node):
                 defined.setdefault(name, set()).update(words)
-        needed: set[str] = set()
-        pending = list(defined.get("", ()))
-        while pending:
-            name = pending.pop()
-            if name not in needed:
-                needed.add(name)
-                pending.extend(defined.get(name, ()))
-        return needed
+        self.used = self._used(defined)
+        return _reached(defined, defined.get("", set()))
+
+    def _used(self, defined: Mapping[str, set[str]]) -> set[str]:
+        """The names that any function of the device uses, or a macro."""
+        functions = [node for node in _top(self.root) if not _is_host(node) and not _is_type(node)]
+        words = (word for node in functions for word in _WORD.findall(self._text(node)))
+        return _reached(defined, words)
 
     def _text(self, node: Node) -> str:
         return self.code[node.start_byte : node.end_byte]
@@ -136,7 +141,7 @@ class _File:
             if _HOST_HEADER.fullmatch(name) and name not in self.own:
                 yield node.start_byte, node.end_byte, "\n"
             return
-        if node.type in ("using_declaration", "template_instantiation") or _is_host(function):
+        if node.type in _OF_HOST or _is_host(node) or self._is_left_out(node):
             yield node.start_byte, node.end_byte, ""
             return
         if is_entry and node.type == "template_declaration":
@@ -144,7 +149,8 @@ class _File:
             yield node.start_byte, function.start_byte, ""
             node = function
         if node.type in ("preproc_def", "preproc_function_def"):
-            yield from self._of_macro(node)
+            with contextlib.suppress(NeedsCudaError):  # where it is used, the compiler says so
+                yield from list(self._of_macro(node))
             return
         edits, wrong = [], None
         try:
@@ -158,6 +164,12 @@ class _File:
             edits = [(node.start_byte, node.end_byte, "")]
             self.drops = True
         yield from edits
+
+    def _is_left_out(self, node: Node) -> bool:
+        """Whether this is a type, or a constant of some type, that only the host uses."""
+        if not _is_type(node) or self.own or "##" in self.code:
+            return False
+        return not self.used & _names(node)
 
     # -- what is said in C ---------------------------------------------------------------------
 
@@ -339,11 +351,50 @@ def _names(node: Node) -> set[str]:
     return found
 
 
-def _is_host(function: Node | None) -> bool:
-    """Whether no kernel can call a function; constants can be computed by a `constexpr` one."""
-    if function is None:
+def _is_host(node: Node) -> bool:
+    """Whether no kernel can use a function, declared or defined, or a variable.
+
+    A `constexpr` function can compute constants, and constants are the kernel's, too.
+    """
+    while node.type == "template_declaration" and node.named_children:
+        node = node.named_children[-1]
+    words = signature.words(node)
+    if node.type == "function_definition" or (node.type == "declaration" and _is_prototype(node)):
+        return not words & {"__global__", "__device__", "constexpr"}
+    kind = syntax.fields(node, "type")
+    if node.type != "declaration" or kind is None or syntax.fields(kind, "body") is not None:
         return False
-    return not signature.words(function) & {"__global__", "__device__", "constexpr"}
+    return not words & {"__device__", "__constant__", "__shared__", "constexpr", "const"}
+
+
+def _is_type(node: Node) -> bool:
+    """Whether this defines a type, or something of a type that may be the host's."""
+    kind = syntax.fields(node, "type")
+    if node.type == "declaration":
+        return kind is not None and kind.type not in _SIMPLE and not _is_prototype(node)
+    is_enum = any(each.type == "enum_specifier" for each in syntax.walk(node))
+    return node.type in _TYPES and not is_enum
+
+
+def _reached(defined: Mapping[str, set[str]], words: Iterable[str]) -> set[str]:
+    """The words, and what those mean that are defined."""
+    found: set[str] = set()
+    pending = list(words)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending.extend(defined.get(name, ()))
+    return found
+
+
+def _is_prototype(node: Node) -> bool:
+    """Whether a declaration is a function's, whatever that returns."""
+    below = syntax.fields(node, "declarator")
+    while below is not None and below.type != "function_declarator":
+        named = [each for each in below.named_children if "declarator" in each.type]
+        below = next(iter(named), None)
+    return below is not None
 
 
 def _is_conditional(node: Node) -> bool:

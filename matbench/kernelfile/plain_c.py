@@ -38,12 +38,11 @@ _SIMPLE = {"primitive_type", "sized_type_specifier", "enum_specifier"}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 #: Names that stand for nothing outside of CUDA.
 _WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
-#: Headers of the host and of CUDA's runtime: what device code has from them is built in.
-_HOST_HEADER = re.compile(
-    r"<(?:[a-z_]+|sys/\w+\.h"
-    r"|(?:assert|ctype|float|limits|math|std(?:arg|bool|def|int|io|lib)|string|time)\.h"
-    r"|(?:cuda|cuda_runtime(?:_api)?|device_\w+|curand\w*|cublas\w*|vector_types"
-    r"|driver_types|math_constants)\.h)>"
+#: Headers of what device code has from CUDA alone. Others that nobody finds are left out: what
+#: device code has from them is built in, or the compiler misses it by name.
+_DEVICE_HEADER = re.compile(
+    r"cuda_(?:fp|bf|pipeline|awbarrier)\w*\.h(?:pp)?|mma\.h|(?:crt|cooperative_groups)\b.*"
+    r"|(?:cuda|cub|cute|cutlass|thrust|nv)/.*"
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _INTEGERS = {"int", "unsigned", "unsigned int", "size_t", "uint", "long", "short", "uint32_t",
@@ -53,9 +52,11 @@ _INTEGERS = {"int", "unsigned", "unsigned int", "size_t", "uint", "long", "short
 class NeedsCudaError(SourceError):
     """What a source says has no meaning in C."""
 
-    def __init__(self, what: str, node: Node) -> None:
+    def __init__(
+        self, what: str, node: Node, told: str = "C++ ({what}, line {line}): needs CUDA"
+    ) -> None:
         line = syntax.line_of(node)
-        super().__init__(f"C++ ({what}, line {line}): needs CUDA", line)
+        super().__init__(told.format(what=what, line=line), line)
 
 
 @functools.lru_cache(maxsize=64)
@@ -64,11 +65,11 @@ def translated(
 ) -> str:
     """The source as C with CUDA's words; `entry` is a function's name with its namespaces.
 
-    What the parameters of the entry's template are `bound` to takes their place. Headers of the
-    host are left out, but not the user's `own`.
+    What the parameters of the entry's template are `bound` to takes their place. Headers are left
+    out, but not the user's `own`.
     """
     code = syntax.expanded(source)
-    file = _File(code, entry, dict(bound), {f"<{name}>" for name in own})
+    file = _File(code, entry, dict(bound), set(own))
     return rewriting.applied(code, file.edits())
 
 
@@ -137,9 +138,13 @@ class _File:
         is_entry = function is not None and function == self.entry
         if node.type == "preproc_include":
             path = syntax.fields(node, "path")
-            name = f"<{syntax.text_of(path)[1:-1]}>" if path is not None else ""
-            if _HOST_HEADER.fullmatch(name) and name not in self.own:
-                yield node.start_byte, node.end_byte, "\n"
+            is_named = path is not None and path.type != "identifier"
+            name = syntax.text_of(path)[1:-1] if path is not None and is_named else ""
+            if name and name not in self.own:
+                if not _DEVICE_HEADER.fullmatch(name):
+                    yield node.start_byte, node.end_byte, "\n"
+                elif not _is_conditional(node):
+                    raise NeedsCudaError(name, node, "needs CUDA ({what}, line {line})")
             return
         if node.type in _OF_HOST or _is_host(node) or self._is_left_out(node):
             yield node.start_byte, node.end_byte, ""
@@ -399,7 +404,17 @@ def _is_prototype(node: Node) -> bool:
 
 def _is_conditional(node: Node) -> bool:
     """Whether the preprocessor may leave this out; the compiler knows."""
-    return any(above.type.startswith("preproc_") for above in syntax.parents(node))
+    above = (each for each in syntax.parents(node) if each.type.startswith("preproc_"))
+    return any(not _is_guard(each) for each in above)
+
+
+def _is_guard(node: Node) -> bool:
+    """Whether a condition keeps a file from being included twice."""
+    first = [syntax.fields(each, "name") for each in node.named_children[1:2]]
+    name = syntax.fields(node, "name")
+    named = [syntax.text_of(each) for each in (name, *first) if each is not None]
+    is_open = node.type == "preproc_ifdef" and syntax.text_of(node).startswith("#ifndef")
+    return is_open and len(named) == 2 and named[0] == named[1]
 
 
 def _has(node: Node, kind: str) -> bool:

@@ -61,7 +61,8 @@ def test_the_arguments_of_a_template_take_the_place_of_its_parameters() -> None:
     [
         ("#include <cstdio>\n#include <cuda_runtime.h>\n#include <vector>", ""),
         ('#include "cuda_runtime.h"\n#include <stdio.h>\n#include <sys/time.h>', ""),
-        ('#include "mine.h"', '#include "mine.h"'),
+        ('#include "helper_cuda.h"\n#include <nowhere/mine.h>', ""),
+        ("#ifdef __CUDACC__\n#include <mma.h>\n#endif", "#include <mma.h>"),
         ("int main() { auto f = [&]() { return 3; }; mine<<<1, 2>>>(0); }", ""),
         ("template <class T> struct S { T x; };", ""),
         ("template <class T> __global__ void other(T *x) { }", ""),
@@ -117,6 +118,25 @@ def test_what_c_cannot_say_is_one_line(what: str, body: str, before: str) -> Non
     with pytest.raises(NeedsCudaError) as refused:
         in_c(body, before)
     assert re.fullmatch(rf"C\+\+ \({re.escape(what)}, line [12]\): needs CUDA", str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "before"),
+    [
+        ("cuda_fp16.h", 1, "#include <cuda_fp16.h>"),
+        ("mma.h", 2, '#include "helper_cuda.h"\n#include "mma.h"'),
+        ("cuda/barrier", 3, "#ifndef M_H\n#define M_H\n#include <cuda/barrier>\n#endif"),
+    ],
+)
+def test_a_header_of_cuda_for_the_device(name: str, line: int, before: str) -> None:
+    with pytest.raises(NeedsCudaError) as refused:
+        in_c("C[0] = 1;", before)
+    assert str(refused.value) == f"needs CUDA ({name}, line {line})"
+
+
+def test_the_users_headers_stay() -> None:
+    source = f'#include "mine.h"\n#include "other.h"\n__global__ void mine{SIGNATURE} {{ }}'
+    assert plain_c.translated(source, "mine", (), ("mine.h",)).startswith('#include "mine.h"\n\n_')
 
 
 def test_what_the_preprocessor_may_leave_out_is_its_own_matter() -> None:

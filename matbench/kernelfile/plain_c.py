@@ -227,7 +227,9 @@ class _File:
             equals = next(child for child in node.children if child.type == "=")
             yield equals.start_byte, node.end_byte, ""
         elif node.type in _ONLY_CPLUSPLUS and not _is_doubtful(node):
-            raise NeedsCudaError(_ONLY_CPLUSPLUS[node.type], node)
+            what = _ONLY_CPLUSPLUS[node.type]
+            named = min(_names(node), default="") if what == "template" else ""
+            raise NeedsCudaError(f"{what} `{named}`" if named else what, node)
         elif node.type == "nullptr":
             yield node.start_byte, node.end_byte, "0"
         elif node.type == "static_assert_declaration":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -121,6 +122,7 @@ class KernelFiles:
         for name, axes in (("block", self.block), ("grid", self.grid)):
             if axes is not None:
                 launch[name] = [_number(axis) for axis in signature.pieces(axes)]
+                _check_axes(name, axes)
         if self.shared_bytes is not None:
             launch["shared_bytes"] = _number(self.shared_bytes)
         if self.where:
@@ -180,6 +182,17 @@ class KernelFiles:
         """The kernel that `KERNEL|FILE` means."""
         (found,) = self.named([name])
         return found
+
+
+def _check_axes(name: str, text: str) -> None:
+    """Refuse other ways to write a list: `(16,16)`, `16x16`."""
+    from matbench.kernelfile import signature
+
+    inner = re.fullmatch(r"\s*(?:dim3\s*)?[(\[](.*)[)\]]\s*", text)
+    axes = list(signature.pieces(inner[1])) if inner else re.split(r"\s*[x×]\s*", text)
+    known = inner is not None or all(axis.strip().isdecimal() for axis in axes)
+    if len(axes) > 1 and known and len(signature.pieces(text)) == 1:
+        raise UsageError(f"--{name} {text!r:.60}: write {','.join(axes):.60}")
 
 
 def _number(text: str) -> int | str:

@@ -139,7 +139,9 @@ def _follow(saves: Saves, watched: Watch) -> None:
                 saves.seen = content
                 _work(watched.look(content), saves, show)
                 if not open_console().is_terminal:
-                    say(f"{saves.path.name} {view.line(watched.versions[-1])}")
+                    version = watched.versions[-1]
+                    paste = (f"\n    {each}" for each in version.paste)
+                    say(f"{saves.path.name} {view.line(version)}{''.join(paste)}")
             elif watched.can_climb:
                 _work(watched.climb(), saves, show)
             else:

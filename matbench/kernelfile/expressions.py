@@ -103,8 +103,23 @@ def whole(text: int | str, values: Mapping[str, Number]) -> int:
         return text
     result = evaluate(text, values)
     if not isinstance(result, int):
-        raise ExpressionError("not a whole number; divide with // or ceil_div")
+        example = _rounded_up(text)
+        as_in = f", as in {example}" if example else ""
+        raise ExpressionError(f"not a whole number; divide with // or ceil_div{as_in}")
     return int(result)
+
+
+def _rounded_up(text: str) -> str | None:
+    """What a division is likely to mean: `(N + 15) / 16` is `ceil_div(N, 16)`."""
+    match ast.parse(text.strip(), mode="eval").body:
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            divisor, whole = ast.unparse(right), ast.unparse(left)
+            amount, _, more = whole.rpartition(" + ")
+            less = {f"{divisor} - 1", f"({divisor} - 1)"}
+            if divisor.isdecimal():
+                less.add(str(int(divisor) - 1))
+            return f"ceil_div({amount if amount and more in less else whole}, {divisor})"
+    return None
 
 
 @functools.lru_cache(maxsize=1024)  # kernels share most of theirs, and all cases of one kernel do

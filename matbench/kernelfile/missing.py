@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
@@ -18,8 +19,13 @@ _NUMBERS = {
     **dict.fromkeys(("n", "width", "size", "dim", "cols", "ncols"), "N"),
     **dict.fromkeys(("m", "height", "rows", "nrows"), "M"),
     **dict.fromkeys(("k", "depth", "inner"), "K"),
+    **{f"stride{letter}": f"stride_{letter}" for letter in "abc"},
+    **dict.fromkeys(("batch", "batchcount", "batchsize", "nbatch"), "batch"),
     "alpha": "1.0", "beta": "0.0", "lda": "K", "ldb": "N", "ldc": "N",
 }  # fmt: skip
+#: Tiles that go together, of a block of 256 threads.
+_TILES = {"BM": 64, "BN": 64, "BK": 8, "TM": 4, "TN": 4, "WM": 32, "WN": 32}
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Lacks(NamedTuple):
@@ -51,13 +57,14 @@ class Lacks(NamedTuple):
     def refuse(self, shown: str) -> NoReturn:
         """Name all that is missing, below it lines to paste."""
         table = self.table
-        *others, last = (f"`{key}`" for key in self.keys)
-        named = f"{', '.join(others)} and {last} are" if others else f"{last} is"
         paste = list(self._lines())
         if not table.is_there:
-            front = "" if table.given else "no front matter: "
-            hint = f"`matbench adopt {shown}` finds out, or write {table.beside_name}, such as"
-            raise UsageError(f"{shown}:1: {front}{named} missing; {hint}:", paste)
+            unknown = ", ".join(key.removeprefix("launch.") for key in self.keys)
+            told = f"how to launch it is not known ({unknown})"
+            hint = f"Run `matbench adopt {shown}`, or write {table.beside_name}"
+            raise UsageError(f"{shown}: {told}. {hint}:", paste)
+        *others, last = (f"`{key}`" for key in self.keys)
+        named = f"{', '.join(others)} and {last} are" if others else f"{last} is"
         if table.shown == shown:
             paste = [f"// {line}" for line in paste]
         line = table.line_of("launch")
@@ -69,18 +76,24 @@ class Lacks(NamedTuple):
             yield f'entry = "{entries.as_text(self.entry)}"'
         if "args" in keys:
             yield f"args = [{_quoted(self._guess())}]"
+        names: list[str] = []
         if "entry" in keys:
             types = {each.name for each in self.function.template if each.kind == "typename"}
             names = [name for name in self.entry.arguments if name not in {*types, "float"}]
-            yield from ("[sweep]", *(f"{name} = [16]" for name in names)) if names else ()
+            tiles = _TILES if {"TM", "TN"} & {*names} else {}
+            constants = (f"{name} = [{tiles.get(name, 16)}]" for name in names)
+            yield from ("[sweep]", *constants) if names else ()
         flat = len(self.workload.dimensions) == 1
         sizes, side = (["N"], 256) if flat else (["N", "M"], 16)
         if any(key.startswith("launch.") for key in keys):
             yield "[launch]"
         if "launch.block" in keys:
-            yield f"block = [{', '.join([str(side)] * len(sizes))}]"
+            bounds = (self.function.launch_bounds or "").replace("/", "//")
+            is_known = bounds and {*_NAME.findall(bounds)} <= {*names}
+            yield f'block = ["{bounds}"]' if is_known else f"block = {[side] * len(sizes)}"
         if "launch.grid" in keys:
-            yield f"grid = [{_quoted(f'ceil_div({size}, {side})' for size in sizes)}]"
+            tile = {size: f"B{size}" if f"B{size}" in names else side for size in sizes}
+            yield f"grid = [{_quoted(f'ceil_div({size}, {tile[size]})' for size in sizes)}]"
 
     def _guess(self) -> list[str]:
         """Buffers by their names, or in order; numbers by theirs; others stand as they are."""
@@ -89,9 +102,17 @@ class Lacks(NamedTuple):
         known = sorted(meant) == sorted(self.workload.buffers)
         buffers = iter(meant if known else self.workload.buffers)
         return [
-            next(buffers, "C") if each.pointer else _NUMBERS.get(each.name.lower(), each.name)
-            for each in self.parameters
+            next(buffers, "C") if each.pointer else self._number(each) for each in self.parameters
         ]
+
+    def _number(self, parameter: Parameter) -> str:
+        """What a number is likely to be, in names that expressions know."""
+        guess = _NUMBERS.get(parameter.name.lower().replace("_", ""), parameter.name)
+        if guess in ("M", "N", "K") and guess not in self.workload.dimensions:
+            return "N"
+        is_known = guess in _NUMBERS.values() or guess in self.workload.dimensions
+        default = "1.0" if parameter.type in ("float", "double") else "N"
+        return guess if is_known else default
 
 
 def _quoted(texts: Iterator[str] | list[str]) -> str:

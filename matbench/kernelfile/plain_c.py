@@ -6,9 +6,10 @@ blanked out.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from matbench.kernelfile import rewriting, signature, syntax
@@ -30,15 +31,18 @@ _ONLY_CPLUSPLUS = {
     "access_specifier": "class", "base_class_clause": "class", "decltype": "decltype",
     "optional_parameter_declaration": "default argument", "concept_definition": "concept",
 }  # fmt: skip
+#: What means nothing to a kernel, and what does only if the kernel uses it.
+_OF_HOST = {"using_declaration", "template_instantiation", "namespace_alias_definition"}
+_TYPES = {"struct_specifier", "union_specifier", "type_definition", "alias_declaration"}
+_SIMPLE = {"primitive_type", "sized_type_specifier", "enum_specifier"}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 #: Names that stand for nothing outside of CUDA.
 _WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
-#: Headers of the host and of CUDA's runtime: what device code has from them is built in.
-_HOST_HEADER = re.compile(
-    r"<(?:[a-z_]+|sys/\w+\.h"
-    r"|(?:assert|ctype|float|limits|math|std(?:arg|bool|def|int|io|lib)|string|time)\.h"
-    r"|(?:cuda|cuda_runtime(?:_api)?|device_\w+|curand\w*|cublas\w*|vector_types"
-    r"|driver_types|math_constants)\.h)>"
+#: Headers of what device code has from CUDA alone. Others that nobody finds are left out: what
+#: device code has from them is built in, or the compiler misses it by name.
+_DEVICE_HEADER = re.compile(
+    r"cuda_(?:fp|bf|pipeline|awbarrier)\w*\.h(?:pp)?|mma\.h|(?:crt|cooperative_groups)\b.*"
+    r"|(?:cuda|cub|cute|cutlass|thrust|nv)/.*"
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _INTEGERS = {"int", "unsigned", "unsigned int", "size_t", "uint", "long", "short", "uint32_t",
@@ -48,9 +52,11 @@ _INTEGERS = {"int", "unsigned", "unsigned int", "size_t", "uint", "long", "short
 class NeedsCudaError(SourceError):
     """What a source says has no meaning in C."""
 
-    def __init__(self, what: str, node: Node) -> None:
+    def __init__(
+        self, what: str, node: Node, told: str = "C++ ({what}, line {line}): needs CUDA"
+    ) -> None:
         line = syntax.line_of(node)
-        super().__init__(f"C++ ({what}, line {line}): needs CUDA", line)
+        super().__init__(told.format(what=what, line=line), line)
 
 
 @functools.lru_cache(maxsize=64)
@@ -59,11 +65,11 @@ def translated(
 ) -> str:
     """The source as C with CUDA's words; `entry` is a function's name with its namespaces.
 
-    What the parameters of the entry's template are `bound` to takes their place. Headers of the
-    host are left out, but not the user's `own`.
+    What the parameters of the entry's template are `bound` to takes their place. Headers are left
+    out, but not the user's `own`.
     """
     code = syntax.expanded(source)
-    file = _File(code, entry, dict(bound), {f"<{name}>" for name in own})
+    file = _File(code, entry, dict(bound), set(own))
     return rewriting.applied(code, file.edits())
 
 
@@ -97,14 +103,14 @@ class _File:
                 defined.setdefault("", set()).update(words)
             for name in _names(node):
                 defined.setdefault(name, set()).update(words)
-        needed: set[str] = set()
-        pending = list(defined.get("", ()))
-        while pending:
-            name = pending.pop()
-            if name not in needed:
-                needed.add(name)
-                pending.extend(defined.get(name, ()))
-        return needed
+        self.used = self._used(defined)
+        return _reached(defined, defined.get("", set()))
+
+    def _used(self, defined: Mapping[str, set[str]]) -> set[str]:
+        """The names that any function of the device uses, or a macro."""
+        functions = [node for node in _top(self.root) if not _is_host(node) and not _is_type(node)]
+        words = (word for node in functions for word in _WORD.findall(self._text(node)))
+        return _reached(defined, words)
 
     def _text(self, node: Node) -> str:
         return self.code[node.start_byte : node.end_byte]
@@ -132,11 +138,15 @@ class _File:
         is_entry = function is not None and function == self.entry
         if node.type == "preproc_include":
             path = syntax.fields(node, "path")
-            name = f"<{syntax.text_of(path)[1:-1]}>" if path is not None else ""
-            if _HOST_HEADER.fullmatch(name) and name not in self.own:
-                yield node.start_byte, node.end_byte, "\n"
+            is_named = path is not None and path.type != "identifier"
+            name = syntax.text_of(path)[1:-1] if path is not None and is_named else ""
+            if name and name not in self.own:
+                if not _DEVICE_HEADER.fullmatch(name):
+                    yield node.start_byte, node.end_byte, "\n"
+                elif not _is_conditional(node):
+                    raise NeedsCudaError(name, node, "needs CUDA ({what}, line {line})")
             return
-        if node.type in ("using_declaration", "template_instantiation") or _is_host(function):
+        if node.type in _OF_HOST or _is_host(node) or self._is_left_out(node):
             yield node.start_byte, node.end_byte, ""
             return
         if is_entry and node.type == "template_declaration":
@@ -144,7 +154,8 @@ class _File:
             yield node.start_byte, function.start_byte, ""
             node = function
         if node.type in ("preproc_def", "preproc_function_def"):
-            yield from self._of_macro(node)
+            with contextlib.suppress(NeedsCudaError):  # where it is used, the compiler says so
+                yield from list(self._of_macro(node))
             return
         edits, wrong = [], None
         try:
@@ -158,6 +169,12 @@ class _File:
             edits = [(node.start_byte, node.end_byte, "")]
             self.drops = True
         yield from edits
+
+    def _is_left_out(self, node: Node) -> bool:
+        """Whether this is a type, or a constant of some type, that only the host uses."""
+        if not _is_type(node) or self.own or "##" in self.code:
+            return False
+        return not self.used & _names(node)
 
     # -- what is said in C ---------------------------------------------------------------------
 
@@ -210,7 +227,9 @@ class _File:
             equals = next(child for child in node.children if child.type == "=")
             yield equals.start_byte, node.end_byte, ""
         elif node.type in _ONLY_CPLUSPLUS and not _is_doubtful(node):
-            raise NeedsCudaError(_ONLY_CPLUSPLUS[node.type], node)
+            what = _ONLY_CPLUSPLUS[node.type]
+            named = min(_names(node), default="") if what == "template" else ""
+            raise NeedsCudaError(f"{what} `{named}`" if named else what, node)
         elif node.type == "nullptr":
             yield node.start_byte, node.end_byte, "0"
         elif node.type == "static_assert_declaration":
@@ -339,16 +358,65 @@ def _names(node: Node) -> set[str]:
     return found
 
 
-def _is_host(function: Node | None) -> bool:
-    """Whether no kernel can call a function; constants can be computed by a `constexpr` one."""
-    if function is None:
+def _is_host(node: Node) -> bool:
+    """Whether no kernel can use a function, declared or defined, or a variable.
+
+    A `constexpr` function can compute constants, and constants are the kernel's, too.
+    """
+    while node.type == "template_declaration" and node.named_children:
+        node = node.named_children[-1]
+    words = signature.words(node)
+    if node.type == "function_definition" or (node.type == "declaration" and _is_prototype(node)):
+        return not words & {"__global__", "__device__", "constexpr"}
+    kind = syntax.fields(node, "type")
+    if node.type != "declaration" or kind is None or syntax.fields(kind, "body") is not None:
         return False
-    return not signature.words(function) & {"__global__", "__device__", "constexpr"}
+    return not words & {"__device__", "__constant__", "__shared__", "constexpr", "const"}
+
+
+def _is_type(node: Node) -> bool:
+    """Whether this defines a type, or something of a type that may be the host's."""
+    kind = syntax.fields(node, "type")
+    if node.type == "declaration":
+        return kind is not None and kind.type not in _SIMPLE and not _is_prototype(node)
+    is_enum = any(each.type == "enum_specifier" for each in syntax.walk(node))
+    return node.type in _TYPES and not is_enum
+
+
+def _reached(defined: Mapping[str, set[str]], words: Iterable[str]) -> set[str]:
+    """The words, and what those mean that are defined."""
+    found: set[str] = set()
+    pending = list(words)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending.extend(defined.get(name, ()))
+    return found
+
+
+def _is_prototype(node: Node) -> bool:
+    """Whether a declaration is a function's, whatever that returns."""
+    below = syntax.fields(node, "declarator")
+    while below is not None and below.type != "function_declarator":
+        named = [each for each in below.named_children if "declarator" in each.type]
+        below = next(iter(named), None)
+    return below is not None
 
 
 def _is_conditional(node: Node) -> bool:
     """Whether the preprocessor may leave this out; the compiler knows."""
-    return any(above.type.startswith("preproc_") for above in syntax.parents(node))
+    above = (each for each in syntax.parents(node) if each.type.startswith("preproc_"))
+    return any(not _is_guard(each) for each in above)
+
+
+def _is_guard(node: Node) -> bool:
+    """Whether a condition keeps a file from being included twice."""
+    first = [syntax.fields(each, "name") for each in node.named_children[1:2]]
+    name = syntax.fields(node, "name")
+    named = [syntax.text_of(each) for each in (name, *first) if each is not None]
+    is_open = node.type == "preproc_ifdef" and syntax.text_of(node).startswith("#ifndef")
+    return is_open and len(named) == 2 and named[0] == named[1]
 
 
 def _has(node: Node, kind: str) -> bool:

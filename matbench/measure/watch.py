@@ -151,7 +151,7 @@ class Watch:
                 raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")
             cases = sorted(self.cases(kernel), key=lambda c: _volume(c.problem))
         except UsageError as error:
-            version.wrong = str(error)
+            version.wrong, version.paste = str(error), error.paste
             return
         yield from self._check(version, cases)
         for problem, standing in version.standings.items():

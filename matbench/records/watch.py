@@ -23,11 +23,15 @@ class Standing:
 
 @dataclass
 class Version:
-    """One save at `saved` (HH:MM:SS); `wrong` says why it was not timed."""
+    """One save at `saved` (HH:MM:SS); `wrong` says why it was not timed.
+
+    Lines to `paste` may show what would be right.
+    """
 
     number: int
     saved: str
     wrong: str = ""
+    paste: tuple[str, ...] = ()
     standings: dict[Problem, Standing] = field(default_factory=dict)
 
     @property

@@ -44,6 +44,7 @@ def screen(
         yield from map(Text, others[:_SHOWN_LINES])
         if others[_SHOWN_LINES:]:
             yield Text(f"… and {len(others) - _SHOWN_LINES} more lines")
+        yield from (Text(f"    {each}") for each in version.paste)
         yield Text("Nothing was timed; fix it and save.")
     earlier = [v for v in versions[-_SHOWN_VERSIONS - 1 : -1] if v.wrong or v.standings]
     if earlier:

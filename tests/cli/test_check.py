@@ -84,8 +84,11 @@ def test_a_kernel_that_needs_cuda_without_saying_so(
     body = 'extern "C" __global__ void mine(const KIND *A, const KIND *B, float *C, int N) { }\n'
     hint = 'if it needs CUDA\'s headers, say requires = ["cuda"]'
     path = tmp_path / "mine.cu"
-    for kind, include in (("__half", "#include <cuda_fp16.h>\n"), ("__half", ""), ("half", "")):
-        path.write_text(head + include + body.replace("KIND", kind))
+    path.write_text(head + "#include <cuda_fp16.h>\n" + body.replace("KIND", "half"))
+    skipped = matbench("check", path, "--no-large", code=1)
+    assert "needs CUDA (cuda_fp16.h, line 10)" in skipped.output
+    for kind in ("__half", "half"):
+        path.write_text(head + body.replace("KIND", kind))
         text = matbench("check", path, "--no-large", code=1).stdout
         assert text.count(hint) == 1
         assert "matbench_half" not in text

@@ -109,8 +109,8 @@ def refused(matbench: Matbench, *arguments: str) -> list[str]:
 def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
     Path("product.cuh").write_text(SOURCE)
     first, *paste = refused(matbench, "run", "product.cuh")
-    told = "`entry`, `args`, `launch.block` and `launch.grid` are missing"
-    assert f"product.cuh:1: no front matter: {told}; `matbench adopt product.cuh`" in first
+    told = "product.cuh: how to launch it is not known (entry, args, block, grid)"
+    assert f"{told}. Run `matbench adopt product.cuh`, or write product.toml:" in first
     assert paste[1] == 'args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]'
     Path("product.toml").write_text("\n".join(paste))
     done = matbench("run", "product.cuh", "--sizes", "20", *QUICK)
@@ -136,6 +136,12 @@ def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
         (("run", "a.cu", "--front-matter", "precision"), "write KEY=VALUE, as in precision=tf32"),
         (("run", "a.cu", "--front-matter", "nothing=3"), "unknown key `nothing`"),
         (("run", "a.cu", *ALL, "--where", "M <"), "launch.where 'M <'"),
+        (("run", "a.cu", *ALL, "--where", "M <"), "(from --where)"),
+        (("run", "a.cu", *ALL, "--front-matter", "nothing=3"), "(from --front-matter)"),
+        (("run", "a.cu", "--block", "(16,16)"), "--block '(16,16)': write 16,16"),
+        (("run", "a.cu", "--block", "16x16"), "--block '16x16': write 16,16"),
+        (("run", "a.cu", "--grid", "dim3(ceil_div(N, 8), M)"), "write ceil_div(N, 8),M"),
+        (("run", "a.cu", *ALL, "--grid", "(N+15)/16,M"), "as in ceil_div(N, 16) (from --grid)"),
         (("run", "a.cu", "--entry", "product<3"), "entry 'product<3': not the name of a function"),
         (("run", "a.cu", "--entry", "other"), "no entry `__global__ void other(…)`"),
         (("run", "a.cu", *ALL, "--std", "c++99"), "std 'c++99': known are c++11"),

@@ -134,6 +134,20 @@ def test_each_save_gets_a_line(
     assert_gone(watch.process.pid)
 
 
+def test_lines_to_paste_stand_below_what_is_missing(
+    device: DeviceInfo, tmp_path: Path, watched: Callable[..., Watched]
+) -> None:
+    path = tmp_path / "mine.cu"
+    pointers = "const float *A, const float *B, float *C"
+    path.write_text(f"__global__ void mine({pointers}, int M, int N, int K) {{ }}\n")
+    watch = watched(path, "tiled", *QUICK)
+    assert watch.line().endswith(f"`matbench adopt {path}`, or write mine.toml:")
+    assert watch.line() == "    [launch]"
+    assert watch.line() == "    block = [16, 16]"
+    assert watch.line().startswith("    grid = [")
+    assert watch.interrupt() == (0, "")
+
+
 @pytest.mark.long
 def test_a_kernel_that_crashes_its_process_is_not_the_end(
     device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
@@ -162,7 +176,7 @@ def test_a_file_that_is_gone_for_a_while_is_waited_for(
     path.unlink()
     path.write_text(text + "\n// another\n", encoding="utf-8")
     line = watch.line()
-    if "no front matter" in line:  # it looked while the file was empty
+    if "no front matter" in line or "not known" in line:  # it looked while the file was empty
         line = watch.line()
     assert ": right; " in line
     assert "version 1" in line[line.index(": right; ") :]

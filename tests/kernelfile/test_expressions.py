@@ -174,3 +174,22 @@ def test_an_unknown_name_is_told_with_the_known_ones() -> None:
 def test_names_in_their_order_and_once() -> None:
     assert expressions.names_in("max(K, M) * K + TILE", VALUES) == ["K", "M", "TILE"]
     assert expressions.names_in("1 + 2", VALUES) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("M / 16", "ceil_div(M, 16)"),
+        ("(M + 15) / 16", "ceil_div(M, 16)"),
+        ("(M + N + 15) / 16", "ceil_div(M + N, 16)"),
+        ("(M + N - 1) / N", "ceil_div(M, N)"),
+        ("(M + (N - 1)) / N", "ceil_div(M, N)"),
+        ("(M + 3) / 16", "ceil_div(M + 3, 16)"),
+        ("15 / 16", "ceil_div(15, 16)"),
+    ],
+)
+def test_a_division_that_leaves_a_rest_is_offered_as_ceil_div(text: str, meant: str) -> None:
+    with pytest.raises(ExpressionError) as refused:
+        expressions.whole(text, {"M": 37, "N": 10})
+    assert str(refused.value).endswith(f"ceil_div, as in {meant}")
+    assert isinstance(expressions.whole(meant, {"M": 37, "N": 10}), int)

@@ -420,7 +420,7 @@ def test_the_file_without_a_mistake_is_taken(tmp_path: Path) -> None:
     [
         (b"", ":1: no front matter and no `__global__` function; is it a kernel file?"),
         (b"\n\n", ":1: no front matter"),
-        (b"__global__ void mine() {}\n", ":1: no front matter"),
+        (b"__global__ void mine() {}\n", ": how to launch it is not known (args, block, grid)"),
         (b"// /// matbenches\n// ///\n", ":1: no front matter"),
         (b"// Me.\n\n// /// matbench\n// name = 'x'\n", ":3: front matter is not closed"),
         (b"// /// matbench\n// name = 'x'\nint x;\n// ///\n", ":1: front matter is not closed"),

@@ -61,7 +61,8 @@ def test_the_arguments_of_a_template_take_the_place_of_its_parameters() -> None:
     [
         ("#include <cstdio>\n#include <cuda_runtime.h>\n#include <vector>", ""),
         ('#include "cuda_runtime.h"\n#include <stdio.h>\n#include <sys/time.h>', ""),
-        ('#include "mine.h"', '#include "mine.h"'),
+        ('#include "helper_cuda.h"\n#include <nowhere/mine.h>', ""),
+        ("#ifdef __CUDACC__\n#include <mma.h>\n#endif", "#include <mma.h>"),
         ("int main() { auto f = [&]() { return 3; }; mine<<<1, 2>>>(0); }", ""),
         ("template <class T> struct S { T x; };", ""),
         ("template <class T> __global__ void other(T *x) { }", ""),
@@ -69,14 +70,28 @@ def test_the_arguments_of_a_template_take_the_place_of_its_parameters() -> None:
         ("namespace ns { constexpr int X = 3; }", "enum { X = 3 };"),
         ("const int X = 3;", "enum { X = 3 };"),
         ("static const float X = 3;", "__constant float X = 3;"),
-        ("struct P { int x; };", "typedef struct P P; struct P { int x; };"),
+        (
+            "struct P { int x; }; __device__ int f(P *p) { return p->x; }",
+            "typedef struct P P; struct P { int x; }; __device__ int f(P *p)",
+        ),
+        ("struct P { int x; };", ""),
+        ("float time(void (*f)(float *, int), dim3 grid); float time(void (*f)(int));", ""),
+        ("template <class F> void check(F f, const char *name); void *at(int i), *b(char);", ""),
+        ("std::vector<float> host; static cudaEvent_t start, stop; float *d_A = nullptr;", ""),
+        ("struct T { cudaEvent_t at; }; typedef std::vector<float> V; using W = cudaEvent_t;", ""),
+        ("const std::string NAME = name(); static const cudaDataType_t KIND = CUDA_R_32F;", ""),
+        ("class Timer { public: Timer() {} void stop(); }; void Timer::stop() { }", ""),
+        ("std::ostream &operator<<(std::ostream &to, float4 x) { return to; }", ""),
+        ("bool operator==(const dim3 &a, const dim3 &b); int &at(int i) { return x[i]; }", ""),
+        ("namespace fs = std::filesystem; extern \"C\" void run(std::vector<float> &v);", ""),
         ("#define F4(p) reinterpret_cast<float4 *>(&(p))[0]", "((float4 *)(&(p)))[0]"),
         ("__host__ __device__ int f(int x) { return x; }", "int f(int x) { return x; }"),
         ('extern "C" { __device__ int f(int x) { return x; } }', "int f(int x) { return x; }"),
     ],
 )  # fmt: skip
 def test_what_stands_outside_of_the_kernel(before: str, kept: str) -> None:
-    said = in_c("C[0] = 1;", before).partition("__global__ void mine")[0].strip()
+    said = in_c("C[0] = 1;", before).partition("__global__ void mine")[0].strip("; ")
+    kept = kept.rstrip(";")
     assert kept in said
     if not kept:
         assert said == ""
@@ -91,8 +106,12 @@ def test_what_stands_outside_of_the_kernel(before: str, kept: str) -> None:
         ("initializer", "float4 x = float4{1, 2, 3, 4};", ""),
         ("inline PTX", 'asm volatile("exit;");', ""),
         ("`__shfl_down_sync`", "C[0] = __shfl_down_sync(~0u, A[0], 1);", ""),
-        ("template", "C[0] = f<3>(M);", "template <int X> __device__ int f(int x) { return X; }"),
-        ("template", "S<3> s;", "template <int X> struct S { };"),
+        (
+            "template `f`",
+            "C[0] = f<3>(M);",
+            "template <int X> __device__ int f(int x) { return X; }",
+        ),
+        ("template `S`", "S<3> s;", "template <int X> struct S { };"),
         ("class", "S s;", "class S { int x; };"),
         ("`cg::this_grid`", "cg::this_grid();", ""),
         ("reference", "f(C[0]);", "__device__ void f(float &x) { x = 1; }"),
@@ -103,6 +122,25 @@ def test_what_c_cannot_say_is_one_line(what: str, body: str, before: str) -> Non
     with pytest.raises(NeedsCudaError) as refused:
         in_c(body, before)
     assert re.fullmatch(rf"C\+\+ \({re.escape(what)}, line [12]\): needs CUDA", str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "before"),
+    [
+        ("cuda_fp16.h", 1, "#include <cuda_fp16.h>"),
+        ("mma.h", 2, '#include "helper_cuda.h"\n#include "mma.h"'),
+        ("cuda/barrier", 3, "#ifndef M_H\n#define M_H\n#include <cuda/barrier>\n#endif"),
+    ],
+)
+def test_a_header_of_cuda_for_the_device(name: str, line: int, before: str) -> None:
+    with pytest.raises(NeedsCudaError) as refused:
+        in_c("C[0] = 1;", before)
+    assert str(refused.value) == f"needs CUDA ({name}, line {line})"
+
+
+def test_the_users_headers_stay() -> None:
+    source = f'#include "mine.h"\n#include "other.h"\n__global__ void mine{SIGNATURE} {{ }}'
+    assert plain_c.translated(source, "mine", (), ("mine.h",)).startswith('#include "mine.h"\n\n_')
 
 
 def test_what_the_preprocessor_may_leave_out_is_its_own_matter() -> None:

@@ -80,6 +80,31 @@ class Geometry(NamedTuple):
             plane = [*plane, *[1] * (2 - len(plane)), "batch"]
         return tuple(plane)
 
+    def with_value(self, name: str, value: int) -> Geometry:
+        """With another value of a swept constant."""
+        return self._replace(sweep={**self.sweep, name: (value,)})
+
+    def fixed(self, name: str) -> Geometry:
+        """With a swept constant written as its number, in the template and in all that is made of
+        it."""
+        [value] = self.sweep[name]
+
+        def text(made: Text) -> Text:
+            found = re.sub(rf"\b{name}\b", str(value), str(made))
+            try:
+                return whole(found, {})
+            except ExpressionError:
+                return found
+
+        return self._replace(
+            template=tuple(str(value) if each == name else each for each in self.template),
+            sweep={other: held for other, held in self.sweep.items() if other != name},
+            block=tuple(map(text, self.block)),
+            covered=tuple(map(text, self.covered)),
+            line=None if self.line is None else str(text(self.line)),
+            shared_bytes=text(self.shared_bytes),
+        )
+
 
 def geometries(function: Function, hints: Hints) -> list[Geometry]:
     """The ways to build and launch, likeliest first."""

@@ -27,7 +27,7 @@ _INDEX = r"(?:blockIdx|threadIdx)\.[xyz]"
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+?)[ \t]*$", re.MULTILINE)
 _CONSTANT = re.compile(
     r"\b(?:constexpr|const|static)\s+(?:(?:const|static|constexpr|unsigned|int|uint|long|size_t|auto"
-    r"|std::size_t|u?int\d+_t)\s+)+(\w+)\s*(?:=\s*([^;,]+)|\{([^{}]*)\})\s*[;,]"
+    r"|std::size_t|u?int\d+_t)\s+)+(\w+\s*(?:=[^;,]+|\{[^{}]*\})(?:,\s*\w+\s*=[^;,]+)*)[;,]"
 )
 _ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
 _DIM3 = re.compile(r"\bdim3\s+(\w+)\s*(?:=\s*(?:dim3\s*)?)?[({]((?:[^(){};]|\([^()]*\))*)[)}]\s*;")
@@ -95,7 +95,8 @@ def of(source: str, function: Function) -> Hints:
 
 def symbolic(text: str, values: Mapping[str, int | str], kept: frozenset[str]) -> int | str | None:
     """A constant expression of C as one of front matter: constants in numbers, `kept` names as they
-    are; None for what is no such expression."""
+    are, whatever else goes by them; None for what is no such expression."""
+    values = {name: value for name, value in values.items() if name not in kept}
     found = _NUMBER.sub(lambda number: str(int(number[1], 0)), _plain(text))
     for _ in range(8):  # constants may be made of others
         found = re.sub(
@@ -167,8 +168,10 @@ def _plain(text: str) -> str:
 def _constants(code: str, body: str) -> dict[str, int]:
     """Macros, constants and enumerators that are whole numbers; the body's own take precedence."""
     texts = dict(_DEFINE.findall(code))
-    for name, value, braced in _CONSTANT.findall(code) + _CONSTANT.findall(body):
-        texts[name] = value or braced
+    for declared in _CONSTANT.findall(code) + _CONSTANT.findall(body):
+        for each in declared.split(","):
+            name, _, value = each.partition("=" if "=" in each else "{")
+            texts[name.strip()] = value.strip(" }")
     for listed in _ENUM.findall(code):
         texts |= {n: v for n, _, v in (each.partition("=") for each in listed.split(",")) if v}
     found: dict[str, int] = {}

@@ -63,6 +63,11 @@ def adopt(
         functions = _chosen(signature.functions(bare), entry, file)
     except signature.SourceError as error:
         raise UsageError(f"{file}:{error.line or 1}: {error}") from None
+    for each in include_dirs:
+        if not Path(each).is_dir():
+            raise UsageError(f"--include-dir {each!r:.80}: no such folder")
+    if std is not None and std not in front_matter.STANDARDS:
+        raise UsageError(f"--std {std!r:.40}: known are {', '.join(front_matter.STANDARDS)}")
     folders = [os.path.relpath(each, path.absolute().parent) for each in include_dirs]
     build = {**({"include_dirs": folders} if folders else {}), **({"std": std} if std else {})}
     info = device.choose()

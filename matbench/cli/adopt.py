@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import json
+import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, open_console, say
+from matbench.cli.console import Interruption, progress, say
+from matbench.cli.kernel_files import include_dirs_option, std_option
 from matbench.cli.options import DeviceOptions, grouped
 from matbench.errors import UsageError
 
@@ -26,12 +26,22 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("file", metavar="FILE")
-@click.option("--entry", metavar="NAME", help="Which of several `__global__` functions.")
+@click.option("--entry", metavar="NAME", help="Kernel to adopt, if the file has several.")
 @click.option("--into", is_flag=True, help="Write the table into the file, not beside it.")
 @click.option("--force", is_flag=True, help="Replace the table that is there.")
+@include_dirs_option
+@std_option
 @grouped(device=DeviceOptions)
-def adopt(file: str, entry: str | None, into: bool, force: bool, device: DeviceOptions) -> None:
-    """Find out how a kernel file is called, and write the table that says so.
+def adopt(
+    file: str,
+    entry: str | None,
+    into: bool,
+    force: bool,
+    include_dirs: tuple[str, ...],
+    std: str | None,
+    device: DeviceOptions,
+) -> None:
+    """Find out how to launch the kernels of a file, and save that in a table.
 
     The file may be any CUDA C++ that computes C = alpha·A·B + beta·C, for any order of parameters,
     block, grid and layout. A table is written only if every check passes with it: FILE.toml beside
@@ -53,6 +63,13 @@ def adopt(file: str, entry: str | None, into: bool, force: bool, device: DeviceO
         functions = _chosen(signature.functions(bare), entry, file)
     except signature.SourceError as error:
         raise UsageError(f"{file}:{error.line or 1}: {error}") from None
+    for each in include_dirs:
+        if not Path(each).is_dir():
+            raise UsageError(f"--include-dir {each!r:.80}: no such folder")
+    if std is not None and std not in front_matter.STANDARDS:
+        raise UsageError(f"--std {std!r:.40}: known are {', '.join(front_matter.STANDARDS)}")
+    folders = [os.path.relpath(each, path.absolute().parent) for each in include_dirs]
+    build = {**({"include_dirs": folders} if folders else {}), **({"std": std} if std else {})}
     info = device.choose()
     name = _name(path)
 
@@ -64,13 +81,19 @@ def adopt(file: str, entry: str | None, into: bool, force: bool, device: DeviceO
     with (
         Interruption() as interruption,
         Crew(adoption.OPTIONS, adoption.DEADLINES) as crew,
-        _status() as tell,
+        progress(None) as advance,
     ):
         for function in functions:
-            subject = adoption.Subject(path, bare, function)
-            told = functools.partial(tell, function.name)
+            subject = adoption.Subject(path, bare, function, build)
+
+            def told(what: str, name: str = function.name) -> None:
+                advance(f"{name}: {what}")
+
+            told("starting")
             found.append(adoption.adopt(subject, crew.worker(info), load, told))
-            say(f"`{function.name}` {found[-1].words}")
+            say(found[-1].words)
+            for warning in found[-1].warnings:
+                say(f"warning: {warning}")
     interruption.exit(len(found), len(functions), "kernels")
     adopted = [each for each in found if each.table is not None]
     if not adopted:
@@ -160,16 +183,3 @@ def _write(target: Path, table: str, bare: str, into: bool) -> None:
         target.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror}") from None
-
-
-@contextmanager
-def _status() -> Iterator[Callable[[str, str], None]]:
-    """What is tried at the moment, on a terminal's standard error; call it with kernel and step."""
-    console = open_console(stderr=True)
-    if not console.is_terminal:
-        yield lambda name, what: None
-        return
-    from rich.text import Text
-
-    with console.status("") as status:
-        yield lambda name, what: status.update(Text(f"{name}: {what}"))

@@ -117,8 +117,9 @@ def exit_with(
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar on a terminal's standard error, nothing in a pipe; call it with what comes next."""
+def progress(total: int | None) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal's standard error, nothing in a pipe; call it with what comes next.
+    Without a total it counts."""
     console = open_console(stderr=True)
     if not console.is_terminal:
         yield lambda label: None

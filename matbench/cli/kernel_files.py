@@ -26,6 +26,15 @@ def kernel_names(context: click.Context, parameter: click.Parameter, typed: str)
 
 kernel_argument = click.argument("kernel", metavar="KERNEL|FILE", shell_complete=kernel_names)
 
+include_dirs_option = click.option(
+    "--include-dir",
+    "include_dirs",
+    multiple=True,
+    metavar="DIR",
+    help="A folder of headers; repeatable.",
+)
+std_option = click.option("--std", metavar="STANDARD", help="The C++ standard: c++17.")
+
 
 def is_path(name: str) -> bool:
     """Whether a name means a file: it has a folder or ends as kernel files do, or is there."""
@@ -76,14 +85,8 @@ class KernelFiles:
             metavar="CONDITION",
             help="What a case must meet, as in 'M == N'; repeatable.",
         ),
-        click.option(
-            "--include-dir",
-            "include_dirs",
-            multiple=True,
-            metavar="DIR",
-            help="A folder of headers; repeatable.",
-        ),
-        click.option("--std", metavar="STANDARD", help="The C++ standard: c++17."),
+        include_dirs_option,
+        std_option,
         click.option(
             "--front-matter",
             multiple=True,

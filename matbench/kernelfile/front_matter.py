@@ -56,7 +56,7 @@ DEVICE_LIMITS = {
 _ARITHMETIC = "arithmetic"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_STANDARDS = ("c++11", "c++14", "c++17", "c++20")
+STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 _REQUIREMENT = re.compile(r"cuda|host|sm_[0-9]{2,3}[af]?")
 _RESERVED = {
     *("M", "N", "K", "A", "B", "C"), *products.NAMES, *DEVICE_LIMITS, *expressions.FUNCTIONS
@@ -270,8 +270,8 @@ class _Reader:
 
     def check_compilation(self, front: FrontMatter) -> None:
         """The standard is known, and the folders of headers exist."""
-        if front.std is not None and front.std not in _STANDARDS:
-            self.wrong(f"std {front.std!r:.40}: known are {', '.join(_STANDARDS)}", "std")
+        if front.std is not None and front.std not in STANDARDS:
+            self.wrong(f"std {front.std!r:.40}: known are {', '.join(STANDARDS)}", "std")
         for folder in front.include_dirs:
             if self.file is None:
                 break

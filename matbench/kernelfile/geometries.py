@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from matbench.kernelfile import hints as reading
 from matbench.kernelfile.expressions import ExpressionError, whole
-from matbench.kernelfile.guessing import Call
+from matbench.kernelfile.guessing import BLOCK_SIDE, Call
 from matbench.kernelfile.hints import Hints
 from matbench.kernelfile.signature import Function, TemplateParameter
 
@@ -80,6 +80,31 @@ class Geometry(NamedTuple):
             plane = [*plane, *[1] * (2 - len(plane)), "batch"]
         return tuple(plane)
 
+    def with_value(self, name: str, value: int) -> Geometry:
+        """With another value of a swept constant."""
+        return self._replace(sweep={**self.sweep, name: (value,)})
+
+    def fixed(self, name: str) -> Geometry:
+        """With a swept constant written as its number, in the template and in all that is made of
+        it."""
+        [value] = self.sweep[name]
+
+        def text(made: Text) -> Text:
+            found = re.sub(rf"\b{name}\b", str(value), str(made))
+            try:
+                return whole(found, {})
+            except ExpressionError:
+                return found
+
+        return self._replace(
+            template=tuple(str(value) if each == name else each for each in self.template),
+            sweep={other: held for other, held in self.sweep.items() if other != name},
+            block=tuple(map(text, self.block)),
+            covered=tuple(map(text, self.covered)),
+            line=None if self.line is None else str(text(self.line)),
+            shared_bytes=text(self.shared_bytes),
+        )
+
 
 def geometries(function: Function, hints: Hints) -> list[Geometry]:
     """The ways to build and launch, likeliest first."""
@@ -88,7 +113,7 @@ def geometries(function: Function, hints: Hints) -> list[Geometry]:
         kept = frozenset(sweep)
         for second, block in enumerate(_blocks(function, hints, kept)):
             for third, (covered, line) in enumerate(_covered(hints, block, kept)):
-                for fourth, shared in enumerate(_shared(hints, block)):
+                for fourth, shared in enumerate(_shared(hints, block, kept)):
                     made = Geometry(
                         arguments, sweep, types, block, covered, line,
                         batched="z" in hints.blocks, shared_bytes=shared,
@@ -133,7 +158,8 @@ def table(
     if where := more.pop("where", ()):
         launch["where"] = list(where)
     sweep = {name: list(values) for name, values in geometry.sweep.items()}
-    made = {"entry": entry(function, geometry), "args": list(call.args), **more}
+    args = call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
+    made = {"entry": entry(function, geometry), "args": list(args), **more}
     return made | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
 
 
@@ -261,6 +287,7 @@ def _covered(
         **hints.constants,
         **dict.fromkeys(("blockDim.x", "blockDim.y", "blockDim.z"), 1),
         **sides,
+        **dict.fromkeys(hints.sides, block[0]),
     }
 
     def along(axis: str) -> list[Text]:
@@ -288,14 +315,24 @@ def _covered(
     return list(dict.fromkeys(found))[:12]
 
 
-def _shared(hints: Hints, block: tuple[Text, ...]) -> list[Text]:
-    """Bytes of shared memory that is sized at launch: two tiles as large as the block, a row of A,
-    then plenty."""
+def _shared(hints: Hints, block: tuple[Text, ...], kept: frozenset[str]) -> list[Text]:
+    """Bytes of shared memory that is sized at launch: those of a launch in the file, two tiles as
+    large as the block, a row of A, then plenty."""
     if hints.shared is None:
         return [0]
-    item = {"double": 8, "half": 2, "__half": 2, "float4": 16}.get(hints.shared, 4)
+    item = reading.ITEM_BYTES.get(hints.shared, 4)
+
+    def known(text: str) -> Text | None:
+        return reading.symbolic(text, hints.constants, kept)
+
+    given = [
+        known(launch.shared)
+        for launch in hints.launches
+        if launch.shared and tuple(map(known, launch.block)) == block
+    ]
     threads: Text = block[0] if len(block) == 1 else _product(block[0], block[1])
-    return [_product(2 * item, threads), f"{item} * K", 16384, 49152]
+    usual = [_product(2 * item, threads), f"{item} * K", 16384, 49152]
+    return list(dict.fromkeys([*(n for n in given if n is not None), *usual]))
 
 
 # -- arithmetic on numbers and expressions ---------------------------------------------------------

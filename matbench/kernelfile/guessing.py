@@ -43,6 +43,10 @@ _SIDE_NAMES = {"A": ("M", "K"), "B": ("K", "N"), "C": ("M", "N")}
 _REALS = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
 
 
+#: What is passed for the width of a tile that is chosen at run time: the side of the block.
+BLOCK_SIDE = "block_side"
+
+
 class Call(NamedTuple):
     """What each parameter is passed, and the sizes that the kernel is told."""
 
@@ -144,6 +148,8 @@ def _numbers(
             scale = known or (scales[0] if scales else "1.0")
             scales = [each for each in scales if each != scale]
             fixed[name] = scale
+        elif name in hints.sides:
+            fixed[name] = BLOCK_SIDE
         elif parameter.type == "bool":
             fixed[name] = "0"
         else:

@@ -6,7 +6,7 @@ All of it is a guess from the text. Whoever uses it tries whether it holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.errors import MatbenchError
@@ -27,11 +27,16 @@ _INDEX = r"(?:blockIdx|threadIdx)\.[xyz]"
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+?)[ \t]*$", re.MULTILINE)
 _CONSTANT = re.compile(
     r"\b(?:constexpr|const|static)\s+(?:(?:const|static|constexpr|unsigned|int|uint|long|size_t|auto"
-    r"|std::size_t|u?int\d+_t)\s+)+(\w+)\s*(?:=\s*([^;,]+)|\{([^{}]*)\})\s*[;,]"
+    r"|std::size_t|u?int\d+_t)\s+)+(\w+\s*(?:=[^;,]+|\{[^{}]*\})(?:,\s*\w+\s*=[^;,]+)*)[;,]"
 )
 _ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
 _DIM3 = re.compile(r"\bdim3\s+(\w+)\s*(?:=\s*(?:dim3\s*)?)?[({]((?:[^(){};]|\([^()]*\))*)[)}]\s*;")
 _NUMBER = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]*\b")
+_SIZE_OF = re.compile(r"\bsizeof\s*\(\s*(\w+)\s*\)")
+ITEM_BYTES = {"double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "float4": 16}
+#: A parameter that is a tile's width, and the widths that it may have.
+_SIDE = re.compile(r"(?:block|tile)(?:_?(?:size|dim|width|side))?", re.IGNORECASE)
+_SIDES = range(4, 65)
 #: So much of a body is read: hints come early, or not at all.
 _MOST_TEXT = 50_000
 _MOST_NAMES = 100
@@ -40,10 +45,13 @@ _MOST = 1 << 20
 
 
 class HostLaunch(NamedTuple):
-    """A launch in host code: texts of the template's arguments, the block's sides, the bytes."""
+    """A launch in host code: texts of the template's arguments, the block's sides, the bytes of
+    shared memory, and what is passed."""
 
     template: tuple[str, ...]
     block: tuple[str, ...]
+    shared: str = ""
+    args: tuple[str, ...] = ()
 
 
 class Hints(NamedTuple):
@@ -51,7 +59,8 @@ class Hints(NamedTuple):
 
     `tiles` has, for each axis of `blockIdx` that it uses, the factors that stand beside it;
     `blocks` and `threads` are the axes in use. `constants` are those of the file and of the body.
-    `rows_along` is the axis of the grid along which rows lie by their name.
+    `rows_along` is the axis of the grid along which rows lie by their name, and `sides` are the
+    parameters that are passed the side of a block.
     """
 
     body: str
@@ -64,6 +73,7 @@ class Hints(NamedTuple):
     launches: tuple[HostLaunch, ...]
     shared: str | None
     rows_along: str | None
+    sides: frozenset[str]
 
     def mentions(self, pattern: str) -> bool:
         """Whether the body has a match of the pattern."""
@@ -77,7 +87,9 @@ def of(source: str, function: Function) -> Hints:
     text = _with_helpers(code, node)[:_MOST_TEXT]
     body = _plain(_indices_expanded(text, code))
     constants = _constants(code, text)
-    names = {parameter.name for parameter in function.template} | constants.keys()
+    launches = tuple(_launches(code, function.name.split("::")[-1]))
+    sides = frozenset(_sides(function, launches, constants))
+    names = {parameter.name for parameter in function.template} | constants.keys() | sides
     pointers = [parameter.name for parameter in function.parameters if parameter.pointer]
     return Hints(
         body=body,
@@ -87,15 +99,17 @@ def of(source: str, function: Function) -> Hints:
         blocks=_axes(body, "blockIdx"),
         threads=_axes(body, "threadIdx"),
         tiles={axis: _tiles(body, axis, names) for axis in _axes(body, "blockIdx")},
-        launches=tuple(_launches(code, function.name.split("::")[-1])),
+        launches=launches,
         shared=_dynamic_shared(body),
         rows_along=_rows_along(text),
+        sides=sides,
     )
 
 
 def symbolic(text: str, values: Mapping[str, int | str], kept: frozenset[str]) -> int | str | None:
     """A constant expression of C as one of front matter: constants in numbers, `kept` names as they
-    are; None for what is no such expression."""
+    are, whatever else goes by them; None for what is no such expression."""
+    values = {name: value for name, value in values.items() if name not in kept}
     found = _NUMBER.sub(lambda number: str(int(number[1], 0)), _plain(text))
     for _ in range(8):  # constants may be made of others
         found = re.sub(
@@ -167,8 +181,10 @@ def _plain(text: str) -> str:
 def _constants(code: str, body: str) -> dict[str, int]:
     """Macros, constants and enumerators that are whole numbers; the body's own take precedence."""
     texts = dict(_DEFINE.findall(code))
-    for name, value, braced in _CONSTANT.findall(code) + _CONSTANT.findall(body):
-        texts[name] = value or braced
+    for declared in _CONSTANT.findall(code) + _CONSTANT.findall(body):
+        for each in declared.split(","):
+            name, _, value = each.partition("=" if "=" in each else "{")
+            texts[name.strip()] = value.strip(" }")
     for listed in _ENUM.findall(code):
         texts |= {n: v for n, _, v in (each.partition("=") for each in listed.split(",")) if v}
     found: dict[str, int] = {}
@@ -269,17 +285,41 @@ def _dynamic_shared(body: str) -> str | None:
     return found[1] if found else None
 
 
+def _sides(
+    function: Function, launches: Sequence[HostLaunch], constants: Mapping[str, int]
+) -> Iterator[str]:
+    """The numbers that are a block's side by their name, or by a launch; one is left for a size."""
+    numbers = [p.name for p in function.parameters if not p.pointer]
+    order = [p.name for p in function.parameters]
+    passed = {
+        name
+        for launch in launches
+        if len(launch.args) == len(order)
+        for name, text in zip(order, launch.args, strict=True)
+        if text in launch.block and (symbolic(text, constants, frozenset()) or _MOST) in _SIDES
+    }
+    found = [name for name in numbers if name in passed or _SIDE.fullmatch(name)]
+    if len(found) < len(numbers):
+        yield from found
+
+
 def _launches(code: str, name: str) -> Iterator[HostLaunch]:
     """The launches of a kernel in host code, `kernel<16><<<grid, block>>>(…)`."""
     dims = {made: _split(sides) for made, sides in _DIM3.findall(code)}
-    for template, inside in re.findall(
-        rf"\b{re.escape(name)}\s*(?:<([^<>;]*)>)?\s*<<<(.*?)>>>", code, re.DOTALL
+    for template, inside, given in re.findall(
+        rf"\b{re.escape(name)}\s*(?:<([^<>;]*)>)?\s*<<<(.*?)>>>(?:\s*\(([^;]*)\)\s*;)?",
+        code,
+        re.DOTALL,
     ):
         parts = _split(inside)
         block = parts[1] if len(parts) > 1 else ""
         made = re.fullmatch(r"dim3\s*[({](.*)[)}]", block, re.DOTALL)
         sides = _split(made[1]) if made else dims.get(block, [block] if block else [])
-        yield HostLaunch(tuple(_split(template)), tuple(sides))
+        shared = parts[2] if len(parts) > 2 else ""
+        if shared.isidentifier() and (value := re.search(rf"\b{shared}\s*=\s*([^;,]+)", code)):
+            shared = value[1]
+        shared = _SIZE_OF.sub(lambda of: str(ITEM_BYTES.get(of[1], 4)), shared)
+        yield HostLaunch(tuple(_split(template)), tuple(sides), shared, tuple(_split(given)))
 
 
 def _split(text: str) -> list[str]:

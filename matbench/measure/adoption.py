@@ -7,11 +7,9 @@ The table that follows from it is kept only if the kernel passes every check wit
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +18,15 @@ import msgspec
 from matbench import workloads
 from matbench.errors import BuildError, CaseError, MatbenchError, UsageError
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import expressions, geometries, guessing, hints, includes, signature, sweep
-from matbench.kernelfile.geometries import Geometry
+from matbench.kernelfile import geometries, guessing, hints, includes, signature, sweep
 from matbench.kernelfile.guessing import Call, NotCallableError
 from matbench.kernelfile.signature import Function
+from matbench.measure import calling
+from matbench.measure.calling import Way
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.sighting import Product, Sighting
 from matbench.measure.worker import Worker
-from matbench.model import STORAGE, Kernel, Layout, Problem, Transpose
+from matbench.model import STORAGE, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: How trials are run: no times, and little patience.
@@ -56,46 +55,23 @@ Load = Callable[[dict[str, Any]], Kernel]
 
 
 class Subject(NamedTuple):
-    """A kernel to adopt: one `__global__` function of a file."""
+    """A kernel to adopt: one `__global__` function of a file; `build` are keys of its table that
+    say how it is built."""
 
     path: Path
     source: str
     function: Function
+    build: Mapping[str, Any] = {}
 
 
 class Adopted(NamedTuple):
-    """What came of it: a table, and what it does in words; without one, what comes nearest."""
+    """What came of it: a table, and what it does in words; without one, what comes nearest.
+    `warnings` tell what looks like a mistake in a kernel that is adopted."""
 
     name: str
     table: dict[str, Any] | None
     words: str
-
-
-class _Way(NamedTuple):
-    """A way to call a kernel, and what it then computes.
-
-    `alpha` and `beta` are factors of its own, where it takes none. `problem` is one that it was
-    seen to be right at, which `is_square` if it must be.
-    """
-
-    geometry: Geometry
-    call: Call
-    is_swapped: bool = False
-    layout: Layout = "row-major"
-    transpose: Transpose = "NN"
-    padding: int = 0
-    alpha: float = 1.0
-    beta: float = 0.0
-    is_square: bool = False
-    problem: Problem = Problem(1, 1, 1)
-
-    @property
-    def params(self) -> dict[str, int]:
-        return {name: values[0] for name, values in self.geometry.sweep.items()}
-
-    def sized(self, M: int, N: int, K: int) -> Problem:
-        """A problem of that size with the factors and the batch of this one."""
-        return msgspec.structs.replace(self.problem, M=M, N=N, K=K)
+    warnings: tuple[str, ...] = ()
 
 
 def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
@@ -104,6 +80,7 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
     `told` is called with what is tried next.
     """
     name = subject.function.name
+    titled = f"`{name}`"
     search = _Search(subject, worker, told)
     failed = None
     try:
@@ -111,21 +88,26 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
             plain = search.table(way)
             for claim in ({}, *search.claims(way)):
                 table = {**claim, **plain}
-                words = ", ".join((_words(way, table), *(f"{k} = {v}" for k, v in claim.items())))
+                words = ", ".join(
+                    (calling.words(way, table), *(f"{k} = {v}" for k, v in claim.items()))
+                )
                 try:
                     kernel = load(table)
                 except UsageError as error:
-                    return Adopted(name, None, f"{words}; but no table can say so: {error}")
+                    return Adopted(
+                        name, None, f"{titled} {words}; but no table can say so: {error}"
+                    )
                 outcomes = list(_checked(kernel, worker, told))
                 wrong = next((each for each in outcomes if each.status != "measured"), None)
                 if wrong is None and outcomes:
                     many = len({outcome.case.problem.size for outcome in outcomes})
                     right = f"correct at {many} of {many} sizes that it accepts"
-                    return Adopted(name, table, f"{words}, {right}")
+                    warnings = tuple(calling.warnings(way, table, search.hints))
+                    return Adopted(name, table, f"{titled} {words}, {right}", warnings)
                 where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
-                failed = failed or f"{words}; but it fails a check{where}"
+                failed = failed or f"{titled} {words}; but it fails a check{where}"
     except NotCallableError as error:
-        return Adopted(name, None, str(error))
+        return Adopted(name, None, f"{titled} {error}")
     return Adopted(name, None, failed or f"{search.failure()}{search.nearest_checked(load)}")
 
 
@@ -153,26 +135,34 @@ class _Search:
         self.worker = worker
         self.told = told
         self.hints = hints.of(subject.source, subject.function)
-        self.included = includes.of(subject.source, subject.path)
+        self.included = includes.of(
+            subject.source, subject.path, subject.build.get("include_dirs", ())
+        )
         self.until = time.monotonic() + _SEARCH_S
         self.ran = self.failures = self.late = 0
         self.refused: dict[tuple[str, ...], str] = {}
         #: How near the nearest launch came, and what was wrong with it.
-        self.nearest: tuple[float, str] = 0.0, ""
+        self.nearest: tuple[float, str, Way | None] = 0.0, "", None
         #: The share of C that was right in the best of the others, and the way of it.
-        self.partly: tuple[float, _Way | None] = _LEAST_SHARE, None
+        self.partly: tuple[float, Way | None] = _LEAST_SHARE, None
 
     # -- one trial -------------------------------------------------------------------------
 
-    def table_of(self, way: _Way, **more: Any) -> dict[str, Any]:
+    def table_of(self, way: Way, **more: Any) -> dict[str, Any]:
         """What a table says of a way to call the kernel."""
         plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
         own = {key: getattr(way, key) for key in plain if getattr(way, key) != plain[key]}
         return geometries.table(
-            self.function, way.geometry, way.call, swapped=way.is_swapped, **own, **more
+            self.function,
+            way.geometry,
+            way.call,
+            swapped=way.is_swapped,
+            **own,
+            **self.subject.build,
+            **more,
         )
 
-    def kernel(self, way: _Way) -> Kernel:
+    def kernel(self, way: Way) -> Kernel:
         """The kernel called that way, not checked as the table of a file is."""
         table = self.table_of(way)
         entry = entries.parsed(table["entry"])
@@ -193,7 +183,7 @@ class _Search:
         kernel = msgspec.convert(made, Kernel)
         return msgspec.structs.replace(kernel, includes=self.included, parameters=parameters)
 
-    def sight(self, way: _Way, problem: Problem, *, poisoned: bool = False) -> Sighting | None:
+    def sight(self, way: Way, problem: Problem, *, poisoned: bool = False) -> Sighting | None:
         """What one launch shows; None where it could not run, or where nothing more is tried."""
         build = (*way.geometry.template, *map(str, way.params.values()))
         exhausted = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
@@ -202,7 +192,7 @@ class _Search:
         try:
             case = sweep.case(self.kernel(way), problem, way.params, self.worker.device)
             if case.skip is not None:
-                self.note(0.005, case.skip)
+                self.note(way, 0.005, case.skip)
                 return None
             found = self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
         except BuildError as error:
@@ -213,30 +203,30 @@ class _Search:
                 raise MatbenchError(error.reason) from None  # no fault of the kernel's
             self.failures += 1
             self.late += "took longer" in error.reason
-            self.note(0.01, error.reason.partition(" (see --")[0])
+            self.note(way, 0.01, error.reason.partition(" (see --")[0])
             return None
         except MatbenchError as error:
             raise NotCallableError(str(error)) from None
         self.ran += 1
         if found.product and found.spoiled:
-            self.note(0.5, f"writes to {found.spoiled[0]}")
+            self.note(way, 0.5, f"writes to {found.spoiled[0]}")
         elif not found.product and found.share > self.partly[0]:
             self.partly = found.share, way
         return found
 
-    def is_right(self, way: _Way, problem: Problem) -> bool:
+    def is_right(self, way: Way, problem: Problem) -> bool:
         """Whether a launch computes the problem, and spoils nothing."""
         found = self.sight(way, problem)
         return found is not None and found.share == 1 and not found.spoiled
 
-    def note(self, nearness: float, words: str) -> None:
+    def note(self, way: Way, nearness: float, words: str) -> None:
         """What a launch did that was not right; the nearest is told in the end."""
         if nearness > self.nearest[0]:
-            self.nearest = nearness, words
+            self.nearest = nearness, words, way
 
     # -- the steps -------------------------------------------------------------------------
 
-    def ways(self) -> Iterator[_Way]:
+    def ways(self) -> Iterator[Way]:
         """The ways that do right at whole tiles, likeliest first."""
         calls = guessing.calls(self.function, self.hints)
         launches = geometries.geometries(self.function, self.hints)
@@ -247,14 +237,14 @@ class _Search:
         for alike in pointers.values():
             for index, geometry in enumerate(launches):
                 self.told(f"launch {index + 1} of {len(launches)}")
-                seen = self.square(_Way(geometry, alike[0]))
+                seen = self.square(Way(geometry, alike[0]))
                 found = self.sized(seen, alike) if seen is not None else None
                 if found is not None:
                     yield found
 
-    def square(self, way: _Way) -> _Way | None:
+    def square(self, way: Way) -> Way | None:
         """What it computes where all sizes are the same."""
-        n = _whole(way.geometry, self.hints, least=64)
+        n = calling.whole(way.geometry, self.hints, least=64)
         takes_alpha, takes_beta = ("alpha" in way.call.args), ("beta" in way.call.args)
         alpha, beta = (_ALPHA if takes_alpha else 1.0), (_BETA if takes_beta else 0.0)
         found = self.sight(way, Problem(n, n, n, alpha=alpha, beta=beta))
@@ -271,14 +261,14 @@ class _Search:
             beta = product.beta
             way = way._replace(beta=beta)
         if (product.alpha, product.beta) != (alpha, beta):
-            self.note(0.9, f"computes {_scaled('A·B', product.alpha, product.beta)}")
+            self.note(way, 0.9, f"computes {calling.scaled('A·B', product.alpha, product.beta)}")
             return None
         way = self.read(way, product)
         along = self.hints.rows_along
         is_swapped = along == "x" if along is not None else way.layout == "column-major"
         return way._replace(is_swapped=is_swapped, problem=Problem(n, n, n, alpha=alpha, beta=beta))
 
-    def read(self, way: _Way, product: Product) -> _Way:
+    def read(self, way: Way, product: Product) -> Way:
         """Which letters, transposes and layout describe a product of matrices as they lie.
 
         Names decide where both would do: where they do not say which input is which, the one on
@@ -294,9 +284,9 @@ class _Search:
             return way._replace(call=way.call.renamed(names), transpose=letters[2 * left + right])
         return way._replace(layout="column-major", transpose=letters[2 * right + left])
 
-    def sized(self, seen: _Way, calls: list[Call]) -> _Way | None:
+    def sized(self, seen: Way, calls: list[Call]) -> Way | None:
         """The way at sizes that differ, or at squares alone."""
-        unit = _whole(seen.geometry, self.hints)
+        unit = calling.whole(seen.geometry, self.hints)
         batch = _BATCH if seen.geometry.batched else 1
         seen = seen._replace(problem=msgspec.structs.replace(seen.problem, batch=batch))
         if not seen.call.is_square:
@@ -315,9 +305,10 @@ class _Search:
             return seen._replace(problem=problem, is_square=True)
         return None
 
-    def table(self, way: _Way) -> dict[str, Any]:
+    def table(self, way: Way) -> dict[str, Any]:
         """The table of a way, with the conditions that trials show it to need."""
-        more: dict[str, Any] = {"where": self.conditions(way)}
+        way, where = self.generalized(way, self.steps(way))
+        more: dict[str, Any] = {"where": (["M == N", "N == K"] if way.is_square else []) + where}
         if way.geometry.batched:
             more["batch"] = [4]
         if "beta" in way.call.args:
@@ -327,7 +318,7 @@ class _Search:
                 more["reads"] = ["C"]
         return self.table_of(way._replace(padding=0), **more)
 
-    def claims(self, way: _Way) -> Iterator[dict[str, Any]]:
+    def claims(self, way: Way) -> Iterator[dict[str, Any]]:
         """What a kernel may need to claim of itself to pass: only tried where it fails without."""
         kinds = {STORAGE.get(p.type) for p in self.kernel(way).parameters if p.pointer}
         if narrow := kinds & {"float16", "bfloat16"}:
@@ -337,35 +328,62 @@ class _Search:
         if self.hints.mentions("atomicAdd"):
             yield {"deterministic": False}
 
-    def conditions(self, way: _Way) -> list[str]:
-        """Which sizes must be multiples of what, and whether all must be the same."""
-        found = ["M == N", "N == K"] if way.is_square else []
+    def steps(self, way: Way) -> dict[str, int]:
+        """Of what each size must be a multiple; M stands for all where they are the same."""
+        found = {}
         for axes in (("M", "N", "K"),) if way.is_square else (("M",), ("N",), ("K",)):
             base = getattr(way.problem, axes[0])
-            for step in _steps(base):
+            for step in calling.steps(base):
                 self.told(f"{axes[0]} at multiples of {step}")
                 sides = dict.fromkeys(axes, base + step)
                 if self.is_right(way, msgspec.structs.replace(way.problem, **sides)):
-                    found += [f"{axes[0]} % {step} == 0"] if step > 1 else []
+                    found[axes[0]] = step
                     break
             else:
-                found.append(f"{axes[0]} % {base} == 0")
+                found[axes[0]] = base
         return found
+
+    def generalized(self, way: Way, steps: dict[str, int]) -> tuple[Way, list[str]]:
+        """The way, and the conditions on sizes, in terms of those swept constants that have been
+        seen to be right at a second value; the others are fixed."""
+        names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
+        for name, value in way.params.items():
+            free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
+            tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
+            tries = [(2 * value, axes) for axes in tied]
+            tries += [(value // 2, axes) for axes in reversed(tied)] if value % 2 == 0 else []
+            for other, axes in tries:
+                self.told(f"{name} = {other}")
+                varied = way._replace(geometry=way.geometry.with_value(name, other))
+                if self.is_right(varied, calling.odd(way, steps | dict.fromkeys(axes, other))):
+                    names |= dict.fromkeys(axes, name)
+                    break
+            else:
+                way = way._replace(geometry=way.geometry.fixed(name))
+        where = [f"{a} % {names.get(a, step)} == 0" for a, step in steps.items() if step > 1]
+        return way, where
 
     # -- if nothing is right ---------------------------------------------------------------
 
     def failure(self) -> str:
         """Why no call is right, as far as trials tell."""
-        nearness, words = self.nearest
+        nearness, words, way = self.nearest
+        name = f"`{self.function.name}`"
         if not self.ran and "CUDA" in words:
-            return f"cannot be built here: {words}"
+            return f"{name} cannot be built here: {words}"
         if self.refused and not self.ran:
-            return f"cannot be built here: {next(iter(self.refused.values())).splitlines()[0]}"
-        if words and (nearness > 0.1 or not self.ran):
-            return f"is not right however it is called; nearest: {words}"
+            return (
+                f"{name} cannot be built here: {next(iter(self.refused.values())).splitlines()[0]}"
+            )
+        failed = f"no call of {name} that was tried is right"
+        if way is not None and (nearness > 0.1 or not self.ran):
+            return f"{failed}; closest, with {calling.described(self.table_of(way))}: {words}"
         if self.partly[1] is not None:
-            return "is not right however it is called"
-        return "computes no product of A and B, however it is called"
+            return failed
+        return (
+            f"no call of {name} that was tried gives a product of A and B; "
+            "give --args, --block and --grid to `matbench run`"
+        )
 
     def nearest_checked(self, load: Load) -> str:
         """What the checks say of the call that came nearest."""
@@ -373,69 +391,14 @@ class _Search:
         if way is None or self.nearest[0] > 0.1:
             return ""
         try:
-            kernel = load(self.table_of(way))
+            table = self.table_of(way)
+            kernel = load(table)
         except UsageError:
             return ""
         for M, N, K in ((61, 61, 61),) if way.call.is_square else ((67, 43, 59),):
             case = sweep.case(kernel, Problem(M, N, K), way.params, self.worker.device)
             outcome = self.worker.measure(case).outcome
             if outcome.status == "wrong":
-                return f"; nearest, at {case.problem.size}: {outcome.reason}"
+                called = calling.described(table)
+                return f"; closest, with {called}, at {case.problem.size}: {outcome.reason}"
         return ""
-
-
-def _whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
-    """A size that is a multiple of every tile that a kernel may have; with `least`, at least that,
-    and so large that it spans two of them."""
-    params = {name: values[0] for name, values in geometry.sweep.items()}
-    covered: list[int] = []
-    for side in geometry.covered if geometry.line is None else ():
-        with contextlib.suppress(expressions.ExpressionError):
-            covered.append(expressions.whole(side, params))
-    named = [n for name, n in known.constants.items() if known.mentions(rf"\b{name}\b")]
-    unit = 32
-    for sides, most in ((covered, 256), ([*params.values(), *named], 128)):
-        for side in sides:
-            together = math.lcm(unit, side)
-            unit = together if together <= most else unit
-    least = max(least, 2 * max(covered, default=1)) if least > 1 else 1
-    return unit * max(1, -(-least // unit))
-
-
-def _steps(base: int) -> list[int]:
-    """Powers of two that divide a size, and what its small odd factors leave of it."""
-    powers = [1 << bits for bits in range(base.bit_length()) if base % (1 << bits) == 0]
-    return sorted({*powers, *(base // odd for odd in (3, 5) if base % odd == 0)})
-
-
-# -- in words --------------------------------------------------------------------------------------
-
-
-def _words(way: _Way, table: dict[str, Any]) -> str:
-    """What a call computes, at which sizes, in which blocks."""
-    left, right = ("ᵀ" if letter == "T" else "" for letter in way.transpose)
-    product = f"A{left}·B{right}"
-    if "alpha" in way.call.args:
-        product = f"alpha·{product}"
-    if "beta" in way.call.args:
-        product = f"{product} + beta·C"
-    parts = [f"computes {_scaled(product, way.alpha, way.beta)}"]
-    if way.layout == "column-major":
-        parts.append("column-major")
-    if way.geometry.batched:
-        parts.append("in batches")
-    if way.is_square:
-        parts.append("square sizes only")
-    steps = [c.removesuffix(" == 0") for c in table["launch"].get("where", []) if "%" in c]
-    if steps:
-        parts.append(f"whole tiles only ({', '.join(steps)} = 0)")
-    sides = [str(expressions.whole(side, way.params)) for side in way.geometry.block]
-    parts.append(f"{'×'.join(sides)} blocks" if len(sides) > 1 else f"blocks of {sides[0]}")
-    return ", ".join(parts)
-
-
-def _scaled(product: str, alpha: float, beta: float) -> str:
-    """`2·A·B + C`."""
-    sign = {1.0: "", -1.0: "-"}
-    first = f"{sign.get(alpha, f'{alpha:g}·')}{product}"
-    return first if beta == 0 else f"{first} + {sign.get(beta, f'{beta:g}·')}C"

@@ -1,0 +1,160 @@
+"""A way to call a foreign kernel: the sizes to try it at, and what it computes in words."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from matbench.kernelfile import expressions, hints
+from matbench.kernelfile.geometries import Geometry
+from matbench.kernelfile.guessing import Call
+from matbench.model import Layout, Problem, Transpose
+
+#: A comparison in a condition, not in a loop.
+_BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
+#: Elements that one load takes at most: sizes that need no more than that are meant.
+_MOST_LANES = 8
+
+
+class Way(NamedTuple):
+    """A way to call a kernel, and what it then computes.
+
+    `alpha` and `beta` are factors of its own, where it takes none. `problem` is one that it was
+    seen to be right at, which `is_square` if it must be.
+    """
+
+    geometry: Geometry
+    call: Call
+    is_swapped: bool = False
+    layout: Layout = "row-major"
+    transpose: Transpose = "NN"
+    padding: int = 0
+    alpha: float = 1.0
+    beta: float = 0.0
+    is_square: bool = False
+    problem: Problem = Problem(1, 1, 1)
+
+    @property
+    def params(self) -> dict[str, int]:
+        return {name: values[0] for name, values in self.geometry.sweep.items()}
+
+    def sized(self, M: int, N: int, K: int) -> Problem:
+        """A problem of that size with the factors and the batch of this one."""
+        return msgspec.structs.replace(self.problem, M=M, N=N, K=K)
+
+
+def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
+    """A size that is a multiple of every tile that a kernel may have; with `least`, at least that,
+    and so large that it spans two of them."""
+    params = {name: values[0] for name, values in geometry.sweep.items()}
+    covered: list[int] = []
+    for side in geometry.covered if geometry.line is None else ():
+        with contextlib.suppress(expressions.ExpressionError):
+            covered.append(expressions.whole(side, params))
+    named = [n for name, n in known.constants.items() if known.mentions(rf"\b{name}\b")]
+    unit = 32
+    for sides, most in ((covered, 256), ([*params.values(), *named], 128)):
+        for side in sides:
+            together = math.lcm(unit, side)
+            unit = together if together <= most else unit
+    least = max(least, 2 * max(covered, default=1)) if least > 1 else 1
+    return unit * max(1, -(-least // unit))
+
+
+def steps(base: int) -> list[int]:
+    """Powers of two that divide a size, and what its small odd factors leave of it."""
+    powers = [1 << bits for bits in range(base.bit_length()) if base % (1 << bits) == 0]
+    return sorted({*powers, *(base // odd for odd in (3, 5) if base % odd == 0)})
+
+
+def odd(way: Way, steps: dict[str, int]) -> Problem:
+    """A problem with each size an odd multiple of its step: none that larger tiles would divide."""
+    base = way.problem
+    sides = {axis: step * (getattr(base, axis) // step | 1) for axis, step in steps.items()}
+    if way.is_square:
+        sides = dict.fromkeys("MNK", sides["M"])
+    return msgspec.structs.replace(base, **sides)
+
+
+# -- in words --------------------------------------------------------------------------------------
+
+
+def words(way: Way, table: dict[str, Any]) -> str:
+    """What a call computes, at which sizes, in which blocks."""
+    left, right = ("ᵀ" if letter == "T" else "" for letter in way.transpose)
+    product = f"A{left}·B{right}"
+    if "alpha" in way.call.args:
+        product = f"alpha·{product}"
+    if "beta" in way.call.args:
+        product = f"{product} + beta·C"
+    parts = [f"computes {scaled(product, way.alpha, way.beta)}"]
+    if way.layout == "column-major":
+        parts.append("column-major")
+    if way.geometry.batched:
+        parts.append("in batches")
+    multiples = _multiples(table)
+    if way.is_square:
+        steps = [f"multiples of {step}" for step in multiples]
+        parts.append(", ".join(["square sizes only", *steps]))
+    elif multiples:
+        texts = [
+            f"{_listed(axes)} {'' if index else 'multiples '}of {step}"
+            for index, (step, axes) in enumerate(multiples.items())
+        ]
+        parts.append(f"{', '.join(texts)} only")
+    sides = [str(expressions.whole(side, way.params)) for side in way.geometry.block]
+    parts.append(f"{'×'.join(sides)} blocks" if len(sides) > 1 else f"blocks of {sides[0]}")
+    return ", ".join(parts)
+
+
+def described(table: dict[str, Any]) -> str:
+    """How a table calls a kernel, as the options of other commands take it."""
+    launch = table["launch"]
+    return ", ".join(
+        f"{name} {','.join(map(str, listed))}"
+        for name, listed in (
+            ("args", table["args"]),
+            ("block", launch["block"]),
+            ("grid", launch["grid"]),
+        )
+    )
+
+
+def warnings(way: Way, table: dict[str, Any], known: hints.Hints) -> Iterator[str]:
+    """What looks like a mistake in a kernel that is right at some sizes only."""
+    if way.is_square and {"M", "N", "K"} <= set(way.call.args):
+        yield "takes M, N and K, but is right only where M == N == K; is a row length wrong?"
+    is_wide = known.mentions(r"float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
+    is_checked = known.mentions(_BOUNDS_CHECK)
+    found = _multiples(table)
+    if found and (is_checked and max(found) > _MOST_LANES if is_wide else True):
+        texts = [f"{step} ({', '.join(axes)})" for step, axes in found.items()]
+        many = " and ".join(texts)
+        yield f"right only for multiples of {many}; is a bounds check missing?"
+
+
+def _multiples(table: dict[str, Any]) -> dict[int, list[str]]:
+    """The sizes that must be multiples of a number, by the number."""
+    found: dict[int, list[str]] = {}
+    values = {name: held[0] for name, held in table.get("sweep", {}).items()}
+    for condition in table["launch"].get("where", ()):
+        axis, percent, step = condition.removesuffix(" == 0").partition(" % ")
+        if percent:
+            found.setdefault(expressions.whole(step, values), []).append(axis)
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    """`M, N and K`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def scaled(product: str, alpha: float, beta: float) -> str:
+    """`2·A·B + C`."""
+    sign = {1.0: "", -1.0: "-"}
+    first = f"{sign.get(alpha, f'{alpha:g}·')}{product}"
+    return first if beta == 0 else f"{first} + {sign.get(beta, f'{beta:g}·')}C"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -99,6 +100,9 @@ def adopt(
     if not adopted:
         sys.exit(1)
     first, *others = adopted
+    if _source(path) != source:
+        raise UsageError(f"{path}: changed while it was tried; run this again")
+    _require_free(path, source, target, into=into, force=force)
     _write(target, _toml({**({"name": name} if name else {}), **(first.table or {})}), bare, into)
     say(f"wrote {target}" if into or len(found) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
@@ -132,9 +136,11 @@ def _require_free(path: Path, source: str, target: Path, *, into: bool, force: b
     if fence is not None and not force:
         raise UsageError(f"{path}: has a table already; --force replaces it")
     beside = tables.beside_of(path)
-    if beside.exists() and (into or not force):
+    if os.path.lexists(beside) and (into or not force):
         how = "remove it first" if into else "--force replaces it"
         raise UsageError(f"{beside} exists; {how}")
+    if os.path.lexists(beside) and (beside.is_symlink() or not beside.is_file()):
+        raise UsageError(f"{beside}: not a regular file; remove it first")
     if fence is not None and not into:
         raise UsageError(f"{path}: has a table of its own; --into --force replaces it")
     return source[: fence.start()] + source[fence.end() :].lstrip("\n") if fence else source
@@ -179,7 +185,12 @@ def _write(target: Path, table: str, bare: str, into: bool) -> None:
     if into:
         lines = "".join(f"// {line}".rstrip() + "\n" for line in table.splitlines())
         text = f"// /// matbench\n{lines}// ///\n\n{bare}"
+    new = target.with_name(f".{target.name}.new")  # a full disk costs nothing that was there
     try:
-        target.write_text(text, encoding="utf-8", newline="\n")
+        with new.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        if into:
+            shutil.copymode(target, new)
+        new.replace(target)
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror}") from None

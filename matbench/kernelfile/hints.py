@@ -135,7 +135,10 @@ def _number(text: str) -> int | None:
 
 def _definition(code: str, function: Function) -> Node:
     found = signature.entries(syntax.parse(code))
-    return next(node for node in found if _line(node) == function.line)
+    node = next((node for node in found if _line(node) == function.line), None)
+    if node is None:
+        raise signature.SourceError("not CUDA C++ that can be read", function.line)
+    return node
 
 
 def _line(node: Node) -> int | None:

@@ -47,6 +47,8 @@ _DEVICE_HEADER = re.compile(
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _INTEGERS = {"int", "unsigned", "unsigned int", "size_t", "uint", "long", "short", "uint32_t",
              "int32_t", "uint64_t", "int64_t", "std::size_t", "unsigned long", "char"}  # fmt: skip
+#: Definitions in a file, beyond which only those that are used are read closely.
+_MANY = 200
 
 
 class NeedsCudaError(SourceError):
@@ -116,12 +118,16 @@ class _File:
         return self.code[node.start_byte : node.end_byte]
 
     def edits(self) -> Iterator[Edit]:
-        for node in _top(self.root):
-            yield from self._of_top(node)
+        nodes = list(_top(self.root))
+        for node in nodes:
+            # Each is read by itself, which would take long for thousands.
+            if len(nodes) > _MANY and self._is_unused(node):
+                yield node.start_byte, node.end_byte, ""
+            else:
+                yield from self._of_top(node)
         if self.drops:  # others may use what was dropped
             for node in _top(self.root):
-                function = signature.definition_of(node)
-                if function not in (None, self.entry) and not self.needed & _names(node):
+                if self._is_unused(node):
                     yield node.start_byte, node.end_byte, ""
         for node in syntax.walk(self.root):  # the braces around what lies in namespaces
             if node.type == "namespace_definition" or _is_linkage(node):
@@ -132,6 +138,11 @@ class _File:
                     continue
                 yield node.start_byte, body.start_byte + 1, ""
                 yield body.end_byte - 1, body.end_byte, ""
+
+    def _is_unused(self, node: Node) -> bool:
+        """Whether this is a function that the entry does not reach."""
+        function = signature.definition_of(node)
+        return function not in (None, self.entry) and not self.needed & _names(node)
 
     def _of_top(self, node: Node) -> Iterator[Edit]:
         function = signature.definition_of(node)

@@ -81,7 +81,10 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
     """
     name = subject.function.name
     titled = f"`{name}`"
-    search = _Search(subject, worker, told)
+    try:
+        search = _Search(subject, worker, told)
+    except MatbenchError as error:
+        return Adopted(name, None, f"{titled} cannot be read: {error}")
     failed = None
     try:
         for way in itertools.islice(search.ways(), _MOST_WAYS):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import foreign
@@ -13,6 +15,7 @@ from support.mutations import mutated
 from support.signatures import generated
 
 from matbench.kernelfile import catalogue, tables
+from matbench.measure import adoption
 from matbench.model import DeviceInfo
 
 #: One of each kind: textbook, tutorial, toolkit, C++, A·Bᵀ, alpha and beta, double, batched.
@@ -104,6 +107,60 @@ def test_a_table_is_replaced_only_by_force(tmp_path: Path, matbench: Matbench) -
     assert table.read_text() == "kept = true\n"
     matbench("adopt", path, "--force")
     assert tables.tomllib.loads(table.read_text())["args"] == ["A", "B", "C", "N"]
+
+
+def test_what_is_written_meanwhile_is_kept(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = copied("textbook.cu", tmp_path)
+    table, source = path.with_suffix(".toml"), path.read_text()
+    adopt = adoption.adopt
+
+    def written(to: Path, text: str) -> None:
+        def adopted(*arguments: Any) -> adoption.Adopted:
+            found = adopt(*arguments)
+            to.write_text(text)
+            return found
+
+        monkeypatch.setattr(adoption, "adopt", adopted)
+
+    written(table, "mine = true\n")
+    assert "exists; --force replaces it" in matbench("adopt", path, code=2).stderr
+    assert table.read_text() == "mine = true\n"
+    table.unlink()
+    written(path, f"{source}// mine\n")
+    for more in ([], ["--into"]):
+        path.write_text(source)
+        assert "changed while it was tried" in matbench("adopt", path, *more, code=2).stderr
+        assert path.read_text() == f"{source}// mine\n"
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_is_not_followed(tmp_path: Path, matbench: Matbench) -> None:
+    path = copied("textbook.cu", tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    path.with_suffix(".toml").symlink_to(elsewhere)
+    assert "exists" in matbench("adopt", path, code=2).stderr
+    assert "not a regular file" in matbench("adopt", path, "--force", code=2).stderr
+    assert not elsewhere.exists()
+
+
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, matbench: Matbench) -> None:
+    path = tmp_path / "deep.cu"
+    signature = "__global__ void d(const float *A, const float *B, float *C, int N)"
+    path.write_text(f"{signature} {{ {'{' * 30000}{'}' * 30000} }}")
+    said = matbench("adopt", path, code=1)
+    assert len(said.output.strip().splitlines()) == 1
+    assert "`d` cannot be read" in said.output
+
+
+def test_one_of_many_kernels_is_found_quickly(tmp_path: Path, matbench: Matbench) -> None:
+    path = tmp_path / "many.cu"
+    one = (foreign.FOLDER / "textbook.cu").read_text()
+    path.write_text("\n".join(one.replace("MatrixMulKernel", f"k{i}") for i in range(500)))
+    begun = time.monotonic()
+    matbench("adopt", path, "--entry", "k499")
+    assert time.monotonic() - begun < 60
 
 
 def test_the_first_right_kernel_of_a_file_is_taken_and_the_others_are_named(

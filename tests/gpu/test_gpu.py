@@ -209,7 +209,7 @@ def test_a_kernel_that_does_not_compile_names_its_own_line(
 VALUES = {
     "int": -(2**31), "unsigned": 2**32 - 1, "unsigned int": 7, "float": 1.5, "double": 0.1,
     "size_t": 2**40 + 1, "long": -(2**40), "unsigned long": 2**63, "long long": 2**40 + 3,
-    "unsigned long long": 2**64 - 1, "short": -300, "char": -5,
+    "unsigned long long": 2**64 - 1, "short": -300, "char": -5, "bool": 1,
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from unittest import mock
 
 from pebble import ProcessExpired
 
+from matbench.errors import CaseError
 from matbench.measure import output, worker
 from matbench.measure.process import Pool
 
@@ -63,7 +64,7 @@ class WarmPool:
         if self._used is None:
             return
         used, self._used = self._used, None
-        if self._last.done() and not isinstance(self._last.exception(), _LOST):
+        if self._last.done() and not _is_lost(self._last.exception()):
             self._resting.append(used)
         else:
             pool, file = used
@@ -84,6 +85,11 @@ def workers() -> Iterator[None]:
     """Workers that are made here take processes at rest, and leave them so."""
     with mock.patch.object(worker, "Pool", WarmPool):
         yield
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    """Whether the process ended, or lost its device."""
+    return isinstance(error, _LOST) or (isinstance(error, CaseError) and error.fatal)
 
 
 def _new() -> tuple[Pool, Path]:

@@ -173,11 +173,8 @@ def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = 
 def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
     """The kernel as OpenCL C; `SourceError` where it has no meaning there."""
     entry = entries.of(kernel)
-    source = kernel.source
+    source = includes.flattened(kernel) if kernel.includes else kernel.source
     found = entries.find(signature.functions(source), entry)
-    if found is None and kernel.includes:
-        source = includes.flattened(kernel)
-        found = entries.find(signature.functions(source), entry)
     if found is None:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
     bound = entries.bound(found, entry)

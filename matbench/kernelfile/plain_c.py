@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from matbench.kernelfile import rewriting, signature, syntax
+from matbench.kernelfile import host_code, rewriting, signature, syntax
 from matbench.kernelfile.rewriting import Edit
 from matbench.kernelfile.signature import SourceError
 
@@ -31,10 +31,6 @@ _ONLY_CPLUSPLUS = {
     "access_specifier": "class", "base_class_clause": "class", "decltype": "decltype",
     "optional_parameter_declaration": "default argument", "concept_definition": "concept",
 }  # fmt: skip
-#: What means nothing to a kernel, and what does only if the kernel uses it.
-_OF_HOST = {"using_declaration", "template_instantiation", "namespace_alias_definition"}
-_TYPES = {"struct_specifier", "union_specifier", "type_definition", "alias_declaration"}
-_SIMPLE = {"primitive_type", "sized_type_specifier", "enum_specifier"}
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 #: Names that stand for nothing outside of CUDA.
 _WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
@@ -57,8 +53,19 @@ class NeedsCudaError(SourceError):
     def __init__(
         self, what: str, node: Node, told: str = "C++ ({what}, line {line}): needs CUDA"
     ) -> None:
+        self.what, self.node, self.told = what, node, told
         line = syntax.line_of(node)
         super().__init__(told.format(what=what, line=line), line)
+
+    def located(self, code: str) -> NeedsCudaError:
+        """The same, said of the header that the line of this code comes from."""
+        lines = code.split("\n")[: self.node.start_point[0]]
+        for distance, line in enumerate(reversed(lines)):
+            if found := re.fullmatch(r'#line (\d+) "(.*)"', line):
+                number = int(found[1]) + distance
+                told = self.told.replace("line {line}", f"line {number} of {found[2]}")
+                return NeedsCudaError(self.what, self.node, told)
+        return self
 
 
 @functools.lru_cache(maxsize=64)
@@ -72,7 +79,10 @@ def translated(
     """
     code = syntax.expanded(source)
     file = _File(code, entry, dict(bound), set(own))
-    return rewriting.applied(code, file.edits())
+    try:
+        return rewriting.applied(code, file.edits())
+    except NeedsCudaError as error:
+        raise error.located(code) from None
 
 
 class _File:
@@ -90,6 +100,8 @@ class _File:
         }
         self.entry: Node | None = None
         self.drops = False
+        headers = [_header(node) for node in _top(self.root) if node.type == "preproc_include"]
+        self.includes_more = bool(own & {*headers}) or "" in headers
         self.needed = self._needed()
 
     # -- what is kept --------------------------------------------------------------------------
@@ -110,7 +122,11 @@ class _File:
 
     def _used(self, defined: Mapping[str, set[str]]) -> set[str]:
         """The names that any function of the device uses, or a macro."""
-        functions = [node for node in _top(self.root) if not _is_host(node) and not _is_type(node)]
+        functions = [
+            node
+            for node in _top(self.root)
+            if not host_code.is_host(node) and not host_code.is_type(node)
+        ]
         words = (word for node in functions for word in _WORD.findall(self._text(node)))
         return _reached(defined, words)
 
@@ -148,16 +164,14 @@ class _File:
         function = signature.definition_of(node)
         is_entry = function is not None and function == self.entry
         if node.type == "preproc_include":
-            path = syntax.fields(node, "path")
-            is_named = path is not None and path.type != "identifier"
-            name = syntax.text_of(path)[1:-1] if path is not None and is_named else ""
+            name = _header(node)
             if name and name not in self.own:
                 if not _DEVICE_HEADER.fullmatch(name):
                     yield node.start_byte, node.end_byte, "\n"
                 elif not _is_conditional(node):
                     raise NeedsCudaError(name, node, "needs CUDA ({what}, line {line})")
             return
-        if node.type in _OF_HOST or _is_host(node) or self._is_left_out(node):
+        if node.type in host_code.OF_HOST or host_code.is_host(node) or self._is_left_out(node):
             yield node.start_byte, node.end_byte, ""
             return
         if is_entry and node.type == "template_declaration":
@@ -183,7 +197,7 @@ class _File:
 
     def _is_left_out(self, node: Node) -> bool:
         """Whether this is a type, or a constant of some type, that only the host uses."""
-        if not _is_type(node) or self.own or "##" in self.code:
+        if not host_code.is_type(node) or self.includes_more or "##" in self.code:
             return False
         return not self.used & _names(node)
 
@@ -339,6 +353,13 @@ def _top(root: Node) -> Iterator[Node]:
             yield node
 
 
+def _header(node: Node) -> str:
+    """What a line includes; nothing if a macro says so."""
+    path = syntax.fields(node, "path")
+    is_named = path is not None and path.type in ("string_literal", "system_lib_string")
+    return syntax.text_of(path)[1:-1] if path is not None and is_named else ""
+
+
 def _is_linkage(node: Node) -> bool:
     return node.type == "linkage_specification" and syntax.fields(node, "body") is not None
 
@@ -369,31 +390,6 @@ def _names(node: Node) -> set[str]:
     return found
 
 
-def _is_host(node: Node) -> bool:
-    """Whether no kernel can use a function, declared or defined, or a variable.
-
-    A `constexpr` function can compute constants, and constants are the kernel's, too.
-    """
-    while node.type == "template_declaration" and node.named_children:
-        node = node.named_children[-1]
-    words = signature.words(node)
-    if node.type == "function_definition" or (node.type == "declaration" and _is_prototype(node)):
-        return not words & {"__global__", "__device__", "constexpr"}
-    kind = syntax.fields(node, "type")
-    if node.type != "declaration" or kind is None or syntax.fields(kind, "body") is not None:
-        return False
-    return not words & {"__device__", "__constant__", "__shared__", "constexpr", "const"}
-
-
-def _is_type(node: Node) -> bool:
-    """Whether this defines a type, or something of a type that may be the host's."""
-    kind = syntax.fields(node, "type")
-    if node.type == "declaration":
-        return kind is not None and kind.type not in _SIMPLE and not _is_prototype(node)
-    is_enum = any(each.type == "enum_specifier" for each in syntax.walk(node))
-    return node.type in _TYPES and not is_enum
-
-
 def _reached(defined: Mapping[str, set[str]], words: Iterable[str]) -> set[str]:
     """The words, and what those mean that are defined."""
     found: set[str] = set()
@@ -404,15 +400,6 @@ def _reached(defined: Mapping[str, set[str]], words: Iterable[str]) -> set[str]:
             found.add(name)
             pending.extend(defined.get(name, ()))
     return found
-
-
-def _is_prototype(node: Node) -> bool:
-    """Whether a declaration is a function's, whatever that returns."""
-    below = syntax.fields(node, "declarator")
-    while below is not None and below.type != "function_declarator":
-        named = [each for each in below.named_children if "declarator" in each.type]
-        below = next(iter(named), None)
-    return below is not None
 
 
 def _is_conditional(node: Node) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -141,6 +142,23 @@ def test_a_header_of_cuda_for_the_device(name: str, line: int, before: str) -> N
 def test_the_users_headers_stay() -> None:
     source = f'#include "mine.h"\n#include "other.h"\n__global__ void mine{SIGNATURE} {{ }}'
     assert plain_c.translated(source, "mine", (), ("mine.h",)).startswith('#include "mine.h"\n\n_')
+
+
+def test_a_header_beside_the_kernel_is_read_like_the_kernel(tmp_path: Path) -> None:
+    header = tmp_path / "mine.h"
+    host = "struct Timer { cudaEvent_t start; }; void check(std::string text);"
+    guarded = "#ifndef MINE_H\n#define MINE_H\n#include <cuda_runtime.h>\n{}\n#endif\n"
+    header.write_text(guarded.format(f"{host}\n__device__ int three() {{ return 3; }}"))
+    (tmp_path / "mine.cu").write_text(
+        f'#include "mine.h"\n__global__ void mine{SIGNATURE} {{ C[0] = three(); }}\n'
+    )
+    given = {"launch": {"block": [1], "grid": [1]}}
+    text = opencl_c.plain_unit(catalogue.load(tmp_path / "mine.cu", given=given)).text
+    assert "return 3;" in text
+    assert not any(word in text for word in ("cuda_runtime", "cudaEvent_t", "std::", "check"))
+    header.write_text(guarded.format("#include <cuda_bf16.h>"))
+    refused = opencl_c.obstacle(catalogue.load(tmp_path / "mine.cu", given=given))
+    assert refused == "needs CUDA (cuda_bf16.h, line 4 of mine.h)"
 
 
 def test_what_the_preprocessor_may_leave_out_is_its_own_matter() -> None:

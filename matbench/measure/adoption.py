@@ -349,6 +349,7 @@ class _Search:
     def generalized(self, way: Way, steps: dict[str, int]) -> tuple[Way, list[str]]:
         """The way, and the conditions on sizes, in terms of those swept constants that have been
         seen to be right at a second value; the others are fixed."""
+        self.until = max(self.until, time.monotonic() + _SEARCH_S / 2)  # builds take long on CUDA
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
         for name, value in way.params.items():
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]

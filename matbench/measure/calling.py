@@ -128,7 +128,7 @@ def warnings(way: Way, table: dict[str, Any], known: hints.Hints) -> Iterator[st
     """What looks like a mistake in a kernel that is right at some sizes only."""
     if way.is_square and {"M", "N", "K"} <= set(way.call.args):
         yield "takes M, N and K, but is right only where M == N == K; is a row length wrong?"
-    is_wide = known.mentions(r"float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
+    is_wide = known.mentions(r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
     is_checked = known.mentions(_BOUNDS_CHECK)
     found = _multiples(table)
     if found and (is_checked and max(found) > _MOST_LANES if is_wide else True):

@@ -136,6 +136,19 @@ def test_a_launch_in_the_file_is_followed() -> None:
     assert geometries[0].template == ("BLOCK_SIZE",)
 
 
+def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> None:
+    body = "C[(blockIdx.y * BM + threadIdx.y) * n + blockIdx.x * BN + threadIdx.x] = 0;"
+    host = "void go(float *a, int n) { const unsigned BM = 32, BN = 32; f<BM, BN><<<n, n>>>(a); }"
+    _, geometries = guessed(kernel(ABC, body, before="template <int BM, int BN>") + host)
+    assert geometries[0].sweep == {"BM": (32,), "BN": (32,)}
+    assert all(g.grid(swapped=False) == ("ceil_div(N, BN)", "ceil_div(M, BM)") for g in geometries)
+
+
+def test_a_size_that_sides_of_blocks_are_made_of_is_a_size() -> None:
+    host = "void go(float *a, int n) { f<<<1, dim3(n, n)>>>(a, a, a, n); }"
+    assert guessed(kernel(ABC) + host)[0][0].args == ("A", "B", "C", "N")
+
+
 def test_types_and_defaults_of_templates() -> None:
     source = kernel(
         "const T *A, const T *B, T *C, int n", before="template <typename T, int W = 64>"

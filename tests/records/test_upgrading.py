@@ -104,7 +104,8 @@ def test_every_figure_of_the_committed_results_is_found(file: Path, path: Path) 
         for plain, record in zip(flat, found, strict=True):
             assert_same(plain, record)
     else:
-        assert [before(json.loads(encoding.line(record))) for record in found] == nested
+        written = (json.loads(encoding.line(record)) for record in found)
+        assert list(map(before, written)) == list(map(before, nested))
     path.write_text(encoding.array([*environments, *found]))
     assert read(path) == (environments, found)
 

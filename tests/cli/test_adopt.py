@@ -340,7 +340,7 @@ def test_95_of_100_generated_signatures_are_adopted_and_none_wrongly(
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(s, marks=pytest.mark.long) for s in range(4, 60))]
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in range(1, 60))]
 )
 def test_mutated_sources_end_in_a_table_that_is_right_or_in_a_reason(
     seed: int, tmp_path: Path, matbench: Matbench

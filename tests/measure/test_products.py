@@ -344,6 +344,17 @@ def test_what_scaling_adds_to_the_reference() -> None:
     assert plain.others["integers"][0].exact is not None
 
 
+def test_integers_that_alpha_and_beta_round_may_be_off() -> None:
+    """By one rounding, as where a device fuses a multiplication with the addition."""
+    for reading in (Reading(), Reading("float64", "float64", sums_in="float64", result="float64")):
+        problem = Problem(5, 6, 1, alpha=0.7, beta=0.1)
+        [made] = matmul.trials(problem, reading, Cache()).others["integers"]
+        assert made.exact is None and made.R is not None and made.S is not None
+        assert (np.abs(made.R) <= made.S).all()
+        [plain] = matmul.trials(Problem(5, 6, 1), reading, Cache()).others["integers"]
+        assert plain.exact is not None or not plain.S.any()  # type: ignore[union-attr]
+
+
 def results() -> Iterator[tuple[str, float, float]]:
     yield "float", 2.0**-24, 0.0
     yield "__half", 2.0**-24, 2.0**-11

@@ -74,20 +74,17 @@ def reads_C(problem: Problem, reading: Reading) -> bool:
 
 def _completed(trial: Trial, problem: Problem, C: Float32 | None) -> Trial:
     """The trial of a product as that of alpha·A·B + beta·C."""
-    if problem.alpha == 1 and problem.beta == 0:
+    if not _is_scaled(problem):
         return trial._replace(C=C)
     alpha, added = problem.alpha, 0.0 if C is None else problem.beta * C.astype(np.float64)
-    R = trial.exact.astype(np.float64) if trial.exact is not None else trial.R
-    S = _size(trial) if trial.exact is not None else trial.S
-    assert R is not None and S is not None
-    return trial._replace(exact=None, R=alpha * R + added, S=abs(alpha) * S + np.abs(added), C=C)
+    assert trial.R is not None and trial.S is not None
+    R, S = alpha * trial.R + added, abs(alpha) * trial.S + np.abs(added)
+    return trial._replace(R=R, S=S, C=C)
 
 
-def _size(trial: Trial) -> Float64:
-    """|A||B|."""
-    A, B = (np.abs(matrix).astype(np.float64) for matrix in trial.inputs)
-    found: Float64 = A @ B
-    return found
+def _is_scaled(problem: Problem) -> bool:
+    """Whether alpha and beta round the result."""
+    return problem.alpha != 1 or problem.beta != 0
 
 
 def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float64, Float64]:
@@ -202,7 +199,7 @@ def selects_exactly(problem: Problem, reading: Reading) -> bool | None:
         return None
     bits = SIGNIFICAND_BITS[reading.precision]
     fits = max(UNIT_ROUNDOFF[kind] for kind in (reading.sums_in, reading.result)) <= 2.0**-bits
-    return fits and problem.alpha == 1 and problem.beta == 0
+    return fits and not _is_scaled(problem)
 
 
 class _Moved(NamedTuple):
@@ -235,8 +232,8 @@ def integer_trial(problem: Problem, reading: Reading = FLOAT32) -> Trial:
     """Whole numbers of which every partial sum is exact: Σ|a·b| ≤ 2²⁴, whatever the order.
 
     B is an outer product x·yᵀ, so that the exact C = (A·x)·yᵀ costs no matrix product. Sums and
-    results of 16 bits cannot hold them all: there, and where the kernel is not `exact`, C may be
-    off by rounding errors, as the reference trial's may.
+    results of 16 bits cannot hold them all: there, where alpha or beta rounds them, and where the
+    kernel is not `exact`, C may be off by rounding errors, as the reference trial's may.
     """
     random = generator(problem, "integers")
     M, N, K = problem.M, problem.N, problem.K
@@ -254,9 +251,10 @@ def integer_trial(problem: Problem, reading: Reading = FLOAT32) -> Trial:
     if reading.precision == "float64":
         A, B = A.astype(np.float64), B.astype(np.float64)
     wide = ("float32", "float64")
-    if reading.exact and reading.sums_in in wide and reading.result == "float32":
+    exact = reading.exact and reading.sums_in in wide and not _is_scaled(problem)
+    if exact and reading.result == "float32":
         return Trial("integers", (A, B), exact=C)
     S = np.outer((np.abs(A) @ np.abs(x)).astype(np.float64), np.abs(y))
-    if reading.exact and reading.result == "float64":
+    if exact and reading.result == "float64":
         S = np.zeros_like(S)
     return Trial("integers", (A, B), R=C.astype(np.float64), S=S)

@@ -74,34 +74,23 @@ _PRELUDE = """
 #define make_float2(a, b) ((float2)(a, b))
 #define make_float4(a, b, c, d) ((float4)(a, b, c, d))
 #define atomicAdd(pointer, value) matbench_add(pointer, value)
-static int __attribute__((overloadable)) matbench_add(volatile __global int *place, int value)
-{ return atomic_add(place, value); }
-static uint __attribute__((overloadable)) matbench_add(volatile __global uint *place, uint value)
-{ return atomic_add(place, value); }
-static float __attribute__((overloadable)) matbench_add(volatile __global float *place, float value)
-{
-    uint found = as_uint(*place), before;
-    do {
-        before = found;
-        const uint sum = as_uint(as_float(before) + value);
-        found = atomic_cmpxchg((volatile __global uint *)place, before, sum);
-    } while (found != before);
-    return as_float(found);
+#define MATBENCH_ADDS(space) \\
+static int __attribute__((overloadable)) matbench_add(volatile space int *place, int value) \\
+{ return atomic_add(place, value); } \\
+static uint __attribute__((overloadable)) matbench_add(volatile space uint *place, uint value) \\
+{ return atomic_add(place, value); } \\
+static float __attribute__((overloadable)) matbench_add(volatile space float *place, float value) \\
+{ \\
+    uint found = as_uint(*place), before; \\
+    do { \\
+        before = found; \\
+        const uint sum = as_uint(as_float(before) + value); \\
+        found = atomic_cmpxchg((volatile space uint *)place, before, sum); \\
+    } while (found != before); \\
+    return as_float(found); \\
 }
-static int __attribute__((overloadable)) matbench_add(volatile __local int *place, int value)
-{ return atomic_add(place, value); }
-static uint __attribute__((overloadable)) matbench_add(volatile __local uint *place, uint value)
-{ return atomic_add(place, value); }
-static float __attribute__((overloadable)) matbench_add(volatile __local float *place, float value)
-{
-    uint found = as_uint(*place), before;
-    do {
-        before = found;
-        const uint sum = as_uint(as_float(before) + value);
-        found = atomic_cmpxchg((volatile __local uint *)place, before, sum);
-    } while (found != before);
-    return as_float(found);
-}
+MATBENCH_ADDS(__global)
+MATBENCH_ADDS(__local)
 """
 
 

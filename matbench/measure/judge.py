@@ -47,9 +47,12 @@ _LARGEST_GUARD_WORDS = 2**22
 _THREADS = 256
 _MOST_BLOCKS = 128
 _FOLDER = Path(__file__).parent / "device_code"
-#: What files that draw random numbers are compiled behind, and which files these are.
-_DRAWS = "draws.cu"
-_DRAWING = ("judge.cu", "samples.cu")
+#: What files are compiled behind.
+_BEHIND = {
+    "judge.cu": ("elements.cu", "draws.cu"),
+    "samples.cu": ("elements.cu", "draws.cu"),
+    "places.cu": ("elements.cu",),
+}
 
 
 class Difference(NamedTuple):
@@ -421,7 +424,7 @@ def _difference(rows: npt.NDArray[np.float64]) -> Difference:
 
 def device_source(file: str) -> str:
     """The text that is compiled for a file of `device_code`."""
-    files = (_DRAWS, file) if file in _DRAWING else (file,)
+    files = (*_BEHIND.get(file, ()), file)
     return "".join((_FOLDER / name).read_text(encoding="utf-8") for name in files)
 
 

@@ -21,7 +21,3 @@ static __device__ size_t mask_of(size_t key, size_t index)
 {
     return key ? mixed(key + index * 0x9E3779B97F4A7C15) : 0;
 }
-
-#define STRIDED(i, count)                                                     \
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);    \
-    i += (size_t)gridDim.x * blockDim.x

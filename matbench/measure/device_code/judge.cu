@@ -18,16 +18,6 @@ typedef unsigned short word;
 typedef unsigned word;
 #endif
 
-// C as float32 or float64.
-#ifndef DOUBLE_C
-#define DOUBLE_C 0
-#endif
-#if DOUBLE_C
-typedef double real;
-#else
-typedef float real;
-#endif
-
 extern "C" __global__ void fill_words(word *words, size_t start, size_t count, unsigned value)
 {
     for (STRIDED(i, count))

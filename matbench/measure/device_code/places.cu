@@ -20,10 +20,6 @@ typedef size_t word;
 typedef unsigned word;
 #endif
 
-#define STRIDED(i, count)                                                     \
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);    \
-    i += (size_t)gridDim.x * blockDim.x
-
 extern "C" __global__ void place(const word *matrix, size_t rows, size_t columns, word *own,
                                  size_t start, size_t row_step, size_t column_step)
 {

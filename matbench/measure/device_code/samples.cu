@@ -29,16 +29,6 @@ typedef unsigned word;
 typedef float number;
 #endif
 
-// C as float32 or float64.
-#ifndef DOUBLE_C
-#define DOUBLE_C 0
-#endif
-#if DOUBLE_C
-typedef double real;
-#else
-typedef float real;
-#endif
-
 static __device__ number value_of(word bits)
 {
 #if FLOAT64

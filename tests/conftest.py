@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,6 +86,18 @@ def matbench() -> Iterator[Matbench]:
 
     yield invoke
     warm.WarmPool.end()
+
+
+@pytest.fixture(autouse=True)
+def collect_here(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What is on a GPU is freed by the thread that owns it, not wherever a collection starts."""
+    if request.node.get_closest_marker("gpu") is None:
+        yield
+        return
+    gc.disable()
+    yield
+    gc.collect()
+    gc.enable()
 
 
 @pytest.fixture

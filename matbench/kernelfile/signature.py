@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import struct
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ SCALARS = {
     "int": "int32", "unsigned": "uint32", "unsigned int": "uint32", "float": "float32",
     "double": "float64", "size_t": "uint64", "long": "int64", "unsigned long": "uint64",
     "long long": "int64", "unsigned long long": "uint64", "short": "int16", "char": "int8",
-    "bool": "bool",
+    "bool": "bool", "__half": "float16", "__nv_bfloat16": "bfloat16",
 }  # fmt: skip
 #: Other spellings of types.
 _SAME = {
@@ -247,10 +248,24 @@ def holds(kind: str, value: int | float) -> bool:
     whole = re.fullmatch(r"(u?)int(\d+)", SCALARS[kind])
     if SCALARS[kind] == "bool":
         return value in (0, 1)
+    if SCALARS[kind] in ("float16", "bfloat16"):
+        return bits_of_16(kind, value) is not None
     if whole is None:
         return abs(value) < 2.0**128  # about where float32 ends
     bits = int(whole[2]) - (not whole[1])
     return value == int(value) and (0 if whole[1] else -(2**bits)) <= value < 2**bits
+
+
+def bits_of_16(kind: str, value: float) -> int | None:
+    """A number as the bits of a `__half` or `__nv_bfloat16`; None where it would be rounded."""
+    is_half = SCALARS[kind] == "float16"
+    try:
+        packed = struct.pack("<e" if is_half else "<f", value)
+    except OverflowError:
+        return None
+    upper = packed[-2:]  # a bfloat16 is the upper half of a float
+    (kept,) = struct.unpack("<e" if is_half else "<f", upper if is_half else b"\0\0" + upper)
+    return int.from_bytes(upper, "little") if kept == value else None
 
 
 def parameters(source: str, entry: str) -> tuple[Parameter, ...]:

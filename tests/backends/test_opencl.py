@@ -331,7 +331,7 @@ VALUES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", signature.SCALARS)
+@pytest.mark.parametrize("kind", VALUES)
 def test_every_type_arrives_as_it_was_passed(kind: str, opencl: Backend, tmp_path: Path) -> None:
     body = f"""
     extern "C" __global__ void mine(const float *A, const float *B, float *C, const {kind} value)

@@ -210,6 +210,7 @@ VALUES = {
     "int": -(2**31), "unsigned": 2**32 - 1, "unsigned int": 7, "float": 1.5, "double": 0.1,
     "size_t": 2**40 + 1, "long": -(2**40), "unsigned long": 2**63, "long long": 2**40 + 3,
     "unsigned long long": 2**64 - 1, "short": -300, "char": -5, "bool": 1,
+    "__half": -0.375, "__nv_bfloat16": 2.0**100,
 }  # fmt: skip
 
 
@@ -224,6 +225,8 @@ def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> N
         for number, (kind, literal) in enumerate(zip(kinds, literals, strict=True))
     )
     body = f"""
+    #include <cuda_bf16.h>
+    #include <cuda_fp16.h>
     extern "C" __global__ void mine(const float *A, const float *B, float *C, {declared})
     {{ {stores} }}
     """
@@ -239,6 +242,25 @@ def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> N
     cuda.read(C, found)
     assert dict(zip(kinds, found.tolist(), strict=True)) == dict.fromkeys(kinds, 1.0)
     cuda.release(C)
+
+
+def test_parameters_that_the_compiler_sees_otherwise_are_refused(
+    cuda: Backend, tmp_path: Path
+) -> None:
+    """The parser takes the last of two types; nvcc knows which one holds."""
+    body = """
+    #ifndef NO_COMPILER_DEFINES_THIS
+    typedef int count;
+    #else
+    typedef long long count;
+    #endif
+    extern "C" __global__ void mine(const float *A, const float *B, float *C, count M)
+    { C[0] = (float)M; }
+    """
+    path = tmp_path / "mine.cu"
+    path.write_text(kernel_text(front='args = ["A", "B", "C", "M"]', body=body), encoding="utf-8")
+    with pytest.raises(BuildError, match="8, 8, 8, 4 bytes; as its source was read, of 8, 8, 8, 8"):
+        cuda.build(catalogue.load(path), {"TILE": 8})
 
 
 def test_more_shared_memory_than_48_kib(checks: Session, info: DeviceInfo) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,3 +91,25 @@ def test_what_a_signature_lacks(source: str, told: str, line: int | None) -> Non
 )
 def test_what_a_tensor_map_is_of(text: str, described: tuple[str, str, str] | None) -> None:
     assert signature.tensor_map(text) == described
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "fits"),
+    [
+        ("__half", -0.375, True), ("__half", 65504.0, True), ("__half", 65505.0, False),
+        ("__half", 1e6, False), ("__half", 0.1, False), ("__nv_bfloat16", 2.0**100, True),
+        ("__nv_bfloat16", 1.00390625, False), ("__nv_bfloat16", 1e300, False), ("bool", 2, False),
+        ("char", -128, True), ("char", 128, False), ("float", 1e39, False),
+    ],
+)  # fmt: skip
+def test_a_parameter_takes_a_value_that_its_type_can_represent(
+    kind: str, value: float, fits: bool
+) -> None:
+    assert signature.holds(kind, value) == fits
+
+
+@given(st.floats(width=16, allow_nan=False, allow_infinity=False))
+def test_the_bits_of_a_half_are_numpys(value: float) -> None:
+    bits = signature.bits_of_16("__half", value)
+    assert bits is not None
+    assert np.uint16(bits).view(np.float16) == value

@@ -14,6 +14,7 @@ COMPUTES = {
     "fetch-macros.cu": "A·B, M and N multiples of 64, K of 8 only, 16×16 blocks",
     "float4-cast.cu": "A·B, N multiples of 4 only, 32×16 blocks",
     "hgemm-half-sums.cu": "A·B, 16×16 blocks, accumulator = float16",
+    "hgemm-scaled.cu": "alpha·A·B + beta·C, 16×16 blocks",
     "hgemm.cu": "A·B, 16×16 blocks",
     "linear-index.cu": "A·B, blocks of 256",
     "rows-columns.cu": "A·B, 16×16 blocks",
@@ -33,4 +34,6 @@ COMPUTES = {
     "vectorized.cu": "A·B, M and N multiples of 64, K of 8 only, blocks of 256",
 }
 #: C++ that only nvcc builds.
-ONLY_CUDA = {"hgemm-half-sums.cu", "hgemm.cu", "typed.cuh", "vectorized.cu"}
+ONLY_CUDA = {
+    "hgemm-half-sums.cu", "hgemm-scaled.cu", "hgemm.cu", "typed.cuh", "vectorized.cu"
+}  # fmt: skip

@@ -14,7 +14,7 @@ from matbench.backends.cuda.device import driver, errors
 from matbench.backends.protocol import Argument, TensorMap
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
-from matbench.model import WORD_BYTES, Kernel, Launch, Resources
+from matbench.model import WORD_BYTES, Kernel, Launch, Parameter, Resources
 
 #: Static and dynamic shared memory that a block gets without asking for more.
 _SHARED_BYTES = 48 * 1024
@@ -112,6 +112,22 @@ def _parameter_sizes(cu: Any, function: Any) -> Iterator[int | None]:
             return
 
 
+def _maker(parameter: Parameter) -> Any:
+    """What turns an argument into what PyCUDA passes: one of NumPy's types, or a function."""
+    import numpy as np
+
+    if parameter.pointer:
+        return np.uintp
+    if parameter.type == signature.TENSOR_MAP:
+        return _encoded
+    kind = signature.SCALARS[parameter.type]
+    if kind == "bool":  # PyCUDA would pass one as a pointer
+        return np.uint8
+    if kind in ("float16", "bfloat16"):
+        return partial(signature.bits_of_16, parameter.type)
+    return np.dtype(kind).type
+
+
 class CudaProgram:
     """One build of a kernel: a function of a module that PyCUDA loads, anew to restore it."""
 
@@ -125,18 +141,12 @@ class CudaProgram:
         self.stream = stream
         self.allocates = b"\0malloc\0" in code.cubin
         self.has_variables = code.variable_bytes > 0
-        self.make: list[Any] = [
-            np.uintp
-            if parameter.pointer
-            else _encoded
-            if parameter.type == signature.TENSOR_MAP
-            else np.dtype(signature.SCALARS[parameter.type]).type
-            for parameter in kernel.parameters
-        ]
+        self.make: list[Any] = [_maker(parameter) for parameter in kernel.parameters]
         if code.entry == "matbench_entry":  # instrumented: it takes a buffer more
             self.make.append(np.uintp)
+        self.passed = [np.uint16 if isinstance(make, partial) else make for make in self.make]
         self._check_parameters()
-        self.types = [self._layout()] if _encoded in self.make else self.make
+        self.types = [self._layout()] if _encoded in self.make else self.passed
         self._load()
         function = self.function
         self.resources = Resources(
@@ -167,12 +177,12 @@ class CudaProgram:
                 found = list(_parameter_sizes(bindings.cu, function))
         except CaseError:  # no cuda-bindings; or a module that loading will tell of
             return
-        wanted = [128 if make is _encoded else np.dtype(make).itemsize for make in self.make]
+        wanted = [128 if each is _encoded else np.dtype(each).itemsize for each in self.passed]
         if found and None not in found and found != wanted:
             shown = [", ".join(map(str, sizes)) for sizes in (found, wanted)]
             raise BuildError(
                 f"{self.code.entry} takes parameters of {shown[0]} bytes; as its source was read, "
-                f"of {shown[1]}: say in front matter which `entry` is meant"
+                f"of {shown[1]}: give the parameters types that no `#if` decides"
             )
 
     def _layout(self) -> str:
@@ -186,9 +196,9 @@ class CudaProgram:
         bindings = Bindings("a kernel with tensor maps")
         layout = ""
         with bindings.function(self.code) as function:
-            for index, make in enumerate(self.make):
+            for index, each in enumerate(self.passed):
                 offset, _ = bindings.call("cuFuncGetParamInfo", function, index)
-                letter = "128s" if make is _encoded else np.dtype(make).char
+                letter = "128s" if each is _encoded else np.dtype(each).char
                 layout += f"{offset - struct.calcsize(layout)}x{letter}"
         return layout
 

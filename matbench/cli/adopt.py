@@ -61,7 +61,8 @@ def adopt(
     target = path if into else tables.beside_of(path)
     bare = _require_free(path, source, target, into=into, force=force)
     try:
-        functions = _chosen(signature.functions(bare), entry, file)
+        text = bare if signature.functions(bare) else _with_headers(bare, path, include_dirs)
+        functions = _chosen(signature.functions(text), entry, file)
     except signature.SourceError as error:
         raise UsageError(f"{file}:{error.line or 1}: {error}") from None
     for each in include_dirs:
@@ -85,7 +86,7 @@ def adopt(
         progress(None) as advance,
     ):
         for function in functions:
-            subject = adoption.Subject(path, bare, function, build)
+            subject = adoption.Subject(path, bare, text, function, build)
 
             def told(what: str, name: str = function.name) -> None:
                 advance(f"{name}: {what}")
@@ -144,6 +145,13 @@ def _require_free(path: Path, source: str, target: Path, *, into: bool, force: b
     if fence is not None and not into:
         raise UsageError(f"{path}: has a table of its own; --into --force replaces it")
     return source[: fence.start()] + source[fence.end() :].lstrip("\n") if fence else source
+
+
+def _with_headers(source: str, path: Path, include_dirs: Sequence[str]) -> str:
+    """The source after the headers that it includes, for a file whose kernels are in those."""
+    from matbench.kernelfile import includes
+
+    return "\n".join([*includes.texts(includes.of(source, path, include_dirs)), source])
 
 
 def _chosen(functions: Sequence[Function], entry: str | None, file: str) -> list[Function]:

@@ -56,10 +56,11 @@ Load = Callable[[dict[str, Any]], Kernel]
 
 class Subject(NamedTuple):
     """A kernel to adopt: one `__global__` function of a file; `build` are keys of its table that
-    say how it is built."""
+    say how it is built. `text` is the source, after the headers if these define the function."""
 
     path: Path
     source: str
+    text: str
     function: Function
     build: Mapping[str, Any] = {}
 
@@ -137,7 +138,7 @@ class _Search:
         self.function = subject.function
         self.worker = worker
         self.told = told
-        self.hints = hints.of(subject.source, subject.function)
+        self.hints = hints.of(subject.text, subject.function)
         self.included = includes.of(
             subject.source, subject.path, subject.build.get("include_dirs", ())
         )
@@ -170,7 +171,7 @@ class _Search:
         table = self.table_of(way)
         entry = entries.parsed(table["entry"])
         assert entry is not None
-        aliases = signature.aliases(self.subject.source)
+        aliases = signature.aliases(self.subject.text)
         parameters = tuple(entries.parameters(self.function, entry, aliases))
         signature.checked(parameters, self.function.line)
         identity = repr((self.subject.source, table["entry"])).encode()

@@ -175,6 +175,18 @@ def test_the_first_right_kernel_of_a_file_is_taken_and_the_others_are_named(
     assert catalogue.load(path).entry == "gemm_tiled"
 
 
+def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    copied("textbook.cu", tmp_path).rename(tmp_path / "textbook.cuh")
+    path = tmp_path / "main.cu"
+    path.write_text('#include "textbook.cuh"\nint main() { return 0; }\n')
+    assert "`MatrixMulKernel` computes A·B" in matbench("adopt", path).stdout
+    assert not (tmp_path / "textbook.toml").exists()
+    matbench("run", path, "--sizes", "48", *QUICK)
+    assert [outcome.status for outcome in last_run()] == ["measured"]
+
+
 def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str, Any]]:
     """What is said of a file, and its table."""
     output = matbench("adopt", path, *words).stdout

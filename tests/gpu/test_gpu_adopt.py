@@ -36,6 +36,17 @@ def test_no_table_is_written_for_a_wrong_kernel(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_template_in_a_header_is_adopted_for_the_file_that_includes_it(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    shutil.copy(foreign.FOLDER / "sgemm-coalesced.cuh", tmp_path)
+    path = tmp_path / "runner.cu"
+    path.write_text('#include "sgemm-coalesced.cuh"\nint main() { return 0; }\n')
+    matbench("adopt", path, "--backend", "cuda")
+    matbench("run", path, "--sizes", "64", "--backend", "cuda", *QUICK)
+    assert [outcome.status for outcome in last_run()] == ["measured"]
+
+
 def test_generated_signatures_are_adopted(tmp_path: Path, matbench: Matbench) -> None:
     for seed in range(2000, 2010):
         path = tmp_path / f"kernel-{seed}.cu"

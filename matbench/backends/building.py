@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
+import msgspec
+
+from matbench.cache import Cache
 from matbench.errors import BuildError
-from matbench.kernelfile import includes
+from matbench.kernelfile import includes, opencl_c
 from matbench.model import Kernel
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
@@ -30,6 +33,17 @@ def _is_own(kernel: Kernel, name: str) -> bool:
     return bool(kernel.file) and any(
         (folder / name).is_file() for folder in includes.folders(kernel)
     )
+
+
+def opencl_unit(
+    cache: Cache, kernel: Kernel, params: Mapping[str, int], clock: str | None
+) -> opencl_c.Unit:
+    """The kernel as OpenCL C, from the cache unless it includes files, which can change."""
+    if kernel.includes:
+        return opencl_c.unit(kernel, params, clock)
+    key = repr((opencl_c.revision(), kernel.path, kernel.source, kernel.entry, params, clock))
+    kept = cache.get_or_make(key, lambda: msgspec.json.encode(opencl_c.unit(kernel, params, clock)))
+    return msgspec.json.decode(kept, type=opencl_c.Unit)
 
 
 @contextmanager

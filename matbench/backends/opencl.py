@@ -16,12 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matbench.backends import host
+from matbench.backends import building, host
 from matbench.backends.building import first_error, temporary_files_removed, working_in
 from matbench.backends.protocol import Argument, Buffer, TensorMap, UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import includes, opencl_c, signature
+from matbench.kernelfile import includes, signature
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ class OpenCLBackend:
         clocked = variant == "clocked"
         try:
             clock = self.clock_expression if clocked else None
-            unit = opencl_c.unit(kernel, params, clock)
+            unit = building.opencl_unit(self.cache, kernel, params, clock)
         except signature.SourceError as error:
             raise BuildError(str(error)) from None
         options = [f"-D{name}={value}" for name, value in unit.macros.items()]

@@ -9,18 +9,19 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.kernels import kernel_text
+from support.kernels import GOOD_BODY, kernel_text
 
 from matbench import backends
 from matbench.backends import Backend, UnavailableError
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
-from matbench.kernelfile import catalogue, front_matter, signature
+from matbench.kernelfile import catalogue, front_matter, opencl_c, signature
 from matbench.measure import judge, oracle
 from matbench.measure.oracle import matmul
 from matbench.model import U32, DeviceInfo, Kernel, Launch, Problem, Reading
@@ -113,6 +114,7 @@ def test_auto_prefers_a_gpu(info: DeviceInfo) -> None:
 LOOK = """
 import ctypes, os, sys
 from pathlib import Path
+from typing import Any
 from matbench import backends
 
 load = ctypes.CDLL
@@ -291,7 +293,8 @@ def test_a_second_process_need_not_compile(
     put = Cache.put
 
     def noted(self: Cache, key: str, value: bytes | memoryview) -> None:
-        kept.append(key)
+        if key.startswith("('opencl'"):  # compiled code; others are translations
+            kept.append(key)
         put(self, key, value)
 
     monkeypatch.setattr(Cache, "put", noted)
@@ -518,3 +521,29 @@ def test_differences_of_narrow_numbers_are_counted_one_by_one(
     assert bench_judge.differing(first, first, 1001, word_bytes=2) == judge.Difference(0, None)
     for buffer in (first, second):
         opencl.release(buffer)
+
+
+def test_a_translation_is_kept_but_not_of_files_with_headers(
+    opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    translate = opencl_c.unit
+
+    def counting(kernel: Kernel, *more: Any) -> opencl_c.Unit:
+        made.append(kernel.path)
+        return translate(kernel, *more)
+
+    monkeypatch.setattr(opencl_c, "unit", counting)
+    kernel = kernel_of(tmp_path, kernel_text(body=f"{GOOD_BODY}// {tmp_path}\n"))
+    for params in ({"TILE": 8}, {"TILE": 8}, {"TILE": 4}):
+        opencl.build(kernel, params)
+    assert made == [kernel.path] * 2
+    monkeypatch.setattr(opencl_c, "revision", lambda: "another translator")
+    opencl.build(kernel, {"TILE": 8})
+    assert made == [kernel.path] * 3
+
+    (tmp_path / "mine.h").write_text("")
+    including = kernel_of(tmp_path, kernel_text(body='#include "mine.h"\n' + GOOD_BODY))
+    for _ in range(2):
+        opencl.build(including, {"TILE": 8})
+    assert made[3:] == [including.path] * 2

@@ -142,7 +142,7 @@ def case_of(path: Path, device: DeviceInfo, size: int = 20) -> Case:
 def test_the_sweep_goes_on_whatever_a_kernel_does(
     device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
-    deadlines = Deadlines(build_s=60, run_s=4)
+    deadlines = Deadlines(build_s=60, run_s=8)
     good = case_of(write_kernel("good"), device)
     found: list[Outcome] = []
     with Crew(CHECK_ONLY, Deadlines()) as crew:  # whose first run compiles the judge's programs

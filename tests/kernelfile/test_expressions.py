@@ -1,4 +1,4 @@
-"""Expressions of front matter: numbers or a refusal, in bounded time, and what Python would say."""
+"""Expressions in front matter: a number or an error in bounded time, consistent with Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matbench.kernelfile.expressions import ExpressionError
 
 VALUES: dict[str, int | float] = {"M": 1000, "N": 33, "K": 7, "TILE": 16, "limit": 49152}
 
-#: Each would call, import, loop, look inside, or grow without bound if it were let.
+#: Each tries to call, import, loop, read attributes, or grow without bound.
 HOSTILE = [
     "9**9**9", "9**9**9**9", "2**(2**64)", "M**M", "2**-1", "2**0.5**99999", "10**300",
     "2**64 * 2**64 * 2**64 * 2**64 * 2", "1e400", "-1e400", "1e400 - 1e400", "9" * 299, "9" * 10**6,
@@ -53,7 +53,7 @@ def test_chains_inside_chains_take_no_longer() -> None:
 
 
 def test_what_is_not_evaluated_is_checked_when_it_is_read() -> None:
-    """So that a mistake does not wait for the size that reaches it."""
+    """So that a mistake is found before a size reaches it."""
     for branch, told in (
         ("Q", "'Q' is not known here"),
         ("'x'", "'x' is not a number"),

@@ -14,7 +14,7 @@ from matbench.kernelfile.expressions import ExpressionError
 
 VALUES: dict[str, int | float] = {"M": 1000, "N": 33, "K": 7, "TILE": 16, "limit": 49152}
 
-#: Each tries to call, import, loop, read attributes, or grow without bound.
+#: Each would call, import, loop, look inside, or grow without bound if it were let.
 HOSTILE = [
     "9**9**9", "9**9**9**9", "2**(2**64)", "M**M", "2**-1", "2**0.5**99999", "10**300",
     "2**64 * 2**64 * 2**64 * 2**64 * 2", "1e400", "-1e400", "1e400 - 1e400", "9" * 299, "9" * 10**6,

@@ -122,7 +122,7 @@ def test_a_failure_that_was_tried_anew_is_one_row() -> None:
     table = made(outcome("x", status="failed", reason="killed"), outcome("x", 2))
     assert table.footer == "1 measured, 0 wrong, 0 failed, 0 skipped"
     assert "an earlier try failed: killed" in text(table, "plain")
-    assert len(json.loads(text(table, "json"))) == 3  # the unchanged records
+    assert len(json.loads(text(table, "json"))) == 3  # the records, as they are
 
 
 def test_the_fastest_parameters_of_each_kernel() -> None:

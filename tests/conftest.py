@@ -1,4 +1,4 @@
-"""What tests share: folders of their own, one open device, and the command line in-process."""
+"""Shared fixtures: separate folders, one open device, and the command line in-process."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import DeviceInfo
 
-# On a machine shared with others a test may take any time.
+# On a shared machine a test may take any time.
 settings.register_profile("matbench", deadline=None)
 settings.load_profile("matbench")
 
-# Where tests run in the background Ctrl-C is ignored, and so it would be in what they start.
+# In the background Ctrl-C is ignored, and child processes would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: What makes rich or click believe in a terminal that is not there, or hides one that is.
+#: Variables that make rich or click assume a terminal, or hide one.
 TERMINAL_VARIABLES = (
     "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TTY_COMPATIBLE",
     "TTY_INTERACTIVE",
@@ -68,7 +68,7 @@ def backend(device: DeviceInfo) -> Iterator[backends.Backend]:
 
 @pytest.fixture(scope="session")
 def session(backend: backends.Backend) -> Session:
-    """Checks every case in this process, and times none; good kernels only."""
+    """Checks cases in this process, without timing; for good kernels only."""
     return Session(backend, Cache(), Options(timed=False))
 
 

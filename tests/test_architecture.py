@@ -1,4 +1,4 @@
-"""The shape of the project: who imports whom, who prints, and what no file may say."""
+"""The structure of the project: imports, printing, and text that no file may contain."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"base", "kernelfile", "records", "analysis", "backends", "measure", "show"},
     "__main__": {"base", "cli"},
 }
-#: A longer module, or a function that takes more, is several.
+#: A longer module, or a function with more parameters, should be split.
 MOST_LINES = 450
 MOST_PARAMETERS = 12
-#: Slow to import or not always installed, so imported where they are used.
+#: Slow to import or not always installed, so imported only where they are used.
 HEAVY = {
     "cuda", "matplotlib", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy", "tree_sitter",
     "tree_sitter_cuda", "watchfiles",
@@ -72,7 +72,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of everything that these nodes import."""
+    """Line and dotted name of everything imported by these nodes."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -97,7 +97,7 @@ def modules_imported(path: Path) -> Iterator[tuple[int, Path]]:
 
 
 def at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run when the module is imported: neither in functions nor for types alone."""
+    """The nodes that run on import: not those in functions or only for type checking."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
@@ -108,7 +108,7 @@ def at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def project_files() -> list[Path]:
-    """What git tracks, or would track with the next `git add`."""
+    """Files that git tracks, or would track after `git add`."""
     names = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -132,7 +132,7 @@ def test_packages_import_only_what_they_may() -> None:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = {path: {other for _, other in modules_imported(path)} - {path} for path in SOURCES}
-    # A package's own __init__ is imported with any of its modules: not an edge of its own.
+    # A package's __init__ is imported with any of its modules: not a separate edge.
     for path, others in graph.items():
         graph[path] = {o for o in others if not (o.name == "__init__.py" and o.parent == PACKAGE)}
     order = TopologicalSorter(graph)
@@ -184,7 +184,7 @@ def test_the_documentation_follows_a_case_through_what_there_is() -> None:
 
 
 def test_no_test_imports_another() -> None:
-    """What tests share lies in tests/support, and so they can lie in any folder."""
+    """Shared code is in tests/support, so that tests can be in any folder."""
     found = [
         f"{shown(path)}:{line}: {name}"
         for path in sorted((ROOT / "tests").rglob("*.py"))

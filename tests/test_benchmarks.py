@@ -1,4 +1,4 @@
-"""The benchmarks start, and the parts of them that need no clock are right."""
+"""The benchmarks start, and their parts that need no clock are right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache: what was kept comes back or is gone, never damaged; bounded, and the user's alone."""
+"""The cache: entries come back intact or not at all; bounded, and private to the user."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_damaged_entry_is_dropped_and_made_anew(
             "truncated": whole[:where],
             "longer": whole + b"\0",
             "empty": b"",
-            "other": b"\x80\x04cos\nsystem\n" * 10,  # what would be a pickle stays bytes
+            "other": b"\x80\x04cos\nsystem\n" * 10,  # a pickle stays bytes
         }[kind]
     )
     assert cache.get("key") is None
@@ -158,7 +158,7 @@ def test_an_unused_cache_has_no_folder(cache: Cache) -> None:
     assert not cache.folder.exists()
 
 
-# -- whose it is ---------------------------------------------------------------------------------
+# -- ownership -----------------------------------------------------------------------------------
 
 
 def test_a_new_folder_is_the_users_alone(cache: Cache) -> None:

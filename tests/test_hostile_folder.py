@@ -1,4 +1,4 @@
-"""A current folder that anyone may have filled: nothing in it is run or imported."""
+"""A hostile current folder: nothing in it is run or imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.measure import observer
 from matbench.model import DeviceInfo, Problem
 
-#: What the processes of a run, and those that start them, import first.
+#: Modules that the processes of a run, and their parents, import first.
 MODULES = ("matbench", "multiprocessing", "signal", "pickle", "numpy", "pebble", "sitecustomize")
 TRAP = "import pathlib\n(pathlib.Path(__file__).parent / 'PWNED').touch()\nraise SystemExit\n"
 

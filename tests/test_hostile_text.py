@@ -1,4 +1,4 @@
-"""Text from outside on its way to a terminal: whatever it holds, it does not command one.
+"""Text from outside never controls the terminal.
 
 Each command runs on a pseudo-terminal with hostile text wherever text can be: in every string of
 records, in kernel files, in names of files, in what a kernel prints, in arguments and variables.

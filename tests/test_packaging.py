@@ -1,4 +1,4 @@
-"""The wheel holds all that matbench needs, and runs from a folder that holds nothing."""
+"""The wheel contains everything matbench needs, and runs from an empty folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ else:
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    """What a command printed; it must succeed."""
+    """The output of a command, which must succeed."""
     done = subprocess.run(
         command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True
     )

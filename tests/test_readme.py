@@ -1,4 +1,4 @@
-"""The README and the pages beside it: up to date, and true to the program they describe."""
+"""The README and the pages in docs: up to date, and consistent with the program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from matbench.records.tuning import Tuned
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 generator = load("docs/generate_readme.py")
-#: What the tables of the README are of.
+#: The size of the README's tables.
 SIZE = {"problem": Problem(1000, 1000, 1000)}
 
 
@@ -65,11 +65,11 @@ def tables(text: str) -> dict[str, list[list[str]]]:
 
 
 def named(rows: list[list[str]]) -> list[str]:
-    """What stands in backquotes in the first column."""
+    """The words in backquotes in the first column."""
     return [word for row in rows for word in re.findall(r"`([^`]+)`", row[0])]
 
 
-# What is generated
+# Generated parts
 
 
 def test_pages_show_the_committed_results() -> None:
@@ -133,7 +133,7 @@ def test_a_picture_is_compared_by_its_words_and_their_places() -> None:
     assert generator.picture_text(generator.picture(([], slower))) != words
 
 
-# What is written by hand
+# Parts written by hand
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
@@ -212,7 +212,7 @@ def test_every_command_has_an_example_in_the_readme() -> None:
 
 
 def patched(source: str, diff: str) -> str:
-    """A source with the hunks of a diff applied, which a line of `…` parts."""
+    """A source with the hunks of a diff applied; lines of `…` separate the hunks."""
     for hunk in diff.split("…\n"):
         sides = [
             "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in f" {sign}")

@@ -1,4 +1,4 @@
-"""The table of architectures, and occupancy: well-known cases, and what must always hold."""
+"""The table of architectures, and occupancy: well-known cases and invariants."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_what_cannot_be_launched_says_why(
     assert (found.blocks, found.share) == (0, 0.0)
 
 
-# -- what must always hold -----------------------------------------------------------------------
+# -- invariants ----------------------------------------------------------------------------------
 
 any_architecture = st.sampled_from(ARCHITECTURES)
 any_threads = st.integers(1, 1024)

@@ -1,4 +1,4 @@
-"""What the stamps of a launch tell, against launches whose answers are known."""
+"""Block times computed from stamps, for launches with known answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bounds a case, by the figures that say so."""
+"""What bounds a case: memory, arithmetic or neither."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matbench.records.explanation import Bound, HardwareCounters
 
 
 def bounded(n: int, median_ns: float, name: str = "tiled", **more: Any) -> Bound:
-    """A kernel with T = 32 at n, on an H200 that took so long."""
+    """A kernel with T = 32 at size n that took this long on an H200."""
     case = case_of(name, n)
     moved = traffic(case.kernel, case.problem, case.params, H200.limits)
     hot = {"hot": records.timing(median_ns / 1e6)} if more.pop("hot", False) else {}
@@ -24,7 +24,7 @@ def bounded(n: int, median_ns: float, name: str = "tiled", **more: Any) -> Bound
 
 
 def at(flop_per_s: float, n: int = 4096) -> float:
-    """The nanoseconds of a product of n at that rate."""
+    """Nanoseconds for a product of size n at this rate."""
     return 2 * n**3 / flop_per_s * 1e9
 
 
@@ -70,7 +70,7 @@ def test_counters_settle_whether_memory_bounds_it(read: float, by: str) -> None:
     found = bounded(4096, 16e6, counters=counted)
     assert found.by == by
     assert found.counted_share == pytest.approx((read + 6e9) / 16e-3 / 4e12)
-    # Counted traffic says more than the least that there can be.
+    # Counted traffic takes precedence over the least possible traffic.
     cached = HardwareCounters(dram_read_bytes=0.0, dram_written_bytes=0.0)
     assert bounded(64, LEAST_64 / 3.6e12 * 1e9, counters=cached).by == "neither"
 

@@ -1,4 +1,4 @@
-"""Which lines a chart of speed and error over n has."""
+"""The lines of a chart of speed and error over n."""
 
 from __future__ import annotations
 

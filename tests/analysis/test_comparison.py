@@ -1,4 +1,4 @@
-"""Two record files compared, and each condition that a CI gate rests on."""
+"""Comparing two record files, and every condition of the CI gate."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_the_gate_on_samples(factor: float, too_slow: bool) -> None:
 
 
 def test_times_taken_by_other_rules_are_not_comparable() -> None:
-    """Launches that were verified, and those of an earlier matbench that were not."""
+    """Verified launches, and unverified ones of an earlier version."""
     verified = records.outcome(cold=records.timing(2.0))
     before = records.outcome(cold=records.timing(2.0, seed=None))
     for first, second, which in ((before, verified, "then"), (verified, before, "now")):

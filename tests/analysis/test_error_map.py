@@ -1,4 +1,4 @@
-"""An error map is small, and still shows the worst of every element."""
+"""An error map is small, and still shows the worst element of every cell."""
 
 from __future__ import annotations
 

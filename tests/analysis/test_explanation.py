@@ -1,4 +1,4 @@
-"""Which case is explained, and what an explanation puts together."""
+"""The case that is explained, and the contents of an explanation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARAMS = [{"TILE": tile} for tile in (8, 16, 32)]
 
 
 def found(**times: float | None) -> list[tuple[Case, Outcome]]:
-    """Cases of `tiled` by their tile, `T8=2.0`, and what they took; None: it was wrong."""
+    """Cases of `tiled` with their times by tile, such as `T8=2.0`; None: wrong."""
     pairs = []
     for name, time in times.items():
         case = case_of("tiled", 64, int(name[1:]))

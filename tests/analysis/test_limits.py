@@ -1,4 +1,4 @@
-"""What a device allows by its clock and its caches."""
+"""Limits that follow from a device's clock and caches."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_only_what_fits_is_held_by_the_cache_and_only_if_it_was_left_alone() -> 
     assert not limits.held_by_cache(H200, 999, "hot"), "its cache is not known"
 
 
-# -- what no launch can be faster than -----------------------------------------------------------
+# -- lower bounds of a launch's time -------------------------------------------------------------
 
 MEASURED = Limits(
     device="GPU",

@@ -1,4 +1,4 @@
-"""Occupancy against NVIDIA's own arithmetic: `cuda_occupancy.h`, which comes with nvcc."""
+"""Occupancy compared with NVIDIA's `cuda_occupancy.h`, which comes with nvcc."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.nvcc import find_nvcc
 
 from matbench.analysis.architectures import ARCHITECTURES, WARP, Architecture, occupancy
 
-#: Reads a device and a kernel a line, and prints how many blocks a multiprocessor holds.
+#: Reads a device and a kernel per line, and prints the resident blocks per multiprocessor.
 ASKS_THE_HEADER = r"""
 #include <climits>
 #include <cstdio>
@@ -51,7 +51,7 @@ int main()
     return 0;
 }
 """
-#: The header of CUDA 13 knows these; 1.x and 2.x are gone from it.
+#: Architectures in the header of CUDA 13; it no longer has 1.x and 2.x.
 KNOWN = [a for a in ARCHITECTURES if a.compute_capability >= (3, 0)]
 CASES = 1000
 

@@ -1,4 +1,4 @@
-"""What ranks against what, and against what a device can do."""
+"""What is ranked together, and shares of cuBLAS's speed and the device's limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_limit(*found: Outcome) -> dict[str, float | None]:
     return {name: row.of_limit for name, row in ranked(*found).items()}
 
 
-# Among each other
+# Rankings
 
 
 def test_only_what_was_measured_ranks() -> None:
@@ -221,7 +221,7 @@ def test_the_limit_is_that_of_the_unit_at_the_clock_that_was_held() -> None:
 
 
 def test_a_scheme_of_several_products_has_its_own_limit() -> None:
-    """Of three products for one, the tensor cores do a third as many that count."""
+    """With three products for one, the rate of useful products is a third of the tensor cores'."""
     split = Claims(error_constant=8.0)
     three = Arithmetic(3, "tf32")
     found = of_limit(
@@ -235,7 +235,7 @@ def test_a_scheme_of_several_products_has_its_own_limit() -> None:
 
 
 def test_what_exceeds_its_limit_once_has_another_at_every_size() -> None:
-    """Records of schema 1 do not tell that a kernel splits its inputs."""
+    """Records of schema 1 do not say that a kernel splits its inputs."""
     large = Problem(4000, 4000, 4000)
     other = "1" * 64
     found = [
@@ -257,7 +257,7 @@ def test_the_clock_is_the_mean_while_samples_were_taken() -> None:
 
 
 def test_what_the_cache_holds_is_not_compared_with_the_copy() -> None:
-    """A copy of more than the cache is slower: a share of it would be above 100%."""
+    """A copy larger than the cache is slower, so a share of it would exceed 100%."""
     cached = msgspec.structs.replace(CPU, properties={"last-level cache (bytes)": 2**28})
 
     def share(N: int, *, is_hot: bool = True) -> float:

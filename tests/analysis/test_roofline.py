@@ -1,4 +1,4 @@
-"""What a roofline allows, and which points stand under it."""
+"""The roofline, and the points below it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What notes say of synthetic samples, and which of them matter."""
+"""Notes about synthetic samples, and which of them matter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.noise import Vector, autocorrelated, times
 
 from matbench.analysis.sample_notes import matters, notes
 
-# What they say
+# Which notes are made
 
 
 def said(samples: Vector | list[float]) -> str:
@@ -134,7 +134,7 @@ def test_a_note_matters_where_it_may_move_the_median(
 
 
 def test_every_note_that_is_made_is_recognised() -> None:
-    """A note in other words would be shown always."""
+    """A note with unknown wording would always be shown."""
     rng = np.random.default_rng(3)
     steady = rng.normal(1000, 1, 400)
     spiked = np.append(steady, 5000)

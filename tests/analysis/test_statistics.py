@@ -1,6 +1,6 @@
-"""Statistics on synthetic samples: what the intervals cover, and what the verdicts find.
+"""Statistics on synthetic samples: coverage of the intervals, and error rates of the verdicts.
 
-Every simulation is seeded, so each figure is the same on every run.
+Every simulation is seeded, so all figures are reproducible.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ COMPARISONS = 40
 
 
 def contaminated(rng: np.random.Generator, shape: Shape) -> Vector:
-    """Normal, with one sample in twenty far slower: what a busy machine does."""
+    """Normal, with one sample in twenty far slower, as on a busy machine."""
     return rng.normal(0, 1, shape) + (rng.random(shape) < 0.05) * rng.exponential(20, shape)
 
 
 def two_modes(rng: np.random.Generator, shape: Shape) -> Vector:
-    """Half and half, so that the median lies where there are no samples: the hardest case."""
+    """Two equal modes, so that the median lies where there are no samples: the hardest case."""
     return np.where(rng.random(shape) < 0.5, -1.0, 1.0) + rng.normal(0, 0.2, shape)
 
 
@@ -99,7 +99,7 @@ def test_the_interval_is_the_narrowest_that_reaches_its_confidence(
     assert low + high == count - 1
 
     def coverage(k: float) -> float:
-        """That of the samples from 0-based rank k to the one as far from the other end."""
+        """From the sample of 0-based rank k to the one as far from the other end."""
         return 1 - float(2 * sum(math.comb(count, i) for i in range(int(k) + 1)) / 2**count)
 
     reachable = coverage(0) >= confidence
@@ -176,7 +176,7 @@ def test_the_unit_does_not_matter(samples: list[float], power: int) -> None:
 
 
 def take(rule: StoppingRule, samples_ns: Vector, wall_ns: float) -> tuple[int, str]:
-    """Sample as a benchmark does, each sample `wall_ns` of the budget: the count and reason."""
+    """Sample like a benchmark, each sample taking `wall_ns` of the budget: count and reason."""
     for count in range(1, len(samples_ns) + 1):
         reason = rule.decide(samples_ns[:count], count * wall_ns)
         if reason is not None:
@@ -194,7 +194,7 @@ def test_the_interval_covers_the_median_under_the_stopping_rule(name: str, sigma
     draws = times(noise(np.random.default_rng(1), (DRAWS, most)), sigma)
     covered, reasons = 0, Counter[str]()
     for draw in draws:
-        for count in looks:  # at all other counts the rule does not look
+        for count in looks:  # the rule does not look at other counts
             reason = rule.decide(draw[:count], 2e9 if count == most else 0)
             if reason:
                 break
@@ -322,7 +322,7 @@ def test_warming_up_is_bounded() -> None:
 def pairs(
     rng: np.random.Generator, noise: Noise, sigma: float, slowdown: float, count: int
 ) -> tuple[Vector, Vector]:
-    """Baseline and candidate as interleaving takes them, from one stream of noise."""
+    """Baseline and candidate taken in turns, from one stream of noise."""
     stream = times(noise(rng, 2 * count), sigma).reshape(count, 2)
     taken = np.array(interleaved_order(count, int(rng.integers(2**32))))
     return stream[taken == 0], stream[taken == 1] * slowdown
@@ -375,7 +375,7 @@ def test_two_percent_slower_is_found(name: str, sigma: float) -> None:
 
 
 def test_noise_too_large_for_a_verdict_gives_none_or_the_right_one() -> None:
-    """Where early looks see nothing and the last decides, errors are still bounded by 0.5%."""
+    """If only the last look decides, errors are still bounded by 0.5%."""
     rng = np.random.default_rng(13)
     plan = ComparisonPlan(looks=(12, 24, 48))
     normal = INDEPENDENT["normal"][0]
@@ -387,7 +387,7 @@ def test_noise_too_large_for_a_verdict_gives_none_or_the_right_one() -> None:
 
 
 def test_unpaired_intervals_cover_the_ratio_of_medians() -> None:
-    """Shapes and counts differ, as those of two kernels do: 99.5% is meant, 99% asked for."""
+    """Shapes and counts differ, as for two kernels: nominal coverage 99.5%, required 99%."""
     rng = np.random.default_rng(14)
     for a_name, b_name, a_count, b_count in (
         ("normal", "normal", 10, 10),
@@ -423,7 +423,7 @@ def test_unpaired_verdicts() -> None:
 
 
 def test_same_comes_first() -> None:
-    """A difference beyond doubt yet within the threshold is none that counts."""
+    """A certain difference within the threshold does not count."""
     result = compare_samples([1000.0] * 20, [1002.0] * 20)
     assert result.interval is not None
     assert result.interval[0] > 1
@@ -534,7 +534,7 @@ def test_neither_the_unit_nor_the_order_of_pairs_matters(
 
 
 def test_a_verdict_needs_the_pairs_and_the_medians_to_agree() -> None:
-    """Every pair says slower, the medians say equal: the interval holds both."""
+    """All pairs say slower, the medians say equal: the interval includes both."""
     baseline = [100.0] * 20 + [200.0] * 21 + [300.0] * 20
     candidate = [104.0] * 20 + [200.0] + [208.0] * 20 + [312.0] * 20
     result = compare_samples(sorted(baseline), sorted(candidate), paired=True)
@@ -548,7 +548,7 @@ def test_a_verdict_needs_the_pairs_and_the_medians_to_agree() -> None:
     assert result.verdict == "UNDECIDED"
 
 
-# The plan of a comparison
+# Comparison plans
 
 
 def test_a_plan_looks_at_its_counts_only() -> None:

@@ -1,4 +1,4 @@
-"""What front matter claims to move, beside the least that there can be."""
+"""Modelled traffic, and the least possible traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fits on which architecture, against the numbers of a lecture and of NVIDIA's tables."""
+"""Resident blocks per architecture, compared with a lecture and NVIDIA's tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def on(
 
 
 def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight() -> None:
-    """2 KB of tiles fit eight times into 16 KB, but 768 threads are three blocks of 256."""
+    """Shared memory holds eight blocks (2 KB of 16 KB), but threads only three (256 of 768)."""
     outcome = outcome_of(case_of("tiled", 64, 16), 1e6)
     given = Resources(static_shared_bytes=2 * 16 * 16 * 4)
     outcome = msgspec.structs.replace(outcome, build=Build(resources=given))
@@ -124,7 +124,7 @@ def test_a_width_that_this_device_cannot_launch_is_illegal_here() -> None:
 
 
 def test_the_largest_size_that_a_device_can_run_is_taken() -> None:
-    """64 and 1048576 are the sizes; the first kernel takes 64 at most, the other both."""
+    """Of the sizes 64 and 1048576, the first kernel takes only 64, the other both."""
     problems = [Problem(1, n, 1, workload="reverse") for n in (64, 2**20)]
     devices = [widths.device_of(named(arch)) for arch in ("g80", "hopper")]
     for name, expected in (("reverse-static", 64), ("reverse-direct", 2**20)):

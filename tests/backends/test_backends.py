@@ -1,4 +1,4 @@
-"""Which device is taken, and what is said where one cannot be: without a GPU, with stand-ins."""
+"""Device selection and its errors, tested without a GPU by stand-ins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECOND = msgspec.structs.replace(GPU, index=1, name="Another GPU")
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[DeviceInfo]]:
-    """What each backend finds; one that is not here cannot be used."""
+    """The devices that each backend finds; a backend that is not given cannot be used."""
     found: dict[str, list[DeviceInfo]] = {}
 
     def devices(name: str) -> list[DeviceInfo]:
@@ -63,7 +63,7 @@ def test_no_device_says_what_is_missing_and_how_to_fix_it(
         backends.host_device()
 
 
-# -- CUDA: toolkits and drivers that do not go together ------------------------------------------
+# -- CUDA: incompatible toolkits and drivers -----------------------------------------------------
 
 
 def use(

@@ -1,4 +1,4 @@
-"""What is read from sources and compilers' output, whichever compiler it is."""
+"""Parsing sources and compiler output, independent of the compiler."""
 
 from __future__ import annotations
 

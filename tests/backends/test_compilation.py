@@ -1,4 +1,4 @@
-"""Compiling with nvcc: found wherever it is, cached until something changes, and without a GPU."""
+"""Compiling with nvcc, without a GPU: finding it, caching until something changes."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_no_host_compiler_is_said(find: Any, tmp_path: Path) -> None:
         find()
 
 
-# -- what nvcc is asked for ----------------------------------------------------------------------
+# -- nvcc's options ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -189,14 +189,14 @@ def test_an_error_is_shown_with_its_line(cache: Cache, write_kernel: KernelWrite
 
 @pytest.fixture
 def pycuda() -> None:
-    """PyCUDA; a driver but no GPU will do."""
+    """PyCUDA; needs a driver but no GPU."""
     if NVCC is None:
         pytest.skip("needs nvcc and g++")
     pytest.importorskip("pycuda.driver", exc_type=ImportError)
 
 
 def use_nvcc(monkeypatch: pytest.MonkeyPatch, path: Path, script: str) -> None:
-    """Compile with a shell script in place of nvcc, whose version is the real one's."""
+    """Compile with a shell script instead of nvcc; it reports the real nvcc's version."""
     release = compilation.nvcc().release
     program(path)
     path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec "{NVCC}" "$1"\n{script}\n')
@@ -238,7 +238,7 @@ def test_damaged_code_is_compiled_anew(damage: str, cache: Cache) -> None:
 
 
 def shared_bytes_of(kernel: Kernel, cache: Cache, through: str) -> int | None:
-    """Four times what the kernel takes for AMOUNT."""
+    """Four times the value that the kernel uses for AMOUNT."""
     if through == "pycuda":
         return compiled(kernel, cache).given.static_shared_bytes
     found = backends.compiled_resources(SM_90, kernel, TILE, cache)
@@ -277,7 +277,7 @@ def test_a_header_from_elsewhere_is_seen(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One that the compiler finds by a variable, or by its own settings."""
+    """A header that the compiler finds through a variable or its own settings."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     body = WITH_HEADER.replace('"amount.h"', "<amount.h>")
@@ -331,7 +331,7 @@ def test_the_preprocessor_does_not_run_for_the_toolkits_headers() -> None:
     assert any((folder / "cuda_runtime.h").is_file() for folder in folders)
     for kernel in catalogue.builtin():
         asked = compilation.request(kernel, TILE, "plain", SM_90)
-        assert "#include" not in asked.text  # PyCUDA runs it where it reads that
+        assert "#include" not in asked.text  # PyCUDA runs it where it reads the variable
         assert asked.include_folders == ()
 
 

@@ -1,4 +1,4 @@
-"""C++ kernels through nvcc: the code that is meant is found, in every build."""
+"""C++ kernels through nvcc: the right code is found, in every build."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ONE_LINE = " ".join(BODY.split())
 TEMPLATE = "template <typename T, int SIDE> "
 FLOATS = "using T = float; enum { SIDE = 8 };\n"
 LAUNCHES = "int main() { mine<<<1, 1>>>(0, 0, 0, 1, 1, 1); }"
-#: What stands in a file, and the entry in it; shared memory tells which code was found.
+#: A file's contents and its entry; shared memory shows which code was found.
 KERNELS: dict[str, tuple[str, str]] = {
     "no extern C": (f"{FLOATS}__global__ void mine{TAKES}{BODY}", "mine"),
     "static": (f"{FLOATS}static __global__ void mine{TAKES}{BODY}", "mine"),
@@ -129,7 +129,7 @@ SPECIALISED = (
 
 
 def test_a_specialised_template_is_only_built_as_it_is(tmp_path: Path) -> None:
-    """What matbench puts around it would be another kernel's code."""
+    """The wrapper around it would be another kernel's code."""
     for entry in ("mine<4>", "mine<8>"):
         assert built(tmp_path, SPECIALISED, "plain", entry=entry)[1].registers
     for variant in ("clocked", "staggered"):

@@ -1,4 +1,4 @@
-"""cuBLAS's products as rows like any kernel's: right where they run, else skipped with reason."""
+"""cuBLAS's products as rows: right where they run, otherwise skipped with a reason."""
 
 from __future__ import annotations
 

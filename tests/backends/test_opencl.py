@@ -1,4 +1,4 @@
-"""The OpenCL backend on a real device: memory, builds, arguments, clocks, and which device."""
+"""The OpenCL backend on a real device: selection, memory, builds, arguments, clocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 
 @pytest.fixture(scope="module")
 def info(own_folders: None) -> DeviceInfo:
-    """The first OpenCL device; only a machine with CUDA may be without one."""
+    """The first OpenCL device; only machines with CUDA may have none."""
     try:
         return backends.devices("opencl")[0]
     except UnavailableError as error:
@@ -132,7 +132,7 @@ except backends.UnavailableError as error:
 
 
 def looked(*arguments: str, **variables: str) -> str:
-    """What a process of its own says about OpenCL devices."""
+    """The output of a separate process about OpenCL devices."""
     known = {name: text for name, text in os.environ.items() if name != "OCL_ICD_VENDORS"}
     done = subprocess.run(
         [sys.executable, "-c", LOOK, *arguments],
@@ -242,7 +242,7 @@ def test_what_only_cuda_has_is_explained(line: str, opencl: Backend, tmp_path: P
 
 
 def amount_of(opencl: Backend, folder: Path, lines: str) -> float:
-    """What the kernel writes that gets AMOUNT from these lines."""
+    """The kernel's output when these lines define AMOUNT."""
     body = f"""
 {lines}
 extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
@@ -310,7 +310,7 @@ def test_a_second_process_need_not_compile(
     for path in (tmp_path / "cache").iterdir():
         path.write_bytes(path.read_bytes()[:-1])
     backends.open_backend(info, cache).build(kernel, {"TILE": 8})
-    assert len(kept) == 1  # a damaged entry is built anew
+    assert len(kept) == 1  # a damaged entry is rebuilt
 
 
 def test_parameters_reach_the_kernel(opencl: Backend, tmp_path: Path) -> None:
@@ -485,7 +485,7 @@ def test_a_guard_tells_where_it_was_written(
         assert broken is not None
         assert broken.startswith("wrote outside C: 1 element")
         assert told in broken
-        assert bench_judge.broken_guard(matrix) is None  # it was mended
+        assert bench_judge.broken_guard(matrix) is None  # it was restored
     opencl.release(matrix.raw)
 
 
@@ -505,7 +505,7 @@ def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
     opencl.write(matrix.raw, whole)
     found = bench_judge.broken_guard(matrix)
     assert (found is None) if told is None else (found is not None and told in found)
-    assert bench_judge.broken_guard(matrix) is None  # mended
+    assert bench_judge.broken_guard(matrix) is None  # restored
     opencl.release(matrix.raw)
 
 

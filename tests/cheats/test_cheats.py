@@ -1,4 +1,4 @@
-"""Kernels that try to get a good time without the work get none, each for its own reason."""
+"""Kernels that cheat get no good time, each for its own reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ else:
 
 FOLDER = Path(__file__).parent
 CHEATS: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text("utf-8"))
-#: What becomes of a cheat; without any of these it is caught.
+#: The expected result of a cheat; without any of these it is caught.
 KINDS = ("defused_by", "harmless", "claims", "not_caught")
 
 
@@ -79,7 +79,7 @@ def case_of(name: str, size: str, device: DeviceInfo) -> Case:
 
 
 def measure(case: Case, device: DeviceInfo, without: Iterable[str] = ()) -> Result:
-    """In a session with programs of its own, so that no cheat finds what another left."""
+    """In a separate session, so that no cheat finds what another left."""
     assert case.skip is None, case.skip
     cache = Cache()
     options = Options(timed=True, blocks=False, max_time_s=0.05, checks=CHECKS - set(without))
@@ -114,7 +114,7 @@ def assert_measured(result: Result, case: Case) -> None:
 
 
 def is_refused(name: str, result: Result) -> bool:
-    """Whether a check that leaves a cheat no occasion refused to run it, or caught it after all."""
+    """Whether a check that defuses a cheat refused to run it, or caught it."""
     cheat = CHEATS[name]
     return result.check in {*cheat["defused_by"], *cheat.get("caught_by", ())}
 
@@ -147,14 +147,14 @@ def caught_once_it_cheats(name: str, device: DeviceInfo) -> None:
 
 
 def passes(name: str, device: DeviceInfo) -> None:
-    """The control: these checks are what stops it, and nothing else by luck."""
+    """The control: only these checks stop it."""
     for size in CHEATS[name]["sizes"]:
         case = case_of(name, size, device)
         assert_measured(measure(case, device, CHEATS[name]["only"]), case)
 
 
 def pays(name: str, device: DeviceInfo) -> None:
-    """It takes far less time where it is let through."""
+    """It takes far less time if it is not stopped."""
     case = case_of(name, CHEATS[name]["pays"], device)
     honest = measure(case, device)
     cheating = measure(case, device, {*CHEATS[name]["only"], "impossible"})
@@ -165,7 +165,7 @@ def pays(name: str, device: DeviceInfo) -> None:
 
 
 def not_caught(name: str, device: DeviceInfo) -> None:
-    """Known gaps. A race may show after all; what is always caught belongs elsewhere."""
+    """Known gaps. A race may be caught by chance; what is always caught belongs elsewhere."""
     for size in CHEATS[name]["sizes"]:
         result = measure(case_of(name, size, device), device)
         assert result.status in ("measured", "wrong"), result.reason
@@ -178,7 +178,7 @@ def harmless(name: str, device: DeviceInfo) -> None:
 
 
 def shown_as_claims(name: str, device: DeviceInfo) -> None:
-    """It is measured, and the kernel of its case says what it claims."""
+    """It is measured, and its case records its claims."""
     for size in CHEATS[name]["sizes"]:
         case = case_of(name, size, device)
         assert_measured(measure(case, device), case)
@@ -226,7 +226,7 @@ def test_is_caught_once_it_cheats(name: str, device: DeviceInfo) -> None:
 
 
 def first_of_each_check(names: list[str]) -> Iterator[Any]:
-    """The others' controls take long."""
+    """The other cheats' controls take long."""
     seen = set()
     for name in names:
         checks = frozenset(CHEATS[name]["only"])
@@ -262,7 +262,7 @@ def test_passes_on_a_gpu_without_its_checks(name: str, gpu: DeviceInfo) -> None:
     passes(name, gpu)
 
 
-# -- the table, and what no kernel file can try ----------------------------------------------------
+# -- the table, and attacks from outside a kernel file ---------------------------------------------
 
 
 def test_there_are_enough_and_each_has_its_file() -> None:
@@ -326,7 +326,7 @@ def test_cannot_pass_for_another(
 def test_what_is_measured_is_what_was_read(
     tmp_path: Path, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
-    """A file that is exchanged after it was read: its old text runs, and is recorded."""
+    """A file that is replaced after it was read: the text that was read runs and is recorded."""
     path = write_kernel()
     kernel = catalogue.load(path)
     path.write_text("no kernel at all")

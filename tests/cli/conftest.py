@@ -1,4 +1,4 @@
-"""What tests of commands share: a state folder of their own, and commands that run no case."""
+"""Shared fixtures for tests of commands: a separate state folder, commands that run no case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from matbench.records.outcome import Outcome
 
 @pytest.fixture
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A last run of each test's own, and an empty folder to work in."""
+    """A separate last run for each test, and an empty working folder."""
     monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
@@ -37,7 +37,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def refusal(own_state: None, matbench: Matbench) -> Refusal:
-    """Runs a command that is refused: in one line, and nothing is lost or written."""
+    """Runs a command that is refused in one line, without losing or writing anything."""
 
     def refused(*arguments: str | Path) -> str:
         last = provenance.last_run_path()
@@ -62,7 +62,7 @@ def refusal(own_state: None, matbench: Matbench) -> Refusal:
 def planned(
     own_state: None, monkeypatch: pytest.MonkeyPatch, matbench: Matbench, device: DeviceInfo
 ) -> Plan:
-    """Which cases a command line means, without a process that runs them."""
+    """The cases that a command line selects, without running them."""
 
     def skip(self: worker.Worker, case: Case) -> Found:
         return Found(not_measured(case, self.device, "skipped", "for this test"))

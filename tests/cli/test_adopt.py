@@ -1,4 +1,4 @@
-"""`matbench adopt`: foreign files get a table that is right, or none and the reason."""
+"""`matbench adopt`: foreign files get a correct table, or none and a reason."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_kernel_in_a_header_is_adopted_for_the_file_that_includes_it(
 
 
 def adopted(path: Path, matbench: Matbench, *words: str) -> tuple[str, dict[str, Any]]:
-    """What is said of a file, and its table."""
+    """The output for a file, and its table."""
     output = matbench("adopt", path, *words).stdout
     return output, table_of(path)
 
@@ -339,7 +339,7 @@ def test_bad_input_is_one_line(
 
 
 def found_or_not(path: Path, matbench: Matbench) -> bool:
-    """Whether a call is found; if so it is right at other sizes, too."""
+    """Whether a call is found; if so, it is also right at other sizes."""
     result = matbench("adopt", path, code=None)
     assert result.exit_code in (0, 1), result.output
     assert path.with_suffix(".toml").exists() == (result.exit_code == 0)

@@ -13,7 +13,7 @@ from support.paths import BAD_KERNELS
 
 from matbench.model import DeviceInfo
 
-#: What only a device that tells the multiprocessor of a block can know.
+#: Output that needs a device that reports the multiprocessor of a block.
 TOLD = (
     "multiprocessors_used", "blocks_per_multiprocessor", "resident_most", "resident_median",
     "imbalance", "counter_offset_ticks", "timer_step_ns", "multiprocessor_span_ticks",
@@ -41,7 +41,7 @@ def test_json_is_environment_outcome_and_blocks(matbench: Matbench, device: Devi
     assert 0 < found["duration_us"]["minimum"] <= found["duration_us"]["maximum"]
     assert sum(each["blocks"] for each in found["histogram"]) == 104
     assert 1 <= found["running_most"] <= 104
-    # The clock that all compute units share, against the events of the same launch.
+    # The clock shared by all compute units, compared with the events of the same launch.
     assert found["span_ns"] <= 1.05 * found["event_ns"]
     if device.kind == "cpu":
         assert found["counters"] == "one"

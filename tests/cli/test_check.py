@@ -1,4 +1,4 @@
-"""`matbench check` as a user reads it: what was probed, what was not, and why."""
+"""The output of `matbench check`: what was probed, what was not, and why."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_inputs_that_16_bits_cannot_hold_are_refused_in_words(
     assert "Warning" not in result.output
 
 
-#: GOOD_BODY with something done to each product, or to each number that is read.
+#: GOOD_BODY with an operation on each product, or on each number that is read.
 BODY = """
 static __device__ __forceinline__ float read(float x) { return READ; }
 

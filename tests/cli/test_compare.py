@@ -1,4 +1,4 @@
-"""`matbench compare`: two kernels that take turns, and the verdict on the second."""
+"""`matbench compare`: two kernels in turns, and the verdict on the second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matbench.model import DeviceInfo
 pytestmark = pytest.mark.usefixtures("own_state")
 
 
-#: For tests that look at everything but the verdict.
+#: For tests that ignore the verdict.
 BRIEFLY = ("--max-time", "0.05")
 
 
@@ -57,7 +57,7 @@ def test_a_kernel_is_never_slower_than_itself(matbench: Matbench, device: Device
     assert 0.5 < record["comparison"]["ratio"] < 2
 
 
-#: Takes the place of a factor, and reads only the upper 8 bits of its significand.
+#: Replaces a factor, and reads only the upper 8 bits of its significand.
 _ROUNDED = """
 static __device__ float rounded(float value)
 {
@@ -131,7 +131,7 @@ def test_what_the_fastest_was_chosen_from_is_told(
         shown = matbench("compare", *arguments, "--sizes", "24", *more).stdout
         assert tiled in shown
         assert partly in shown
-    # Where there is no choice nothing is said of one.
+    # Without a choice, none is reported.
     assert compare(matbench, *arguments, "--set", "TILE=8")["notes"] == []
 
 

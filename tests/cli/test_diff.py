@@ -20,7 +20,7 @@ DEVICE = records.device()
 
 
 def steady(kernel: str = "tiled", factor: float = 1.0, **changes: Any) -> Outcome:
-    """A case whose samples hardly scatter."""
+    """A case whose samples hardly vary."""
     samples = timing(samples_ns=tuple(factor * sample for sample in STEADY))
     return records.outcome(kernel, cold=samples, **changes)
 

@@ -1,4 +1,4 @@
-"""Bad input: one line that says what is wrong, exit code 2, and nothing run, lost or written."""
+"""Invalid input: a one-line message, exit code 2, and nothing run, lost or written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.kernels import kernel_text
 from matbench import backends
 from matbench.kernelfile import catalogue
 
-#: Arguments of `run`, and what its one line must say.
+#: Arguments of `run`, and what the message must contain.
 BAD_RUNS: dict[str, tuple[list[str], str]] = {
     "unknown kernel": (["tild"], "no kernel 'tild'; did you mean 'tiled'?"),
     "unlike any kernel": (["xyzzy"], "no kernel 'xyzzy'; see `matbench list`"),
@@ -94,7 +94,7 @@ def test_bad_input_is_refused_in_one_line(
     assert told in refusal("run", "--output", "kept.jsonl", *how, *arguments)
 
 
-#: What former releases understood, and the command or option that it has become.
+#: Former commands and options, and what replaced them.
 RENAMED: dict[str, tuple[list[str], str]] = {
     "run --watch": (
         ["run", "--watch", "mine.cu", "tiled"],
@@ -132,7 +132,7 @@ def test_a_former_spelling_names_the_new_one(
     assert refusal(*arguments) == told
 
 
-#: A mistake in a kernel file: what replaces what, and the line and the words that tell it.
+#: A mistake in a kernel file: what replaces what, and the line and text of the message.
 BAD_FILES: dict[str, tuple[str, str, int, str]] = {
     "not TOML": ('"For a test"', '"For a test', 3, "not TOML"),
     "unknown key": ("summary =", "sumary =", 3, "unknown key `sumary`; did you mean `summary`?"),
@@ -226,7 +226,7 @@ def test_two_kernels_of_one_name_are_refused(refusal: Refusal) -> None:
     )
 
 
-#: Other commands, and what their one line must say.
+#: Other commands, and what the message must contain.
 BAD_COMMANDS: dict[str, tuple[list[str], str]] = {
     "command": (["rnu"], "No such command 'rnu'. Did you mean 'run'?"),
     "cache command": (["cache", "clean"], "No such command 'clean'."),

@@ -1,4 +1,4 @@
-"""`matbench explain`, as it prints: the lecture's and the notes' numbers, occupancy, and words."""
+"""The output of `matbench explain`: the lecture's numbers, occupancy, and conclusions."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ extern "C" __global__ void mirror(const int *A, int *C, int N)
 
 @pytest.fixture(autouse=True)
 def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is compiled for architectures that are not here, but where a test says so."""
+    """Nothing is compiled for other architectures unless a test says so."""
     if "nvcc_on_path" not in request.fixturenames:
         monkeypatch.setattr(backends, "compiled_resources", lambda *_: None)
 
 
 @pytest.fixture(autouse=True)
 def limits_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The device's limits as they were measured before, and not anew."""
+    """The device's limits, measured only once."""
     measured = Worker.limits
     monkeypatch.setattr(Worker, "limits", lambda self, *, anew=False: measured(self))
 
 
 @pytest.fixture
 def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without any device."""
+    """A machine without devices."""
 
     def choose(backend: str, device: str | None) -> DeviceInfo:
         raise backends.NoDeviceError(
@@ -70,11 +70,11 @@ def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lines_of(result: Result, start: str) -> list[list[str]]:
-    """The words of all lines that start so."""
+    """The words of all lines with this start."""
     return [line.split() for line in result.stdout.splitlines() if line.startswith(start)]
 
 
-# -- what the sources say ------------------------------------------------------------------------
+# -- figures from the sources --------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def nvcc_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_device", "nvcc_on_path")
 def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: Matbench) -> None:
-    """2 KB of tiles fit eight times into 16 KB, but 768 threads are three blocks of 256."""
+    """Shared memory holds eight blocks (2 KB of 16 KB), but threads only three (256 of 768)."""
     result = matbench("explain", "tiled", "--set", "TILE=16", "--arch", "g80", "--format", "plain")
     assert (
         "G80 1.0, TILE = 16: 768 threads hold 3 blocks of 256, 16,384 bytes of shared memory hold "
@@ -220,7 +220,7 @@ def test_whole_numbers_are_not_held_against_floating_point(matbench: Matbench) -
 
 
 def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench) -> None:
-    """64 and 1048576 are the sizes; the first kernel takes 64 at most, the other both."""
+    """Of the sizes 64 and 1048576, the first kernel takes only 64, the other both."""
     legal = matbench("explain", "reverse-static", "--arch", "g80,this").stdout
     assert legal.startswith("reverse-static at 64 on ")
     assert "illegal" not in legal

@@ -1,4 +1,4 @@
-"""What the program says of itself: help, its page of commands, and one meaning for each option."""
+"""Help, the page of commands, and one meaning for each option."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_version(matbench: Matbench) -> None:
 
 # -- options -------------------------------------------------------------------------------------
 
-#: What has another meaning in another command, and says so in its metavar.
+#: Options with another meaning in another command, shown by their metavar.
 DIFFERENT = {
     "--output": {"FILE", "DIR|FILE.cu"},  # of records and pictures; of a kernel file
     "--format": {"FORMAT", "[rich|plain|github|json]"},  # `list` has neither CSV nor HTML
@@ -77,7 +77,7 @@ def test_an_option_takes_the_same_in_every_command() -> None:
 
 
 def test_an_option_of_a_group_is_defined_once() -> None:
-    """A command takes the whole group, and so no option of it means something else there."""
+    """A command takes a whole group of options, so none of them has another meaning there."""
     groups = [
         group
         for _, module in inspect.getmembers(cli, inspect.ismodule)

@@ -1,4 +1,4 @@
-"""A header that a kernel includes is changed between two commands: nothing old is believed."""
+"""An included header changes between two commands: no old result is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel files as they are: paths of any ending, tables beside them and on the command line."""
+"""Unchanged kernel files: any extension, tables beside them and on the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matbench.kernelfile import catalogue
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
-#: A template with a main and host code, as tutorials have it.
+#: A template with `main` and host code, as in tutorials.
 SOURCE = """#pragma once
 #include <cstdio>
 #include <cuda_runtime.h>
@@ -76,7 +76,7 @@ def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     done = matbench("run", "product.cuh", "--sizes", "33", *QUICK)
     assert "2 measured, 0 wrong, 0 failed, 0 skipped" in done.stdout
     assert "SIDE=8" in done.stdout
-    # The command line goes before it, key by key.
+    # The command line takes precedence, key by key.
     one = matbench(
         "run", "product.cuh", "--sizes", "33", "--front-matter", "sweep.SIDE=[4]", *QUICK
     )
@@ -98,7 +98,7 @@ def test_the_effective_table_is_part_of_the_kernels_identity() -> None:
 
 
 def refused(matbench: Matbench, *arguments: str) -> list[str]:
-    """What a command says that is refused: one line, and below it lines to paste."""
+    """The output of a refused command: one line, and lines to paste."""
     done = matbench(*arguments, code=2)
     first, *paste = done.stderr.splitlines()
     assert first.startswith("matbench: ")
@@ -114,7 +114,7 @@ def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
     assert paste[1] == 'args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]'
     Path("product.toml").write_text("\n".join(paste))
     done = matbench("run", "product.cuh", "--sizes", "20", *QUICK)
-    assert RIGHT in done.stdout  # what it shows is worth pasting
+    assert RIGHT in done.stdout  # the lines can be pasted
     Path("product.toml").write_text('entry = "product<16>"\n[launch]\nblock = [16]\n')
     first, *paste = refused(matbench, "run", "product.cuh")
     assert "product.toml:2: `args` and `launch.grid` are missing" in first

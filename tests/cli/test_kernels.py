@@ -1,4 +1,4 @@
-"""`matbench list` and `matbench show`: every kernel, and all that its front matter says."""
+"""`matbench list` and `matbench show`: every kernel, with its whole front matter."""
 
 from __future__ import annotations
 

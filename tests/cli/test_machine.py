@@ -1,4 +1,4 @@
-"""`matbench info` and `matbench cache`: devices, what is missing, and what is kept."""
+"""`matbench info` and `matbench cache`: devices, missing parts, and cached files."""
 
 from __future__ import annotations
 

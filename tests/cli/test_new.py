@@ -1,4 +1,4 @@
-"""`matbench new`: the file it writes loads, builds and is right at once; what it refuses."""
+"""`matbench new`: its file loads, builds and is right at once; what it refuses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_new_file_loads_and_is_right_at_once(
         "model",
     ):
         assert getattr(kernel, field) == getattr(origin, field), field
-    catalogue.Catalogue([*catalogue.builtin(), kernel])  # at hand together with its origin
+    catalogue.Catalogue([*catalogue.builtin(), kernel])  # available together with its origin
 
     first = {name: values[:1] for name, values in kernel.sweep.items()}
     workload = workloads.get(kernel.workload)
@@ -71,7 +71,7 @@ def test_only_the_functions_name_is_changed_in_its_code(
     assert code(written.source) == code(origin.source)
     added = set(written.source.splitlines()) - set(origin.source.splitlines())
     assert max(map(len, added)) <= 100
-    # What the origin says of itself in its comments still stands there.
+    # The origin's comments about itself are still there.
     remarks = origin.source.split("// ///\n\n", 1)[1].split("\n\n")[0]
     assert remarks.startswith("// ")
     assert remarks in written.source
@@ -91,7 +91,7 @@ def test_it_says_what_to_type_next_and_that_works(
         ["matbench", "watch"], ["matbench", "check"], ["matbench", "run"],
     ]  # fmt: skip
     assert all("mine.cu" in command for command in commands)
-    # Each key is explained where it stands.
+    # Each key is explained in place.
     lines = text.splitlines()
     for key in ("name =", "[sweep]", "[launch]", "where =", "block =", "grid =", "[model]"):
         [at] = [i for i, line in enumerate(lines) if line.startswith(f"// {key}")]

@@ -1,4 +1,4 @@
-"""Numbers on the command line: as programs write them, in ASCII and without underscores."""
+"""Numbers on the command line: ASCII digits, without underscores."""
 
 from __future__ import annotations
 

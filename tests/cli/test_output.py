@@ -1,4 +1,4 @@
-"""The file that `--output` names: new, added to, replaced or resumed; and a disk that is full."""
+"""The file of `--output`: new, appended, replaced or resumed; and a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products as BLAS defines them, as a user asks for them."""
+"""Products as BLAS defines them, on the command line."""
 
 from __future__ import annotations
 

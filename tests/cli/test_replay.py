@@ -1,4 +1,4 @@
-"""`matbench run --replay`: a sample that was wrong, once more."""
+"""`matbench run --replay`: repeating a wrong sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, KernelWriter
 
-#: Wrong for negative sums that are no whole numbers: those of samples alone.
+#: Wrong for negative sums that are not integers, which only samples have.
 OFF_IN_SAMPLES = GOOD_BODY.replace("= sum;", "= sum < 0.0f && sum != rint(sum) ? 0.0f : sum;")
 
 

@@ -1,4 +1,4 @@
-"""`matbench report`: one sweep of good and bad kernels, in every format and read back from them."""
+"""`matbench report`: a sweep of good and bad kernels, in every format and read back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
 from matbench.show import formats
 
-#: A kernel with a signature of its own, as BLAS has it.
+#: A kernel with another signature, that of BLAS.
 SGEMM = """
 extern "C" __global__ void sgemm(int m, int n, int k, float alpha, const float *A, const float *B,
                                  float beta, float *C)
@@ -43,7 +43,7 @@ COUNTS = "10 measured, 2 wrong, 2 failed, 12 skipped"
 
 
 class Sweep(NamedTuple):
-    """What a run printed as JSON, and the file that its outcomes were written to."""
+    """The JSON output of a run, and its record file."""
 
     printed: str
     output: Path
@@ -185,7 +185,7 @@ def test_csv_reads_back(sweep: Sweep, matbench: Matbench) -> None:
 
 
 def test_tables_read_back(sweep: Sweep, matbench: Matbench) -> None:
-    """A row for each result, and one for what gave none at any size."""
+    """A row for each result, and one for each case without a result at any size."""
 
     def shown(fmt: str) -> str:
         return matbench("report", sweep.output, "--format", fmt).stdout
@@ -290,6 +290,6 @@ def test_the_table_names_its_device_and_counts(
         assert title in text
     assert "summ" in text  # the compiler's message
     assert text.count("★") >= len(SIZES)
-    # Of two failures of one case the later stands for both.
+    # Of two failures of one case, the later is shown.
     both = matbench("report", sweep.output, sweep.output).stdout
     assert both.rstrip().endswith("20 measured, 4 wrong, 2 failed, 24 skipped")

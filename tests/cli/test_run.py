@@ -1,4 +1,4 @@
-"""`matbench run`: what it measures, skips and refuses to measure, and with which code it exits."""
+"""`matbench run`: what it measures, skips and refuses, and its exit codes."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_time_that_was_asked_for_is_not_late(matbench: Matbench, device: DeviceI
 
 
 def test_the_fastest_alone(matbench: Matbench, device: DeviceInfo) -> None:
-    """A row for each kernel and size, of the cases that all are recorded."""
+    """One row per kernel and size, while all cases are recorded."""
     arguments = ("tiled", "naive-2d", "--set", "TILE=8,16,500", "--sizes", "9,12")
     table = run(matbench, *arguments, "--fastest", "--format", "csv").stdout
     medians: dict[tuple[str, str], list[float]] = {}
@@ -132,7 +132,7 @@ def test_the_fastest_alone(matbench: Matbench, device: DeviceInfo) -> None:
 
 
 def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench, device: DeviceInfo) -> None:
-    """A processor's caches are left as they are, whatever is asked for."""
+    """A CPU's caches are never overwritten, whatever the options."""
     if device.kind == "gpu":
         pytest.skip("a GPU takes cold samples")
     for kinds in (("--cold",), ("--cold", "--hot")):
@@ -149,7 +149,7 @@ def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench, device: DeviceInfo)
 def test_both_kinds_are_asked_for(
     matbench: Matbench, planned: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What reaches the process that measures, wherever it runs."""
+    """The options that reach the worker, on any machine."""
     asked = []
     start = worker.Crew.__init__
 

@@ -1,4 +1,4 @@
-"""Which cases a command line means: kernels, files, groups, sizes, constants and inputs."""
+"""The cases that a command line selects: kernels, files, groups, sizes, constants, inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, SIGHUP and SIGKILL: what is known is kept, and no process is left behind."""
+"""Ctrl-C, SIGTERM, SIGHUP and SIGKILL: results are kept, and no process is left behind."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from matbench.records import provenance, reading
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 SPIN = SPIN_BODY.partition("{")[2].rpartition("C[0]")[0]
-#: Right with TILE = 8; with 16 it goes on for long.
+#: Right with TILE = 8; runs for a long time with 16.
 PARTLY_BODY = GOOD_BODY.replace("{", "{\n#if TILE == 16\n" + SPIN + "\n#endif\n", 1)
 
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A good kernel and one that goes on for long, in a folder that lasts: built only once."""
+    """A good kernel and a long-running one, in a folder for the session: built only once."""
     folder = tmp_path_factory.mktemp("kernels")
     (folder / "a-good.cu").write_text(kernel_text("a-good"), encoding="utf-8")
     (folder / "b-spins.cu").write_text(kernel_text("b-spins", body=SPIN_BODY), encoding="utf-8")
@@ -56,7 +56,7 @@ def wait_for_second_case(output: Path) -> None:
 
 
 def alive(group: int) -> list[int]:
-    """The processes of a group that are not ending."""
+    """The processes of a group, except those that are ending."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -162,7 +162,7 @@ def test_the_command_that_continues_is_named_and_works(
     words = shlex.split(command)
     assert words == ["matbench", "run", str(partly), *QUICK, "--sizes", "20", "--resume",
                      str(output)]  # fmt: skip
-    # What goes on for long is stopped at once now; what is done is not done again.
+    # The long case is now stopped at once; finished cases are not repeated.
     again = outside(*words[1:], "--timeout", "1")
     assert again.returncode == 1
     assert "1 measured, 0 wrong, 1 failed, 0 skipped" in again.stdout
@@ -241,7 +241,7 @@ def test_a_table_on_a_terminal_that_is_closed(
 
 def test_nohup_outlives_its_terminal(partly: Path, tmp_path: Path, device: DeviceInfo) -> None:
     output = tmp_path / "out.jsonl"
-    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as what is started here inherits it
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as child processes inherit it
     try:
         process = started("run", partly, *QUICK, "--sizes", "20", "--output", output)
     finally:
@@ -264,7 +264,7 @@ def test_a_worker_ends_with_a_parent_that_was_killed(
     wait_for_second_case(output)
     assert len(alive(process.pid)) >= 2
     process.kill()
-    process.communicate(timeout=30)  # until all that hold its output are gone
+    process.communicate(timeout=30)  # until all processes with its output have ended
     assert_none_alive(process.pid)
 
 
@@ -281,7 +281,7 @@ def test_sigterm_ends_a_watch_too(write_kernel: KernelWriter, device: DeviceInfo
 
 @pytest.mark.parametrize("told_by", ["the system", "a pipe"])
 def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> None:
-    """Also where the system cannot be asked to see to it."""
+    """Also if the system does not support a death signal."""
     script = tmp_path / "parent.py"
     script.write_text(
         "import multiprocessing, sys, time\n"
@@ -457,7 +457,7 @@ except KeyboardInterrupt:
     ("script", "said"), [(IN_A_CALLBACK, "heard 143\n"), (WHILE_HELD, "to the end\nheard 143\n")]
 )
 def test_no_signal_is_lost(script: str, said: str) -> None:
-    """Not in a callback, where Python cannot raise; nor where nothing may be interrupted."""
+    """Not in a callback, where Python cannot raise, nor in an uninterruptible section."""
     start = "import os, signal, time\nfrom matbench import signals\nsignals.listen()\n"
     done = subprocess.run(
         [sys.executable, "-c", start + script], capture_output=True, text=True, timeout=15

@@ -1,4 +1,4 @@
-"""What stands behind the standard streams: full disks, closed pipes, no stream at all."""
+"""Standard streams: full disks, closed pipes, no stream at all."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ RUN = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--max-time", "0.001",
 def test_a_stream_that_is_closed_is_the_null_device(
     command: tuple[str, ...], descriptors: tuple[int, ...], device: DeviceInfo, tmp_path: Path
 ) -> None:
-    """No file, pipe or process takes its place."""
+    """No file, pipe or process takes the place of a closed stream."""
     output = tmp_path / "out.jsonl"
     keeping = ("--output", str(output)) if command[0] == "run" else ()
 
@@ -87,7 +87,7 @@ def test_a_stream_that_is_closed_is_the_null_device(
 def test_a_reader_that_leaves_early_is_no_failure(
     command: tuple[str, ...], unbuffered: str, device: DeviceInfo, tmp_path: Path
 ) -> None:
-    """It ends as `cat` or `git log` would: quietly, by SIGPIPE as shells see it."""
+    """It ends like `cat` or `git log`: quietly, with the exit code of SIGPIPE."""
     output = tmp_path / "out.jsonl"
     keeping = ("--output", str(output)) if command == RUN else ()
     reader, writer = os.pipe()

@@ -1,4 +1,4 @@
-"""The command in a real terminal: its bar and its width; and what changes in a pipe."""
+"""The command in a real terminal: progress bar and width; and the differences in a pipe."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_pipe_gets_neither_bar_nor_colours(device: DeviceInfo) -> None:
 def records(
     matbench: Matbench, tmp_path_factory: pytest.TempPathFactory, device: DeviceInfo
 ) -> Path:
-    """A sweep with long names and reasons, of every status."""
+    """A sweep with long names and reasons, with every status."""
     folder = tmp_path_factory.mktemp("records")
     long = "a-kernel-of-a-rather-long-name"
     liar = kernel_text("liar").replace("k < K", "k < K - 1")
@@ -95,7 +95,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, records: Path) -> None:
     text = "\n".join(session.lines)
     together = "".join(text.split())
     assert "6 measured, 2 wrong, 2 failed, 10 skipped" in text
-    # Whatever columns had to go, these stay, and reasons are told to their end.
+    # These columns always stay, and reasons are complete.
     for word in ("kernel", "parameters", "time", "status", "tiled", "kahan", "TILE=8", "★"):
         assert word in text
     for word in ("needsTILE*TILE<=max_threads_per_block", "summ", "elementswrong"):

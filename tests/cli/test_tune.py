@@ -1,4 +1,4 @@
-"""`matbench tune`: who wins, what is printed and kept, and `run --tuned` afterwards."""
+"""`matbench tune`: the winner, what is printed and saved, and `run --tuned` afterwards."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SIZE = Problem(48, 48, 48)
 
 @pytest.fixture(autouse=True)
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Candidates that are equally fast take turns for 0.2 s, not for 10 s."""
+    """Equally fast candidates are compared for 0.2 s, not for 10 s."""
     monkeypatch.setattr(tuning, "ComparisonPlan", partial(ComparisonPlan, maximum_time_ns=2e8))
 
 
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A state folder of this test's own."""
+    """A separate state folder."""
     folder = tmp_path / "state"
     monkeypatch.setenv("MATBENCH_STATE_DIR", str(folder))
     return folder

@@ -1,4 +1,4 @@
-"""`matbench watch`: real saves of a real file, seen in a pipe and on a terminal."""
+"""`matbench watch`: saves of a real file, with output to a pipe and a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.terminal import COMMAND, assert_gone, on_terminal
 
 from matbench.model import DeviceInfo
 
-#: Right, and as slow as one likes: what it adds up goes to memory each time, over and over.
+#: Right, and as slow as needed: the sum goes through memory every time, repeatedly.
 SLOW_BODY = GOOD_BODY.replace("float sum", "volatile float sum").replace(
     "for (int k",
     "for (int turn = 0; turn < 30; ++turn, sum = turn < 30 ? 0.0f : sum)\n    for (int k",
@@ -27,14 +27,14 @@ QUICK = ("--sizes", "48", "--max-time", "0.01")
 
 
 def save(path: Path, text: str) -> None:
-    """As most editors do: another file takes its place."""
+    """As most editors do: a new file replaces it."""
     other = path.with_suffix(".tmp")
     other.write_text(text, encoding="utf-8")
     other.replace(path)
 
 
 class Watched:
-    """The command at work on a file, its output a pipe."""
+    """The running command on a file, with its output in a pipe."""
 
     def __init__(self, *arguments: str | Path) -> None:
         self.process = subprocess.Popen(
@@ -47,7 +47,7 @@ class Watched:
         self.waiting = b""
 
     def line(self, limit_s: float = 60) -> str:
-        """The next line, as soon as it is there."""
+        """The next line, as soon as it is available."""
         assert self.process.stdout is not None
         ends = time.monotonic() + limit_s
         while b"\n" not in self.waiting:
@@ -107,7 +107,7 @@ def test_each_save_gets_a_line(
     number = 1 + good[: good.index("// block")].count("\n")
     assert f"not timed: {path}:{number}: unknown key `blok`; did you mean `block`?" in watch.line()
 
-    # Wrong: which element, what it should be and what it is. Saved in place, this time.
+    # Wrong: which element, expected and actual value. Saved in place this time.
     path.write_text(good.replace("k < K", "k < K - 1"), encoding="utf-8")
     line = watch.line()
     assert re.search(
@@ -116,7 +116,7 @@ def test_each_save_gets_a_line(
         line,
     )
 
-    # Fixed: compared with the last version that was right, whatever came between.
+    # Fixed: compared with the last right version, whatever came between.
     save(path, good)
     line = watch.line()
     won = re.search(
@@ -124,7 +124,7 @@ def test_each_save_gets_a_line(
     )
     assert won and float(won[1]) > 2, line
 
-    # And back: the baseline of a comparison is the version before, not the first.
+    # And back: the baseline is the version before, not the first.
     save(path, slow)
     lost = re.search(r"version 6, .*; ([\d.]+) × slower than version 5", watch.line())
     assert lost and float(lost[1]) > 2
@@ -159,7 +159,7 @@ def test_a_kernel_that_crashes_its_process_is_not_the_end(
     save(path, kernel_text())
     assert "version 2" in (line := watch.line())
     assert ": right; " in line
-    code, errors = watch.interrupt()  # what Intel's runtime says of a crash is its own
+    code, errors = watch.interrupt()  # Intel's runtime has its own words for a crash
     assert code == 0
     assert "Traceback" not in errors
 
@@ -176,11 +176,11 @@ def test_a_file_that_is_gone_for_a_while_is_waited_for(
     path.unlink()
     path.write_text(text + "\n// another\n", encoding="utf-8")
     line = watch.line()
-    if "no front matter" in line or "not known" in line:  # it looked while the file was empty
+    if "no front matter" in line or "not known" in line:  # read while it was empty
         line = watch.line()
     assert ": right; " in line
     assert "version 1" in line[line.index(": right; ") :]
-    # A save that changes nothing is none; one that does comes next.
+    # A save without changes does not count; one with changes does.
     save(path, text + "\n// another\n")
     save(path, text + "\n// a third\n")
     assert re.search(": right; .* version ", watch.line())
@@ -194,7 +194,7 @@ def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWri
     asked: list[int] = []
 
     def step(written: str) -> bool:
-        """Once it waits: another save; after the last, Ctrl-C."""
+        """Saves again whenever it waits; after the last save, Ctrl-C."""
         count = written.count("Waiting for the next save")
         last = written[written.rfind("version ") :]
         if count <= len(asked) or "Waiting" not in last:

@@ -1,4 +1,4 @@
-"""The workloads beside the matrix product on the command line: sizes, inputs, tables, records."""
+"""The other workloads on the command line: sizes, inputs, tables, records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUDA on a real GPU: every kernel, clocks, the cache, and a device that outlives bad kernels."""
+"""CUDA on a real GPU: all kernels, clocks, the cache, and recovery after bad kernels."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 
 @pytest.fixture(scope="module")
 def info(own_folders: None) -> DeviceInfo:
-    """The first CUDA device; without one these tests fail, for they were asked for."""
+    """The first CUDA device; without one these tests fail, because they were requested."""
     return backends.devices("cuda")[0]
 
 
@@ -56,19 +56,19 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
 
 @pytest.fixture(scope="module")
 def checks(cuda: Backend) -> Session:
-    """Checks good kernels in this process, and times none."""
+    """Checks good kernels in this process, without timing."""
     return Session(cuda, Cache(), Options(timed=False))
 
 
 @pytest.fixture(scope="module")
 def built(info: DeviceInfo) -> None:
-    """All builds of all kernels in the cache, several at once: nvcc takes its time."""
+    """Compile all builds of all kernels ahead, several at once: nvcc is slow."""
     builders = worker.Builders(300)
     try:
         every = sweep.cases(KERNELS.values(), [problem("33")], {}, info)
         builders.start(info, every, backends.VARIANTS)
         for case in every:
-            with contextlib.suppress(MatbenchError):  # the test of that kernel meets it again
+            with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
                 builders.wait(case)
     finally:
         builders.close()
@@ -108,7 +108,7 @@ def test_right_at_every_awkward_size(
 def test_small_inputs_may_lose_bits_below_the_range_of_exponents(
     matbench: Matbench, info: DeviceInfo
 ) -> None:
-    """A sum of one product, of which the sample makes one factor too small for float16's parts."""
+    """A single product with one factor that the sample makes too small for float16's parts."""
     replayed = ("--seed", "579258", "--replay", "f0862b1fc088c6fe", "--set", "BM=64")
     result = matbench("run", "fp16x3", "--sizes", "68x9x1", *replayed, "--backend", "cuda")
     assert "1 measured" in result.stderr or "1 measured" in result.stdout
@@ -215,7 +215,7 @@ VALUES = {
 
 
 def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> None:
-    """One kernel with a parameter of each type, each of another size, so that none hides."""
+    """One kernel with a parameter of every type: different sizes, so that a wrong one shows."""
     kinds = list(signature.SCALARS)
     names = [f"v{number}" for number in range(len(kinds))]
     declared = ", ".join(f"const {kind} {name}" for kind, name in zip(kinds, names, strict=True))
@@ -247,7 +247,7 @@ def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> N
 def test_parameters_that_the_compiler_sees_otherwise_are_refused(
     cuda: Backend, tmp_path: Path
 ) -> None:
-    """The parser takes the last of two types; nvcc knows which one holds."""
+    """The parser takes the last of two types; nvcc knows which one applies."""
     body = """
     #ifndef NO_COMPILER_DEFINES_THIS
     typedef int count;
@@ -320,7 +320,7 @@ def timed(cuda: Backend) -> Session:
 def test_block_stamps_agree_with_events(
     name: str, params: dict[str, int], timed: Session, info: DeviceInfo
 ) -> None:
-    """By the clock that all multiprocessors share, and by each one's own, within 5%."""
+    """By the clock shared by all multiprocessors, and by each one's own, within 5%."""
     case = case_of(name, "1000", info, **params)
     assert case.launch is not None
     profiles = []
@@ -352,7 +352,7 @@ def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
     assert outcome.cold.interval_ns is not None
     low, high = outcome.cold.interval_ns
     assert low <= outcome.median_ns <= high
-    # No GPU does 2·10⁹ operations in a microsecond, and none of today takes a tenth of a second.
+    # No GPU does 2·10⁹ operations in a microsecond; no current one needs a tenth of a second.
     assert 1e3 < outcome.median_ns < 1e8
     assert outcome.blocks is not None
     assert 0 < outcome.blocks.median_ns <= outcome.median_ns
@@ -447,7 +447,7 @@ def test_longer_kernels_take_longer(cuda: Backend, tmp_path: Path) -> None:
 
 
 def run_elsewhere(environment: dict[str, str], *arguments: str) -> list[dict[str, Any]]:
-    """Outcomes of a run in a process of its own."""
+    """Outcomes of a run in a separate process."""
     done = subprocess.run(
         [sys.executable, "-m", "matbench", "run", *arguments, "--backend", "cuda",
          "--format", "json", "--max-time", "0.05"],
@@ -459,7 +459,7 @@ def run_elsewhere(environment: dict[str, str], *arguments: str) -> list[dict[str
 
 def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceInfo) -> None:
     real = compilation.nvcc().path
-    # An nvcc that tells its version, and refuses to compile.
+    # An nvcc that prints its version but does not compile.
     fake = tmp_path / "bin" / "nvcc"
     fake.parent.mkdir()
     fake.write_text(
@@ -483,7 +483,7 @@ def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceIn
     [other] = run_elsewhere(without, "tiled", "--set", "TILE=8", "--sizes", "64")
     assert other["status"] == "failed"
 
-    for path in cache.iterdir():  # a damaged entry is no code
+    for path in cache.iterdir():  # a damaged entry is not used
         data = bytearray(path.read_bytes())
         data[-1] ^= 1
         path.write_bytes(data)
@@ -504,7 +504,7 @@ BAD = {
 
 
 def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelWriter) -> None:
-    """A sticky error dies with its worker: the good kernel between the bad ones stays as fast."""
+    """A sticky error ends with its worker: a good kernel between bad ones stays as fast."""
     tiled = case_of("tiled", "500", info, TILE=16)
     options = Options(blocks=False, max_time_s=0.3)
     medians, failures = [], {}

@@ -1,4 +1,4 @@
-"""`matbench adopt` on a real GPU: every foreign file, also those that only nvcc builds."""
+"""`matbench adopt` on a real GPU: every foreign file, including those that need nvcc."""
 
 from __future__ import annotations
 

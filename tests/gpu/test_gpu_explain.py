@@ -1,4 +1,4 @@
-"""On a real GPU: the table of architectures against the driver, the limits, and counters."""
+"""On a real GPU: the table of architectures compared with the driver, limits, counters."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_driver_counts_as_many_resident_blocks(
 def test_the_driver_agrees_for_any_block(
     name: str, cuda: Backend, architecture: architectures.Architecture
 ) -> None:
-    """Also for blocks that the kernel would not be launched with: only their size counts."""
+    """Also for blocks that the kernel is not launched with: only their size counts."""
     kernel = KERNELS[name]
     params = next(iter(sweep.parameter_sets(kernel, {})))
     program = cuda.build(kernel, params)
@@ -95,7 +95,7 @@ def test_the_driver_agrees_for_any_block(
             launch = Launch(grid=(1, 1, 1), block=(threads, 1, 1), shared_bytes=shared_bytes)
             driver = program.resident_blocks(launch)
             if driver is None and table.blocks == 0:
-                continue  # the driver refuses even to count such a block
+                continue  # the driver rejects such a block
             if driver != table.blocks and threads <= (given.max_threads_per_block or 0):
                 apart[threads, shared_bytes] = driver, table.blocks
     assert apart == {}

@@ -1,4 +1,4 @@
-"""Products as BLAS defines them on an NVIDIA GPU: types that only CUDA has, and cuBLAS's own."""
+"""Products as BLAS defines them on an NVIDIA GPU: CUDA-only types, and cuBLAS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels of the other workloads on a real GPU, those that CUDA alone runs among them."""
+"""The kernels of the other workloads on a real GPU, including CUDA-only ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VARIANTS: tuple[backends.Variant, ...] = ("plain", "clocked", "staggered")
 
 @pytest.fixture(scope="module")
 def info(own_folders: None) -> DeviceInfo:
-    """The first CUDA device; without one these tests fail, for they were asked for."""
+    """The first CUDA device; without one these tests fail, because they were requested."""
     return backends.devices("cuda")[0]
 
 
@@ -55,7 +55,7 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
         ]
         builders.start(info, every, VARIANTS)
         for case in every:
-            with contextlib.suppress(MatbenchError):  # the test of that kernel meets it again
+            with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
                 builders.wait(case)
     finally:
         builders.close()
@@ -79,7 +79,7 @@ def test_compensation_survives_the_optimiser(checks: Session) -> None:
 
 
 def test_the_last_block_is_found_whatever_ran_before(checks: Session, info: DeviceInfo) -> None:
-    """Launches of many blocks and of few take turns; each leaves the counter as it must be."""
+    """Launches of many and of few blocks alternate; each must reset the counter."""
     kernel, found = KERNELS["dot-single-pass"], {}
     for N in (2**22 + 3, 5, 100_003) * 3:
         [case] = sweep.cases([kernel], [problem("dot", N, "signed")], {}, info)
@@ -93,7 +93,7 @@ def test_the_last_block_is_found_whatever_ran_before(checks: Session, info: Devi
 def test_every_product_is_found_once_at_the_largest_size(
     kernel: Kernel, N: int, cuda: Backend, info: DeviceInfo
 ) -> None:
-    """Zeros but for some places; there the products are distinct powers of two."""
+    """Zeros except in some places, where the products are distinct powers of two."""
     case = sweep.case(kernel, problem("dot", N), {k: v[0] for k, v in kernel.sweep.items()}, info)
     assert case.launch is not None, case.skip
     blocks = case.launch.blocks if kernel.finish else 1
@@ -176,7 +176,7 @@ def test_all_dot_products_side_by_side(
 
 
 def test_reading_at_full_speed_is_possible(matbench: Matbench, info: DeviceInfo) -> None:
-    """Large sums read memory about as fast as it can be read, and are not called impossible."""
+    """Large sums read memory at about full bandwidth, and are not called impossible."""
     rungs = ("dot-vectorized", "dot-single-pass", "--baseline", "cublas-dot")
     printed = matbench("run", *rungs, "--sizes", "2^28", "--backend", "cuda", "--format", "json")
     outcomes = [record for record in json.loads(printed.stdout) if record["type"] == "outcome"]

@@ -1,4 +1,4 @@
-"""Kernels at hand: files that are found and read, names, groups and baselines."""
+"""The catalogue of kernels: finding and reading files, names, groups and baselines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load(path: Path, text: str) -> Kernel:
 
 
 def refusal(path: Path) -> str:
-    """The one line that says why a file is refused, without the path that it starts with."""
+    """The message that refuses a file, without the path at its start."""
     started = time.perf_counter()
     with pytest.raises(UsageError) as refused:
         catalogue.load(path)
@@ -39,7 +39,7 @@ def refusal(path: Path) -> str:
     return message.removeprefix(str(path))
 
 
-# -- the kernels of matbench -----------------------------------------------------------------
+# -- built-in kernels ------------------------------------------------------------------------
 
 
 def test_the_kernels_of_the_sources_are_all_there() -> None:
@@ -68,7 +68,7 @@ def test_a_kernel_file_bears_the_name_of_its_kernel(kernel: Kernel) -> None:
 def test_a_kernel_is_parsed_once_and_again_when_its_file_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None includes a file beside it, so its own text is all that can change."""
+    """None includes a file beside it, so only its own text can change."""
     kernels = catalogue.builtin()
     assert not [kernel.name for kernel in kernels if kernel.includes]
     assert all(one is other for one, other in zip(kernels, catalogue.builtin(), strict=True))
@@ -82,7 +82,7 @@ def test_a_kernel_is_parsed_once_and_again_when_its_file_changes(
 
 
 def test_libraries_are_told_apart_in_records() -> None:
-    """Their hashes are part of records that exist: they stay."""
+    """Existing records have their hashes, which must not change."""
     hashes = {kernel.name: kernel.sha256 for kernel in catalogue.builtin() if kernel.library}
     assert len(set(hashes.values())) == len(hashes) == 7
     assert hashes["numpy"] == hashlib.sha256(b"numpy.matmul").hexdigest()
@@ -109,7 +109,7 @@ def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
-    """A pipe without a writer would be waited for, a device has no end."""
+    """A pipe without a writer would block, a device has no end."""
     os.mkfifo(tmp_path / "pipe.cu")
     (tmp_path / "link.cu").symlink_to("pipe.cu")
     for path in (tmp_path / "pipe.cu", tmp_path / "link.cu", Path("/dev/zero"), Path("/dev/null")):
@@ -160,7 +160,7 @@ def test_two_kernels_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_kernel_of_matbench_may_be_named_by_its_path(tmp_path: Path) -> None:
-    """From another folder its path is another, and the kernel is the same."""
+    """Loaded from another folder, the kernel is the same."""
     path = catalogue.kernels_folder() / "tiled.cu"
     named = catalogue.load(path)
     at_hand = Catalogue([*catalogue.builtin(), named])

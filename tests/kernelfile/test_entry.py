@@ -1,4 +1,4 @@
-"""The entry that a table names: functions, templates, namespaces, and what becomes of constants."""
+"""The entry of a table: functions, templates, namespaces, and the use of constants."""
 
 from __future__ import annotations
 

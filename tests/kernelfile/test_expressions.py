@@ -1,4 +1,4 @@
-"""Expressions of front matter: numbers or a refusal, in bounded time, and what Python would say."""
+"""Expressions in front matter: a number or an error in bounded time, consistent with Python."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_chains_inside_chains_take_no_longer() -> None:
 
 
 def test_what_is_not_evaluated_is_checked_when_it_is_read() -> None:
-    """So that a mistake does not wait for the size that reaches it."""
+    """So that a mistake is found before a size reaches it."""
     for branch, told in (
         ("Q", "'Q' is not known here"),
         ("'x'", "'x' is not a number"),

@@ -1,4 +1,4 @@
-"""Kernel files: what front matter says is read, and what is wrong with it is told with its line."""
+"""Front matter: reading it, and reporting mistakes with their line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def load(path: Path, text: str | bytes) -> Kernel:
 
 
 def refusal(path: Path, text: str | bytes | None) -> str:
-    """The one line that says why a file is refused."""
+    """The message that refuses a file."""
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UsageError) as refused:
@@ -163,11 +163,11 @@ def test_an_entry_may_be_dressed_up(tmp_path: Path) -> None:
     assert [p.type for p in kernel.parameters] == ["float"] * 3 + ["int"] * 3
 
 
-# -- what is refused, and on which line ----------------------------------------------------------
+# -- mistakes, and their lines -------------------------------------------------------------------
 
 
 def test_only_a_single_number_can_be_added_up_by_the_host(tmp_path: Path) -> None:
-    """C of the other workloads has no room for one partial sum per block."""
+    """C of the other workloads cannot hold one partial sum per block."""
     body = 'extern "C" __global__ void mine(const TYPE *A, TYPE *C, int N) {}\n'
     dot = body.replace("const TYPE *A", "const TYPE *A, const TYPE *B").replace("TYPE", "float")
     words = body.replace("TYPE", "int")
@@ -180,7 +180,7 @@ def test_only_a_single_number_can_be_added_up_by_the_host(tmp_path: Path) -> Non
     assert "C of reverse is not a single number" in refusal(tmp_path / "mine.cu", text)
 
 
-#: In a file with one mistake: marks the line that must be named.
+#: Marks the line that the message must name, in a file with one mistake.
 MARK = re.compile(r"(#|//|/\*) here\b")
 
 GOOD = """// /// matbench
@@ -201,7 +201,7 @@ SIGNATURE = "(const float *A, const float *B, float *C, int M, int N, int K)"
 
 
 def mapped(argument: str) -> str:
-    """An entry that takes a tensor map, which is given as `argument`."""
+    """An entry that takes a tensor map, passed as `argument`."""
     args = f'// args = [{argument}, "A", "B", "C", "M", "N", "K"] # here\n'
     text = GOOD.replace(SIGNATURE, "(const CUtensorMap __grid_constant__ map, " + SIGNATURE[1:])
     return text.replace(SUMMARY, SUMMARY + args)
@@ -407,7 +407,7 @@ def test_a_mistake_is_told_with_its_line(text: str, told: str, tmp_path: Path) -
     marked = next(marks, None)
     if marked is not None:
         assert int(line[1]) == marked
-    else:  # what is missing has no line of its own: the first lines tell where it belongs
+    else:  # a missing key has no line: the first lines show where it belongs
         assert 1 <= int(line[1]) <= 6
 
 

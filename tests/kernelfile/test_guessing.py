@@ -1,4 +1,4 @@
-"""How kernels are guessed to be called, from their signature and text alone."""
+"""Guessing how to call kernels, from their signature and text alone."""
 
 from __future__ import annotations
 

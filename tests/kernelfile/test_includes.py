@@ -15,7 +15,7 @@ from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, includes, syntax
 from matbench.model import Kernel
 
-#: How the kernel's text includes `x.h`, in which folder that is, and what other files there are.
+#: How the kernel includes `x.h`, the folder of that header, and the other files.
 WAYS: dict[str, tuple[str, str, dict[str, str]]] = {
     "quotes": ('#include "x.h"', "", {}),
     "angle brackets": ("#include <x.h>", "", {}),
@@ -65,7 +65,7 @@ WAYS: dict[str, tuple[str, str, dict[str, str]]] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the kernel is; the folder above is of this test alone, too."""
+    """The kernel's folder; its parent belongs to this test, too."""
     folder = tmp_path / "kernels"
     folder.mkdir()
     return folder
@@ -135,8 +135,8 @@ def test_files_that_are_not_included_do_not_matter(folder: Path) -> None:
     (folder / "y.h").write_text("int y;")
     (folder / "results.jsonl").write_text("{}")
     assert hash_of(path) == before
-    # Where only the compiler knows the name, every source file of the folder may be meant, but
-    # not what a run leaves there.
+    # If only the compiler knows the name, every source file of the folder counts, but
+    # not files that a run leaves there.
     path = written(folder, "#include CHOSEN", **{"x.h": "int x;"})
     before = hash_of(path)
     (folder / "results.jsonl").write_text("{}\n")

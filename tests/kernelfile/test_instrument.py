@@ -1,4 +1,4 @@
-"""The sources that CUDA compiles: every line where it was, and the kernel's own signature."""
+"""Sources generated for CUDA: line numbers and the kernel's signature are preserved."""
 
 from __future__ import annotations
 

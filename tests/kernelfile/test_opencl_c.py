@@ -1,4 +1,4 @@
-"""CUDA C as OpenCL C: address spaces, shared memory, and every line where it was."""
+"""CUDA C as OpenCL C: address spaces, shared memory, and preserved line numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matbench.kernelfile.signature import SourceError
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import Kernel
 
-#: What stands in a line that OpenCL needs otherwise.
+#: Code that must be changed for OpenCL.
 REWRITTEN = re.compile("global|__local|extern|ulong")
 FILES = [
     kernel

@@ -1,4 +1,4 @@
-"""C++ as C: what has a meaning there, what has none, and what nobody needs."""
+"""C++ as C: what has an equivalent, what has none, and what is not needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNATURE = "(const float *A, const float *B, float *C, int M, int N, int K)"
 
 
 def in_c(body: str, before: str = "", bound: tuple[tuple[str, str], ...] = ()) -> str:
-    """The statements of a kernel as C, and what stood before it."""
+    """The statements of a kernel as C, and the code before it."""
     template = "template <typename T, int BM> " if bound else ""
     source = f"{before}\n{template}__global__ void mine{SIGNATURE} {{ {body} }}"
     return " ".join(plain_c.translated(source, "mine", bound).split())
@@ -212,7 +212,7 @@ PIECES = ["{", "}", "(", ")", "<", ">", ";", "template <int X>", "#if", "#endif\
 @settings(max_examples=150, deadline=10_000)
 @given(st.integers(0, 2**32))
 def test_a_mutated_source_is_read_or_refused_in_one_line(seed: int) -> None:
-    """No traceback, no hang: lines go, come twice, change places; words come where none belong."""
+    """No traceback and no hang if lines are deleted, doubled or swapped, or words inserted."""
     chance = random.Random(seed)
     origin = chance.choice(SOURCES)
     text = origin.source

@@ -1,4 +1,4 @@
-"""A new kernel file: it loads under its new name, and only that is changed in its code."""
+"""A new kernel file loads under its new name, and only that changes in its code."""
 
 from __future__ import annotations
 

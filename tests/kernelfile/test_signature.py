@@ -1,4 +1,4 @@
-"""Reading CUDA C: comments out of the way, the entry and its parameters, tensor maps."""
+"""Parsing CUDA C: comments, the entry and its parameters, tensor maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes: what is read, and what is refused in one line."""
+"""Sizes: parsing, and one-line errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters and cases: what is run, what is skipped and why, and what is refused."""
+"""Parameters and cases: what runs, what is skipped and why, and what is refused."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_cases_come_problem_by_problem() -> None:
 
 
 def test_kernels_that_read_alike_come_together() -> None:
-    """Others need other inputs, which take their time at large sizes."""
+    """Other kernels need other inputs, which are slow to make at large sizes."""
     narrow = msgspec.structs.replace(PLAIN, name="narrow", precision="tf32")
     found = sweep.cases([TILED, narrow, PLAIN], [problem(8), problem(9)], {"TILE": (8,)}, GPU)
     assert [c.kernel.name for c in found] == ["tiled", "plain", "narrow"] * 2
@@ -265,7 +265,7 @@ def test_the_grid_may_name_the_batch() -> None:
 
 
 def test_a_kernel_is_not_run_on_what_only_others_compute() -> None:
-    """Unless it computes nothing of that size: then it is skipped with the reason."""
+    """Unless it computes nothing at that size: then it is skipped with a reason."""
     scaled = changed(name="scaled", args=("alpha",))
     twice = msgspec.structs.replace(problem(8), alpha=2.0)
     found = sweep.cases([PLAIN, scaled], [problem(8), twice], {}, GPU)
@@ -299,7 +299,7 @@ def test_every_listed_scaling_is_run() -> None:
     ],
 )
 def test_probes_are_of_sizes_that_are_allowed(where: tuple[str, ...], allowed: Any) -> None:
-    """Beside those that are not, which show what `where` leaves out."""
+    """In addition to the excluded ones, which show what `where` excludes."""
     rules = LaunchRules(block=(8,), grid=(1,), where=where)
     kernel = changed(launch=rules, sweep={"TILE": (24,)})
     found = sweep.probed(kernel, {}, GPU, None)

@@ -1,4 +1,4 @@
-"""Every known mistake is rejected for its own reason, and no right kernel is."""
+"""Every known mistake is rejected for its own reason; right kernels are accepted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATEFUL = [name for name, found in EXPECTED.items() if found.get("device_variab
 HUGE = [name for name, found in EXPECTED.items() if found.get("memory_bytes")]
 ORDINARY = [name for name in EXPECTED if name not in STATEFUL and name not in HUGE]
 
-#: Wrong from some millions of numbers on.
+#: Wrong only from some millions of numbers on.
 LARGE = ["bad-dot-stretch-of-32-bits", "bad-float-index"]
 RACES = ["bad-no-barrier-after-staging", "bad-no-second-barrier"]
 
@@ -54,14 +54,14 @@ def cases_of(kernel: Kernel, sizes: list[str], device: DeviceInfo) -> list[Case]
 
 
 def new_session(device: DeviceInfo, checks: frozenset[str] = CHECKS) -> Session:
-    """A session with programs of its own, in which no kernel has run yet."""
+    """A separate session, in which no kernel has run yet."""
     cache = Cache()
     return Session(backends.open_backend(device, cache), cache, Options(timed=False, checks=checks))
 
 
 @pytest.fixture(scope="module")
 def bad_session(device: DeviceInfo) -> Iterator[Session]:
-    """Apart from the other tests' session: these kernels write where they should not."""
+    """Separate from the other tests' session: these kernels write out of bounds."""
     session = new_session(device)
     yield session
     session.close()
@@ -137,14 +137,14 @@ def test_rejected_beyond_32_bits(name: str, gpu_session: Session) -> None:
 def test_slips_through_without_its_check(
     name: str, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control: each check is what catches these, not another one by luck."""
+    """The control: only this check catches these kernels."""
     expected, kernel = EXPECTED[name], load(name)
     for case in cases_of(kernel, expected["sizes"][:2], device):
         without = set(expected["only"])
         if "reference" in without:
-            without.add("staggered")  # the same comparison again, of another build
+            without.add("staggered")  # the same comparison with another build
         session = new_session(device, CHECKS - without)
-        if expected["only"] == ["shared"]:  # zeros, where the check would leave NaN
+        if expected["only"] == ["shared"]:  # zeros, where the check leaves NaN
             poison = session.judge.poison_shared
             monkeypatch.setattr(session, "options", Options(timed=False).on("cpu"))
             monkeypatch.setattr(session.judge, "poison_shared", lambda: poison(0))  # noqa: B023
@@ -172,7 +172,7 @@ def test_races_are_rejected_whatever_luck_does(name: str, gpu_session: Session) 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", RACES)
 def test_luck_hides_races_from_all_other_checks(name: str, gpu: DeviceInfo) -> None:
-    """The control: where warps happen to keep step, nothing but the staggered build tells."""
+    """The control: if warps happen to run in step, only the staggered build shows the race."""
     session = new_session(gpu, CHECKS - {"staggered"})
     try:
         cases = cases_of(load(name), EXPECTED[name]["sizes"], gpu)

@@ -1,4 +1,4 @@
-"""What Nsight Compute prints, as counters."""
+"""Parsing the output of Nsight Compute."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_output_without_counters_is_none() -> None:
 
 @pytest.fixture
 def fake_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program of that name, first on PATH; what it prints is the test's to say."""
+    """A program of that name, first on PATH; the test decides what it prints."""
     path = tmp_path / "ncu"
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     return path
@@ -61,7 +61,7 @@ def count(device: DeviceInfo, timeout_s: float = 30) -> HardwareCounters:
 
 
 def test_the_case_is_handed_to_ncu(fake_ncu: Path, device: DeviceInfo, tmp_path: Path) -> None:
-    """The stand-in runs what it is told to watch, so that the child does its work too."""
+    """The stand-in runs the command that it profiles, so that the child does its work too."""
     printed, seen = tmp_path / "printed", tmp_path / "seen"
     printed.write_text(PRINTED, encoding="utf-8")
     install(
@@ -71,7 +71,7 @@ def test_the_case_is_handed_to_ncu(fake_ncu: Path, device: DeviceInfo, tmp_path:
     )
     assert count(device).achieved_occupancy == 0.9375
     asked = seen.read_text()
-    assert "--clock-control none" in asked  # clocks are the owner's
+    assert "--clock-control none" in asked  # clocks must not be changed
     assert "--kernel-name tiled" in asked
 
 

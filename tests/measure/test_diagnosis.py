@@ -1,4 +1,4 @@
-"""What a wrong C is said to be, in the words that a user reads."""
+"""The reasons given for a wrong C."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def vector(folder: Path, body: str, workload: str = "reverse", name: str = "mine
 def reasons(
     matbench: Matbench, paths: list[Path], sizes: str, inputs: str = "uniform"
 ) -> list[tuple[str, str]]:
-    """Each kernel that is wrong, and what is said of it."""
+    """Each wrong kernel, and the reason given."""
     files = [word for path in paths for word in ("--kernel", path)]
     result = matbench(
         *("run", *files, "--sizes", sizes, "--inputs", inputs, "--format", "json"), code=1

@@ -1,4 +1,4 @@
-"""A header that a kernel includes is changed while the kernel is measured, or watched."""
+"""An included header changes while the kernel is measured or watched."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_header_that_changes_under_way_fails_the_case(
         session.measure(loaded)
     loaded = case()
     assert session.measure(loaded).outcome.status == "measured"
-    # What is built stays what the record names.
+    # The build stays the one that the record names.
     header.write_text("#error\n")
     assert session.measure(loaded).outcome.status == "measured"
 

@@ -1,4 +1,4 @@
-"""Every kernel that comes with matbench: right at every size here, and compiled for GPUs."""
+"""Every built-in kernel: right at every size here, and compiled for GPUs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_right_at_every_awkward_size(
 
 
 def ends(values: tuple[int, ...]) -> tuple[int, ...]:
-    """The smallest and the largest, but for the default, which comes first."""
+    """The default first, then the smallest and the largest."""
     return tuple(sorted({min(values), max(values)} - {values[0]}))
 
 
@@ -101,7 +101,7 @@ def test_right_for_every_value_that_it_can_be_tuned_to(kernel: Kernel, session: 
 
 
 def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: Session) -> int:
-    """One constant at a time, the others as they are by default; how many cases were skipped."""
+    """One constant at a time, the others at their defaults; returns the number of skipped cases."""
     device = session.backend.info
     if "cuda" in kernel.requires and device.backend != "cuda":
         pytest.skip("CUDA alone")
@@ -133,7 +133,7 @@ def test_numpy_is_right_as_well(size: str, inputs: str) -> None:
 
 
 def test_compensation_survives_the_optimiser(session: Session) -> None:
-    """At n = 1000 `kahan` has the error of one rounding; plain tiles have many times as much."""
+    """At n = 1000 `kahan` has the error of one rounding; plain tiles have much larger errors."""
     device, large = session.backend.info, problem("1000")
     [kahan] = [kernel for kernel in FILES if kernel.name == "kahan"]
     [tiled] = [kernel for kernel in FILES if kernel.name == "tiled"]
@@ -146,7 +146,7 @@ def test_compensation_survives_the_optimiser(session: Session) -> None:
     assert plain.max_rel_err > 5e-7
 
 
-# -- nvcc, where no GPU is -----------------------------------------------------------------------
+# -- nvcc without a GPU --------------------------------------------------------------------------
 
 needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc, gcc and g++")
 STRICT = ("-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
@@ -154,7 +154,7 @@ QUICK = ("-Xcicc=-O0", "-Xptxas=-O0")  # for what is in the plain unit, too, whi
 
 
 def units(kernel: Kernel) -> dict[str, str]:
-    """What CUDA compiles of a kernel: as it is, clocked, and with warps out of step."""
+    """The three builds of a kernel for CUDA: plain, clocked and staggered."""
     return {
         "plain": instrument.plain_unit(kernel),
         "clocked": instrument.clocked_unit(kernel),
@@ -163,7 +163,7 @@ def units(kernel: Kernel) -> dict[str, str]:
 
 
 def architectures(kernel: Kernel) -> list[str]:
-    """Those it is compiled for: the one it requires alone, or two generations."""
+    """The architectures it is compiled for: the required one, or two generations."""
     exact = [need for need in kernel.requires if need.startswith("sm_") and need[-1] in "af"]
     return exact or [f"sm_{arch}" for arch in (80, 90) if arch >= capability_needed(kernel)]
 
@@ -172,7 +172,7 @@ Job = tuple[str, str, str, dict[str, int]]
 
 
 def ordinary_jobs(kernel: Kernel) -> Iterator[Job]:
-    """The file as it is, with nothing defined: a reader can paste it into any CUDA program."""
+    """The unchanged file without definitions: a reader can paste it into any CUDA program."""
     yield kernel.name, "alone", architectures(kernel)[-1], {}
 
 
@@ -248,7 +248,7 @@ def test_nvcc_names_the_kernels_own_line(unit: str, tmp_path: Path) -> None:
 
 
 def test_blocks_of_every_narrow_width(session: Session) -> None:
-    """A CPU's compiler is told of narrow blocks; it takes some widths and refuses others."""
+    """A CPU's compiler gets a hint for narrow blocks; it accepts only some widths."""
     (kernel,) = [kernel for kernel in FILES if kernel.name == "single-block"]
     for width in range(1, 18):
         (case,) = sweep.cases([kernel], [Problem(2, width, 3)], {}, session.backend.info)

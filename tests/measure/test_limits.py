@@ -1,4 +1,4 @@
-"""What a device can do at best: measured on the device at hand, and kept."""
+"""A device's limits: measured on the current device, and cached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def own_cache(tmp_path: Path) -> Cache:
 
 @pytest.fixture
 def small_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copies of 32 MB in place of half a GB."""
+    """Copies of 32 MB instead of half a GB."""
     monkeypatch.setattr(limits, "_MOST_BYTES", 2**25)
 
 
@@ -31,7 +31,7 @@ def small_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_limits_are_measured_once_and_kept(backend: Backend, own_cache: Cache) -> None:
     found = limits.measured(backend, own_cache)
     assert found.device == backend.info.name
-    # No machine that runs this moves less than 100 MB/s, or a petabyte.
+    # Any machine moves more than 100 MB/s and less than a petabyte per second.
     assert 1e8 < found.copy_bytes_per_s < 1e15
     assert 1e8 < found.fma_flop_per_s < 1e17
     assert limits.measured(backend, own_cache) == found

@@ -1,4 +1,4 @@
-"""How much of its claims a kernel needs: what runs with less of them show."""
+"""How much of its claims a kernel needs, shown by runs with less of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from matbench.records.probe import Need
 
 
 class PlainWorker:
-    """Says of each case what `judged` says: why it is wrong, or that it is right."""
+    """Returns for each case what `judged` returns: why it is wrong, or that it is right."""
 
     def __init__(self, device: DeviceInfo, judged: Callable[[Case], str | None]) -> None:
         self.device = device
@@ -37,7 +37,7 @@ class PlainWorker:
         return Found(Outcome(case=CaseRecord.of(case, self.device), status=status, reason=reason))
 
 
-#: What a file claims, and what its needs are.
+#: The claims of a file, and how much of them it needs.
 Asked = Callable[..., dict[str, Need]]
 
 
@@ -122,7 +122,7 @@ def test_the_smallest_power_of_two_that_suffices(
 def test_which_half_of_the_exponents_is_needed(
     low: int, high: int, needed: bool, finding: str, needs: Asked
 ) -> None:
-    """The kernel can do with those from `low` to `high`."""
+    """The kernel is right with exponents from `low` to `high`."""
 
     def held(case: Case) -> bool:
         lowest, highest = case.kernel.reading.exponents

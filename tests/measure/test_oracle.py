@@ -1,4 +1,4 @@
-"""What is right: inputs that can be drawn again, references that are exact, bounds that hold."""
+"""The oracle: reproducible inputs, exact references, valid bounds."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_seed_gives_the_same_inputs_and_another_seed_others() -> None:
 
 
 def test_inputs_stay_what_they_are() -> None:
-    """Records made with a seed can be compared only as long as it draws the same numbers."""
+    """Records with the same seed are comparable only while it gives the same numbers."""
     A, B = matmul.inputs(Problem(2, 2, 2, seed=7))
     assert A.tolist() == [
         [0.3793841600418091, 0.5950672030448914],
@@ -85,7 +85,7 @@ def test_inputs_stay_what_they_are() -> None:
     ]
 
 
-# -- rounding to what a kernel reads -------------------------------------------------------------
+# -- rounding to a kernel's precision ------------------------------------------------------------
 
 
 @settings(max_examples=300, deadline=None)
@@ -178,7 +178,7 @@ def test_samples_have_the_reference_that_they_say(problem: Problem, cache: Cache
         selects = trial.S == 0
         assert np.array_equal(R[selects], trial.R[selects])
         assert np.allclose(S[~selects], trial.S[~selects], rtol=1e-12)
-        # An answer that was kept from the first inputs is wrong everywhere, or nearly so.
+        # An answer for the first inputs is wrong almost everywhere.
         stale = oracle.judge(given.R.astype(np.float32), trial, Bound(factor * U32))  # type: ignore[union-attr]
         assert stale.wrong > 0.4 * R.size or problem.M * problem.N < 4
 
@@ -219,7 +219,7 @@ def test_exponents_stay_in_the_range_that_a_kernel_takes(
 
 
 def test_rows_and_columns_select_single_terms(cache: Cache) -> None:
-    """Some in every sample of a size, each from anywhere and to anywhere."""
+    """Every sample of a size selects some terms, in any row, column and place."""
     problem = Problem(33, 40, 50)
     given = matmul.reference_trial(problem, cache)
     rows, terms = set(), set()
@@ -252,7 +252,7 @@ def test_a_kernel_that_splits_its_inputs_may_be_off_where_terms_are_selected(cac
 def test_inputs_below_the_range_of_exponents_may_lose_bits(
     shape: tuple[int, int, int], inputs: Any, cache: Cache
 ) -> None:
-    """A kernel that keeps them to a fixed place, float32's at the end of its range, is right."""
+    """A kernel that rounds inputs to a fixed unit, that of the end of its range, is right."""
 
     def product(trial: Trial, last_bit: int) -> Float32:
         unit = 2.0**last_bit
@@ -261,7 +261,7 @@ def test_inputs_below_the_range_of_exponents_may_lose_bits(
 
     problem = Problem(*shape, inputs=inputs)
     A, B = matmul.inputs(problem)
-    A[0] = B[:, 0] = 2.0**-20 / 3  # such small ones are rare
+    A[0] = B[:, 0] = 2.0**-20 / 3  # numbers this small are rare
     reading = Reading(exponents=(-12, 15), exact=False)
     given = matmul.rounded_trial(Trial("given", (A, B)), reading, cache)
     factor = oracle.error_factor(problem.K, 1.0)
@@ -374,7 +374,7 @@ def test_the_bound_is_the_classical_one_and_from_32_terms_on_the_lesser() -> Non
 
 
 def test_the_bias_of_truncated_sums_is_allowed_for_where_they_are_declared() -> None:
-    """Sums of 16384 products from [0, 1), four by four added and then truncated to float32."""
+    """Sums of 16384 products from [0, 1), added in fours and truncated to float32."""
     rng = np.random.default_rng(0)
     size = 16384
     A, B = rng.random((8, size)), rng.random((size, 8))
@@ -494,7 +494,7 @@ def test_errors_are_over_the_elements_whose_reference_is_not_zero() -> None:
 
 @pytest.mark.parametrize("size", [32, 100, 1000])
 def test_a_split_schemes_constant_leaves_no_room_for_tf32(size: int, cache: Cache) -> None:
-    """What the split loses does not grow with K, and nor does what is allowed for it."""
+    """The loss by splitting does not grow with K, nor does its allowance."""
     problem = Problem(64, 64, size, inputs="signed")
     trial = matmul.reference_trial(problem, cache)
     A, B = (oracle.round_to(matrix, "tf32").astype(np.float64) for matrix in trial.inputs)

@@ -1,4 +1,4 @@
-"""What worker processes print: kept in part, never waited for."""
+"""The output of workers: shortened, never blocking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C := alpha·op(A)·op(B) + beta·C in every layout, type and batch; and what goes wrong there."""
+"""C := alpha·op(A)·op(B) + beta·C in every layout, type and batch; and mistakes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Judged = Callable[..., Outcome]
 
 @pytest.fixture
 def judged(session: Session, tmp_path: Path) -> Judged:
-    """What becomes of a kernel; on a problem as its own table scales it."""
+    """The outcome of a kernel, on a problem scaled as in its table."""
     return judging(session, tmp_path)
 
 
@@ -142,7 +142,7 @@ def test_a_mistake_is_found(judged: Judged, name: str) -> None:
     assert outcome.status == "wrong", name
     assert outcome.reason is not None
     assert reason in f"wrong {outcome.reason}"
-    fixed = gemm._replace(mistakes=())  # the control: nothing else is wrong with it
+    fixed = gemm._replace(mistakes=())  # the control: otherwise it is right
     if fixed != gemm:
         assert judged(fixed, name="fixed").status == "measured"
 
@@ -175,7 +175,7 @@ def test_what_a_wrong_result_is_instead(words: str, session: Session, tmp_path: 
     for letter, transposed, sides in zip(
         "ABC", f"{gemm.transpose}N", ("MK", "KN", "MN"), strict=True
     ):
-        pitch = sides[by_rows != (transposed == "T")]  # which it works out by itself
+        pitch = sides[by_rows != (transposed == "T")]  # which it derives itself
         text = text.replace(f" ld{letter.lower()} +", f" {pitch} +")
     for key, value in told.items():
         right = f'{key} = "{getattr(gemm, key)}"'
@@ -222,7 +222,7 @@ def test_a_factor_that_its_parameter_cannot_hold_is_skipped(
 
 
 def test_numbers_are_added_at_once(session: Session, tmp_path: Path) -> None:
-    """Floats of global and of shared memory, which OpenCL C has no function for."""
+    """Floats in global and in shared memory; OpenCL C has no function for them."""
     path = tmp_path / "added.cu"
     path.write_text(
         """
@@ -272,7 +272,7 @@ def test_skipping_what_C_holds_already_is_no_reading_of_C(judged: Judged) -> Non
 def test_timed_launches_are_verified_in_any_layout(
     kind: str, tmp_path: Path, device: DeviceInfo
 ) -> None:
-    """With new inputs in each sample, hot ones on several sets."""
+    """New inputs in each sample; hot samples use several sets."""
     options = Options(cold=False, hot=True, max_time_s=0.05, uncertainty=0.5, blocks=True)
     timed = Session(backends.open_backend(device, Cache()), Cache(), options)
     try:
@@ -286,7 +286,7 @@ def test_timed_launches_are_verified_in_any_layout(
         assert outcome.median_ns is not None
         late = gemm._replace(
             mistakes=(("if (i >= M", "if ((*A < 0 && i + j == 0) || i >= M"),)
-        )  # right on the given inputs, which are not negative; not on those of samples
+        )  # right on the original inputs, which are not negative, but not on those of samples
         outcome = judged(late, name="late")
         assert outcome.status == "wrong"
         assert outcome.reason is not None
@@ -325,7 +325,7 @@ def test_float64_products_are_rounded_once(
 
 
 def test_a_plain_float64_product_is_not() -> None:
-    """The control: what NumPy's own product loses is seen by the test above."""
+    """The control: the test above detects the errors of NumPy's own product."""
     random = np.random.default_rng(1)
     A, B = random.standard_normal((3, 1000)), random.standard_normal((1000, 3))
     assert (doubled.product(A, B) != A @ B).any()
@@ -345,7 +345,7 @@ def test_what_scaling_adds_to_the_reference() -> None:
 
 
 def test_integers_that_alpha_and_beta_round_may_be_off() -> None:
-    """By one rounding, as where a device fuses a multiplication with the addition."""
+    """By one rounding, as when a device fuses multiplication and addition."""
     for reading in (Reading(), Reading("float64", "float64", sums_in="float64", result="float64")):
         problem = Problem(5, 6, 1, alpha=0.7, beta=0.1)
         [made] = matmul.trials(problem, reading, Cache()).others["integers"]

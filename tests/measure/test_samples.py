@@ -1,4 +1,4 @@
-"""Inputs that are new for each launch: what the device makes of a key, and what it says of C."""
+"""New inputs for each launch: what the device makes from a key, and its verdict on C."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ KEYS = st.integers(0, 2**64 - 1)
 def test_the_device_makes_what_the_host_makes(
     judge: Judge, problem: Problem, key: int, exponents: tuple[int, int]
 ) -> None:
-    """Inputs bit for bit; the right C passes, and one element that is off does not."""
+    """Inputs match bit for bit; the right C passes, one wrong element does not."""
     backend = judge.backend
     prepared = prepared_on(judge, problem, Reading(exponents=exponents))
     try:
@@ -128,7 +128,7 @@ def at_33(judge: Judge) -> Iterator[tuple[Samples, Buffers]]:
 
 
 def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> None:
-    """More launches than fit at once: all are told, in their order."""
+    """More launches than fit at once: all verdicts are returned, in order."""
     samples, buffers = at_33
     wrong = {3, 70, 129}
     for key in range(130):
@@ -161,7 +161,7 @@ def test_verdicts_that_somebody_else_wrote_are_noticed(
 
 
 def test_results_of_another_launch_cannot_be_put_in_place(at_33: tuple[Samples, Buffers]) -> None:
-    """A right verdict that is kept and written over a later, wrong one."""
+    """A verdict "right" that is saved and written over a later "wrong"."""
     samples, buffers = at_33
     backend, words = samples.backend, np.empty(3 * 64, np.uint64)
     samples.write(buffers, 1)
@@ -189,7 +189,7 @@ def test_inputs_that_were_written_to_are_noticed(at_33: tuple[Samples, Buffers])
 
 
 def test_answers_lie_masked(judge: Judge) -> None:
-    """What C must be is nowhere on the device as it is, and changing it makes C wrong."""
+    """The reference is nowhere on the device in plain form, and changing it makes C wrong."""
     backend = judge.backend
     prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
     try:
@@ -231,7 +231,7 @@ def test_copies_of_inputs_are_watched(judge: Judge) -> None:
 
 
 def test_without_float64_the_host_does_the_same(judge: Judge) -> None:
-    """A device that has no double: the same inputs, and the same verdicts."""
+    """A device without double: the same inputs and verdicts."""
     prepared = prepared_on(judge, Problem(17, 18, 19))
     try:
         [buffers] = prepared.sets((17, 18), 1)
@@ -254,7 +254,7 @@ def test_without_float64_the_host_does_the_same(judge: Judge) -> None:
 
 @pytest.mark.parametrize("inputs", ["uniform", "normal"])
 def test_what_a_switch_takes_away(judge: Judge, inputs: Inputs) -> None:
-    """Without changes each launch has the inputs as given; the switches are for controls alone."""
+    """Without changes each launch has the original inputs; the switches are only for controls."""
     prepared = prepared_on(judge, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs))
     try:
         [buffers] = prepared.sets((40, 40), 1)

@@ -1,4 +1,4 @@
-"""Samples and the clocks meanwhile: calm ones count, others are taken again or marked."""
+"""Sampling and clocks: calm samples count, others are taken again or marked."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3)
 
 
 def sampled(moments: list[Conditions]) -> Timing:
-    """What sampling tells when the clocks were like this, one moment after the other."""
+    """The result of sampling with these clocks, one reading after the other."""
     told = iter(moments)
     last = moments[-1]
     return sample_until_known(lambda: 1000.0, QUICK.on("gpu"), lambda: next(told, last))
 
 
 CALM = Conditions(sm_mhz=1980)
-#: A try looks at the clocks before it warms up, after that, and when it is over.
+#: A try reads the clocks before warm-up, after it, and at the end.
 LOOKS_A_TRY = 3
 
 
 def test_calm_clocks_need_one_try() -> None:
-    idle = Conditions(sm_mhz=345)  # before the first launch a GPU sleeps: no unrest
+    idle = Conditions(sm_mhz=345)  # before the first launch a GPU is idle: this does not count
     found = sampled([idle, CALM, CALM])
     assert found.attempts == 1
     assert found.notes == ()

@@ -1,4 +1,4 @@
-"""What compute-sanitizer prints, as findings with file and line."""
+"""Parsing the output of compute-sanitizer into findings with file and line."""
 
 from __future__ import annotations
 

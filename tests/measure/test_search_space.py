@@ -1,4 +1,4 @@
-"""What a search tries: every legal combination once, the defaults first, in an order by lot."""
+"""The search space: every legal combination once, defaults first, then random order."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_one_launch_is_one_candidate(device: DeviceInfo) -> None:
         return search_space.space(kernel, Problem(1, N, 1, workload="dot"), device, {}, 0)
 
     few = of(kernel, 1000)
-    # At most 32 blocks are of use, so that BLOCKS makes no difference, and it is in no line.
+    # At most 32 blocks are used, so BLOCKS makes no difference; the source does not name it.
     assert [case.params for case in few.defaults] == [{"THREADS": 256, "BLOCKS": 32}]
     threads = [case.params["THREADS"] for case in few.cases]
     assert len(threads) == len(set(threads))
@@ -94,7 +94,7 @@ def test_a_large_space_is_drawn_from(kernel: Kernel, device: DeviceInfo) -> None
     assert (found.combinations, found.drawn) == (999**2, search_space.MOST_COMBINATIONS)
     assert len({str(case.params) for case in found.cases}) == len(found.cases) > 19_000
     assert found.record().refused == sum(refused.many for refused in found.refused.values())
-    # A fair sample: values from the whole range, about equally often.
+    # A fair sample: all values, about equally often.
     for name, middle in (("TURNS", 500), ("KIND", 500)):
         below = sum(case.params[name] < middle for case in found.others)
         assert 0.45 < below / len(found.others) < 0.55

@@ -1,4 +1,4 @@
-"""One case from source to outcome, where something in the middle goes wrong."""
+"""One case from source to outcome, with failures on the way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
 
 @pytest.fixture
 def timed(backend: Backend) -> Session:
-    """A session that times, on the device that is open already."""
+    """A session with timing, on the device that is already open."""
     return Session(backend, Cache(), QUICK)
 
 
@@ -54,7 +54,7 @@ def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
 def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which of both was wrong is told, and the other one stays right."""
+    """The outcome says which of the two was wrong; the other one stays right."""
     case = case_of(write_kernel(), timed)
     other = case_of(write_kernel("other"), timed)
     judged, calls = Samples.verdicts, []
@@ -95,9 +95,9 @@ def test_work_that_outlives_its_launch_is_seen(
     backend: Backend,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each such launch leaves the device at work; now and then another program may have, too.
+    """Each such launch leaves the device busy; occasionally another program does, too.
 
-    Only a GPU's can: the CPU here stands for one.
+    Only on a GPU; the CPU here stands for one.
     """
     monkeypatch.setattr(launches, "_OUTLIVING", ("gpu", "cpu"))
     options = msgspec.structs.replace(QUICK, checks=checks, minimum_samples=10)
@@ -133,7 +133,7 @@ def test_both_sides_of_a_comparison_carry_their_samples(
 def test_a_comparison_of_hot_launches_takes_means_of_many(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each launch of a mean works on buffers of its own, as many as half of the cache holds."""
+    """Each launch of a hot sample has its own buffers, as many as half of the cache holds."""
     changes = {"cold": False, "hot": True, "back_to_back": True}
     timed.options = msgspec.structs.replace(timed.options, **changes)
     take, sets = timed.backend.time_hot_ns, []
@@ -148,9 +148,9 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
     assert duel.comparison is not None
     assert duel.candidate.mode == "hot"
     counts = [len(each) for each in sets]
-    assert counts[:2] == [3, 3]  # how long a launch takes, for each of both
+    assert counts[:2] == [3, 3]  # the time of a launch, for each of the two
     assert len(counts) == 2 + 2 * 2 + 2 * 12  # then the warm-up, then the pairs
-    assert min(counts[2:]) > 3  # so short a launch is repeated
+    assert min(counts[2:]) > 3  # a launch this short is repeated
     assert all(len(set(each)) == len(each) for each in sets)
     cache_bytes = timed.backend.info.properties["last-level cache (bytes)"]
     assert max(counts) * 3 * 4 * 24 * 24 <= int(cache_bytes or 0) / 2
@@ -195,7 +195,7 @@ def test_the_times_of_a_wrong_kernel_are_none(write_kernel: KernelWriter, timed:
 def test_cold_and_hot_samples_are_recorded_alike(
     write_kernel: KernelWriter, timed: Session
 ) -> None:
-    """With both kinds, each keeps its samples, interval, conditions and whether it settled."""
+    """With both kinds, each has its own samples, interval, conditions and settled mark."""
     changes = {"cold": True, "hot": True, "uncertainty": 1e-9}
     timed.options = msgspec.structs.replace(timed.options, **changes)
     outcome = timed.measure(case_of(write_kernel(), timed)).outcome
@@ -282,7 +282,7 @@ def test_a_source_that_could_tell_builds_apart_is_refused(
         timed.measure(case_of(write_kernel(body=body), timed))
 
 
-#: GOOD_BODY that writes outside as well, where WHERE holds of the first number of A.
+#: GOOD_BODY that also writes out of bounds, if WHERE holds for the first number of A.
 OUTSIDE = GOOD_BODY.replace(
     "    float sum",
     "    if (row == 0 && column == 0 && WHERE) WRITE;\n    float sum",

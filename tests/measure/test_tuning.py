@@ -1,4 +1,4 @@
-"""The search: who goes on, who wins, what a budget ends, and what later runs take of it."""
+"""The search: who continues, who wins, the budget, and what later runs use."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def test_rounds_have_fewer_candidates_and_more_samples(count: int) -> None:
         assert more_samples == 3 * fewer_samples
 
 
-# -- a worker whose times are known ---------------------------------------------------------------
+# -- a worker with known times --------------------------------------------------------------------
 
 
 class Clockwork:
-    """Takes TURNS ms for a case, or what `times` says of it; remembers what it was asked."""
+    """Takes TURNS ms for a case, or its entry in `times`; remembers the requests."""
 
     def __init__(self, device: DeviceInfo, **times: float) -> None:
         self.device = device
@@ -311,7 +311,7 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
         assert look(1, 4, 5, math.inf).status == "failed"
 
 
-# -- what later runs take -------------------------------------------------------------------------
+# -- later runs -----------------------------------------------------------------------------------
 
 
 def winner(kernel: Kernel, device: DeviceInfo, size: int, **changes: Any) -> Tuned:
@@ -328,7 +328,7 @@ def test_the_same_size_or_the_nearest_is_taken(
     store = Store(tmp_path / "tuned.jsonl")
     for size, turns in ((8, 2), (32, 3), (33, 4)):
         store.keep(winner(kernel, device, size, params={"TURNS": turns, "KIND": 1}))
-    # Parameters that are refused by now are passed over.
+    # Parameters that are no longer allowed are ignored.
     store.keep(winner(kernel, device, 36, params={"TURNS": 5, "KIND": 3}))
 
     def taken(*size: int) -> tuple[int, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""A file that is watched: what counts as a save, and which rung a version is compared with."""
+"""Watching a file: what counts as a save, and the rung that a version is compared with."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_file_that_is_being_written_is_left_alone(
     path = tmp_path / "mine.cu"
     path.write_text("", encoding="utf-8")
     saves = Saves(path)
-    # While it waits to see whether the file stays as it is, the editor goes on.
+    # While it waits to see whether the file is stable, the editor continues.
     writing = SimpleNamespace(sleep=lambda _: path.write_text("whole", encoding="utf-8"))
     monkeypatch.setattr(watch, "time", writing)
     assert saves.new() is None
@@ -49,7 +49,7 @@ def test_a_file_that_is_being_written_is_left_alone(
 
 
 class PlainWorker:
-    """Times as a table of names says; remembers what it compared with what."""
+    """Times from a table of names; remembers the comparisons."""
 
     def __init__(self, device: DeviceInfo, times: dict[str, float]) -> None:
         self.device = device
@@ -65,7 +65,7 @@ class PlainWorker:
         self.measured.append(case.kernel.name)
         if self.wrong:
             return Found(not_measured(case, self.device, "wrong", "reference: all of it"))
-        # Smaller tiles are slower, and no kernel is at its fastest first.
+        # Smaller tiles are slower, and no kernel's first parameters are its fastest.
         median_ns = self.times[case.kernel.name] * 32 / case.params.get("TILE", 32)
         timing = Timing(samples_ns=(median_ns,), median_ns=median_ns)
         record = CaseRecord.of(case, self.device)
@@ -107,7 +107,7 @@ def watched(
 def test_a_rung_with_claims_comes_after_those_that_are_held_to_as_much(
     own: float, front: str, expected: str, write_kernel: KernelWriter, device: DeviceInfo
 ) -> None:
-    """The nearest, thread-1d, claims less: that is a rung for a version that does so too."""
+    """The nearest rung, thread-1d, has claims: it is only for versions that have claims too."""
     nearest = 600.0 if own == 1000.0 else 120.0
     times = {"thread-1d": nearest, "tiled": 100.0, "naive-2d": 500.0, "mine": own}
     rungs = [
@@ -140,7 +140,7 @@ def test_the_nearest_rung_is_the_slowest_not_yet_beaten(
     list(watch.climb())
     assert worker.compared == [(expected, "mine")]
     assert not watch.can_climb
-    # The next version meets the one before, then the rung, with no new climb.
+    # The next version is compared with the one before, then the rung, without a new search.
     list(watch.look(path.read_bytes()))
     assert worker.compared[1:] == [("mine", "mine"), (expected, "mine")]
     [standing] = watch.versions[-1].standings.values()

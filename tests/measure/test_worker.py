@@ -1,4 +1,4 @@
-"""Workers: whatever ends a case, its row says so and the next case is measured."""
+"""Workers: whatever ends a case, its row says why, and the next case is measured."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_process_that_died_between_tasks_is_replaced(pool: Pool) -> None:
 
 
 def test_a_worker_does_not_hear_ctrl_c(pool: Pool) -> None:
-    """A terminal sends it to all processes; only the main one decides."""
+    """A terminal sends it to all processes; only the main process acts on it."""
     process = pool.call(os.getpid)
     os.kill(process, signal.SIGINT)
     assert pool.call(os.getpid) == process
@@ -234,11 +234,11 @@ def test_numpy_needs_no_device(device: DeviceInfo) -> None:
     assert outcome.median_ns > 0
 
 
-# -- what no device does on demand ---------------------------------------------------------------
+# -- failures that no device produces on demand --------------------------------------------------
 
 
 class Raises:
-    """A pool whose every task ends in the same way."""
+    """A pool in which every task ends in the same way."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error

@@ -1,4 +1,4 @@
-"""The workloads beside the matrix product: every kernel of theirs, right at every size here."""
+"""The other workloads: every kernel, right at every size here."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_tutorials_ramp(session: Session) -> None:
     assert outcome.max_rel_err == pytest.approx(abs(found - closed) / closed, abs=1e-12)
 
 
-# -- what is right -------------------------------------------------------------------------------
+# -- right results -------------------------------------------------------------------------------
 
 LENGTHS = st.integers(1, 3000)
 SEEDS = st.integers(0, 2**31)
@@ -118,7 +118,7 @@ def test_references_of_dot_products_are_exact_sums(N: int, inputs: str, seed: in
 @settings(max_examples=20)
 @given(st.integers(20, 3000), SEEDS)
 def test_long_dot_products_are_made_of_chunks_and_few_whole_numbers(N: int, seed: int) -> None:
-    """What 2²⁰ and 2²² stand for, made small enough to be passed."""
+    """The thresholds 2²⁰ and 2²², made small enough to be exceeded."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dot, "_CHUNK", 7)
         patch.setattr(dot, "_MOST_TERMS", 16)
@@ -179,9 +179,9 @@ def test_inputs_are_of_their_kind_and_of_their_seed() -> None:
     ],
 )  # fmt: skip
 def test_trials_take_no_more_memory_than_is_said(workload: str, reading: Reading) -> None:
-    """A problem that this host cannot hold is refused by that figure."""
+    """A problem that does not fit into host memory is refused."""
     at = problem(workload, 2**20, workloads.get(workload).probed_inputs[0])
-    trials_of(problem(workload, 100), reading)  # what is loaded once does not count
+    trials_of(problem(workload, 100), reading)  # memory that is loaded once does not count
     tracemalloc.start()
     try:
         trials_of(at, reading)
@@ -270,7 +270,7 @@ def test_pointers_are_to_what_the_buffers_hold(
 
 
 def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
-    """By their values: a sign, an exponent and a fraction, put together by hand."""
+    """By their values: sign, exponent and fraction, assembled by hand."""
     at = problem("dot", 5000, "normal")
     for precision, exponent_bits, fraction_bits in (("bfloat16", 8, 7), ("float16", 5, 10)):
         reading = Reading(precision, precision)  # type: ignore[arg-type]

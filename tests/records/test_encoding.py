@@ -1,4 +1,4 @@
-"""Encoding: records read again are the same, and what is not finite is null and told."""
+"""Encoding: records survive a round trip; values that are not finite become null, with a note."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def parsed(text: str) -> Any:
-    """JSON as the standard has it: no NaN, no infinity."""
+    """Standard JSON: no NaN, no infinity."""
 
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
@@ -49,7 +49,7 @@ def test_what_is_written_is_read_and_written_the_same(
     write(folder / "again.jsonl", *found)
     text = (folder / "x.jsonl").read_text()
     assert (folder / "again.jsonl").read_text() == text
-    lines = text.splitlines()  # no character of a text ends a line early
+    lines = text.splitlines()  # no character in a text ends a line early
     kinds = [json.loads(line)["type"] for line in lines]
     assert kinds == ["environment"] + ["outcome"] * len(records)
 
@@ -65,7 +65,7 @@ FULL = outcome(
 
 
 def floats(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Where a record holds floats, other than what was checked when a kernel file was loaded."""
+    """Where a record holds floats, except those checked when a kernel file is loaded."""
     if isinstance(value, float):
         yield path
     elif isinstance(value, msgspec.Struct):

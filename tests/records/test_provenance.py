@@ -1,4 +1,4 @@
-"""Provenance: the environment says where a run was made, and with what."""
+"""Provenance: the environment of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading: a torn end costs only itself, and nothing but records is believed."""
+"""Reading: an incomplete last line costs only itself, and only records are accepted."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_enormous_files_fail_cleanly(path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_paths_in_a_file_are_never_opened(path: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
-    os.mkfifo(secret)  # to open it would block without an end
+    os.mkfifo(secret)  # opening it would block forever
     hostile = outcome(kernel=str(secret), device=f"file://{secret}", reason=f"; cat {secret}")
     write(path, hostile)
     assert read(path)[1] == [hostile]

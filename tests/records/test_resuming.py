@@ -1,4 +1,4 @@
-"""Resuming: what is done is not run again, and a failure is told by the later try."""
+"""Resuming: finished cases are not run again, and a later try notes the earlier failure."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_retried_failure_is_told_by_the_later_try() -> None:
 
 
 def test_times_of_launches_that_were_not_verified_are_taken_anew() -> None:
-    """Records of an earlier matbench: measured again, and then shown no more."""
+    """Records of an earlier version: measured again, and then no longer shown."""
     old, new = outcome(cold=timing(2.0, seed=None)), outcome(cold=timing(1.0, seed="9f"))
     assert finished([old]) == {}
     assert finished([new]) == {outcome_key(new): new}

@@ -1,4 +1,4 @@
-"""The project's revision: told as git tells it, and nothing that the folder configures is run."""
+"""The project's revision, as git reports it; nothing that the folder configures is run."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def hooks(folder: Path, evil: Path) -> None:
 
 
 def lazily_fetched(folder: Path, evil: Path) -> None:
-    """A commit whose files are said to be on another host, reached through a program."""
+    """A commit whose files are on another host, reached through a program."""
     tree = git(folder, "rev-parse", "HEAD^{tree}")
     (folder / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
     for name, value in {

@@ -1,4 +1,4 @@
-"""The store of tuned parameters: the latest of each counts, and nothing in the file is lost."""
+"""The store of tuned parameters: the latest of each counts; no line is lost."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_unfinished_search_replaces_only_an_unfinished_one(store: Store) -> N
     assert store.keep(finished)
     assert not store.keep(doubtful)
     assert store.winners() == [finished]
-    # Also where two searches ended at the same time.
+    # Also if two searches end at the same time.
     with store.path.open("a") as file:
         file.write(encoding.line(doubtful) + "\n")
     assert store.winners() == [finished]

@@ -1,4 +1,4 @@
-"""Upgrading: a file of schema 1 is read as if it had been written today; no figure is lost."""
+"""Upgrading: a file of schema 1 reads like one of today; no figure is lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "x.jsonl"
 
 
-#: Where each field of schema 1 stands now. Those of `_OWN` go to the row's own samples.
+#: The new place of each field of schema 1. Those of `_OWN` go to the row's own samples.
 PLACES = {
     **{
         name: f"case.{name}"
@@ -53,13 +53,13 @@ PLACES = {
 
 
 def at(record: Any, place: str) -> Any:
-    """What stands at `case.kernel`, say; None where its group is None."""
+    """The value at a path such as `case.kernel`; None if its group is None."""
     for name in place.split("."):
         record = record.get(name) if record is not None else None
     return record
 
 
-#: Fields that came later, and what they say of records without them.
+#: Fields added later, and their values for records without them.
 LATER: dict[str, Any] = {
     "alpha": 1.0, "beta": 0.0, "batch": 1, "accumulator": None, "result": "float32",
     "placing": {"layout": "row-major", "transpose": "NN", "padding": 0},
@@ -67,7 +67,7 @@ LATER: dict[str, Any] = {
 
 
 def before(record: Any) -> Any:
-    """A record without the fields that came later, if they say nothing new."""
+    """A record without the fields added later, if they have their defaults."""
     if isinstance(record, dict):
         kept = {key: value for key, value in record.items() if LATER.get(key, ...) != value}
         return {key: before(value) for key, value in kept.items()}

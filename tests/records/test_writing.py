@@ -1,4 +1,4 @@
-"""Writing: what was recorded stays, whatever ends the run, and no other run interferes."""
+"""Writing: records stay, whatever ends the run, and no other run interferes."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_full_device_is_told_with_its_path() -> None:
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """The kernel refuses what would make a file larger, after it has taken what fits."""
+    """The operating system writes what fits, and refuses the rest."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -254,7 +254,7 @@ def test_the_last_run_is_recorded_where_it_can_be(
             writer.write(outcome(kernel=kernel))
         assert writer.error is None
         assert read(path)[1] == [outcome(kernel=kernel)]
-    # Another run, or this one's own output, keeps it: nothing it recorded is lost.
+    # Another run, or this run's own output, keeps it: no record is lost.
     with (
         RecordWriter(path, environment(), "resume") as holder,
         RecordWriter(path, environment(), "force", best_effort=True) as writer,

@@ -1,4 +1,4 @@
-"""What is said of the blocks of a launch, against launches whose answers are known."""
+"""The report on the blocks of a launch, for launches with known answers."""
 
 from __future__ import annotations
 

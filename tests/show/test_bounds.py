@@ -1,4 +1,4 @@
-"""What is said of a case: no more than was modelled or measured."""
+"""The conclusion about a case: only what was modelled or measured."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def said(
 def words_of(
     n: int, median_ns: float, *, name: str = "tiled", counters: HardwareCounters | None = None
 ) -> str:
-    """What is said of a kernel with T = 32 at n, on an H200 that took so long."""
+    """The conclusion about a kernel with T = 32 at size n that took this long on an H200."""
     return said(case_of(name, n), median_ns, counters)
 
 

@@ -1,4 +1,4 @@
-"""Comparisons: who is faster, by how much, in words that people use."""
+"""Comparisons: which kernel is faster and by how much, in words."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_comparison_says_who_is_what_and_how_it_ended(width: int | None) -> No
 
 
 def claiming(record: ComparisonRecord, **claims: Claims) -> ComparisonRecord:
-    """The record with other claims of its sides."""
+    """The record with other claims for its two sides."""
     sides = {}
     for side, found in claims.items():
         outcome = getattr(record, side)

@@ -1,4 +1,4 @@
-"""The same report in every format: whole, escaped, and harmless."""
+"""The same report in every format: complete, escaped and harmless."""
 
 from __future__ import annotations
 

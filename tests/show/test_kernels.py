@@ -1,4 +1,4 @@
-"""The list of kernels, and one of them at length."""
+"""The list of kernels, and one kernel in detail."""
 
 from __future__ import annotations
 

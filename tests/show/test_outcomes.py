@@ -1,4 +1,4 @@
-"""Tables of outcomes: what each section, row and note says, and what goes without saying."""
+"""Tables of outcomes: sections, rows and notes, and what they omit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from matbench.show import outcomes
 from matbench.show.formats import text
 from matbench.show.table import Section
 
-#: The formats that are made or escaped in a way of their own.
+#: Formats with their own layout or escaping.
 ESCAPED_APART = ("csv", "json", "plain", "github", "rst", "html", "latex", "orgtbl")
 FEW_OUTLIERS = "1 of 10 samples is an outlier (up to 1.01 of the median)"
 
@@ -148,7 +148,7 @@ def test_the_fastest_parameters_of_each_kernel() -> None:
 def test_only_what_was_measured_has_a_time_and_ranks() -> None:
     page = shown(made(*MIXED))
     assert "★" not in line_of(page, "wrong-one")
-    assert " ms" not in line_of(page, "wrong-one")  # however fast it was
+    assert " ms" not in line_of(page, "wrong-one")  # no matter how fast it was
     assert "wrong: last column: expected 1, found 2" in line_of(page, "wrong-one")
 
 
@@ -355,7 +355,7 @@ def test_cold_and_hot_samples_rank_apart() -> None:
 
 
 def test_hot_samples_beside_cold_ones_say_what_is_wrong_with_them() -> None:
-    """Their notes, conditions and whether they settled, as for the cold ones."""
+    """Their notes, conditions and settled mark, as for the cold ones."""
     beside = timing(
         0.5,
         settled=False,

@@ -1,4 +1,4 @@
-"""Charts of speed and error over n say what they show and what they do not."""
+"""Charts of speed and error over n say what they show and what they omit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_chart_says_what_it_shows_and_what_it_does_not(tmp_path: Path) -> None
     assert "broken" not in said and "thin" not in said
     chart.draw(LADDER, path, "H200 <&> $x$")
     assert path.read_text(encoding="utf-8") == svg
-    # Other figures make another picture, even where its words are the same.
+    # Other figures make another picture, even if its words are the same.
     assert chart.digest(LADDER) in svg
     assert chart.digest(LADDER[1:]) == chart.digest(LADDER)
     assert chart.digest([*LADDER, timed("slow", 1000, 9)]) not in svg

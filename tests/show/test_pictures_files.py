@@ -1,4 +1,4 @@
-"""What is asked of the file that a picture goes to."""
+"""Requirements for the file of a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a roofline has its limits and all of its points."""
+"""The picture of a roofline has its limits and all points."""
 
 from __future__ import annotations
 

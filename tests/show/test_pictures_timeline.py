@@ -1,4 +1,4 @@
-"""Timelines hold every block where it ran, and say what they leave out."""
+"""Timelines show every block where it ran, and say what they omit."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_svg_holds_every_block_where_it_ran(tmp_path: Path) -> None:
         for y in range(4)
         for z in range(3)
     }
-    # The bars' sides on the page against their times: one straight line.
+    # The positions of bars are a linear function of their times.
     sides, times = [], []
     for bar in found:
         numbers = [float(n) for n in re.findall(r"-?\d+\.?\d*", bar.get("d") or "")]

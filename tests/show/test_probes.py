@@ -1,4 +1,4 @@
-"""Probes: a line for each shape, and what is wrong below."""
+"""Probes: one line per shape, and the reasons below."""
 
 from __future__ import annotations
 

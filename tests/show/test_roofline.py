@@ -1,4 +1,4 @@
-"""The chart of a roofline in letters."""
+"""The roofline drawn with characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A section leaves out what says nothing, and never what ranks."""
+"""A section omits columns without information, but never those that rank."""
 
 from __future__ import annotations
 

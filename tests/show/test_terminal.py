@@ -1,4 +1,4 @@
-"""Terminals of every width: nothing is wider, and the least important goes first."""
+"""Terminals of every width: no line is wider, and the least important column goes first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches: the best candidates for people, all of them for programs."""
+"""Searches: the best candidates in tables, all of them in records."""
 
 from __future__ import annotations
 

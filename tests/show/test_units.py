@@ -1,4 +1,4 @@
-"""Numbers as people read them: one unit in a column, ratios in words, nothing for the unknown."""
+"""Readable numbers: one unit per column, ratios in words, a dash for unknown values."""
 
 from __future__ import annotations
 

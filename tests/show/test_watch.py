@@ -1,4 +1,4 @@
-"""A watched file: the last version at length, those before it on a line each."""
+"""A watched file: the last version in detail, earlier ones on one line each."""
 
 from __future__ import annotations
 

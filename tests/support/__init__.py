@@ -1,4 +1,4 @@
-"""Helpers that tests share; those that assert explain their failures as tests do."""
+"""Helpers shared by tests; assertions in them are explained as in tests."""
 
 import pytest
 

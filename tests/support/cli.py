@@ -1,4 +1,4 @@
-"""The command line as tests call it, and what a run leaves behind."""
+"""Running the command line in tests, and reading what a run leaves behind."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
 from support.terminal import COMMAND
 
-#: As little sampling as there can be: for tests that look at everything but the times.
+#: As little sampling as possible, for tests that ignore the times.
 QUICK = ("--max-time", "0.001", "--no-blocks")
 
 
-#: The fixture `planned`: arguments of `run` to the outcomes that it would record.
+#: The fixture `planned`: from arguments of `run` to the outcomes that it would record.
 Plan = Callable[..., list[Outcome]]
-#: The fixture `refusal`: a command line to the one line that refuses it.
+#: The fixture `refusal`: from a command line to the message that refuses it.
 Refusal = Callable[..., str]
 
 
 class Matbench(Protocol):
-    """Runs the command line in this process; without `code` any exit code will do."""
+    """Runs the command line in this process; without `code` any exit code is accepted."""
 
     def __call__(self, *arguments: str | Path, code: int | None = 0) -> Result: ...
 
 
 def outside(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, so that it opens the cache and its streams anew."""
+    """The command in a separate process, which opens the cache and its streams again."""
     known = {name: value for name, value in os.environ.items() if name != "OCL_ICD_VENDORS"}
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
@@ -46,7 +46,7 @@ def outside(*arguments: str | Path, **environment: str) -> subprocess.CompletedP
 
 
 def command_paths(command: click.Command = cli.main, *path: str) -> list[tuple[str, ...]]:
-    """The names that lead to every command, and () for the program itself."""
+    """The name path of every command, and () for the program itself."""
     found = [path]
     if isinstance(command, click.Group):
         for name, child in command.commands.items():

@@ -1,4 +1,4 @@
-"""Devices that need not be here."""
+"""Descriptions of devices that need not exist here."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Foreign kernel files, and what `matbench adopt` says of them."""
+"""Foreign kernel files, and the expected output of `matbench adopt`."""
 
 from __future__ import annotations
 
 from support.paths import ROOT
 
 FOLDER = ROOT / "tests" / "foreign"
-#: For each file what its kernel computes, at which sizes, in which blocks.
+#: For each file: what its kernel computes, at which sizes, in which blocks.
 COMPUTES = {
     "batched-contiguous.cu": "A·B, in batches, square sizes only, 8×8 blocks",
     "batched.cu": "A·B, in batches, 16×16 blocks",

@@ -1,4 +1,4 @@
-"""Matrix products as BLAS defines them, written for any layout, type and batch; and mistakes."""
+"""Kernels of BLAS's matrix products for any layout, type and batch, also with mistakes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SOURCE = """\
     {store}
 }}
 """
-#: What a kernel of BLAS does with alpha and beta.
+#: How a BLAS kernel uses alpha and beta.
 STORE = "*c = beta == 0 ? alpha * sum : alpha * sum + beta * ({sum})*c;"
 
 

@@ -1,4 +1,4 @@
-"""An H200 for tests of analysis, and cases as they would be measured there."""
+"""An H200 for tests of analysis, with cases measured on it."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def case_of(name: str, n: int, tile: int = 32) -> Case:
 
 
 def split_case(name: str, n: int) -> Case:
-    """A kernel of the ladder that makes one product of several on tensor cores."""
+    """A kernel of the ladder that computes one product as several on tensor cores."""
     limits = H200.limits | {"max_shared_bytes_per_block": 232448}
     device = msgspec.structs.replace(H200, limits=limits)
     return sweep.case(KERNELS.get(name), Problem(n, n, n), {"BM": 256}, device)
 
 
 def outcome_of(case: Case, median_ns: float, **changes: Any) -> Outcome:
-    """What became of it on the H200: 32 registers a thread, 8 KiB of static shared memory."""
+    """Its outcome on the H200: 32 registers per thread, 8 KiB of static shared memory."""
     given = Resources(registers=32, static_shared_bytes=8192, spilled_bytes=0)
     fields: dict[str, Any] = {
         "claims": Claims.of(case.kernel), "arithmetic": case.kernel.arithmetic,

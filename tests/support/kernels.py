@@ -1,11 +1,11 @@
-"""Kernel files that tests write, and the kernels that come with matbench."""
+"""Kernel files written by tests, and the built-in kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-#: The fixture `write_kernel`: a name and parts of `kernel_text`, to the path of the file.
+#: The fixture `write_kernel`: from a name and parts of `kernel_text` to the path of the file.
 KernelWriter = Callable[..., Path]
 
 GOOD_BODY = """
@@ -22,7 +22,7 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 }
 """
 
-#: Computes for many seconds and then ends, so that a deadline or Ctrl-C comes first.
+#: Runs for many seconds, so that a deadline or Ctrl-C comes first.
 SPIN_BODY = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 {
@@ -38,7 +38,7 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 }
 """
 
-#: Right, and 20 times as slow as it need be.
+#: Right, but 20 times slower than necessary.
 SLOW_BODY = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 {

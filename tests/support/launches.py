@@ -1,4 +1,4 @@
-"""Stamps of launches whose answers are known, for tests of what blocks tell."""
+"""Stamps of launches with known answers, for tests of block times."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sampled(
     event_ns: float = 0.0,
     empty_ns: float = 0.0,
 ) -> BlockSample:
-    """The stamps that a device makes whose counters start at `bases` and whose timer has steps."""
+    """The stamps of a device with counters that start at `bases` and a timer with steps."""
     rows = []
     for unit, start, end in ran:
         base = 1000 + (bases or {}).get(unit, 0)

@@ -1,4 +1,4 @@
-"""Sources with something deleted, doubled, exchanged or put in, by seed."""
+"""Sources with parts deleted, doubled, exchanged or inserted, by seed."""
 
 from __future__ import annotations
 

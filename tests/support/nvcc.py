@@ -12,11 +12,11 @@ from matbench.backends.cuda import compilation
 
 
 class CompileError(Exception):
-    """nvcc refused the source; the message is nvcc's."""
+    """nvcc rejected the source; the message is nvcc's."""
 
 
 def find_nvcc() -> Path | None:
-    """The nvcc that matbench uses, from a toolkit or wheels; None without it or g++."""
+    """The nvcc that matbench uses, from a toolkit or wheels; None if it or g++ is missing."""
     try:
         return Path(compilation.nvcc().path)
     except UnavailableError:

@@ -1,4 +1,4 @@
-"""How tests read pictures: the bars and texts of an SVG, the tags of a page, colours of a PNG."""
+"""Reading pictures: bars and texts of an SVG, tags of a page, colours of a PNG."""
 
 from __future__ import annotations
 

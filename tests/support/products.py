@@ -1,4 +1,4 @@
-"""The kernels that come with matbench and compute matrix products, and what each may skip."""
+"""The built-in kernels of matrix products, and what each may skip."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def problem(size: str, inputs: str = "uniform") -> Problem:
 
 
 def capability_needed(kernel: Kernel) -> int:
-    """80 for sm_80; 0 for a kernel that needs none."""
+    """80 for sm_80; 0 for a kernel without such a requirement."""
     return max((int(re.sub(r"\D", "", r)) for r in kernel.requires if r[:3] == "sm_"), default=0)
 
 
 def allowed_skip(case: Case, device: DeviceInfo) -> bool:
-    """Whether this kernel cannot do this, by what is known of it or by what its file says."""
+    """Whether this kernel cannot compute this, by prior knowledge or by its file."""
     limit = device.limits["max_threads_per_block"]
     problem = case.problem
     if "cuda" in case.kernel.requires and device.backend != "cuda":

@@ -1,4 +1,4 @@
-"""Record files for tests, and what lies beside them."""
+"""Record files for tests, and the files beside them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.records import environment
 
 
 def write(path: Path, *records: Outcome, mode: Mode = "new") -> None:
-    """A file of these outcomes, or these added to it."""
+    """Write these outcomes to a file, or append them."""
     with RecordWriter(path, environment(), mode) as writer:
         for record in records:
             writer.write(record)

@@ -25,7 +25,7 @@ from matbench.records.outcome import (
 
 
 def device(**changes: Any) -> DeviceInfo:
-    """A processor, through OpenCL."""
+    """A CPU through OpenCL."""
     fields: dict[str, Any] = {
         "backend": "opencl",
         "index": 0,
@@ -67,7 +67,7 @@ def timing(ms: float = 0.0011, **changes: Any) -> Timing:
 
 
 def outcome(kernel: str = "tiled", ms: float | None = None, **changes: Any) -> Outcome:
-    """What became of a case; fields of a `CaseRecord` may be named directly.
+    """The outcome of a case; fields of a `CaseRecord` may be named directly.
 
     A measured one has cold samples around `ms`, 1.1 µs by default, unless `cold` or `hot` is given.
     """

@@ -50,7 +50,7 @@ STYLES = [
 
 
 class Generated(NamedTuple):
-    """A kernel file, and what it needs of matbench: all else is a matter of its text."""
+    """A kernel file, and what it needs from matbench; the rest is in its text."""
 
     source: str
     entry: str

@@ -24,7 +24,7 @@ void entry(const float *__restrict__ A,   // the left one
 
 
 def kernel(source: str = SEVERAL, entry: str = "entry", path: str = PATH) -> Kernel:
-    """A kernel of this source, its front matter left aside."""
+    """A kernel with this source, without its front matter."""
     return Kernel(
         name="mine",
         summary="",

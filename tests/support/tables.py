@@ -1,4 +1,4 @@
-"""Outcomes as a sweep makes them, on devices with names, and what tables of them say."""
+"""Outcomes like those of a sweep, on named devices, and their tables."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def rows(table: Report) -> list[dict[str, str]]:
 
 
 def printed(parts: Iterable[RenderableType], width: int | None = None) -> str:
-    """What a terminal shows, in lines that end where their text does."""
+    """What a terminal shows, without trailing spaces."""
     console = Console(width=width or 10_000, file=io.StringIO(), highlight=False)
     with console.capture() as capture:
         for part in parts:

@@ -1,4 +1,4 @@
-"""The command in a process of its own, on a pseudo-terminal or not."""
+"""The command in a separate process, with or without a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
 
 
 class Session(NamedTuple):
-    """What became of a command on a terminal: its exit code, and all that it wrote there."""
+    """The result of a command on a terminal: its exit code, and everything it wrote."""
 
     code: int
     written: str
 
     @property
     def lines(self) -> list[str]:
-        """Every line as it stood there at some time, without colours and movements."""
+        """Every line that was shown at some time, without colours and cursor movements."""
         return re.split(r"\r\n|\r|\n", CONTROL.sub("", self.written))
 
 
@@ -58,7 +58,7 @@ def on_terminal(
         stdout=opened[0] or inside,
         stderr=opened[1] or inside,
         start_new_session=True,
-        # The terminal becomes that of the session, so that it sends Ctrl-C to all of it.
+        # The terminal becomes the controlling one, so that it sends Ctrl-C to the whole session.
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
     )
@@ -95,7 +95,7 @@ def on_terminal(
 
 
 def assert_gone(group: int) -> None:
-    """No process of this group is left behind, but for those that are ending just now."""
+    """No process of this group is left behind, except those that are ending."""
     ends = time.monotonic() + 10
     with pytest.raises(ProcessLookupError):
         while time.monotonic() < ends:
@@ -104,7 +104,7 @@ def assert_gone(group: int) -> None:
 
 
 def started(*arguments: str | Path) -> subprocess.Popen[str]:
-    """The command in a session of its own, with pipes for what it prints."""
+    """The command in a separate session, with pipes for its output."""
     return subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""A kernel to tune: one constant that costs time, and one whose values are right or not."""
+"""A kernel to tune: one constant that costs time, and one with right and wrong values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers whose process is used again by the next command: a new one takes half of a test's time.
+"""Workers whose process is reused by the next command: starting one takes half of a test's time.
 
 Each command still finds a process that knows nothing of the command before: another session, with
 the variables and the folder that a process started now would have. A process that was not at rest
@@ -24,7 +24,7 @@ from matbench.errors import CaseError
 from matbench.measure import output, worker
 from matbench.measure.process import Pool
 
-#: What a task ends with whose process is not what it was.
+#: Exceptions of a task whose process was lost.
 _LOST = (ProcessExpired, TimeoutError, BrokenProcessPool, CancelledError)
 
 

@@ -1,4 +1,4 @@
-"""The kernels of the workloads beside the matrix product, and how they are checked."""
+"""The kernels of the other workloads, and how they are checked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def name(kernel: Kernel) -> str:
 
 
 def may_skip(case: Case, device: DeviceInfo) -> bool:
-    """Whether this kernel cannot do this, by what is known of it."""
+    """Whether this kernel cannot compute this, by prior knowledge."""
     if "cuda" in case.kernel.requires and device.backend != "cuda":
         return True
     return case.kernel.name in SPECIAL and SPECIAL[case.kernel.name](case, device.limits)
@@ -68,7 +68,7 @@ def check_at_every_size(
                 assert outcome.accuracy.bound_ratio is not None
                 assert 0 <= outcome.accuracy.bound_ratio <= 1
                 if (N, inputs) == (1, "ramp"):
-                    continue  # 0·0: there is nothing to be relative to
+                    continue  # 0·0: no relative error
                 assert outcome.max_rel_err is not None
                 assert outcome.max_rel_err <= (N + 1) * 2**-24
 
@@ -81,7 +81,7 @@ EVERY = [
 
 
 def result(session: Session, case: Case) -> float:
-    """What a kernel finds of its problem's own inputs, the host's part of it included."""
+    """A kernel's result on its problem's own inputs, including the host's part."""
     with session._checks(case, session._build(case)) as checks:
         reference = checks.prepared.reference
         checks.prepared.load(reference)

@@ -48,9 +48,7 @@ _DEADLINES = 2
     help="Also probe the largest C that fits in memory, where 32-bit indices overflow. Default: "
     "only on a GPU.",
 )
-@click.option(
-    "--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer."
-)
+@click.option("--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer.")
 @allow_skips_option
 @format_option
 def check(

@@ -58,7 +58,9 @@ _CURRENT = "hopper"
     help="Architectures by family, chip or compute capability: g80,kepler,9.0. `this` is the device "
     f"in use. Default: this; without a GPU, {_CURRENT} as well.",
 )
-@click.option("--plot", metavar="FILE", help="Draw the roofline to FILE (.svg or .png), replacing it.")
+@click.option(
+    "--plot", metavar="FILE", help="Draw the roofline to FILE (.svg or .png), replacing it."
+)
 @click.option(
     "--counters",
     is_flag=True,

@@ -210,7 +210,9 @@ class _Reader:
                 break
         else:
             self.no_entry(found, wanted, named_by)
-        if named_by == "name" and entries.unbound(function, wanted):  # reported with other missing keys
+        if named_by == "name" and entries.unbound(
+            function, wanted
+        ):  # reported with other missing keys
             wanted = entries.parsed(entries.suggested(function)) or wanted
         with self.blaming(named_by):
             types: dict[str, str] = {}
@@ -303,7 +305,9 @@ class _Reader:
                 self.wrong(f"requires {requirement!r}: {known}", "requires")
         low, high = kernel.exponents or (-126, 127)
         if not -126 <= low < high < 128:
-            self.wrong("exponents: must be the lowest and the highest, as in [-14, 15]", "exponents")
+            self.wrong(
+                "exponents: must be the lowest and the highest, as in [-14, 15]", "exponents"
+            )
         if kernel.finish is not None and not workload.is_reduction:
             whole = f"C of {workload.name} is not a single number, so there is nothing to add up"
             self.wrong(f"finish = {kernel.finish!r}: {whole}", "finish")

@@ -196,7 +196,10 @@ def _rewritten(kernel: Kernel) -> _Device | None:
     if node is None:
         return None
     if signature.is_specialised(syntax.parse(syntax.skeleton(code)), entry.last_name):
-        raise BuildError(f"{entry.last_name} is a specialised template, which is not supported")
+        raise BuildError(
+            f"{entry.last_name} has template specialisations, which instrumented builds do not "
+            "support"
+        )
     function = signature.function(node)
     edits, cluster = rewriting.as_device_function(node, code, _DEVICE_NAME)
     space = entry.name[: -len(entry.last_name)]

@@ -145,7 +145,7 @@ class _File:
             for node in _top(self.root):
                 if self._is_unused(node):
                     yield node.start_byte, node.end_byte, ""
-        for node in syntax.walk(self.root):  # the braces around what lies in namespaces
+        for node in syntax.walk(self.root):  # the braces of namespaces
             if node.type == "namespace_definition" or _is_linkage(node):
                 body = syntax.fields(node, "body")
                 if body is None or body.type != "declaration_list":

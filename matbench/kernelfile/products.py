@@ -32,7 +32,8 @@ def mistake(kernel: Kernel) -> tuple[str, str] | None:
                 return f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key
         return None
     if not 0 <= kernel.padding <= _MOST_PADDING:
-        return f"padding = {kernel.padding}: from 0 to {_MOST_PADDING:,} elements", "padding"
+        limits = f"must be from 0 to {_MOST_PADDING:,} elements"
+        return f"padding = {kernel.padding}: {limits}", "padding"
     for key in ("alpha", "beta"):
         for number in numbers(getattr(kernel, key)):
             if not is_factor(number):

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _INTEL_NEEDS = (
     "libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12", "libtbbmalloc.so.2",
 )  # fmt: skip
-# Intel's CPU compiler puts this many work-items into one vector; without a hint it computes narrower
-# blocks one work-item at a time: tiles with T = 8 took six to nine times as long.
+# Intel's CPU compiler puts this many work-items into one vector. Without a hint it computes
+# narrower blocks one work-item at a time: tiles with T = 8 took six to nine times as long.
 _VECTOR_WIDTH = 16
 _VECTOR_HINTS = (8, 4, 1)  # the supported ones
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
@@ -238,7 +238,7 @@ class _Program:
 
 @contextmanager
 def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
-    """Turn OpenCL's errors into `CaseError`s, fatal because the context can no longer be trusted."""
+    """Turn OpenCL's errors into `CaseError`s; all but those of memory are fatal."""
     cl = _opencl()
     try:
         yield

@@ -45,7 +45,7 @@ class Group(click.Group):
 
 
 class Program(Group):
-    """The outermost group: a failed write ends it with a one-line message, a broken pipe with none."""
+    """The outermost group: a failed write ends it with a message, a broken pipe silently."""
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
         if any("\0" in argument for argument in arguments):  # a shell cannot pass one

@@ -55,8 +55,8 @@ _CURRENT = "hopper"
 @click.option(
     "--arch",
     metavar="LIST",
-    help="Architectures by family, chip or compute capability: g80,kepler,9.0. `this` is the device "
-    f"in use. Default: this; without a GPU, {_CURRENT} as well.",
+    help="Architectures by family, chip or compute capability: g80,kepler,9.0. `this` means the "
+    f"device in use. Default: this; without a GPU, {_CURRENT} as well.",
 )
 @click.option(
     "--plot", metavar="FILE", help="Draw the roofline to FILE (.svg or .png), replacing it."

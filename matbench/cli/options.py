@@ -113,7 +113,8 @@ class SizeOptions:
         click.option(
             "--alpha",
             metavar="LIST",
-            help="Values of alpha in C := alpha·A·B + beta·C. Default: those in front matter, or 1.",
+            help="Values of alpha in C := alpha·A·B + beta·C. Default: those in front matter, "
+            "or 1.",
         ),
         click.option(
             "--beta",
@@ -190,7 +191,8 @@ class ConstantOptions:
             "settings",
             multiple=True,
             metavar="NAME=LIST",
-            help="Values of a swept constant, replacing the kernel's own: TILE=8,16,32. Repeatable.",
+            help="Values of a swept constant, in place of the kernel's own: TILE=8,16,32. "
+            "Repeatable.",
         ),
         renamed("--tiles", "--set TILE=8,16,32"),
         renamed("--tile", "--set TILE=16"),

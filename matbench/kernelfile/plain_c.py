@@ -34,8 +34,8 @@ _ONLY_CPLUSPLUS = {
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
 #: Names that exist only in CUDA.
 _WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
-#: Headers of device code that only CUDA has. Others that are not the user's are dropped: what device
-#: code takes from them is built in, or the compiler reports it as missing.
+#: Headers of device code that only CUDA has. Others that are not the user's are dropped: what
+#: device code takes from them is built in, or the compiler reports it as missing.
 _DEVICE_HEADER = re.compile(
     r"cuda_(?:fp|bf|pipeline|awbarrier)\w*\.h(?:pp)?|mma\.h|(?:crt|cooperative_groups)\b.*"
     r"|(?:cuda|cub|cute|cutlass|thrust|nv)/.*"

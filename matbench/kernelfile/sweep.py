@@ -68,7 +68,7 @@ def parameter_sets(
     count = math.prod(map(len, space.values()))
     if count > MAX_CASES:
         raise UsageError(
-            f"{kernel.name}: {count:,} combinations, more than {MAX_CASES:,}; reduce them with --set"
+            f"{kernel.name}: {count:,} combinations, more than {MAX_CASES:,}; --set fewer values"
         )
     return combinations(space)
 

@@ -1,4 +1,4 @@
-"""CUDA through PyCUDA: compiled by nvcc, run in the primary context, timed by events and clock64."""
+"""CUDA through PyCUDA: compiled by nvcc, run in the primary context, timed by events or clock64."""
 
 from __future__ import annotations
 

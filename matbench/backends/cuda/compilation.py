@@ -77,7 +77,7 @@ def architectures() -> frozenset[str]:
 
 @cache
 def header_folders() -> tuple[Path, ...]:
-    """The toolkit's header folders according to nvcc, whose path may be that of a wrapper script."""
+    """The toolkit's header folders as nvcc reports them; its path may be that of a script."""
     asked = (nvcc().path, "--dryrun", "--preprocess", "-x", "cu", os.devnull)
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
     top = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)

@@ -129,7 +129,7 @@ def _maker(parameter: Parameter) -> Any:
 
 
 class CudaProgram:
-    """One build of a kernel: a function of a module that PyCUDA loads, and reloads to restore it."""
+    """One build of a kernel: a function of a module that PyCUDA loads, and reloads to reset it."""
 
     def __init__(
         self, kernel: Kernel, load: Callable[[], Any], code: Compiled, stream: Any

@@ -105,7 +105,7 @@ def whole(text: int | str, values: Mapping[str, Number]) -> int:
     if not isinstance(result, int):
         example = _rounded_up(text)
         as_in = f", as in {example}" if example else ""
-        raise ExpressionError(f"not a whole number; use // or ceil_div to divide{as_in}")
+        raise ExpressionError(f"not a whole number; divide with // or ceil_div{as_in}")
     return int(result)
 
 

@@ -431,7 +431,7 @@ def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
     if missing:
         return f"`{'.'.join([*keys, missing[1]])}` is missing", keys
     if reason.startswith("Invalid enum") and name in _CHOICES:
-        reason = f"{reason.split()[-1]} is not one of {', '.join(_CHOICES[name])}"
+        reason = f"unknown value {reason.split()[-1]}; known: {', '.join(_CHOICES[name])}"
     return f"`{name}`: {reason}" if name else reason, keys
 
 

@@ -283,7 +283,7 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
             if not signature.holds(parameter.type, value) or is_rounded:
                 what = f"{text} = {value}" if text != str(value) else text
                 raise expressions.ExpressionError(
-                    f"{what:.80} does not fit into {parameter.name}, a {parameter.type}"
+                    f"{what:.80} does not fit into {parameter.name}, of type {parameter.type}"
                 )
 
 

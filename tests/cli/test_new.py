@@ -126,7 +126,7 @@ def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "mine.cu"
     path.write_text("precious", encoding="utf-8")
     result = matbench("new", "mine", "--output", tmp_path, code=2)
-    assert result.output == f"matbench: {path} exists; choose another name, or --output\n"
+    assert result.output == f"matbench: {path} exists; choose another name or --output\n"
     assert path.read_text(encoding="utf-8") == "precious"
     matbench("new", "mine", "--output", tmp_path / "other.cu")
     assert catalogue.load(tmp_path / "other.cu").name == "mine"
@@ -136,8 +136,8 @@ def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
     ("arguments", "said"),
     [
         (("mine", "--from", "tield"), "no kernel 'tield'; did you mean 'tiled'?"),
-        (("mine", "--from", "numpy"), "numpy is a library's product"),
-        (("cublas2",), "the name 'cublas2' could be taken for a baseline's"),
+        (("mine", "--from", "numpy"), "numpy is a library routine"),
+        (("cublas2",), "the name 'cublas2' looks like a baseline's"),
         (("tiled",), "the name 'tiled' is taken by kernels/tiled.cu"),
         (("numpy",), "the name 'numpy' is taken by a library"),
         (("mine", "--output", "nowhere"), "cannot be written: No such file or directory"),

@@ -47,7 +47,7 @@ def test_what_a_kernel_does_not_compute_is_skipped_with_the_reason(matbench: Mat
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
-        ("--alpha", "x", "--alpha 'x': 0, or a number from 2^-60 to 2^60 in size, as in 1,-0.5"),
+        ("--alpha", "x", "--alpha 'x': must be 0, or 2^-60 to 2^60 in magnitude, as in 1,-0.5"),
         ("--alpha", "nan", "--alpha 'nan': 0, or a number"),
         ("--beta", "1,", "--beta '': 0, or a number"),
         ("--beta", "1e99", "--beta '1e99': 0, or a number"),

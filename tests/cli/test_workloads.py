@@ -48,7 +48,7 @@ def test_inputs_that_a_workload_does_not_know(
     workload: str, inputs: str, known: str, matbench: Matbench
 ) -> None:
     said = matbench("run", "--workload", workload, "--inputs", inputs, code=2).stderr
-    assert said == f"matbench: --inputs {inputs!r}: {workload} is drawn from {known}\n"
+    assert said == f"matbench: --inputs {inputs!r}: not for {workload}, which takes {known}\n"
 
 
 def test_kernels_of_two_workloads_are_not_compared(matbench: Matbench) -> None:

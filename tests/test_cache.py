@@ -176,7 +176,7 @@ def test_a_folder_that_others_can_fill_is_refused(cache: Cache, mode: int) -> No
             use()
         assert str(refused.value) == (
             f"cache folder {cache.folder}: other users can write to it; "
-            "`chmod 700` it or set MATBENCH_CACHE_DIR to another folder"
+            "run `chmod 700` on it or set MATBENCH_CACHE_DIR to another folder"
         )
 
 

@@ -57,7 +57,7 @@ def test_a_cache_that_others_can_fill_stops_the_run(
     result = matbench("run", "tiled", "--sizes", "8", "--output", "out.jsonl", code=2)
     assert result.stderr == (
         f"matbench: cache folder {folder}: other users can write to it; "
-        "`chmod 700` it or set MATBENCH_CACHE_DIR to another folder\n"
+        "run `chmod 700` on it or set MATBENCH_CACHE_DIR to another folder\n"
     )
     assert not Path("out.jsonl").exists()
 

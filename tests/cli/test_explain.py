@@ -415,7 +415,7 @@ def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) ->
         (["tiled", "--size", "10"], "--size is now --sizes"),
         (["thread-1d", "--set", "TILE=8"], "no selected kernel sweeps it; known: THREADS"),
         (["numpy"], "is a library routine"),
-        (["host-loop"], "runs on the host alone"),
+        (["host-loop"], "runs only on the host"),
         (["tiled", "--plot", "roof.pdf"], "ends in .svg, .png"),
         (["tild"], "did you mean 'tiled'?"),
     ],

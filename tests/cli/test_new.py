@@ -83,7 +83,7 @@ def test_it_says_what_to_type_next_and_that_works(
     monkeypatch.chdir(tmp_path)
     result = matbench("new", "mine", "--from", "tiled")
     wrote, then = result.output.splitlines()
-    assert wrote == "wrote mine.cu: tiled under the name mine"
+    assert wrote == "wrote mine.cu: a copy of tiled, named mine"
     assert then == "next: matbench watch mine.cu"
     text = (tmp_path / "mine.cu").read_text(encoding="utf-8")
     commands = [line.split("   ")[1] for line in text.splitlines() if "//   matbench" in line]
@@ -164,4 +164,4 @@ def test_a_workload_has_a_kernel_to_begin_with(tmp_path: Path, matbench: Matbenc
         matbench("new", f"my-{name}", "--workload", name, "--output", tmp_path)
         assert catalogue.load(tmp_path / f"my-{name}.cu").workload == name
     result = matbench("new", "x", "--from", "tiled", "--workload", "dot", code=2)
-    assert "--workload dot: tiled is of matmul" in result.output
+    assert "--workload dot: tiled computes matmul" in result.output

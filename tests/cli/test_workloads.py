@@ -30,7 +30,7 @@ def test_sizes_are_numbers_or_powers_of_two() -> None:
     assert parse_sizes("33792, 2^20,1048576,2^0", of_dot) == [
         (1, 33792, 1), (1, 2**20, 1), (1, 1, 1),
     ]  # fmt: skip
-    with pytest.raises(UsageError, match=r"at most 1,073,741,824"):
+    with pytest.raises(UsageError, match=r"must be from 1 to 1,073,741,824"):
         parse_sizes("2^31", of_dot)
     assert parse_sizes("2^10") == [(1024, 1024, 1024)]
 

@@ -34,7 +34,8 @@ from matbench.errors import UsageError
 @click.option(
     "--timeline",
     metavar="FILE",
-    help="Draw when each block ran to FILE (.svg, .png, or .html with details), replacing it.",
+    help="Draw a timeline of the blocks to FILE (.svg, .png, or .html with details), replacing it "
+    "if it exists.",
 )
 @format_option
 def profile_blocks(
@@ -47,7 +48,7 @@ def profile_blocks(
     timeline: str | None,
     fmt: str,
 ) -> None:
-    """Time each block of one launch: how long it took, where it ran, and what follows from that.
+    """Time each block of one launch: how long it took, where it ran, and what that means.
 
     An instrumented second build reads the device's clocks before and after each block; its overhead
     is shown. The kernel file is not changed. --format csv lists each block's timestamps.

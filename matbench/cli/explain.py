@@ -59,7 +59,9 @@ _CURRENT = "hopper"
     f"device in use. Default: this; without a GPU, {_CURRENT} as well.",
 )
 @click.option(
-    "--plot", metavar="FILE", help="Draw the roofline to FILE (.svg or .png), replacing it."
+    "--plot",
+    metavar="FILE",
+    help="Draw the roofline to FILE (.svg or .png), replacing it if it exists.",
 )
 @click.option(
     "--counters",

@@ -1,4 +1,4 @@
-"""Finds the files that a kernel file includes, which decide what is built as much as itself.
+"""Finds the files that a kernel file includes, because they determine the build as well.
 
 Kernels are also loaded without a compiler, so the text is searched for directives, and all of them
 count, whatever condition they are under: a file too many is better than one too few. Headers that

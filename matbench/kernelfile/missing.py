@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Lacks(NamedTuple):
-    """The table of a kernel, and what is known of the kernel."""
+    """The table of a kernel, and what is known about the kernel."""
 
     table: Table
     workload: Workload

@@ -24,7 +24,7 @@ _COMMENT = re.compile(
 #: Attributes that the grammar does not know.
 _ATTRIBUTE = re.compile(
     r"\b(?:__(?:cluster_dims|block_size|maxnreg|align)__|alignas)\s*(?=\()"
-    r"|^[ \t]*(?:%:|\?\?=|#[ \t]*\\\n)[^\n]*"  # directives in spellings that nobody uses
+    r"|^[ \t]*(?:%:|\?\?=|#[ \t]*\\\n)[^\n]*"  # directives in rare spellings
     r"|\b__(?:noinline|inline_hint|nv_pure|tile_global)__\b|\b__restrict\b(?!__)",
     re.MULTILINE,
 )

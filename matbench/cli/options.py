@@ -168,7 +168,9 @@ class SizeOptions:
         """For a command that takes one problem: the one given, or the largest default size."""
         problems = self.problems([kernel])
         if self.sizes is not None and len(problems) > 1:
-            raise UsageError(f"--sizes {self.sizes!r}: this command takes one size")
+            raise UsageError(
+                f"--sizes {self.sizes!r}: this command takes one size, alpha, beta and batch"
+            )
         return problems[-1]
 
     @property

@@ -81,7 +81,7 @@ class SelectionOptions:
             found = catalogue.group(self.group, None if of_every_workload else of)
             if not found:
                 raise UsageError(
-                    f"--group {self.group}: no kernel of this group computes {of}; see `matbench list`"
+                    f"--group {self.group}: no kernel in it computes {of}; see `matbench list`"
                 )
             named += found
         chosen = named + added

@@ -63,7 +63,7 @@ BAD_RUNS: dict[str, tuple[list[str], str]] = {
     "unknown group": (["--group", "all-of-them"], "'all-of-them' is not one of 'tutorial'"),
     "empty group": (
         ["--group", "ladder", "--workload", "reverse"],
-        "--group ladder: no kernel of this group computes reverse",
+        "--group ladder: no kernel in it computes reverse",
     ),
     "foreign baseline": (
         ["--workload", "dot", "--baseline", "numpy"],

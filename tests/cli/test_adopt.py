@@ -297,7 +297,7 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path, matbench: Matbench) ->
         ("\0", (), "NUL byte"),
         ("__global__ void f(float *a) {}\n", ("--entry", "g"), "not in mine.cu; it has: f"),
         ("__global__ void f(float *a) {}\n", ("--include-dir", "gone"), "'gone': no such folder"),
-        ("__global__ void f(float *a) {}\n", ("--std", "98"), "known are c++11"),
+        ("__global__ void f(float *a) {}\n", ("--std", "98"), "not one of c++11"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -1,9 +1,9 @@
-# Needs make and Python ≥ 3.10 with venv and pip; everything else goes into .venv.
+# Needs make and Python ≥ 3.10 with venv and pip; everything else is installed into .venv.
 
 VENV := .venv
 BIN := $(VENV)/bin
 
-# An NVIDIA driver and a CUDA toolkit: PyCUDA. Otherwise an OpenCL runtime for this CPU.
+# PyCUDA if there are an NVIDIA driver and a CUDA toolkit, else an OpenCL runtime for the CPU.
 find_extra = PATH="$$PATH:/sbin:/usr/sbin:/usr/local/cuda/bin"; \
   driver() { { ldconfig -p | grep -F libcuda.so.1 && ls -d /dev/nvidiactl /dev/dxg | grep .; } \
              || nvidia-smi -L; }; \
@@ -19,17 +19,17 @@ ifndef EXTRA
 EXTRA := $(shell $(find_extra))
 endif
 PYTHON ?= $(shell $(find_python))
-# More arguments for the command that a target runs: make bench ARGS="--format github"
+# Extra arguments for a target's command: make bench ARGS="--format github"
 ARGS ?=
 # Tests run in two processes (one: ARGS="-n 0"); more would disturb each other's timings.
 TEST_ARGS := -n 2 --dist worksteal
 
-# Where the toolkit's installer leaves nvcc without putting it on PATH.
+# The toolkit's installer puts nvcc there, but does not add it to PATH.
 export PATH := $(PATH):/usr/local/cuda/bin
-# Workers start in half the time where Python may keep what it has compiled.
+# Workers start in half the time if Python may cache bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What is installed; the second includes the first.
+# Markers of what is installed; the second includes the first.
 RUN := $(VENV)/.installed-$(EXTRA)
 DEV := $(VENV)/.installed-$(EXTRA)-dev
 
@@ -37,24 +37,24 @@ DEV := $(VENV)/.installed-$(EXTRA)-dev
 .NOTPARALLEL: # nothing else may run while kernels are timed
 .PHONY: help bench smoke quick test test-long test-gpu lint format types check docs build hooks clean
 
-help: ## Show these targets
+help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 bench: $(RUN) ## Measure the tutorial's kernels at n = 256 and 1000
 	@$(BIN)/matbench run --sizes 256,1000 $(ARGS)
-	@printf '%s\n' "" "Next, write a kernel of your own, and see its times whenever you save it:" \
+	@printf '%s\n' "" "Next, write your own kernel and see its times whenever you save it:" \
 	  "  . $(BIN)/activate" "  matbench new mine" "  matbench watch mine.cu" >&2
 
 smoke: $(RUN) ## Check every kernel at small awkward sizes, in seconds
 	@$(BIN)/matbench run --smoke $(ARGS)
 
-quick: $(DEV) ## Run the fast tests, for use while working
+quick: $(DEV) ## Run the fast tests, while developing
 	@$(BIN)/python -m pytest -m "not gpu and not slow and not long" $(TEST_ARGS) $(ARGS)
 
-test: $(DEV) ## Run the tests that need no GPU, in 5 minutes on two cores
+test: $(DEV) ## Run the tests that need no GPU (5 minutes on two cores)
 	@$(BIN)/python -m pytest -m "not gpu and not long" $(TEST_ARGS) $(ARGS)
 
-test-long: $(DEV) ## Run what test leaves out, before a release: the same over many more values
+test-long: $(DEV) ## Run the long tests, before a release: the same with many more values
 	@$(BIN)/python -m pytest -m "long and not gpu" $(TEST_ARGS) $(ARGS)
 
 test-gpu: $(DEV) ## Run the tests that need an NVIDIA GPU
@@ -73,25 +73,25 @@ types: $(DEV) ## Check types
 
 check: lint types test ## Run lint, types and test
 
-docs: $(DEV) ## Write the tables, pictures and pages that are generated
+docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
 	@for page in readme commands architecture; do $(BIN)/python docs/generate_$$page.py; done
 
 build: $(DEV) ## Build the wheel and the source distribution into dist/
 	@$(BIN)/hatchling build
 
-hooks: $(DEV) ## Run lint and types before every commit
+hooks: $(DEV) ## Install a hook that runs lint and types before every commit
 	@$(BIN)/pre-commit install
 
-clean: ## Remove everything that make has made, .venv included
+clean: ## Remove everything that make has created, including .venv
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/pip:
 	@python="$(PYTHON)"; "$$python" $(suits) || { echo \
-	  "This needs Python 3.10 or newer with venv and pip; name one: make PYTHON=…/python3" >&2; \
+	  "Python 3.10 or newer with venv and pip is needed; name one: make PYTHON=…/python3" >&2; \
 	  exit 1; }; "$$python" -m venv $(VENV)
 
-# Editable installs from pyproject.toml alone came with pip 21.3.
+# Editable installs from pyproject.toml alone need pip 21.3.
 define install
 @echo "Installing matbench[$(EXTRAS)] into $(VENV) …"
 @$(BIN)/python -c 'import pip, sys; sys.exit(pip.__version__ < "21.3")' \

@@ -1,8 +1,8 @@
-"""Like against like with NVBench (package `cuda-bench`): the same machine code, cold, in turns.
+"""Compares with NVBench (package `cuda-bench`): the same machine code, cold, in turns.
 
-NVBench, in a process of its own, launches the cubins that matbench built, on the same inputs and
-through the same PyCUDA stream, with its own defaults. Its raw samples are read from its binary
-output: medians are held against medians and means against means.
+NVBench, in its own process, launches the cubins that matbench built, on the same inputs and through
+the same PyCUDA stream, with its own defaults. Its raw samples are read from its binary output;
+medians are compared with medians, and means with means.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ def options() -> argparse.ArgumentParser:
     parser = common.parser(__doc__)
     parser.set_defaults(backend="cuda")
     parser.add_argument("--sizes", default=common.GPU_SIZES)
-    parser.add_argument("--rounds", type=int, default=3, help="of NVBench and matbench in turns")
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)  # where NVBench writes
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="rounds of NVBench and matbench in turns"
+    )
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)  # NVBench's output
     return parser
 
 
@@ -41,7 +43,7 @@ def options() -> argparse.ArgumentParser:
 
 
 class Stream:
-    """PyCUDA's stream as NVBench takes one: by the CUDA stream protocol, version 0."""
+    """PyCUDA's stream for NVBench: the CUDA stream protocol, version 0."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -51,7 +53,7 @@ class Stream:
 
 
 class Matrices:
-    """A, B and C of one problem on the device; those of the problem before are given back."""
+    """A, B and C of one problem on the device; those of the previous problem are released."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -75,12 +77,12 @@ class Matrices:
 
 
 def measure_with_nvbench(info: DeviceInfo, cases: Sequence[Case], target: Path) -> None:
-    """All cases by NVBench at its defaults, into its JSON with binary samples."""
+    """Measure all cases with NVBench's defaults, into its JSON with binary samples."""
     import cuda.bench as nvbench
 
     @cache
     def opened() -> tuple[Any, Matrices]:
-        # Opened when NVBench is ready: both then share the primary context.
+        # Opened once NVBench is ready, so that both share the primary context.
         backend = backends.open_backend(info, Cache())
         return backend, Matrices(backend)
 
@@ -120,13 +122,13 @@ def nvbench_samples(
             common.label(cases[number]): samples for number, samples in read_samples(target).items()
         }
         if len(found) < len(cases):
-            print(f"NVBench measured {len(found)} of {len(cases)} cases; it said:")
+            print(f"NVBench measured {len(found)} of {len(cases)} cases; its output:")
             print(done.stdout[-2000:], done.stderr[-2000:])
         return found, wall_s
 
 
 def read_samples(target: Path) -> dict[int, list[float]]:
-    """The cold samples in NVBench's output, in ns, by the number of their case."""
+    """The cold samples in NVBench's output, in ns, by number of the case."""
     from cuda.bench.results import BenchmarkResult
 
     found = {}
@@ -155,7 +157,7 @@ def main() -> None:
     try:
         print(f"NVBench: cuda-bench {version()}\n", flush=True)
     except ImportError:
-        print("NVBench is missing; pip install cuda-bench cuda-bindings")
+        print("NVBench is not installed; run: pip install cuda-bench cuda-bindings")
         return
     arguments = [*common.KERNELS, "--sizes", chosen.sizes, *common.on(info)]
     common.run(*arguments)  # builds and references into the cache
@@ -198,7 +200,7 @@ def compare(
     ours: dict[str, list[list[float]]],
     theirs: dict[str, list[list[float]]],
 ) -> None:
-    """Medians against medians, means against means: of the rounds, their medians."""
+    """Compare medians and means, each as the median over the rounds."""
     bars = {False: 0.01, True: 0.03}
     for what, center in (("medians", statistics.median), ("means", statistics.fmean)):
         rows: list[dict[str, object]] = []

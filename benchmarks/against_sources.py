@@ -1,4 +1,4 @@
-"""The tutorial's kernels at n = 1000 against the medians that the sources' table gives."""
+"""The tutorial's kernels at n = 1000 against the medians in the sources' table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIZE = "1000"
 
 
 class Source(NamedTuple):
-    """One row of the table: a kernel, its tile, its median in ms, and the bar for ours."""
+    """One row of the table: a kernel, its tile, its median in ms, and our target (bar)."""
 
     kernel: str
     tile: int | None
@@ -23,7 +23,7 @@ class Source(NamedTuple):
 #: Measured on an NVIDIA H200, CUDA 13.0, driver 580, 2026-11-21: events, L2 flushed, median of 20.
 MEASURED_ON = "NVIDIA H200, CUDA 13.0, driver 580, 2026-11-21"
 SOURCES = (
-    Source("thread-1d", None, 0.382, bar=0.10),  # varies by 6% from run to run by itself
+    Source("thread-1d", None, 0.382, bar=0.10),  # varies by 6% from run to run
     Source("block-1d", None, 0.499),
     Source("shared-row", None, 0.352),
     Source("naive-2d", 16, 0.347),
@@ -35,7 +35,10 @@ SOURCES = (
 def options() -> argparse.ArgumentParser:
     parser = common.parser(__doc__)
     parser.add_argument(
-        "--rounds", type=int, default=3, help="fresh processes; their median counts"
+        "--rounds",
+        type=int,
+        default=3,
+        help="number of fresh processes, of which the median counts",
     )
     return parser
 
@@ -80,7 +83,7 @@ def main() -> None:
         )
     findings.table(f"n = {SIZE}; the sources: {MEASURED_ON}", rows)
     if not comparable:
-        print("Not an H200: no bar holds here.\n")
+        print("Not an H200: the targets do not apply.\n")
     findings.close()
 
 

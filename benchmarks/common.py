@@ -1,7 +1,7 @@
-"""What the benchmarks share: options, runs of the command line, tables with bars, and JSON.
+"""Shared code of the benchmarks: options, runs of the command line, tables, and JSON.
 
-A benchmark prints its figures with their bars beside them and asserts nothing: it exits 0 whatever
-they are, so that what fell short can be read and kept.
+A benchmark prints its figures next to their targets (bars) but asserts nothing: it always exits 0,
+so that figures that miss their target are still printed and saved.
 """
 
 from __future__ import annotations
@@ -35,41 +35,41 @@ T = TypeVar("T")
 KERNELS = ("naive-2d", "tiled")
 GPU_SIZES = "256,1000,4096"
 CPU_SIZES = "128,256,512"
-#: Below this size a launch is so short that the event timer's own noise shows.
+#: Up to this size, launches are so short that the event timer's noise matters.
 SHORT = 256
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
-    """Options of every benchmark; its own are added to them."""
+    """The options of every benchmark, to which each adds its own."""
     made = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument("--backend", choices=["auto", "cuda", "opencl"], default="auto")
-    made.add_argument("--device", help="which device, as `matbench info` lists them")
-    made.add_argument("--output", type=Path, metavar="FILE", help="keep the figures as JSON")
+    made.add_argument("--device", help="device number or name, as in `matbench info`")
+    made.add_argument("--output", type=Path, metavar="FILE", help="write the figures as JSON")
     return made
 
 
 def device(options: argparse.Namespace) -> DeviceInfo:
-    """The device that the options mean."""
+    """The device that the options select."""
     info: DeviceInfo = backends.choose(options.backend, options.device)
     return info
 
 
 def sizes_of(options: argparse.Namespace, info: DeviceInfo) -> str:
-    """`--sizes`, or what suits the device: the three sizes of the 18-case sweep on a GPU."""
+    """`--sizes`, or the default for the device: on a GPU the sizes of the 18-case sweep."""
     return str(options.sizes or (GPU_SIZES if info.kind == "gpu" else CPU_SIZES))
 
 
 def cases(kernels: Iterable[str], sizes: str, info: DeviceInfo) -> list[Case]:
-    """The sweep of some kernels that come with matbench, over the values of their own files."""
+    """The sweep of some of matbench's kernels, over the values in their files."""
     known = catalogue.Catalogue(catalogue.builtin())
     problems = [Problem(m, n, k) for m, n, k in sizes_.parse_sizes(sizes)]
     return sweep.cases([known.get(name) for name in kernels], problems, {}, info)
 
 
 def label(found: Outcome | Case) -> str:
-    """`tiled T=16 n=1000`: one case in few letters."""
+    """A short label of a case: `tiled T=16 n=1000`."""
     case = found.case if isinstance(found, Outcome) else found
     kernel = case.kernel.name if isinstance(case, Case) else case.kernel
     values = [f"{'T' if k == 'TILE' else k}={v}" for k, v in case.params.items()]
@@ -77,7 +77,7 @@ def label(found: Outcome | Case) -> str:
 
 
 def is_short(case: Case | Outcome) -> bool:
-    """Whether a case is so small that its bar is wider."""
+    """Whether a case is so small that its target is wider."""
     problem = case.case.problem if isinstance(case, Outcome) else case.problem
     return max(problem.M, problem.N, problem.K) <= SHORT
 
@@ -86,7 +86,7 @@ def is_short(case: Case | Outcome) -> bool:
 
 
 class Run(NamedTuple):
-    """One run of `matbench run` in a process of its own; `wall_s` from its start to its end."""
+    """One run of `matbench run` in its own process; `wall_s` is its wall time."""
 
     wall_s: float
     environments: list[Environment]
@@ -94,9 +94,9 @@ class Run(NamedTuple):
 
 
 def run(*arguments: str, cache: Path | None = None) -> Run:
-    """Run `matbench run` with these arguments; its records, and how long it took.
+    """Run `matbench run` with these arguments; returns its records and its wall time.
 
-    The user's own last run stays as it is, and so does the cache where another is given.
+    The record of the user's last run is kept; so is the user's cache if another one is given.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "records.jsonl"
@@ -123,7 +123,7 @@ def matbench(
 
 
 def surroundings(state: Path, cache: Path | None = None) -> dict[str, str]:
-    """The environment of a child: its last run, and its cache where one is given, are its own."""
+    """The environment of a child process, with its own state folder and, if given, cache."""
     own = {"MATBENCH_STATE_DIR": str(state)}
     if cache is not None:
         own["MATBENCH_CACHE_DIR"] = str(cache)
@@ -131,15 +131,15 @@ def surroundings(state: Path, cache: Path | None = None) -> dict[str, str]:
 
 
 def on(info: DeviceInfo) -> list[str]:
-    """The arguments that choose a device."""
+    """The arguments that select a device."""
     return ["--backend", info.backend, "--device", str(info.index)]
 
 
-# -- what takes the time -------------------------------------------------------------------------
+# -- profiling -----------------------------------------------------------------------------------
 
 
 class Stopwatch:
-    """Seconds and calls of functions, by what they do."""
+    """Total seconds and number of calls of functions, by name."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -169,7 +169,7 @@ class Stopwatch:
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One number and the bar that it is measured by: at most that, or at least."""
+    """One number and its target (bar): an upper limit, or a lower one."""
 
     what: str
     value: float | None
@@ -179,7 +179,7 @@ class Figure(msgspec.Struct, frozen=True):
 
     @property
     def met(self) -> bool | None:
-        """Whether the bar is met; what is not known meets none."""
+        """Whether the target is met; an unknown value never meets it."""
         if self.bar is None:
             return None
         if self.value is None:
@@ -192,7 +192,7 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 def judged(figure: Figure) -> dict[str, Any]:
-    """The cells of one figure: its value, its bar, and whether that is met."""
+    """The cells of one figure: its value, its target, and whether that is met."""
     sign = "≥" if figure.at_least else "≤"
     bar = None if figure.bar is None else f"{sign} {shown(figure.bar, figure.unit)}"
     met = {True: "yes", False: "NO", None: None}[figure.met]
@@ -209,7 +209,7 @@ def shown(value: float | None, unit: str) -> str | None:
 
 
 class Findings:
-    """What a benchmark found: printed as it is found, written to a file at the end."""
+    """The results of a benchmark: printed at once, written to a file at the end."""
 
     def __init__(
         self, name: str, options: argparse.Namespace, info: DeviceInfo, *, timed: bool = True
@@ -224,7 +224,7 @@ class Findings:
         print(f"{name} on {info.label}")
         print(f"driver {info.driver}; {info.toolkit}")
         if info.kind == "cpu" and timed:
-            print("A CPU RUN: these are no timings of a GPU, and the bars are the CPU's own.")
+            print("CPU RUN: these are not GPU timings; the targets (bars) are those for CPUs.")
         print(flush=True)
         self._look()
 
@@ -233,7 +233,7 @@ class Findings:
             self.conditions.append(host.conditions())
 
     def bar(self, gpu: float, cpu: float) -> float:
-        """The bar of the device at hand."""
+        """The target for this kind of device."""
         return gpu if self.info.kind == "gpu" else cpu
 
     def worst(
@@ -242,7 +242,7 @@ class Findings:
         apart: dict[bool, list[float]],
         bars: dict[bool, float],
     ) -> None:
-        """The largest share of the cases beyond n = 256 (False), and of those up to it (True)."""
+        """The largest difference of the cases beyond n = 256 (False), and up to it (True)."""
         for short, sign in ((False, ">"), (True, "≤")):
             if apart[short]:
                 value = max(apart[short])
@@ -250,24 +250,24 @@ class Findings:
                 self.figures.append(figure)
 
     def saw(self, outcomes: Iterable[Outcome]) -> None:
-        """Keep the clocks and the load that were seen while these were measured."""
+        """Keep the clocks and the load during these measurements."""
         for outcome in outcomes:
             for timing in filter(None, (outcome.cold, outcome.hot)):
                 self.conditions += timing.conditions
 
     def table(self, title: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Print a table, and keep it."""
+        """Print a table and keep it."""
         self.keep(title, rows)
         print(f"{title}\n")
         print(tabulate(rows, headers="keys", tablefmt="simple", floatfmt=",.4g", intfmt=","))
         print(flush=True)
 
     def keep(self, title: str, rows: Sequence[Any]) -> None:
-        """Rows for the file alone."""
+        """Keep rows for the file without printing them."""
         self.tables[title] = list(rows)
 
     def close(self) -> None:
-        """Print all figures with their bars, and write the file that was asked for."""
+        """Print all figures with their targets, and write the output file."""
         if self.figures:
             self.table("Figures", [figure.row() for figure in self.figures])
         self._look()
@@ -279,7 +279,7 @@ class Findings:
             and loads
             and max(loads) > 1.5 * (os.cpu_count() or 1)
         ):
-            print("OTHER WORK shared this CPU meanwhile: what is timed here is too slow.")
+            print("WARNING: other processes used this CPU; the times are too long.")
         if self.output is None:
             return
         environment = provenance.environment(sys.argv[1:], [self.info], {})
@@ -294,11 +294,11 @@ class Findings:
         }
         text = msgspec.json.format(msgspec.json.encode(record), indent=1)
         self.output.write_bytes(text + b"\n")
-        print(f"written to {self.output}")
+        print(f"wrote {self.output}")
 
 
 def conditions_in_words(conditions: Sequence[Conditions]) -> str:
-    """The ranges of what was seen: a GPU's clocks, heat and power, a CPU's load."""
+    """The ranges of a GPU's clocks, temperature and power, and of a CPU's load."""
     told = []
     for name, unit in (
         ("sm_mhz", "MHz SM clock"),
@@ -315,8 +315,8 @@ def conditions_in_words(conditions: Sequence[Conditions]) -> str:
             told.append(f"{low if low == high else f'{low} to {high}'} {unit}")
     throttled = sorted({reason for c in conditions for reason in c.throttled})
     if throttled:
-        told.append(f"clocks held down by {', '.join(throttled)}")
+        told.append(f"clocks throttled by {', '.join(throttled)}")
     governors = sorted({c.governor for c in conditions if c.governor})
     if governors:
         told.append(f"frequency governor {', '.join(governors)}")
-    return "seen meanwhile: " + ("; ".join(told) or "clocks and load are not told")
+    return "conditions: " + ("; ".join(told) or "clocks and load unknown")

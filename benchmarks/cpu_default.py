@@ -1,6 +1,6 @@
-"""The CPU default: one launch, a bare run, how fast commands start, what the reference costs.
+"""The CPU default: one launch, a plain run, start-up time of commands, cost of the reference.
 
-The CPU of OpenCL is measured even where a GPU is present.
+Measures OpenCL's CPU device even if there is a GPU.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from matbench.model import DeviceInfo, Problem
 
 def options() -> argparse.ArgumentParser:
     parser = common.parser(__doc__)
-    parser.add_argument("--sizes", default="256,1000", help="of the bare run")
-    parser.add_argument("--starts", type=int, default=10, help="how often a command is started")
+    parser.add_argument("--sizes", default="256,1000", help="sizes of the plain run")
+    parser.add_argument("--starts", type=int, default=10, help="how often to start each command")
     parser.add_argument("--reference-size", type=int, default=2048, metavar="N")
     return parser
 
@@ -39,7 +39,7 @@ def start_up_s(words: list[str], count: int) -> float:
 
 
 def reference_share(info: DeviceInfo, size: int) -> tuple[common.Stopwatch, int]:
-    """Sweep 20 cases of one problem in this process with an empty cache; time the reference."""
+    """Sweep 20 cases of one problem in this process with an empty cache, timing the reference."""
     watch = common.Stopwatch()
     known = catalogue.Catalogue(catalogue.builtin())
     kernels = [known.get(name) for name in ("naive-2d", "tiled")]

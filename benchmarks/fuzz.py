@@ -1,9 +1,9 @@
-"""Random kernel files, records, sizes, command lines and variables: only clean errors.
+"""Tries random kernel files, records, sizes, command lines and variables: only clean errors?
 
-A clean error is matbench's own (`MatbenchError`), with a message; a command's is an exit code
-from 0 to 3. Anything else, an input that takes over a second of CPU time, one that takes all
-memory, and output that commands a terminal are findings; each is printed once, with the shortest
-input that showed it. No command of these runs a kernel or a compiler.
+A clean error is a `MatbenchError` with a message, or for a command an exit code from 0 to 3.
+Anything else is a finding, as are inputs that take over a second of CPU time or all memory, and
+output that controls a terminal. Each is printed once, with the shortest input that showed it. No
+kernel or compiler is run.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SLOW_S = 1.0
 HANG_S = 20
 MEMORY_BYTES = 8 * 1024**3
 EXAMPLES_A_TURN = 1000
-#: Of targets that take a good part of a second each.
+#: For targets whose inputs take a good part of a second each.
 SLOW_EXAMPLES_A_TURN = 40
 
 
@@ -58,11 +58,11 @@ def options() -> argparse.ArgumentParser:
     parser = common.parser(__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--target", choices=sorted(TARGETS), help="one target alone")
+    parser.add_argument("--target", choices=sorted(TARGETS), help="try only this target")
     return parser
 
 
-# -- what is tried -------------------------------------------------------------------------------
+# -- targets -------------------------------------------------------------------------------------
 
 GPU = DeviceInfo(
     "cuda", 0, "GPU", "gpu", "1", "1", {**front_matter.DEVICE_LIMITS}, compute_capability=(9, 0)
@@ -70,7 +70,7 @@ GPU = DeviceInfo(
 
 
 def try_kernel_file(folder: Path, data: bytes) -> None:
-    """Load it, make its cases, and all that is compiled of it."""
+    """Load it, and make its cases and its generated sources."""
     path = folder / "kernel.cu"
     path.write_bytes(data)
     kernel = catalogue.load(path)
@@ -108,7 +108,7 @@ def try_settings(folder: Path, given: tuple[list[str], Kernel]) -> None:
 
 
 def shown(report: Any) -> None:
-    """Print it in every kind of format; nothing of it commands a terminal."""
+    """Print it in every format; nothing in it may control a terminal."""
     for fmt in ("csv", "json", "github", "html", "latex", "plain", "tsv"):
         harmless(formats.text(report, fmt))
     console = open_console()
@@ -123,7 +123,7 @@ def harmless(text: str) -> None:
 
 
 def try_record_file(folder: Path, data: bytes) -> None:
-    """Read it, print it in every kind of format, go on with it, compare it with itself."""
+    """Read it, print it in every format, resume it, and compare it with itself."""
     path = folder / "records.jsonl"
     path.write_bytes(data)
     environments, found = reading.read(path)
@@ -137,7 +137,7 @@ def try_record_file(folder: Path, data: bytes) -> None:
 
 
 def try_diff(folder: Path, given: tuple[bytes, bytes, str]) -> None:
-    """Compare two files, in every kind of format."""
+    """Compare two files, in every format."""
     files = []
     old, new, name = given
     for number, data in enumerate((old, new)):
@@ -172,7 +172,7 @@ def no_comparison(self: worker.Worker, first: Case, second: Case, *_: Any) -> An
 
 
 def run_nothing() -> None:
-    """No command starts a worker or a compiler from now on."""
+    """Keep commands from starting workers and compilers from now on."""
     worker.Worker.measure = worker.Worker.clock_blocks = no_case  # type: ignore[method-assign]
     worker.Worker.look = no_look  # type: ignore[method-assign]
     worker.Worker.compare = no_comparison  # type: ignore[assignment, method-assign]
@@ -184,7 +184,7 @@ def run_nothing() -> None:
 def try_command_line(
     folder: Path, words: list[str], variables: dict[str, str] | None = None
 ) -> None:
-    """Run it in a folder of its own, with something there to read."""
+    """Run it in its own folder, which contains some files to read."""
     for name in ("old.jsonl", "new.jsonl"):
         (folder / name).write_text("\n".join(map(json.dumps, drawn.RECORDS)))
     (folder / "mine.cu").write_text(drawn.KERNELS[0].source)
@@ -197,7 +197,7 @@ def try_command_line(
         os.chdir(before)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
-    if words[0] != "show":  # sources are shown as they are in a pipe
+    if words[0] != "show":  # in a pipe, sources are printed unchanged
         harmless(OWN_CODES.sub("", done.output))
     if done.exit_code == 2:
         raise UsageError(done.stderr)
@@ -205,13 +205,13 @@ def try_command_line(
 
 
 def try_variables(folder: Path, given: tuple[dict[str, str], list[str]]) -> None:
-    """Any command with any values of the variables that it or a library reads."""
+    """Run any command with any values of the environment variables that it or a library reads."""
     variables, words = given
     try_command_line(folder, words, variables)
 
 
 CACHE = tempfile.TemporaryDirectory()
-#: Those of rich's tables and its bar.
+#: The escape codes of rich's tables and progress bar.
 OWN_CODES = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[hl]|\x1b\[[0-9]*[AK]|\r(?=\x1b|\n)")
 
 TARGETS: dict[str, tuple[Callable[[Path, Any], None], st.SearchStrategy[Any]]] = {
@@ -231,7 +231,7 @@ TARGETS: dict[str, tuple[Callable[[Path, Any], None], st.SearchStrategy[Any]]] =
 
 
 class Findings:
-    """Inputs tried, clean errors seen, and what was not clean, each kind once."""
+    """Counts of inputs and clean errors, and each kind of finding once."""
 
     def __init__(self) -> None:
         self.inputs = 0
@@ -269,13 +269,13 @@ class Findings:
 
 
 class HangError(Exception):
-    """An input took longer than anything should."""
+    """An input took too long."""
 
 
 @contextmanager
 def alarm(seconds: int) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
-        raise HangError(f"no end after {seconds} s")
+        raise HangError(f"still running after {seconds} s")
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.alarm(seconds)
@@ -314,7 +314,7 @@ def main() -> None:
     end = time.monotonic() + 60 * chosen.minutes
     turn = chosen.seed
     with tempfile.TemporaryDirectory() as folder:
-        # What is imported with the first of them is not the time of an input.
+        # Imports must not count as the time of the first input.
         import scipy.special
         import scipy.stats  # noqa: F401
 

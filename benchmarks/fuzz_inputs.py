@@ -1,4 +1,4 @@
-"""What `fuzz.py` draws: kernel files, records, sizes, settings, command lines and variables."""
+"""Random inputs for `fuzz.py`: kernel files, records, sizes, settings, command lines, variables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NUMBERS = st.one_of(
     st.sampled_from([2**31 - 1, 2**31, 2**63, 2**64, 10**30, 10**300]),
     st.floats(),
 )
-#: What commands a terminal, or stands for other text than it shows.
+#: Characters that control a terminal, or hide the real text.
 HOSTILE = st.sampled_from(
     [
         "\x1b]0;title\x07", "\x1b[2J", "\x9b31m", "\x9d0;t\x9c", "\u202etxt.exe", "\0", "\x07",
@@ -48,7 +48,7 @@ TEXT = st.text(max_size=40) | LETTERS | st.text("0123456789xX,.-+eE_ \t\n", max_
 
 
 def operations(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Expressions made of expressions, some of them none."""
+    """Expressions composed of expressions, not all of them valid."""
     two = st.sampled_from(
         "+ - * / // % ** == != < <= > >= and or if<< & | , := is in".split()  # noqa: SIM905
     )
@@ -105,7 +105,7 @@ TOML_LINES = st.one_of(
 
 @st.composite
 def kernel_files(draw: st.DrawFn) -> bytes:
-    """A kernel file that comes with matbench, changed in a few lines; or anything."""
+    """One of matbench's kernel files with a few lines changed, or arbitrary bytes."""
     lines = draw(st.sampled_from(KERNELS)).source.splitlines()
     end = lines.index("// ///")
     for _ in range(draw(st.integers(1, 4))):
@@ -144,7 +144,7 @@ JSON_VALUES = st.recursive(
 
 
 def example_records() -> list[Any]:
-    """The objects of a small file of records that is right."""
+    """The objects of a small, valid record file."""
     case = CaseRecord(
         kernel="tiled", sha256="ab" * 32, group="tutorial", params={"TILE": 16},
         problem=Problem(8, 9, 10), backend="cuda", device="GPU", device_kind="gpu",
@@ -165,7 +165,7 @@ RECORDS = example_records()
 
 @st.composite
 def record_files(draw: st.DrawFn) -> bytes:
-    """A right file with fields changed, added and left out; lines torn, doubled, out of order."""
+    """A valid file with fields changed, added and removed; lines torn, repeated or reordered."""
     lines = []
     for record in RECORDS if draw(st.booleans()) else draw(st.lists(st.sampled_from(RECORDS))):
         changed: dict[str, Any] = json.loads(json.dumps(record))
@@ -199,7 +199,7 @@ COMMANDS: dict[str, Any] = {
     name: command for name, command in cli.main.commands.items() if name not in ("watch", "plot")
 }
 COMMANDS["cache"] = cli.main.commands["cache"].commands["clear"]  # type: ignore[attr-defined]
-#: What a command writes is kept in the folder of this run.
+#: Output of commands stays in the folder of this run.
 FILES = ["old.jsonl", "new.jsonl", "mine.cu", "nowhere/mine.cu", ".", "", "out.png", "out.jsonl"]
 WORDS = st.one_of(
     st.sampled_from([k.name for k in KERNELS] + FILES),
@@ -216,7 +216,7 @@ VARIABLES = st.sampled_from(
 )  # fmt: skip
 
 
-#: Lines that are right.
+#: Valid command lines.
 LINES = [
     line.split()
     for line in (
@@ -232,7 +232,7 @@ LINES = [
 
 @st.composite
 def command_lines(draw: st.DrawFn) -> list[str]:
-    """A line that is right or a bare command, with more options and words."""
+    """A valid line or a bare command, with more options and words."""
     words = list(draw(st.sampled_from([*LINES, *LINES, *([name] for name in COMMANDS)])))
     command = COMMANDS[words[0]]
     for _ in range(draw(st.integers(0, 3))):
@@ -248,14 +248,14 @@ def command_lines(draw: st.DrawFn) -> list[str]:
 
 
 def option_values(option: Any) -> st.SearchStrategy[str]:
-    """What an option takes, where it says so."""
+    """Values that an option documents, if it does."""
     if hasattr(option.type, "choices"):
         return st.sampled_from(sorted(option.type.choices))
     return WORDS
 
 
 def storable(text: str) -> str:
-    """What can be the value of a variable, in a folder below this one where it is a path."""
+    """Values for a variable; paths are below this folder."""
     return text.replace("\0", "").replace("/", "").encode("utf-8", "replace").decode()
 
 

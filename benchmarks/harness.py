@@ -1,10 +1,10 @@
-"""What the harness costs: the wall time of the 18-case sweep, and where it goes.
+"""The cost of the harness: wall time of the 18-case sweep, and where it goes.
 
-The sweep is run by `matbench run`, with an empty cache (but for the references, whose cost is shown
-apart) and with a warm one. Then three ways of it are timed and taken apart, each in a process of
-its own with a warm cache:
+`matbench run` runs the sweep with an empty cache (except for the references, whose cost is shown
+separately) and with a warm one. Then three variants are profiled, each in its own process with a
+warm cache:
 
-  bare      in one process: every case checked once, without guards; nothing else but the timing
+  bare      in one process: every case is checked once, without guards, and timed
   checked   in one process: all checks, all guards
   isolated  by `matbench run` itself: all checks, all guards, in a worker that may die
 """
@@ -50,7 +50,11 @@ def options() -> argparse.ArgumentParser:
         help=f"default: {common.GPU_SIZES} on a GPU, {common.CPU_SIZES} on a CPU",
     )
     parser.add_argument(
-        "--repetitions", type=int, default=3, metavar="N", help="medians of so many"
+        "--repetitions",
+        type=int,
+        default=3,
+        metavar="N",
+        help="repetitions, of which the median counts",
     )
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)  # the child's own
     return parser
@@ -60,7 +64,7 @@ def options() -> argparse.ArgumentParser:
 
 
 def work(way: str, info: DeviceInfo, sizes: str) -> dict[str, Any]:
-    """The sweep in one of three ways; the seconds of each part, and how many were measured."""
+    """One variant of the sweep: the seconds of each part, and the number of cases measured."""
     watch = common.Stopwatch()
     with ExitStack() as stack:
         if way == "isolated":
@@ -74,7 +78,7 @@ def work(way: str, info: DeviceInfo, sizes: str) -> dict[str, Any]:
 def in_process(
     stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, cases: list[Case], *, bare: bool
 ) -> int:
-    """All cases in this process, part by part; `bare`: the reference alone is checked, once."""
+    """Profile all cases in this process; `bare`: check them once against the reference only."""
 
     def timed(what: str, owner: Any, name: str) -> None:
         patch = mock.patch.object(owner, name, watch.around(what, getattr(owner, name)))
@@ -103,7 +107,7 @@ def in_process(
 
 
 def leave_out_second_looks(stack: ExitStack) -> None:
-    """No trial but the reference is drawn, uploaded, run or judged, and no sample is verified."""
+    """Skip all trials but the reference, and the verification of samples."""
     once = checks.Checks._trial
 
     def reference_only(run: Any, trial: Any, check: str, **options: Any) -> Accuracy:
@@ -128,7 +132,7 @@ def leave_out_second_looks(stack: ExitStack) -> None:
 
 
 def isolated(stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, sizes: str) -> int:
-    """All cases by the command itself; what its process waits for, part by part."""
+    """Profile all cases run by the command itself: what its process waits for."""
     call = process.Pool.call
     called = set()
 
@@ -163,7 +167,7 @@ def isolated(stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, sizes:
 
 
 def child(way: str, sizes: str, info: DeviceInfo, cache: Path) -> dict[str, Any]:
-    """One way of the sweep in a process of its own: its wall time and its parts."""
+    """Run one variant in its own process: its wall time and its parts."""
     command = [sys.executable, __file__, "--way", way, "--sizes", sizes, *common.on(info)]
     environment = {**os.environ, "MATBENCH_CACHE_DIR": str(cache)}
     start = time.perf_counter()
@@ -181,7 +185,7 @@ def child(way: str, sizes: str, info: DeviceInfo, cache: Path) -> dict[str, Any]
 
 
 def parts_table(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The medians over repetitions of what each part took, the longest first."""
+    """The median time of each part over the repetitions, longest first."""
     names = dict.fromkeys(name for one in found for name in one["seconds"])
     rows = [
         {

@@ -1,7 +1,7 @@
-"""A sweep of good kernels, without and with every hostile kernel of the tests in between.
+"""A sweep of good kernels, without and with the tests' hostile kernels in between.
 
-The medians of the good ones must be the same. Besides, a worker is killed from outside in the
-middle of a case. Each hostile kernel is bounded by itself; two are stopped by a deadline first.
+The medians of the good ones must be the same. A worker is also killed from outside in the middle of
+a case. Every hostile kernel ends by itself; two of them exceed a deadline first.
 """
 
 from __future__ import annotations
@@ -31,26 +31,30 @@ else:
 
 FOLDER = Path(__file__).parent.parent / "tests" / "measure" / "hostile_kernels"
 GPU_SIZES, CPU_SIZES = "256,1000", "128,256"
-#: The kernel that runs while its worker is killed: it is right, and takes some 8 seconds.
+#: The kernel that runs while its worker is killed: it is correct, and takes about 8 seconds.
 VICTIM = "hostile-spin"
 
 
 def options() -> argparse.ArgumentParser:
     parser = common.parser(__doc__)
     parser.add_argument("--sizes", help=f"default: {GPU_SIZES} on a GPU, {CPU_SIZES} on a CPU")
-    parser.add_argument("--timeout", type=float, default=5.0, help="seconds a case may take")
-    parser.add_argument("--build-timeout", type=float, default=12.0, help="seconds for a build")
+    parser.add_argument(
+        "--timeout", type=float, default=5.0, help="time limit per case, in seconds"
+    )
+    parser.add_argument(
+        "--build-timeout", type=float, default=12.0, help="time limit per build, in seconds"
+    )
     return parser
 
 
 def expected() -> dict[str, dict[str, Any]]:
-    """What each hostile kernel does, and what its failed row must say."""
+    """What is expected of each hostile kernel, including the reason of its row."""
     found: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text())
     return found
 
 
 def interleaved(good: list[Case], hostile: list[Case]) -> list[Case]:
-    """The good cases in their order, the hostile ones spread evenly between and after them."""
+    """The good cases in order, with the hostile ones spread evenly between and after them."""
     mixed: list[Case] = []
     for number, case in enumerate(good):
         share = slice(number * len(hostile) // len(good), (number + 1) * len(hostile) // len(good))
@@ -59,24 +63,24 @@ def interleaved(good: list[Case], hostile: list[Case]) -> list[Case]:
 
 
 def work_through(info: DeviceInfo, cases: list[Case], deadlines: Deadlines) -> list[Outcome]:
-    """All cases, by one crew, as `matbench run` does it."""
+    """Measure all cases with one crew, as `matbench run` does."""
     with Crew(Options(), deadlines) as crew:
         crew.build_ahead([(info, case) for case in cases])
         return [crew.worker(info).measure(case).outcome for case in cases]
 
 
 def kill_in_the_middle(info: DeviceInfo, victim: Case, after: Case) -> list[Outcome]:
-    """SIGKILL to the worker while it runs a long case; then one more case on the same device."""
+    """Kill the worker while it runs a long case; then measure another case on the same device."""
     with Crew(Options(blocks=False), Deadlines(run_s=60.0)) as crew:
         worker = crew.worker(info)
-        worker.measure(after)  # all is built, and the worker is up
+        worker.measure(after)  # so that all is built and the worker is running
         killer = threading.Timer(3.0, os.kill, (worker.pool.call(os.getpid), signal.SIGKILL))
         killer.start()
         return [worker.measure(case).outcome for case in (victim, after)]
 
 
 def medians(outcomes: list[Outcome], names: set[str]) -> dict[str, float]:
-    """The medians of the kernels named, in ns."""
+    """The medians of the named kernels, in ns."""
     return {
         common.label(outcome): outcome.median_ns
         for outcome in outcomes
@@ -85,7 +89,7 @@ def medians(outcomes: list[Outcome], names: set[str]) -> dict[str, float]:
 
 
 def said(outcome: Outcome, expectation: dict[str, Any]) -> bool | None:
-    """Whether the row says why, in the words expected of this backend; None: not hostile here."""
+    """Whether the row has the reason expected on this backend; None if it is harmless there."""
     backend = outcome.case.backend
     if backend not in expectation["backends"]:
         return None

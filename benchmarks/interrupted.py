@@ -1,7 +1,7 @@
-"""kill -9 of `matbench run` at random moments of a sweep, then `--resume`: what is left of it.
+"""Kills `matbench run` with `kill -9` at random moments of a sweep, then uses `--resume`.
 
-After each kill the file must be readable; after each resumed run it must hold every case once, what
-was finished before the kill unchanged.
+After each kill the file must be readable. After each resumed run it must contain every case once,
+and the cases finished before the kill must be unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
 
 SIZES = "17,33,64,65x31x129"
-#: How long a worker whose main process is gone may live on before it is ended.
+#: How long a worker may survive its main process before it is killed, in seconds.
 PATIENCE_S = 20.0
 
 
@@ -33,13 +33,13 @@ def options() -> argparse.ArgumentParser:
     parser = common.parser(__doc__)
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--max-time", default="0.1", help="of each case, in seconds")
+    parser.add_argument("--max-time", default="0.1", help="sampling time per case, in seconds")
     parser.add_argument("--seed", type=int, default=0)
     return parser
 
 
 class Sweep:
-    """One sweep on one file, in a session of its own so that its workers can be found."""
+    """One sweep into one file, in its own process session so that its workers can be found."""
 
     def __init__(self, words: list[str], file: Path) -> None:
         self.words = words
@@ -55,7 +55,7 @@ class Sweep:
         )
 
     def read(self) -> tuple[list[Outcome], list[str]]:
-        """The outcomes in the file, and the notes on its end."""
+        """The outcomes in the file, and notes on its end."""
         notes: list[str] = []
         if not self.file.exists():
             return [], ["no file yet"]
@@ -77,7 +77,7 @@ class Sweep:
 
 
 def survivors_s(group: int) -> float | None:
-    """How long processes of a group live on; None when they had to be ended."""
+    """How long processes of a group survive; None if they had to be killed."""
     start = time.perf_counter()
     while time.perf_counter() - start < PATIENCE_S:
         try:
@@ -91,7 +91,7 @@ def survivors_s(group: int) -> float | None:
 
 
 def kill_and_resume(words: list[str], moment_s: float, cases: int) -> dict[str, Any]:
-    """One sweep that is killed and resumed: what the file held before and after."""
+    """Kill a sweep and resume it: what the file contained before and after."""
     with tempfile.TemporaryDirectory() as folder:
         sweep = Sweep(words, Path(folder) / "records.jsonl")
         process = sweep.begin()

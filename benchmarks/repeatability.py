@@ -1,4 +1,4 @@
-"""The 18-case sweep again and again in fresh processes: how far each case's median moves."""
+"""Repeats the 18-case sweep in fresh processes: how much does each case's median vary?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def options() -> argparse.ArgumentParser:
 
 
 def spread(medians: Sequence[float]) -> tuple[float, float]:
-    """How far medians lie apart, as shares: all of them (max / min - 1), and the middle half."""
+    """The relative spread of medians: of all (max / min - 1), and of the middle half."""
     low, middle, high = statistics.quantiles(medians, n=4, method="inclusive")
     return max(medians) / min(medians) - 1, (high - low) / middle
 

@@ -1,7 +1,7 @@
 """How often `compare` is right: a kernel against itself, and against itself slowed by 2%.
 
-The slowed one is the same file with a bounded spin at the end of the kernel; how long it must spin
-is found by measuring. All is compared in this process, at the budget that `matbench compare` has.
+The slowed kernel is the same file with a bounded spin at the end; its length is found by measuring.
+All comparisons run in this process, with the time budget of `matbench compare`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from matbench.measure.session import Session
 from matbench.model import Case, Kernel, Problem
 from matbench.records.comparison import Comparison
 
-#: What the spin adds, on every thread. CUDA waits for its clock; OpenCL, which has none in these
-#: files, works at a chain that no compiler shortens: each step maps nonzero to nonzero.
+#: The spin, which every thread executes. CUDA waits for its clock; OpenCL, which has no clock here,
+#: computes a chain that compilers cannot shorten: each step maps nonzero to nonzero.
 SPIN = """
 #ifdef __CUDACC__
     for (const long long spin_end = clock64() + SPIN; clock64() < spin_end;)
@@ -48,16 +48,18 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--kernel", default="tiled")
     parser.add_argument("--tile", type=int, default=16)
     parser.add_argument("--size", type=int, help="default: 1000 on a GPU, 256 on a CPU")
-    parser.add_argument("--same", type=int, help="comparisons A/A (200 on a GPU, 40 on a CPU)")
-    parser.add_argument("--slowed", type=int, help="comparisons A/B (100 on a GPU, 20 on a CPU)")
-    parser.add_argument("--by", type=float, help="the slowdown (0.02 on a GPU, 0.10 on a CPU)")
-    parser.add_argument("--pairs", type=int, help="to measure a ratio (2,000 on a GPU, 300)")
+    parser.add_argument("--same", type=int, help="A/A comparisons (200 on a GPU, 40 on a CPU)")
+    parser.add_argument("--slowed", type=int, help="A/B comparisons (100 on a GPU, 20 on a CPU)")
+    parser.add_argument("--by", type=float, help="slowdown (0.02 on a GPU, 0.10 on a CPU)")
+    parser.add_argument(
+        "--pairs", type=int, help="pairs per measured ratio (2,000 on a GPU, 300 on a CPU)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     return parser
 
 
 def slowed(source: str, name: str, spin: int) -> str:
-    """A kernel file's text, renamed, with a spin before the last brace; `entry` stays as it was."""
+    """A kernel file's text, renamed, with a spin before the last brace; `entry` is unchanged."""
     line = f'// name = "{name}"\n'
     if source.count(line) != 1:
         raise ValueError(f"the front matter of {name} has no line {line.strip()}")
@@ -68,7 +70,7 @@ def slowed(source: str, name: str, spin: int) -> str:
 
 
 class Arena:
-    """One open device on which a kernel meets itself and its slowed twin."""
+    """An open device on which a kernel is compared with itself and with its slowed twin."""
 
     def __init__(self, session: Session, kernel: Kernel, tile: int, problem: Problem) -> None:
         self.session = session
@@ -84,7 +86,7 @@ class Arena:
         return case
 
     def twin(self, spin: int) -> Case:
-        """The case of the kernel with a spin at its end."""
+        """The case of the kernel with a spin."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "slowed.cu"
             path.write_text(slowed(self.kernel.source, self.kernel.name, spin), encoding="utf-8")
@@ -105,10 +107,10 @@ class Arena:
 def calibrate(
     arena: Arena, by: float, pairs: int, tolerance: float
 ) -> tuple[int, list[dict[str, object]]]:
-    """The spin that slows the kernel by `by`, give or take `tolerance` (shares), and the tries.
+    """The spin that slows the kernel by `by` ± `tolerance` (shares), and all attempts.
 
-    What a spin costs grows about in proportion to it, beyond what other blocks hide: each try is
-    the one before times what was wanted over what was found.
+    The cost of a spin is roughly proportional to its length, apart from what other blocks hide, so
+    each attempt scales the previous one by wanted over measured slowdown.
     """
     spin = 1000
     tries: list[dict[str, object]] = []
@@ -127,14 +129,14 @@ def calibrate(
 
 
 def comparisons(arena: Arena, candidate: Case, count: int, seed: int) -> list[Comparison]:
-    """That many comparisons at the default budget, each with an order of its own."""
+    """Comparisons with the default budget, each in its own random order."""
     plan = ComparisonPlan()
     seeds = random.Random(seed)
     return [arena.compare(candidate, plan, seeds.randrange(2**32)) for _ in range(count)]
 
 
 def row(what: str, found: list[Comparison]) -> dict[str, object]:
-    """One line of the table: how often each verdict fell, and what it took."""
+    """One line of the table: the count of each verdict, and the pairs needed."""
     count = collections.Counter(comparison.verdict for comparison in found)
     ratios = [comparison.ratio for comparison in found if comparison.ratio is not None]
     return {

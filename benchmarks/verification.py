@@ -1,7 +1,7 @@
-"""What verifying every sample costs, and whether it moves medians.
+"""The cost of verifying every sample, and its effect on medians.
 
-Verified and bare launches take turns on the same inputs: a verified one, with new inputs before and
-the comparison after it, and a bare one right behind it, on the inputs that are there.
+Verified and bare launches alternate on the same inputs: a verified one, with new inputs before it
+and the comparison after it, then a bare one on the same inputs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo
 
-#: Launches that take longer have a bar for what verifying them takes.
+#: Launches longer than this have a target for the cost of verification.
 LONG_NS = 10e6
 
 
 class Found(NamedTuple):
-    """One case: medians, and the share of the time that verifying took."""
+    """One case: both medians, and the share of time spent on verification."""
 
     verified_ns: float
     bare_ns: float
@@ -35,16 +35,18 @@ class Found(NamedTuple):
 
 def options() -> argparse.ArgumentParser:
     parser = common.parser(__doc__)
-    parser.add_argument("--pairs", type=int, default=101, metavar="N", help="of short launches")
     parser.add_argument(
-        "--ladder", action="store_true", help="the kernels of the ladder as well, in default sizes"
+        "--pairs", type=int, default=101, metavar="N", help="pairs of short launches"
+    )
+    parser.add_argument(
+        "--ladder", action="store_true", help="measure the ladder's kernels as well"
     )
     parser.add_argument("--sizes", help="default: those of the 18-case sweep")
     return parser
 
 
 def measure(session: Session, case: Case, pairs: int) -> Found | None:
-    """Pairs of one case, fewer of long launches; None where the case cannot run."""
+    """Measure pairs of one case, fewer if launches are long; None if the case cannot run."""
     if case.skip is not None:
         return None
     built = session._build(case)
@@ -69,7 +71,7 @@ def measure(session: Session, case: Case, pairs: int) -> Found | None:
 
 
 def swept(chosen: argparse.Namespace, info: DeviceInfo) -> list[Case]:
-    """The 18 cases, and the ladder if that was asked for."""
+    """The 18 cases, and those of the ladder with --ladder."""
     found = common.cases(common.KERNELS, common.sizes_of(chosen, info), info)
     if chosen.ladder:
         ladder = [k.name for k in catalogue.builtin() if k.group == "ladder" and k.source]

@@ -8,10 +8,10 @@ from matbench import signals
 
 
 def main() -> None:
-    """Listen to signals first: while the commands are imported, they can come too."""
+    """Handle signals first, because they can arrive while the commands are imported."""
     _open_missing_streams()
-    # Processes that it starts are `python -c …`, which would import from the current folder first,
-    # whoever filled that. Python 3.10 does not know this.
+    # Child processes run as `python -c …`, which would import from the current folder first, and
+    # that may be anyone's. Python 3.10 ignores this variable.
     os.environ["PYTHONSAFEPATH"] = "1"
     signals.listen()
     try:
@@ -20,23 +20,23 @@ def main() -> None:
         commands(prog_name="matbench")
     except KeyboardInterrupt:
         signals.ignore()
-        with suppress(OSError):  # a terminal that was closed
+        with suppress(OSError):  # the terminal may be closed
             print("interrupted", file=sys.stderr)
         sys.exit(signals.exit_code())
     finally:
         signals.ignore()
-        # Where Ctrl-C came within an `exec`, as of a named tuple, Python as `python -m` would end
-        # by SIGINT whatever we exit with, unless another `exec` ended well.
+        # If Ctrl-C arrived within an `exec`, as in namedtuple, `python -m` would end by SIGINT
+        # whatever our exit code, unless a later `exec` succeeds.
         exec("")  # noqa: S102
 
 
 def _open_missing_streams() -> None:
-    """Let closed standard streams be the null device, before a file or a pipe takes their place."""
+    """Open closed standard streams as the null device, before another file takes their number."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # as the lowest that is free
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
             os.set_inheritable(descriptor, True)
             mode = "w" if descriptor else "r"
             setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))

@@ -1,8 +1,9 @@
-"""Bytes kept between runs, on disk: references and compiled code.
+"""The on-disk cache of references and compiled code.
 
-Every entry carries its checksum and is dropped when it does not match; nothing is unpickled (the
-`diskcache` library does, and is no longer maintained). PyCUDA keeps compiled code in the same
-folder. The folder belongs to the user alone and is bounded: what was used longest ago goes first.
+Every entry has a checksum and is dropped if it does not match; nothing is unpickled (the
+`diskcache` library unpickles, and is no longer maintained). PyCUDA keeps compiled code in the same
+folder. Only the user can write to the folder; its size is bounded, and the least recently used
+entries are removed first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def default_folder() -> Path:
-    """`MATBENCH_CACHE_DIR`, or the platform's cache folder of this user."""
+    """`MATBENCH_CACHE_DIR`, or the user's cache folder on this platform."""
     return Path(os.environ.get("MATBENCH_CACHE_DIR") or platformdirs.user_cache_dir("matbench"))
 
 
@@ -33,13 +34,13 @@ class Cache:
     def __init__(self, folder: Path | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self.folder = folder or default_folder()
         self.limit_bytes = limit_bytes
-        self._free_bytes = 0  # to be written before the folder is looked through again
+        self._free_bytes = 0  # may be written before the folder's size is determined again
 
     def _path(self, key: str) -> Path:
         return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
 
     def prepare(self) -> None:
-        """Make the folder, or refuse one that others could have filled."""
+        """Create the folder, or refuse one that other users can write to."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self.folder.stat()
@@ -47,8 +48,8 @@ class Cache:
             raise self.unusable(error) from None
         if hasattr(os, "getuid") and (state.st_uid != os.getuid() or state.st_mode & 0o022):
             raise UsageError(
-                f"cache folder {self.folder}: others can write to it; "
-                "`chmod 700` it or choose another with MATBENCH_CACHE_DIR"
+                f"cache folder {self.folder}: other users can write to it; "
+                "run `chmod 700` on it or set MATBENCH_CACHE_DIR to another folder"
             )
 
     def unusable(self, error: OSError) -> UsageError:
@@ -56,11 +57,11 @@ class Cache:
         found = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "not a folder" if found else f"cannot be written: {error.strerror}"
         return UsageError(
-            f"cache folder {self.folder}: {reason}; choose another with MATBENCH_CACHE_DIR"
+            f"cache folder {self.folder}: {reason}; set MATBENCH_CACHE_DIR to another folder"
         )
 
     def get(self, key: str) -> memoryview | None:
-        """The bytes kept under `key`; None if there are none or they are damaged."""
+        """The bytes stored under `key`; None if there are none or they are damaged."""
         self.prepare()
         path = self._path(key)
         try:
@@ -75,7 +76,7 @@ class Cache:
         return data[_DIGEST_BYTES:]
 
     def put(self, key: str, value: bytes | memoryview) -> None:
-        """Keep `value`; an entry larger than the whole cache, or a full disk, keeps nothing."""
+        """Store `value`, unless it is larger than the whole cache or the disk is full."""
         self.prepare()
         size = len(value) + _DIGEST_BYTES
         if size > self.limit_bytes:
@@ -93,14 +94,14 @@ class Cache:
                 part.unlink(missing_ok=True)
 
     def drop(self, suffix: str, content: bytes) -> None:
-        """Remove the files ending in `suffix` that hold `content`, which turned out damaged."""
+        """Remove files ending in `suffix` with this `content`, which turned out to be damaged."""
         for path in self.folder.glob(f"*{suffix}"):
             with suppress(OSError):
                 if path.read_bytes() == content:
                     path.unlink()
 
     def get_or_make(self, key: str, make: Callable[[], bytes | memoryview]) -> memoryview:
-        """The entry; if it is missing, it is made and kept."""
+        """The entry; if it is missing, it is made and stored."""
         found = self.get(key)
         if found is None:
             found = memoryview(make())
@@ -114,13 +115,13 @@ class Cache:
                 state = path.stat()
             except OSError:
                 continue
-            # PyCUDA reads its files without touching them.
+            # PyCUDA does not update the time stamps of files that it reads.
             used = max(state.st_mtime, state.st_atime)
             found.append((used, state.st_size, path))
         return sorted(found)
 
     def _make_room(self, size: int) -> None:
-        """Remove what was not used for longest; others write, too, so it looks again soon."""
+        """Remove the least recently used entries; other processes write too, so check often."""
         self._free_bytes -= size
         if self._free_bytes >= 0:
             return
@@ -135,11 +136,11 @@ class Cache:
         self._free_bytes = (self.limit_bytes - total) // 16
 
     def size_bytes(self) -> int:
-        """How much the cache holds now."""
+        """The current size of the cache."""
         return sum(size for _, size, _ in self._entries())
 
     def clear(self) -> int:
-        """Remove every entry; returns the bytes that were freed."""
+        """Remove every entry; returns the number of bytes freed."""
         freed = 0
         try:
             if not self.folder.is_dir() and self.folder.exists():

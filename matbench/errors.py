@@ -1,4 +1,4 @@
-"""What can go wrong, as matbench raises it: the user's errors, and a case's."""
+"""The errors that matbench raises: bad input, and failures of a case."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 class MatbenchError(Exception):
-    """An error with a message for the user; the base of all that matbench raises itself."""
+    """An error with a message for the user; the base class of matbench's errors."""
 
 
 class UsageError(MatbenchError):
     """Bad input: one line that says what is wrong, where, and how to fix it.
 
-    It may quote files and names: nothing in them breaks the line or commands a terminal. Below it,
-    lines to `paste` into a file may show what would be right.
+    It may quote files and names, which cannot break the line or control the terminal. `paste` are
+    lines to show below it, to be pasted into a file.
     """
 
     def __init__(self, message: str, paste: Sequence[str] = ()) -> None:
@@ -42,4 +42,4 @@ class BuildError(CaseError):
 
 
 class OutOfMemoryError(CaseError):
-    """The device or the host does not have the memory that was asked for."""
+    """The device or the host has not enough memory."""

@@ -1,7 +1,7 @@
-"""The words of matbench: frozen records of kernels, problems, cases and devices.
+"""matbench's data types: frozen records of kernels, problems, cases and devices.
 
-Units are in the names: `_ns` nanoseconds, `_bytes` bytes. Shapes of the matrix product are
-BLAS's: op(A) is M×K, op(B) is K×N, C := alpha·op(A)·op(B) + beta·C is M×N.
+Names end in their units: `_ns` nanoseconds, `_bytes` bytes. Shapes are as in BLAS: op(A) is M×K,
+op(B) is K×N, C := alpha·op(A)·op(B) + beta·C is M×N.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import msgspec
 
 Inputs = Literal["uniform", "signed", "normal", "ramp", "digits"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16", "float64"]
-#: How a buffer's numbers lie in memory.
+#: Element types of buffers.
 Storage = Literal["float32", "int32", "float16", "bfloat16", "float64"]
 WORD_BYTES: dict[Storage, int] = {
     "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "float64": 8
 }  # fmt: skip
-#: Types that sums are made in.
+#: Types that sums are computed in.
 Accumulator = Literal["float16", "bfloat16", "float32", "float64"]
 Layout = Literal["row-major", "column-major"]
-#: Which operands lie transposed in memory, as BLAS says it: N, not; T, transposed.
+#: Whether A and B are stored transposed, in BLAS letters: N no, T yes.
 Transpose = Literal["NN", "NT", "TN", "TT"]
 Group = Literal["tutorial", "ladder", "blas", "baseline"]
 
-#: Numbers with a limit. Reading a record checks it; making one does not.
+#: Numbers with limits, which are checked when a record is read but not when it is created.
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Side = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
-#: Unit roundoffs: how far rounding to nearest moves a number at most, relative to it.
+#: Unit roundoffs: the largest relative error of rounding to nearest.
 UNIT_ROUNDOFF: dict[Storage, float] = {
     "float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53
 }  # fmt: skip
@@ -37,14 +37,14 @@ U32 = UNIT_ROUNDOFF["float32"]
 
 
 class Arithmetic(msgspec.Struct, frozen=True):
-    """What a kernel multiplies with: so many products in that precision for each that counts."""
+    """How a kernel multiplies: the number and precision of its products per useful product."""
 
     products: Annotated[int, msgspec.Meta(ge=1, le=16)]
     precision: Precision
 
     @classmethod
     def parse(cls, text: str) -> Arithmetic:
-        """`3 tf32` as `[model]` has it; `ValueError` for anything else."""
+        """Parse `3 tf32` as in `[model]`; `ValueError` for anything else."""
         number, _, precision = text.strip().partition(" ")
         if not (number.isascii() and number.isdecimal() and len(number) <= 2):
             raise ValueError(f"no number of products in {text!r:.40}")
@@ -62,8 +62,8 @@ def settings_of(params: Mapping[str, int]) -> str:
 class Problem(msgspec.Struct, frozen=True, order=True):
     """One size of one workload and the inputs it is computed from.
 
-    A workload of one dimension has only N; its M and K are 1. A matrix product is multiplied by
-    `alpha` and added to `beta`·C; `batch` of them, each on matrices of its own, are one problem.
+    A one-dimensional workload has only N; its M and K are 1. A matrix product is multiplied by
+    `alpha` and added to `beta`·C; one problem has `batch` products, each on its own matrices.
     """
 
     M: Side
@@ -78,7 +78,7 @@ class Problem(msgspec.Struct, frozen=True, order=True):
 
     @property
     def size(self) -> str:
-        """The size as `--sizes` takes it: `1000`, or `512x1024x768` as M×N×K."""
+        """The size in the syntax of `--sizes`: `1000`, or `512x1024x768` for M×N×K."""
         if self.workload != "matmul":
             return str(self.N)
         if self.M == self.N == self.K:
@@ -86,10 +86,10 @@ class Problem(msgspec.Struct, frozen=True, order=True):
         return f"{self.M}x{self.N}x{self.K}"
 
 
-#: What the host does with C: `sum` adds up one partial sum per block.
+#: What the host does with C after the launch: `sum` adds up one partial sum per block.
 Finish = Literal["sum"]
 
-#: The types that an entry's pointers may have, and how the numbers behind them lie in memory.
+#: The types that an entry's pointers may have, and their element types.
 STORAGE: dict[str, Storage] = {
     "float": "float32", "float2": "float32", "float4": "float32",
     "int": "int32", "int2": "int32", "int4": "int32",
@@ -102,7 +102,7 @@ STORAGE: dict[str, Storage] = {
 
 
 class LaunchRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The `[launch]` table of a kernel file: expressions for its geometry and its limits."""
+    """The `[launch]` table of front matter: expressions for the geometry, and conditions."""
 
     block: tuple[int | str, ...]
     grid: tuple[int | str, ...]
@@ -111,7 +111,7 @@ class LaunchRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """One parameter of a kernel's entry as its source declares it."""
+    """One parameter of a kernel's entry as declared in its source."""
 
     type: str
     name: str
@@ -119,12 +119,12 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """How a kernel reads its inputs, which decides what it is checked with.
+    """How a kernel reads its inputs, which determines how it is checked.
 
-    Inputs are rounded to `precision` and lie in memory as `storage`; `exponents` is the range of
-    binary exponents that it handles. `exact`: results that need no rounding must match to the last
-    bit. Sums are made in `sums_in`, and C lies in memory as `result`. Where it `reads_C`, C holds
-    numbers when the kernel starts.
+    Inputs are rounded to `precision` and stored as `storage`; `exponents` is the range of binary
+    exponents that the kernel handles. `exact`: results that need no rounding must match to the last
+    bit. Sums are computed in `sums_in`, and C is stored as `result`. `reads_C`: the kernel reads C,
+    so it is filled with numbers before the launch.
     """
 
     precision: Precision = "float32"
@@ -137,9 +137,9 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a matrix lies: element (i, j) at i·`row_step` + j·`column_step`, in elements.
+    """A matrix in memory: element (i, j) is at i·`row_step` + j·`column_step`, in elements.
 
-    Memory has `lines` of `width` elements, rows or columns, which begin `pitch` elements apart.
+    There are `lines` (rows or columns) of `width` elements, which start `pitch` elements apart.
     """
 
     row_step: int
@@ -150,9 +150,9 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Placing(msgspec.Struct, frozen=True):
-    """How the matrices of a product lie in a kernel's memory.
+    """The memory layout of a product's matrices.
 
-    Their leading dimensions exceed what they hold by `padding` elements.
+    Leading dimensions exceed the length of a row or column by `padding` elements.
     """
 
     layout: Layout = "row-major"
@@ -160,7 +160,7 @@ class Placing(msgspec.Struct, frozen=True):
     padding: int = 0
 
     def place(self, buffer: str, rows: int, columns: int) -> Place:
-        """Where op(A), op(B) or C of this shape lies."""
+        """The place of op(A), op(B) or C with this shape."""
         transposed = buffer != "C" and self.transpose["AB".index(buffer)] == "T"
         by_rows = (self.layout == "row-major") != transposed
         lines, width = (rows, columns) if by_rows else (columns, rows)
@@ -170,9 +170,9 @@ class Placing(msgspec.Struct, frozen=True):
 
 
 class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of a kernel file's front matter, and what each is by default.
+    """The keys of front matter and their defaults.
 
-    `entry` and `args` depend on the name and the workload where a file leaves them out.
+    The defaults of `entry` and `args` depend on the name and the workload.
     """
 
     name: str
@@ -204,7 +204,7 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Included(msgspec.Struct, frozen=True):
-    """A file that a kernel file includes: the name it is included by, where it is, its hash."""
+    """A file that a kernel file includes: the name in the directive, the path, and the hash."""
 
     name: str
     path: str
@@ -214,10 +214,10 @@ class Included(msgspec.Struct, frozen=True):
 class Kernel(FrontMatter, frozen=True):
     """One kernel file: its front matter, its source and the parameters of its entry.
 
-    `path` is what messages call the file, and `file` where it is; empty if it is in none. `sha256`
-    covers all that it `includes`, too. `is_extern_c`: its entry has its name in the machine code,
-    not a C++ one. `library` names the library that computes in place of a
-    source: `numpy` or `cublas`.
+    `path` is the file's name in messages, and `file` its location; empty if there is no file.
+    `sha256` also covers all files that it `includes`. `is_extern_c`: its entry has C linkage, not a
+    mangled C++ name. `library` names the library that computes instead of a source: `numpy` or
+    `cublas`.
     """
 
     source: str = ""
@@ -231,23 +231,23 @@ class Kernel(FrontMatter, frozen=True):
 
     @property
     def on_host(self) -> bool:
-        """Whether this baseline runs on the CPU whatever the sweep's device is."""
+        """Whether this baseline always runs on the CPU, whatever the device."""
         return "host" in self.requires
 
     @property
     def arithmetic(self) -> Arithmetic | None:
-        """What it multiplies with, where its `[model]` says so."""
+        """How it multiplies, if its `[model]` says so."""
         text = self.model.get("arithmetic")
         return Arithmetic.parse(text) if text is not None else None
 
     @property
     def truncates(self) -> bool:
-        """Whether tensor cores may compute its sums; they truncate instead of rounding."""
+        """Whether tensor cores may compute its sums, which truncate instead of rounding."""
         return self.precision not in ("float32", "float64")
 
     @property
     def reading(self) -> Reading:
-        """How it reads its inputs; the types of its entry's pointers give the storage."""
+        """How it reads its inputs; the pointer types of its entry determine the storage."""
         narrow = (-14, 15) if self.precision == "float16" else (-126, 127)
         result = self._storage("C")
         return Reading(
@@ -261,7 +261,7 @@ class Kernel(FrontMatter, frozen=True):
         )
 
     def _storage(self, buffer: str) -> Storage:
-        """How what the entry's pointer to a buffer points to lies in memory."""
+        """The element type of a buffer, from the pointer that the entry takes."""
         for text, parameter in zip(self.args, self.parameters, strict=False):
             if parameter.pointer and text == buffer and parameter.type in STORAGE:
                 return STORAGE[parameter.type]
@@ -272,7 +272,7 @@ class Kernel(FrontMatter, frozen=True):
         return Placing(self.layout, self.transpose, self.padding)
 
     def values(self, problem: Problem) -> dict[str, int | float]:
-        """What the problem and the layout give the names of the kernel's expressions."""
+        """The values that the problem and the layout give to names in the kernel's expressions."""
         if problem.workload != "matmul":
             return {"N": problem.N}
         M, N, K = problem.M, problem.N, problem.K
@@ -303,10 +303,10 @@ class Launch(msgspec.Struct, frozen=True):
 
 
 class DeviceInfo(msgspec.Struct, frozen=True):
-    """A device as its backend describes it.
+    """A device as described by its backend.
 
-    `limits` are the whole numbers that front matter may name; `properties` are for people to read;
-    `missing` says for each library that cannot be used on it what it lacks.
+    `limits` are the numbers that front matter may name; `properties` are for display; `missing`
+    says for each unusable library what it needs.
     """
 
     backend: str
@@ -328,8 +328,8 @@ class DeviceInfo(msgspec.Struct, frozen=True):
 class Case(msgspec.Struct, frozen=True):
     """One kernel on one problem with one set of parameters.
 
-    `skip` is the reason why it will not run; `is_mistaken`: the kernel file itself is wrong.
-    `notes` say where its parameters come from.
+    `skip` is the reason if it cannot run; `is_mistaken`: the kernel file itself is wrong. `notes`
+    say where its parameters come from.
     """
 
     kernel: Kernel
@@ -346,9 +346,9 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Conditions(msgspec.Struct, frozen=True):
-    """What a device, or its host, was like at one moment; None where it is not told.
+    """The state of a device, or of its host, at one moment; None if unknown.
 
-    `throttled` names what held a GPU's clocks down; `load` is a CPU host's load average over one
+    `throttled` names what limited a GPU's clocks; `load` is a CPU host's load average over one
     minute and `governor` its frequency governor.
     """
 
@@ -362,7 +362,7 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """What the compiler gave a kernel, or which library computed; None where it is not told."""
+    """The resources that a kernel uses, or the library that computed; None if unknown."""
 
     registers: Count | None = None
     static_shared_bytes: Count | None = None

@@ -1,4 +1,4 @@
-"""Signals that end the main process; its end, however it comes, in those that it started."""
+"""Handles signals that end the main process, and ends child processes with their parent."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 
-#: A key that is held down, or a signal that reaches a group of processes twice, is one.
+#: Signals within this time count as one: a key held down, or a signal sent twice.
 _ONE_PRESS_S = 1.0
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
-#: Ctrl-C, a polite request to end, and a terminal that was closed.
+#: Ctrl-C, a request to end, and a closed terminal.
 ENDING = frozenset(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -29,22 +29,22 @@ _is_late = False
 
 
 def is_heard() -> bool:
-    """Whether one of them came."""
+    """Whether one of them has arrived."""
     return _heard is not None
 
 
 def is_ctrl_c() -> bool:
-    """Whether it was Ctrl-C that raised the last `KeyboardInterrupt`."""
+    """Whether Ctrl-C raised the last `KeyboardInterrupt`."""
     return _heard in (None, signal.SIGINT)
 
 
 def exit_code() -> int:
-    """What shells make of the signal: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
+    """The exit code that shells use for the signal: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP."""
     return 128 + (_heard or signal.SIGINT)
 
 
 def listen() -> None:
-    """From now on all of them raise `KeyboardInterrupt` in the main thread, as Ctrl-C does."""
+    """From now on, all of them raise `KeyboardInterrupt` in the main thread, as Ctrl-C does."""
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
             signal.signal(number, _interrupt)
@@ -52,7 +52,7 @@ def listen() -> None:
 
 
 def ignore() -> None:
-    """No longer: what is known is printed to its end."""
+    """From now on, ignore them, so that the results so far can be printed."""
     for number in ENDING:
         if signal.getsignal(number) is _interrupt:
             signal.signal(number, signal.SIG_IGN)
@@ -60,9 +60,9 @@ def ignore() -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """What the main thread does here it does to its end; a signal meanwhile is heard after it.
+    """Delay signals until the end of this block in the main thread.
 
-    For code that does not expect to be interrupted, such as that of queues.
+    For code that must not be interrupted, such as that of queues.
     """
     global _is_held, _is_late
     before, _is_held = _is_held, True
@@ -87,7 +87,7 @@ def _interrupt(number: int, _: object) -> None:
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Raise again what came in a callback of the interpreter, which cannot raise."""
+    """Send a signal again that arrived in an interpreter callback, which cannot raise."""
     global _heard_s
     if unraisable.exc_type is not KeyboardInterrupt or _heard is None:
         sys.__unraisablehook__(unraisable)
@@ -97,7 +97,7 @@ def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _send(number: int) -> None:
-    """A signal to the main thread, which it wakes."""
+    """Send a signal to the main thread and wake it."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:
@@ -105,15 +105,15 @@ def _send(number: int) -> None:
 
 
 def end_with_parent() -> None:
-    """In a process of `multiprocessing`: end at once when its parent has ended, even by SIGKILL.
+    """In a `multiprocessing` child: end at once when the parent has ended, even by SIGKILL.
 
-    On Linux the system does it, whatever this process is at: prctl(2), PR_SET_PDEATHSIG. Elsewhere
-    a thread does, as soon as no C call holds the interpreter.
+    On Linux the kernel does it at any time: prctl(2), PR_SET_PDEATHSIG. Elsewhere a thread does it,
+    as soon as no C call holds the interpreter.
     """
     parent = multiprocessing.parent_process()
     assert parent is not None and parent.pid is not None
     if sys.platform == "linux" and _asked_linux():
-        if os.getppid() != parent.pid:  # it was gone before that
+        if os.getppid() != parent.pid:  # it ended before that
             os._exit(1)
         return
     threading.Thread(target=_wait_for_the_end_of, args=(parent,), daemon=True).start()

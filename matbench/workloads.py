@@ -1,8 +1,8 @@
 """What kernels compute: the matrix product, the dot product, the reversal, the sum of cubes.
 
-A workload says which buffers a kernel is given and how large they are, what a size on the command
-line means, how much work there is, and which shapes find mistakes. What is *correct* is decided by
-the oracle. No NumPy here, so that kernels can be listed without waiting for it.
+A workload defines a kernel's buffers and their sizes, the meaning of a size on the command line,
+the amount of work, and the shapes that find mistakes. The oracle decides what is *correct*. NumPy
+is not imported here, so that kernels can be listed quickly.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ class Workload:
     dimensions: ClassVar[tuple[str, ...]] = ("M", "N", "K")
     #: The buffers that are read; C is written.
     reads: ClassVar[tuple[str, ...]] = ("A", "B")
-    #: The type of C's elements.
+    #: The element type of C.
     element: ClassVar[Literal["float32", "int32"]] = "float32"
-    #: What inputs can be drawn from; the first is the default.
+    #: The possible kinds of inputs; the first is the default.
     inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed", "normal")
-    #: What the inputs of awkward shapes are drawn from.
+    #: The kinds of inputs for awkward shapes.
     probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
     default_sizes: ClassVar[str] = "256,1000"
     smoke_sizes: ClassVar[str] = "1,17,33,65x31x129"
-    #: What to write for a size.
+    #: How to write a size, for error messages.
     size_help: ClassVar[str] = "1000 or MxNxK, as in 512x1024x768, or a range, as in 256..8k"
-    #: Whether C is a single number, which blocks may leave to the host to add up.
+    #: Whether C is a single number, for which blocks may leave partial sums to the host.
     is_reduction: ClassVar[bool] = False
     #: The unit of speed.
     rate: ClassVar[Literal["FLOP/s", "B/s"]] = "FLOP/s"
     #: Conditions that every size must meet, as in a kernel's `where`.
     where: ClassVar[tuple[str, ...]] = ()
-    #: What the relative errors are relative to.
+    #: The denominator of relative errors.
     relative_to: ClassVar[str] = "|R|"
 
     @property
@@ -51,15 +51,15 @@ class Workload:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What an entry is passed unless its file gives `args`."""
+        """An entry's arguments unless its file gives `args`."""
         return (*self.buffers, *self.dimensions)
 
     def storages(self, buffer: str) -> tuple[Storage, ...]:
-        """How a buffer's numbers may lie in memory."""
+        """The element types that a buffer may have."""
         return ("float32", "float16", "bfloat16", "float64")
 
     def size(self, numbers: tuple[int, ...]) -> Size | None:
-        """The size that one number, or one for each dimension, means; None: neither was given."""
+        """The size for one number, or for one per dimension; None for any other count."""
         if len(numbers) == 1:
             numbers *= len(self.dimensions)
         if len(numbers) != len(self.dimensions):
@@ -68,7 +68,7 @@ class Workload:
         return given.get("M", 1), given.get("N", 1), given.get("K", 1)
 
     def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
-        """Rows and columns of a buffer; for C, of the final result."""
+        """The rows and columns of a buffer; for C, those of the final result."""
         M, N, K = problem.M, problem.N, problem.K
         return {"A": (M, K), "B": (K, N), "C": (M, N)}[buffer]
 
@@ -77,51 +77,51 @@ class Workload:
         return rows * columns
 
     def operations(self, problem: Problem) -> int:
-        """Arithmetic operations: here one multiplication and one addition per term."""
+        """The number of arithmetic operations: a multiplication and an addition per term."""
         return 2 * problem.M * problem.N * problem.K * problem.batch
 
     def work(self, problem: Problem) -> int:
-        """What speed is counted in: operations, or bytes where there are few operations."""
+        """The work that speed is based on: operations, or bytes if there are few operations."""
         return self.operations(problem) if self.rate == "FLOP/s" else self.least_bytes(problem)
 
     def terms(self, problem: Problem) -> int:
-        """How many products each element of C adds up, which bounds its rounding error."""
+        """The number of products summed in each element of C, which bounds its rounding error."""
         return problem.K
 
     def least_bytes(self, problem: Problem) -> int:
-        """The least global traffic: each input read once, the result written once."""
+        """The least possible global traffic: each input read once, the result written once."""
         words = sum(self.words(buffer, problem) for buffer in self.buffers)
         added = self.words("C", problem) if problem.beta else 0
         return 4 * (words + added) * problem.batch
 
     def host_bytes(self, problem: Problem) -> int:
-        """Host memory that the inputs and references of all trials take while they are made."""
+        """Host memory needed while the inputs and references of all trials are computed."""
         M, N, K = problem.M, problem.N, problem.K
         return 16 * (M * K + K * N) + 48 * M * N
 
     def probes(self, params: Mapping[str, int]) -> dict[Size, str]:
-        """Shapes that find mistakes which a square multiple of the tile hides, each with why."""
+        """Shapes that find mistakes hidden by square multiples of the tile, with their purpose."""
         t = max(params.get("TILE", 16), 2)
         return {
             (1, 1, 1): "a single element",
             (t - 1, t - 1, t - 1): "one less than a tile",
             (t, t, t): "exactly a tile",
             (t + 1, t + 1, t + 1): "one more than a tile",
-            (2 * t + 1, 3 * t - 1, t): "edges in both directions, K a whole tile",
-            (2 * t, t, 2 * t + 1): "whole tiles, K not",
+            (2 * t + 1, 3 * t - 1, t): "partial tiles in M and N",
+            (2 * t, t, 2 * t + 1): "partial tile in K",
             (31, 37, 41): "primes",
             (127, 61, 89): "larger primes",
             (5 * t + 3, 2, 7): "tall",
             (2, 5 * t + 3, 7): "wide",
             (t + 1, t + 2, 1): "K = 1",
-            (3, 2, 40 * t + 1): "deep",
+            (3, 2, 40 * t + 1): "large K",
             (1, 1, 1000): "a dot product",
             (257, 1, 33): "a single column",
             (1, 257, 33): "a single row",
         }
 
     def large(self) -> dict[Size, str]:
-        """Shapes at which 32-bit indices overflow, the largest first."""
+        """Shapes at which 32-bit indices overflow, largest first."""
         return {
             (46342, 46341, 1): "more than 2³¹ elements",
             (32769, 32769, 1): "more than 2³² bytes",
@@ -136,7 +136,7 @@ class _OneDimension(Workload):
     reads: ClassVar[tuple[str, ...]] = ("A",)
 
     def storages(self, buffer: str) -> tuple[Storage, ...]:
-        """Float inputs also come as 16 bits."""
+        """Floating-point inputs may also have 16 bits."""
         if buffer == "C" or self.element == "int32":
             return (self.element,)
         return (self.element, "float16", "bfloat16")
@@ -158,15 +158,15 @@ class _OneDimension(Workload):
         t = max(params.get("THREADS", 256), 2)
         sizes = {
             1: "a single element",
-            2: "two",
+            2: "two elements",
             31: "less than a warp",
             t - 1: "one less than a block",
             t: "exactly a block",
             t + 1: "one more than a block",
-            4 * t + 3: "some blocks and a rest",
+            4 * t + 3: "several blocks and a partial one",
             1009: "a prime",
             65537: "many blocks",
-            1_000_003: "more than one round of any grid",
+            1_000_003: "more than one pass of any grid",
         }
         return {(1, size, 1): purpose for size, purpose in sizes.items()}
 
@@ -214,7 +214,7 @@ class _Cubes(_OneDimension):
     inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
     probed_inputs: ClassVar[tuple[Inputs, ...]] = ("digits",)
     default_sizes = "1048576"
-    where = ("729 * N < 2**31",)  # the sum fits its type
+    where = ("729 * N < 2**31",)  # so that the sum fits its type
 
     def operations(self, problem: Problem) -> int:
         return 3 * problem.N  # two multiplications and an addition each
@@ -229,7 +229,7 @@ DEFAULT = MATMUL.name
 
 
 def get(name: str) -> Workload:
-    """The workload of that name, or a `UsageError` with the nearest one."""
+    """The workload of that name; a `UsageError` suggests the nearest one."""
     if name not in WORKLOADS:
         near = difflib.get_close_matches(name, WORKLOADS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(WORKLOADS)}"

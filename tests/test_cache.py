@@ -175,8 +175,8 @@ def test_a_folder_that_others_can_fill_is_refused(cache: Cache, mode: int) -> No
         with pytest.raises(UsageError) as refused:
             use()
         assert str(refused.value) == (
-            f"cache folder {cache.folder}: others can write to it; "
-            "`chmod 700` it or choose another with MATBENCH_CACHE_DIR"
+            f"cache folder {cache.folder}: other users can write to it; "
+            "run `chmod 700` on it or set MATBENCH_CACHE_DIR to another folder"
         )
 
 
@@ -184,14 +184,14 @@ def test_a_folder_that_others_can_fill_is_refused(cache: Cache, mode: int) -> No
 def test_a_folder_of_somebody_else_is_refused(cache: Cache) -> None:
     cache.put("key", b"value")
     os.chown(cache.folder, 12345, 12345)
-    with pytest.raises(UsageError, match="others can write to it"):
+    with pytest.raises(UsageError, match="other users can write to it"):
         cache.get("key")
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     for folder in (tmp_path / "file", tmp_path / "file" / "cache"):
-        with pytest.raises(UsageError, match="choose another with MATBENCH_CACHE_DIR"):
+        with pytest.raises(UsageError, match="set MATBENCH_CACHE_DIR to another folder"):
             Cache(folder).get("key")
 
 

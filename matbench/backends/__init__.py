@@ -1,4 +1,4 @@
-"""The devices that matbench can measure on, behind one small protocol; opened by name, lazily.
+"""The devices that matbench can measure on, behind one small protocol; imported on demand.
 
 Must never know a workload, or import anything but `kernelfile` and the base modules.
 """
@@ -40,7 +40,7 @@ NAMES = ("cuda", "opencl")
 
 
 def devices(name: str) -> list[DeviceInfo]:
-    """Every device of one backend; `UnavailableError` when the backend cannot be used."""
+    """Every device of one backend; `UnavailableError` if the backend cannot be used."""
     return _module(name).devices()  # type: ignore[no-any-return]
 
 
@@ -49,9 +49,9 @@ def _module(name: str) -> Any:
 
 
 def choose(backend: str, device: str | None) -> DeviceInfo:
-    """The device that `--backend` and `--device` mean.
+    """The device that `--backend` and `--device` select.
 
-    `auto` takes CUDA when PyCUDA and a device are there, then any OpenCL GPU, then the CPU.
+    `auto` prefers CUDA, if PyCUDA and a device are available, then any OpenCL GPU, then the CPU.
     """
     found: list[DeviceInfo] = []
     missing = []
@@ -64,7 +64,7 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
             break
     if not found:
         raise NoDeviceError(
-            "no device to run on; " + "; ".join(missing or ["no backend found any"])
+            "no device to run on; " + "; ".join(missing or ["no backend found one"])
         )
     if device is None:
         return min(found, key=lambda info: info.kind != "gpu")
@@ -73,12 +73,12 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
     named = exact or [d for d in found if wanted in d.name.lower()]
     if not named:
         known = "; ".join(info.label for info in found)
-        raise UsageError(f"--device {device!r}: no such device; there are: {known}")
+        raise UsageError(f"--device {device!r}: no such device; available: {known}")
     return named[0]
 
 
 def host_device() -> DeviceInfo:
-    """The CPU that host baselines run on: OpenCL's; `UnavailableError` when there is none."""
+    """The OpenCL CPU device that host baselines run on; `UnavailableError` if there is none."""
     for info in devices("opencl"):
         if info.kind == "cpu":
             return info
@@ -86,9 +86,9 @@ def host_device() -> DeviceInfo:
 
 
 def can_precompile(info: DeviceInfo) -> bool:
-    """Whether kernels for this device can be compiled by processes beside the one that times.
+    """Whether other processes can compile kernels for this device while one is being timed.
 
-    Never for a CPU: there a compiler would slow down the kernel that is being timed.
+    Never for a CPU, where a compiler would slow down the kernel that is being timed.
     """
     return info.kind == "gpu" and hasattr(_module(info.backend), "precompile")
 
@@ -100,16 +100,16 @@ def precompile(
     cache: Cache,
     variants: Sequence[Variant],
 ) -> None:
-    """Leave these builds of a kernel in the cache, without opening the device."""
+    """Put these builds of a kernel into the cache, without opening the device."""
     _module(info.backend).precompile(info, kernel, params, cache, variants)
 
 
 def compiled_resources(
     capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
 ) -> Resources | None:
-    """What nvcc gives a kernel for a compute capability, with or without such a GPU.
+    """The resources that nvcc assigns a kernel for a compute capability, with or without a GPU.
 
-    None where there is no nvcc, or none that compiles for it; `BuildError` for a bad source.
+    None if there is no nvcc, or none that compiles for it; `BuildError` for a bad source.
     """
     try:
         return _module("cuda").compiled_resources(  # type: ignore[no-any-return]

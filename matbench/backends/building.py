@@ -1,4 +1,4 @@
-"""What building a kernel needs, whichever compiler does it."""
+"""Helpers for building a kernel, whichever the compiler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ERROR = re.compile(r"(?:^|\s)(?:error|fatal)\b[^:]*:")
 
 
 def includes_own_files(kernel: Kernel) -> bool:
-    """Whether it includes files that do not come with the compiler and so can change any time."""
+    """Whether it includes files that do not belong to the compiler and so can change any time."""
     return bool(kernel.includes) or any(
         not name.startswith("<") or _is_own(kernel, name[1:].partition(">")[0])
         for name in includes.operands(kernel.source)
@@ -48,9 +48,9 @@ def opencl_unit(
 
 @contextmanager
 def temporary_files_removed() -> Iterator[None]:
-    """Remove what Python code leaves among temporary files in this block.
+    """Remove temporary files that Python code in this block leaves behind.
 
-    PyCUDA and PyOpenCL leave the source behind when it does not compile.
+    PyCUDA and PyOpenCL leave the source behind if it does not compile.
     """
     usual = tempfile.tempdir
     with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
@@ -63,13 +63,13 @@ def temporary_files_removed() -> Iterator[None]:
 
 @contextmanager
 def working_in(folder: Path) -> Iterator[None]:
-    """Compilers look for headers in the working folder first, whatever kernel includes them."""
+    """Change the working folder, because compilers search it for headers first."""
     before = os.open(".", os.O_RDONLY)
     try:
         try:
             os.chdir(folder)
         except OSError as error:
-            raise BuildError(f"{folder} cannot be entered: {error.strerror}") from None
+            raise BuildError(f"cannot change to folder {folder}: {error.strerror}") from None
         yield
     finally:
         os.fchdir(before)
@@ -77,7 +77,7 @@ def working_in(folder: Path) -> Iterator[None]:
 
 
 def first_error(output: str) -> str:
-    """A compiler's first error with the source line and caret below it, or all that it said."""
+    """A compiler's first error with the source line and caret below it, or its whole output."""
     lines = [line.rstrip() for line in output.splitlines()]
     for number, line in enumerate(lines):
         if _ERROR.search(line):

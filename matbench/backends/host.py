@@ -1,4 +1,4 @@
-"""The CPU itself, for library baselines that need no kernel."""
+"""The CPU itself, for library baselines, which have no kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenCL: the CPU of a machine without an NVIDIA GPU, and the way to every other GPU."""
+"""OpenCL: for the CPU of a machine without an NVIDIA GPU, and for other GPUs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# What Intel's runtime needs; its wheel does not say where these libraries are.
+# Libraries of Intel's runtime; its wheel does not say where they are.
 _INTEL_NEEDS = (
     "libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12", "libtbbmalloc.so.2",
 )  # fmt: skip
-# Intel's CPU compiler puts this many work-items into one vector, and computes narrower blocks
-# one item at a time unless it is told: T = 8 tiles took six to nine times as long.
+# Intel's CPU compiler puts this many work-items into one vector. Without a hint it computes
+# narrower blocks one work-item at a time: tiles with T = 8 took six to nine times as long.
 _VECTOR_WIDTH = 16
-_VECTOR_HINTS = (8, 4, 1)  # those it takes
+_VECTOR_HINTS = (8, 4, 1)  # the supported ones
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _VENDORS = "OCL_ICD_VENDORS"
 
@@ -56,13 +56,13 @@ def _opencl() -> Any:
 
 @cache
 def _platforms() -> list[Any]:
-    """Every runtime: those of `OCL_ICD_VENDORS`, or Intel's from wheels and the system's."""
+    """All runtimes: those in `OCL_ICD_VENDORS`, or else Intel's from wheels and the system's."""
     cl = _opencl()
     library, given = Path(sys.prefix, "lib"), os.environ.get(_VENDORS)
     intel = library / "libintelocl.so"
     trouble = "no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'"
     if given is not None:
-        trouble = f"{_VENDORS} = {given} has no OpenCL runtime that starts"
+        trouble = f"no OpenCL runtime in {_VENDORS} = {given} starts"
     with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
         if given is None and intel.exists():
             trouble = "Intel's OpenCL runtime is installed but does not start"
@@ -87,7 +87,7 @@ def _platforms() -> list[Any]:
 
 
 def _devices() -> list[Any]:
-    """GPUs first; among CPUs Intel's runtime first, by far the fastest for these kernels."""
+    """GPUs first; for CPUs, Intel's runtime first, by far the fastest for these kernels."""
     cl = _opencl()
     found, failed = [], []
     for platform in _platforms():
@@ -159,7 +159,7 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
     return 32 if is_gpu else 1
 
 
-#: So many built programs are kept: several kernels come from one.
+#: How many built programs are kept: several kernels may come from one.
 _PROGRAMS = 8
 
 
@@ -197,7 +197,7 @@ class _Program:
         try:
             size = cl.program_build_info.GLOBAL_VARIABLE_TOTAL_SIZE
             return bool(self.program.get_build_info(self.backend.device, size))
-        except (AttributeError, cl.Error):  # before OpenCL 2.0, when programs could have none
+        except (AttributeError, cl.Error):  # before OpenCL 2.0, which introduced them
             return False
 
     def restore(self) -> None:
@@ -238,13 +238,13 @@ class _Program:
 
 @contextmanager
 def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
-    """Turn OpenCL's errors into `CaseError`s; after a failed launch nothing can be trusted."""
+    """Turn OpenCL's errors into `CaseError`s; all but those of memory are fatal."""
     cl = _opencl()
     try:
         yield
     except (cl.Error, MemoryError) as error:
         if isinstance(error, cl.MemoryError | MemoryError) or "ALLOCATION" in str(error):
-            asked = f"; {asked_bytes:,} bytes were asked for" if asked_bytes else ""
+            asked = f"; {asked_bytes:,} bytes requested" if asked_bytes else ""
             raise OutOfMemoryError(f"out of device memory{asked}") from None
         raise CaseError(f"{doing} failed: {error}", fatal=True) from None
 
@@ -281,7 +281,7 @@ class OpenCLBackend:
         largest = self.device.max_mem_alloc_size
         if nbytes > largest:
             raise OutOfMemoryError(
-                f"out of device memory: {nbytes:,} bytes were asked for in one piece; "
+                f"out of device memory: {nbytes:,} bytes requested in one allocation; "
                 f"this device allows {largest:,}"
             )
         with _errors("allocation", nbytes):
@@ -322,7 +322,7 @@ class OpenCLBackend:
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
             width = next(known for known in _VECTOR_HINTS if known <= block_width)
             options.append(f"-DMATBENCH_VECTOR_HINT=__attribute__((intel_vec_len_hint({width})))")
-        if includes.operands(kernel.source):  # no header comes with OpenCL, so all can change
+        if includes.operands(kernel.source):  # OpenCL has no headers, so all may change
             folders = includes.folders(kernel)
             options += [f'-I "{folder}"' for folder in folders]
             with working_in(folders[0]):
@@ -334,7 +334,7 @@ class OpenCLBackend:
         return _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
 
     def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> Any:
-        """A built program, from the cache if it may be kept there."""
+        """A built program; `keep` allows taking it from the cache and storing it there."""
         cl = _opencl()
         options = [*self.language, *options]
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
@@ -387,7 +387,7 @@ class OpenCLBackend:
             return float(events[-1].profile.end - events[0].profile.start) / len(events)
 
     def reset_cache(self) -> None:
-        pass  # OpenCL lets nobody keep anything there
+        pass  # OpenCL cannot make data persist in the cache
 
     def conditions(self) -> Conditions:
         return host.conditions() if self.info.kind == "cpu" else Conditions()
@@ -403,7 +403,7 @@ class OpenCLBackend:
         )
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
-        """The device clock against the host's, over a pause of 50 ms; measured once."""
+        """The rate of the device clock against the host's over 50 ms; measured once."""
         if self.rate is None:
             import numpy as np
 
@@ -437,14 +437,14 @@ class OpenCLBackend:
 #: Opens a device that `devices` listed, with the cache for compiled code.
 open_device = OpenCLBackend
 
-#: What only CUDA has: a header, or a type that its headers declare.
+#: An error about something that only CUDA has: a header, or a type declared in one.
 _ONLY_CUDA = re.compile(r"file not found|'(?:matbench_half|_*(?:half|nv_b)\w*)'")
 
 
 def _compiler_message(output: str) -> str:
-    """The first error, from the compiler's log within what PyOpenCL says."""
+    """The first error in the compiler's log, extracted from PyOpenCL's message."""
     log = output.partition("\n\nBuild on ")[2].partition("\n")[2] or output
     first, *below = first_error(log.partition("\n(options: ")[0]).splitlines() or [output]
     if _ONLY_CUDA.search(first):
-        first += """; if it needs CUDA's headers, say requires = ["cuda"]"""
+        first += """; if it needs CUDA's headers, set requires = ["cuda"]"""
     return "\n".join([first, *below]).replace("matbench_half", "half")

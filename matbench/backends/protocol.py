@@ -1,4 +1,4 @@
-"""What every backend offers: a device that is open for work, its memory and its built kernels."""
+"""The interface of every backend: an open device, its memory and its built kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UnavailableError(MatbenchError):
-    """A backend that cannot be used here; the message says what is missing and how to fix it."""
+    """A backend cannot be used here; the message says what is missing and how to fix it."""
 
 
 class NoDeviceError(UsageError):
@@ -22,17 +22,17 @@ class NoDeviceError(UsageError):
 
 
 class Buffer(Protocol):
-    """Memory of a device; `handle` is the backend's own."""
+    """Device memory; the type of `handle` depends on the backend."""
 
     handle: Any
     nbytes: int
 
     def view(self, offset_bytes: int, nbytes: int) -> Buffer:
-        """A part of it that shares its memory; the offset is a multiple of 4,096."""
+        """A part of the buffer that shares its memory; the offset is a multiple of 4,096."""
 
 
 class TensorMap(NamedTuple):
-    """A row-major matrix, and the box of it that the copy engine fetches at a time."""
+    """A row-major matrix, and the box that the Tensor Memory Accelerator copies at a time."""
 
     matrix: Buffer
     storage: Storage
@@ -53,23 +53,23 @@ class Program(Protocol):
     """One built kernel."""
 
     resources: Resources
-    #: Whether it takes memory from the device's own heap, which outlives a launch.
+    #: Whether it allocates from the device's heap, which outlives a launch.
     allocates: bool
     #: Whether its source has variables that outlive a launch.
     has_variables: bool
 
     def restore(self) -> None:
-        """Give those variables their first values again."""
+        """Reset those variables to their initial values."""
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        """Start it, without waiting."""
+        """Start the kernel without waiting for it."""
 
     def resident_blocks(self, launch: Launch) -> int | None:
-        """Blocks of such a launch that a multiprocessor holds at once, according to the driver."""
+        """Resident blocks of such a launch per multiprocessor, according to the driver."""
 
 
 class Backend(Protocol):
-    """A device that is open for work. Errors are `CaseError`s, `fatal` when the device is lost."""
+    """An open device. Errors are `CaseError`s, `fatal` if the device is lost."""
 
     info: DeviceInfo
     #: Whether the stamps' `start` and `end` count cycles of the multiprocessors' clock.
@@ -78,18 +78,18 @@ class Backend(Protocol):
     variants: tuple[Variant, ...]
 
     def allocate(self, nbytes: int) -> Buffer:
-        """Memory for `nbytes`; `OutOfMemoryError` says how much was asked for."""
+        """Allocate `nbytes`; `OutOfMemoryError` says how much was requested."""
 
     def release(self, buffer: Buffer) -> None: ...
 
     def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
-        """Copy a contiguous array to the start of `buffer`, and wait."""
+        """Copy a contiguous array to the start of `buffer` and wait."""
 
     def read(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
-        """Fill a contiguous array from the start of `buffer`, and wait."""
+        """Fill a contiguous array from the start of `buffer` and wait."""
 
     def copy(self, target: Buffer, source: Buffer) -> None:
-        """Copy within the device; sizes are equal."""
+        """Copy within the device, between buffers of equal size."""
 
     def build(
         self,
@@ -101,15 +101,15 @@ class Backend(Protocol):
     ) -> Program:
         """Compile, or load from the cache, for blocks of `block_width` threads along x.
 
-        A *clocked* build stamps every block; it takes one more argument, a zeroed buffer of
-        `STAMP_BYTES` a block. A *staggered* build lets warps drift apart where they may; it takes
-        one more argument too, and ignores it.
+        A *clocked* build timestamps every block; it takes one more argument, a zeroed buffer of
+        `STAMP_BYTES` per block. A *staggered* build makes warps drift apart wherever they may; it
+        also takes one more argument, which it ignores.
         """
 
     def time_ns(
         self, program: Program, launch: Launch, arguments: Sequence[Argument], *, cold: bool
     ) -> float:
-        """One launch by device events; `cold` overwrites the last-level cache before it."""
+        """Time one launch with device events; `cold` overwrites the last-level cache before it."""
 
     def time_hot_ns(
         self,
@@ -120,22 +120,22 @@ class Backend(Protocol):
         graph: bool,
         hold: Callable[[], None],
     ) -> float:
-        """The mean of launches back to back, one with each set of arguments.
+        """The mean time of launches back to back, one with each set of arguments.
 
-        If there are more than one, the first is not counted. `graph`: they are one CUDA graph.
+        If there are several, the first is not counted. `graph`: launch them as one CUDA graph.
         `hold` keeps the device busy while the host enqueues them.
         """
 
     def reset_cache(self) -> None:
-        """Let go of what a kernel asked the cache to keep."""
+        """Release data that a kernel made persist in the cache."""
 
     def conditions(self) -> Conditions:
-        """Clocks, temperature and load as of now, as far as they are known."""
+        """Current clocks, temperature and load, as far as they are known."""
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the clock that took these stamps (blocks × 5), in ticks per nanosecond."""
 
     def synchronize(self) -> None:
-        """Wait until the device is idle, whoever gave it work."""
+        """Wait until the device is idle."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""`matbench adopt`: a foreign kernel file gets the table that says how it is called."""
+"""`matbench adopt`: find out how to launch a foreign kernel, and write its front matter."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("file", metavar="FILE")
 @click.option("--entry", metavar="NAME", help="Kernel to adopt, if the file has several.")
-@click.option("--into", is_flag=True, help="Write the table into the file, not beside it.")
-@click.option("--force", is_flag=True, help="Replace the table that is there.")
+@click.option("--into", is_flag=True, help="Write front matter into FILE, not to FILE.toml.")
+@click.option("--force", is_flag=True, help="Replace existing front matter.")
 @include_dirs_option
 @std_option
 @grouped(device=DeviceOptions)
@@ -42,11 +42,11 @@ def adopt(
     std: str | None,
     device: DeviceOptions,
 ) -> None:
-    """Find out how to launch the kernels of a file, and save that in a table.
+    """Find out how to launch the kernels of a file, and save that as front matter.
 
-    The file may be any CUDA C++ that computes C = alpha·A·B + beta·C, for any order of parameters,
-    block, grid and layout. A table is written only if every check passes with it: FILE.toml beside
-    the file, which every command then reads.
+    FILE may be any CUDA C++ that computes C = alpha·A·B + beta·C, with any order of parameters, any
+    block, grid and layout. Front matter is written only if every check passes with it: to FILE.toml
+    beside the file, which every command then reads.
 
     \b
     matbench adopt sgemm.cuh
@@ -69,7 +69,7 @@ def adopt(
         if not Path(each).is_dir():
             raise UsageError(f"--include-dir {each!r:.80}: no such folder")
     if std is not None and std not in front_matter.STANDARDS:
-        raise UsageError(f"--std {std!r:.40}: known are {', '.join(front_matter.STANDARDS)}")
+        raise UsageError(f"--std {std!r:.40}: not one of {', '.join(front_matter.STANDARDS)}")
     folders = [os.path.relpath(each, path.absolute().parent) for each in include_dirs]
     build = {**({"include_dirs": folders} if folders else {}), **({"std": std} if std else {})}
     info = device.choose()
@@ -102,7 +102,7 @@ def adopt(
         sys.exit(1)
     first, *others = adopted
     if _source(path) != source:
-        raise UsageError(f"{path}: changed while it was tried; run this again")
+        raise UsageError(f"{path}: changed during the trials; run this command again")
     _require_free(path, source, target, into=into, force=force)
     _write(target, _toml({**({"name": name} if name else {}), **(first.table or {})}), bare, into)
     say(f"wrote {target}" if into or len(found) == 1 else f"wrote {target}, for `{first.name}`")
@@ -123,27 +123,27 @@ def _source(path: Path) -> str:
     except UnicodeDecodeError:
         raise UsageError(f"{path}: not UTF-8 text; is it a kernel file?") from None
     if "\0" in source:
-        raise UsageError(f"{path}: holds a NUL byte; is it a kernel file?")
+        raise UsageError(f"{path}: contains a NUL byte; is it a kernel file?")
     return source
 
 
 def _require_free(path: Path, source: str, target: Path, *, into: bool, force: bool) -> str:
-    """The source without a table; `UsageError` where one is there that may not be replaced."""
+    """The source without front matter; `UsageError` if there is some that must not be replaced."""
     from matbench.kernelfile import tables
 
     if target == path and not into:
-        raise UsageError(f"{path}: is a table itself; name the kernel file")
+        raise UsageError(f"{path}: front matter, not a kernel file; name the kernel file")
     fence = tables.FENCE.search(source)
     if fence is not None and not force:
-        raise UsageError(f"{path}: has a table already; --force replaces it")
+        raise UsageError(f"{path}: already has front matter; use --force to replace it")
     beside = tables.beside_of(path)
     if os.path.lexists(beside) and (into or not force):
-        how = "remove it first" if into else "--force replaces it"
+        how = "remove it first" if into else "use --force to replace it"
         raise UsageError(f"{beside} exists; {how}")
     if os.path.lexists(beside) and (beside.is_symlink() or not beside.is_file()):
         raise UsageError(f"{beside}: not a regular file; remove it first")
     if fence is not None and not into:
-        raise UsageError(f"{path}: has a table of its own; --into --force replaces it")
+        raise UsageError(f"{path}: contains front matter; use --into --force to replace it")
     return source[: fence.start()] + source[fence.end() :].lstrip("\n") if fence else source
 
 
@@ -163,12 +163,12 @@ def _chosen(functions: Sequence[Function], entry: str | None, file: str) -> list
     found = [f for f in functions if entry in (f.name, f.name.rpartition("::")[2])]
     if not found:
         there = ", ".join(dict.fromkeys(function.name for function in functions))
-        raise UsageError(f"--entry {entry!r}: not in {file}; there are: {there:.200}")
+        raise UsageError(f"--entry {entry!r}: not in {file}; it has: {there:.200}")
     return found[:1]
 
 
 def _name(path: Path) -> str | None:
-    """A name where that of the file is taken by a kernel of matbench's own; None: it is free."""
+    """Another name if the file's is taken by one of matbench's kernels; None if it is free."""
     from matbench.kernelfile import catalogue, front_matter
 
     own = {kernel.name for kernel in catalogue.builtin()}
@@ -179,7 +179,7 @@ def _name(path: Path) -> str | None:
 
 
 def _toml(table: dict[str, Any]) -> str:
-    """A table as TOML; what is in other tables comes last."""
+    """A table as TOML; nested tables come last."""
     plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
     for name, inner in table.items():
@@ -193,7 +193,7 @@ def _write(target: Path, table: str, bare: str, into: bool) -> None:
     if into:
         lines = "".join(f"// {line}".rstrip() + "\n" for line in table.splitlines())
         text = f"// /// matbench\n{lines}// ///\n\n{bare}"
-    new = target.with_name(f".{target.name}.new")  # a full disk costs nothing that was there
+    new = target.with_name(f".{target.name}.new")  # a full disk must not cost the old file
     try:
         with new.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)

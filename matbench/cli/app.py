@@ -1,8 +1,8 @@
-"""The program itself: one group of commands, and errors as one line with an exit code.
+"""The program itself: a group of commands whose errors are one line with an exit code.
 
-Exit codes: 0 all measured, or skipped with a reason; 1 a wrong or failed case, slower than allowed,
-or nothing measured; 2 bad input; 3 records that cannot be compared; 130 interrupted, 143 by
-SIGTERM, 129 by a terminal that was closed; 141 when the reader of a pipe has left.
+Exit codes: 0 all cases measured, or skipped with a reason; 1 a case wrong, failed or slower than
+allowed, or nothing measured; 2 bad input; 3 record files that cannot be compared; 130 interrupted,
+143 by SIGTERM, 129 because the terminal was closed; 141 because the reader of a pipe is gone.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from matbench.cli.console import say
 from matbench.errors import MatbenchError, UsageError
 from matbench.show import safe
 
-_UNREAD = 128 + 13  # SIGPIPE, also where there is no such signal
+_UNREAD = 128 + 13  # SIGPIPE, even on systems without it
 
 
 class Group(click.Group):
-    """Turns matbench's own errors into one line and an exit code; lists commands in order."""
+    """Turns matbench's errors into one line and an exit code; lists commands in order."""
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -35,7 +35,7 @@ class Group(click.Group):
             raise refused from None
         except MatbenchError as error:
             raise click.ClickException(str(error)) from None
-        except KeyboardInterrupt:  # where there is no table so far
+        except KeyboardInterrupt:  # before there is a table to print
             signals.ignore()
             say("interrupted", err=True)
             raise click.exceptions.Exit(signals.exit_code()) from None
@@ -45,11 +45,11 @@ class Group(click.Group):
 
 
 class Program(Group):
-    """The outermost group: what cannot be printed ends it with one line, or with none."""
+    """The outermost group: a failed write ends it with a message, a broken pipe silently."""
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
-        if any("\0" in argument for argument in arguments):  # never from a shell
-            raise click.UsageError("an argument holds a NUL byte", context)
+        if any("\0" in argument for argument in arguments):  # a shell cannot pass one
+            raise click.UsageError("an argument contains a NUL byte", context)
         return super().parse_args(context, arguments)
 
     def main(self, *arguments: Any, **more: Any) -> Any:
@@ -61,7 +61,7 @@ class Program(Group):
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         try:
             return super().make_context(*arguments, **more)
-        except BrokenPipeError as error:  # click would make it exit code 1
+        except BrokenPipeError as error:  # click would exit with 1
             _end(error)
 
     def invoke(self, context: click.Context) -> Any:
@@ -72,18 +72,18 @@ class Program(Group):
 
 
 def _end(error: OSError) -> NoReturn:
-    """Say what could not be written or read: files have names, standard output has none.
+    """Report what could not be written or read: an error without a file name is standard output's.
 
-    A reader that leaves early, as `head` does, has had what it wants: nothing is said, and the exit
-    code is what shells show for the tools that SIGPIPE ends.
+    A reader that leaves early, as `head` does, has what it wants: nothing is reported, and the exit
+    code is the one that shells show for a program ended by SIGPIPE.
     """
     unread = isinstance(error, BrokenPipeError)
     full = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
     where = "standard output" if full else error.filename
     reason = error.strerror or error
-    with suppress(OSError):  # the interpreter would try to write what is left, and complain
+    with suppress(OSError):  # otherwise the interpreter flushes the rest, and reports a failure
         sys.stdout.close()
-    with suppress(OSError):  # a terminal that was closed takes no errors either
+    with suppress(OSError):  # a closed terminal takes no error messages either
         if not unread:
             say(f"matbench: {where}: {reason}" if where else f"matbench: {reason}", err=True)
     if unread or signals.is_heard():
@@ -92,12 +92,12 @@ def _end(error: OSError) -> NoReturn:
     sys.exit(_UNREAD if unread else signals.exit_code() if signals.is_heard() else 1)
 
 
-# One line, not click's three: what, where, how to fix it.
+# One line instead of click's three: where, what, how to fix it.
 def _show_error(error: click.ClickException, file: Any = None) -> None:
     context = getattr(error, "ctx", None)
     where = f"matbench {context.info_name}" if context and context.parent else "matbench"
     message = safe.text(error.format_message())
-    if isinstance(error, click.UsageError):  # which may quote what was typed
+    if isinstance(error, click.UsageError):  # it may quote the command line
         message = message.replace("\n", " ")
     lines = [f"{where}: {message}", *(f"    {line}" for line in getattr(error, "paste", ()))]
     click.echo("\n".join(lines), file=file or sys.stderr)
@@ -115,9 +115,9 @@ click.UsageError.show = _show_error  # type: ignore[method-assign,assignment]
 def main() -> None:
     """Measure CUDA matrix-product kernels: how fast, how exact, and why.
 
-    Every kernel is checked against a float64 reference before it is timed, and again after. Without
-    an NVIDIA GPU the same kernel files run through OpenCL, on the CPU if need be.
+    Every kernel is checked against a float64 reference before and after it is timed. Without an
+    NVIDIA GPU, the same kernel files run through OpenCL, on the CPU if necessary.
     """
-    for stream in (sys.stdout, sys.stderr):  # one that has no × or ★ shows a question mark
+    for stream in (sys.stdout, sys.stderr):  # encodings without × or ★ show a question mark
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""`matbench blocks`: how long each block of one launch took, and where."""
+"""`matbench blocks`: how long each block of one launch took, and where it ran."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from matbench.errors import UsageError
 @click.option(
     "--timeline",
     metavar="FILE",
-    help="Draw when each block ran: .svg, .png, or .html to look closer; replaces the file.",
+    help="Draw a timeline of the blocks to FILE (.svg, .png, or .html with details), replacing it "
+    "if it exists.",
 )
 @format_option
 def profile_blocks(
@@ -47,10 +48,10 @@ def profile_blocks(
     timeline: str | None,
     fmt: str,
 ) -> None:
-    """Clock the blocks of one launch: how long each took, where, and what that means.
+    """Time each block of one launch: how long it took, where it ran, and what that means.
 
-    The kernel file is not changed: a second build of it reads the device's clocks around each
-    block, and what that costs is shown. CSV has each block's stamps.
+    An instrumented second build reads the device's clocks before and after each block; its overhead
+    is shown. The kernel file is not changed. --format csv lists each block's timestamps.
 
     \b
     matbench blocks tiled --sizes 1000 --set TILE=16
@@ -71,7 +72,7 @@ def profile_blocks(
         pictures.require(Path(timeline), picture.SUFFIXES, inputs)
     chosen = files.one(kernel)
     if chosen.library is not None:
-        raise UsageError(f"{chosen.name} is a library's product; it has no blocks")
+        raise UsageError(f"{chosen.name} is a library routine; its blocks cannot be timed")
     problem = sizes.one_problem(chosen)
     info = device.choose(chosen)
     cases = sweep.cases([chosen], [problem], constants.values([chosen]), info)

@@ -30,7 +30,7 @@ from matbench.cli.selection import skipped
 from matbench.errors import UsageError
 from matbench.model import Case
 
-#: So many probes of a set of parameters that pass their deadline are enough to know that it hangs.
+#: After this many timeouts, the remaining probes of a set of parameters are skipped.
 _DEADLINES = 2
 
 
@@ -45,11 +45,10 @@ _DEADLINES = 2
 @click.option(
     "--large/--no-large",
     default=None,
-    help="Also the largest C that memory allows, where indices overflow (default: on a GPU).",
+    help="Also probe the largest C that fits in memory, where 32-bit indices overflow. Default: "
+    "only on a GPU.",
 )
-@click.option(
-    "--sanitize", is_flag=True, help="Also run under compute-sanitizer: all four of its tools."
-)
+@click.option("--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer.")
 @allow_skips_option
 @format_option
 def check(
@@ -65,8 +64,8 @@ def check(
 ) -> None:
     """Probe a kernel at awkward shapes: which of them does it get right?
 
-    Below the table stands what is wrong at the others, and how much the kernel needs of each claim
-    of its file that weakens a check: it runs again without that claim, or with less of it.
+    Reasons for wrong results follow the table. If the kernel's file makes claims that weaken a
+    check, it also runs without them, or with weaker ones, to show how much of each it needs.
 
     \b
     matbench check tiled
@@ -86,12 +85,12 @@ def check(
 
     chosen = files.one(kernel)
     if chosen.library is not None and (chosen.on_host or sanitize):
-        raise UsageError(f"{chosen.name} is a library's product; `matbench run` checks it")
+        raise UsageError(f"{chosen.name} is a library routine; use `matbench run` to check it")
     if sanitize:
         sanitizer.executable()
     info = device.choose(chosen)
     if sanitize and info.backend != "cuda":
-        raise UsageError(f"--sanitize works on CUDA alone; this is {info.backend}")
+        raise UsageError(f"--sanitize needs CUDA; this is {info.backend}")
     wants_large = info.kind == "gpu" if large is None else large
     memory = host_memory_bytes() if wants_large else None
     probed = sweep.probed(chosen, constants.values([chosen]), info, memory)
@@ -117,7 +116,7 @@ def check(
                 probed[index] = purpose, case
             found.append(Probe(purpose=purpose, outcome=worker.measure(case).outcome))
     if claims and not interruption:
-        # What a kernel prints where it need not be right, or its driver says of that, is left out.
+        # Without its claims a kernel may fail, so its output and the driver's are not shown.
         with (
             interruption,
             Crew(Options(timed=False), deadlines.deadlines) as crew,
@@ -158,13 +157,13 @@ def check(
 
 
 def _given_up(case: Case, left: list[tuple[str, Case]]) -> str:
-    """Why the probes of these parameters that are left are not made, and how many they are."""
+    """Why the remaining probes of these parameters are skipped, and how many there are."""
     many = sum(other.params == case.params and other.skip is None for _, other in left)
-    return f"{many} probes left out: {_DEADLINES} had passed their deadline (see --timeout)"
+    return f"{many} probes skipped after {_DEADLINES} timeouts (see --timeout)"
 
 
 def _under_sanitizer(probed: list[tuple[str, Case]]) -> list[tuple[Case, str]]:
-    """All tools, for each set of parameters at one shape with edges everywhere."""
+    """All tools, for each set of parameters, at one shape with partial tiles on every side."""
     from matbench.measure import sanitize
 
     cases = {str(c.params): c for purpose, c in probed if purpose == "primes" and c.skip is None}

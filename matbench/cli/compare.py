@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matbench.model import Kernel
     from matbench.records.comparison import ComparisonRecord
 
-#: How long two kernels take turns at most, in seconds.
+#: Longest time to time two kernels in turns, in seconds.
 _TURNS_S = 10.0
 
 threshold_option = click.option(
@@ -38,13 +38,13 @@ threshold_option = click.option(
     default="1%",
     show_default=True,
     metavar="SHARE",
-    help="Within it the two count as the SAME.",
+    help="Largest difference that counts as the SAME.",
 )
 fail_if_slower_option = click.option(
     "--fail-if-slower",
     type=Share(),
     metavar="SHARE",
-    help="Exit 1 when the candidate is SLOWER by more than this, as in 5%.",
+    help="Exit 1 if the candidate is SLOWER by more than this, such as 5%.",
 )
 
 
@@ -56,7 +56,7 @@ fail_if_slower_option = click.option(
     metavar="BASELINE CANDIDATE",
     shell_complete=kernel_names,
 )
-@click.option("--matrix", is_flag=True, help="Compare any number of kernels, each with each.")
+@click.option("--matrix", is_flag=True, help="Compare any number of kernels pairwise.")
 @grouped(
     files=KernelFiles,
     sizes=SizeOptions,
@@ -84,9 +84,9 @@ def compare(
 ) -> None:
     """Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?
 
-    Both run on the same inputs in turns, in random order. Values of a constant that both sweep and
-    that --set names are compared one by one; otherwise each kernel runs at its fastest, and a note
-    says of what.
+    Both run on the same inputs in turns, in random order. If both sweep a constant that --set
+    gives, its values are compared one by one. Otherwise each kernel runs with its fastest
+    parameters, and a note says which were tried.
 
     \b
     matbench compare tiled shared-row
@@ -145,15 +145,15 @@ def compare(
 
 
 def _contenders(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> list[Kernel]:
-    """The kernels to compare; one that is named twice is compared with itself."""
+    """The kernels to compare; a kernel named twice is compared with itself."""
     if any(name.endswith(".jsonl") for name in names):
-        raise UsageError("record files are compared by `matbench diff OLD.jsonl NEW.jsonl`")
+        raise UsageError("to compare record files, use `matbench diff OLD.jsonl NEW.jsonl`")
     if len(names) < 2 or (len(names) > 2 and not matrix):
-        raise UsageError("compare takes two kernels; --matrix takes more")
+        raise UsageError("name two kernels, or any number with --matrix")
     chosen = files.named(list(dict.fromkeys(names)))
     for kernel in chosen:
         if kernel.on_host:
-            raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")
+            raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
     if len({kernel.workload for kernel in chosen}) > 1:
         each = ", ".join(f"{kernel.name} computes {kernel.workload}" for kernel in chosen)
         raise UsageError(f"only kernels of one workload can be compared: {each}")
@@ -174,7 +174,7 @@ def _shared(
 def exit_if_slower(
     records: Sequence[ComparisonRecord], fail_if_slower: float | None, *, broken: bool
 ) -> None:
-    """Exit 1 for what is wrong or too slow, and where --fail-if-slower had nothing to judge."""
+    """Exit 1 if a result is wrong or too slow, or if --fail-if-slower had nothing to judge."""
     from matbench.analysis import comparison
 
     if broken or any(comparison.is_too_slow(record, fail_if_slower) for record in records):

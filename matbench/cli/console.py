@@ -1,6 +1,6 @@
-"""What commands print, and how they end: reports, the progress bar, interruptions, exit codes.
+"""Output of the commands, and how they end: reports, progress bar, interruptions, exit codes.
 
-All that is printed goes through `say` or a console of `open_console`, which make it harmless.
+Everything is printed by `say` or a console from `open_console`, which make it safe for a terminal.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print it, harmless to a terminal."""
+    """Print text, made safe for a terminal."""
     click.echo(safe.text(text), err=err)
 
 
 def say_printed(printer: str, said: Said) -> None:
-    """What a kernel printed, or its compiler or driver, as such."""
+    """Print what a kernel, its compiler or the driver wrote, marked as theirs."""
     for line in said.lines:
         say(f"{printer} output: {safe.line(line)}", err=True)
     if said.more:
@@ -41,9 +41,9 @@ def say_printed(printer: str, said: Said) -> None:
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Terminals get their own width; in a pipe nothing is cut.
+    """A console as wide as the terminal; in a pipe nothing is truncated.
 
-    No text of a renderable is markup or commands the terminal; only rich's own codes do.
+    Text is never markup and cannot control the terminal; only rich's own codes can.
     """
     from rich.console import Console
 
@@ -66,7 +66,7 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def chart_width() -> int:
-    """How wide a chart made of letters is drawn."""
+    """The width of a text chart."""
     console = open_console()
     return min(console.width, 100) if console.is_terminal else 76
 
@@ -78,7 +78,7 @@ def show_rich(*renderables: Any) -> None:
 
 
 def show_report(report: Report, fmt: str) -> None:
-    """A report in the form that was asked for; on a terminal as wide as it is."""
+    """Print a report in the given format; `rich` fits the terminal's width."""
     from matbench.show import formats, terminal
 
     if fmt != "rich":
@@ -89,7 +89,7 @@ def show_report(report: Report, fmt: str) -> None:
 
 
 def read_records(files: Iterable[str]) -> tuple[list[Environment], list[Outcome]]:
-    """All records of some files, retried failures once; what is odd about them is said."""
+    """All records of some files, without failures that were retried; prints notes on oddities."""
     from matbench.records import reading, resuming
 
     environments: list[Environment] = []
@@ -107,26 +107,26 @@ def read_records(files: Iterable[str]) -> tuple[list[Environment], list[Outcome]
 def exit_with(
     outcomes: Iterable[Outcome], *, allow_skips: bool = True, done: str = "measured"
 ) -> None:
-    """Exit 1 for a wrong or failed case, and unless that is allowed where none could run."""
+    """Exit 1 for a wrong or failed case, and if no case ran unless that is allowed."""
     statuses = [outcome.status for outcome in outcomes]
     if "wrong" in statuses or "failed" in statuses:
         sys.exit(1)
     if "measured" not in statuses and not allow_skips:
-        say(f"nothing was {done}; --allow-skips makes that exit 0", err=True)
+        say(f"nothing was {done}; use --allow-skips to exit with 0 anyway", err=True)
         sys.exit(1)
 
 
 @contextmanager
 def progress(total: int | None) -> Iterator[Callable[[str], None]]:
-    """A bar on a terminal's standard error, nothing in a pipe; call it with what comes next.
-    Without a total it counts."""
+    """A progress bar on standard error, nothing in a pipe; call it with the label of each step.
+    Without a total it only counts."""
     console = open_console(stderr=True)
     if not console.is_terminal:
         yield lambda label: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    # rich tells what is left of a bar by its colour; without colours it is blank, and needs edges.
+    # rich shows the rest of a bar only by its colour; without colours, brackets mark the ends.
     left, right = ([TextColumn("\\[")], [TextColumn("]")]) if console.no_color else ([], [])
     columns = (
         *left,
@@ -149,13 +149,13 @@ def progress(total: int | None) -> Iterator[Callable[[str], None]]:
     try:
         yield advance
     finally:
-        with suppress(OSError):  # a terminal that was closed
+        with suppress(OSError):  # the terminal may be closed
             bar.stop()
 
 
 class Interruption:
-    """Ctrl-C or its like ends the work in this block, and then no more than that: what is known
-    after it is printed, and `exit` says how far it came."""
+    """Lets Ctrl-C and similar signals end only the work in this block: the command then prints its
+    results so far, and `exit` says how far it got."""
 
     code: int | None = None
 
@@ -178,7 +178,7 @@ class Interruption:
         return self.code is not None
 
     def exit(self, done: int, total: int, what: str, *, resume: str | None = None) -> None:
-        """End the command where it was interrupted, and say what goes on with it; else go on."""
+        """If interrupted, end the command and print how to continue it; otherwise do nothing."""
         if self.code is not None:
             say(f"interrupted: {done} of {total} {what} are done", err=True)
             if resume is not None:

@@ -12,7 +12,7 @@ from matbench.cli.compare import exit_if_slower, fail_if_slower_option, threshol
 from matbench.cli.console import say, show_report
 from matbench.cli.options import format_option
 
-#: So many cases that one of the files lacks are named.
+#: How many of the cases that one file lacks are named.
 _SHOWN_LABELS = 8
 
 
@@ -24,7 +24,7 @@ _SHOWN_LABELS = 8
 @click.option(
     "--ignore-environment",
     is_flag=True,
-    help="Judge the files although device, driver, toolkit or clocks differ.",
+    help="Judge the files even if device, driver, toolkit or clocks differ.",
 )
 @format_option
 def diff(
@@ -37,8 +37,8 @@ def diff(
 ) -> None:
     """Compare two record files case by case: is NEW FASTER, SLOWER or the SAME?
 
-    With --fail-if-slower: exit 1 when a case is slower than allowed, or no longer right, and exit 3
-    when the files come from environments that differ.
+    With --fail-if-slower: exit 1 if a case is slower than allowed or no longer right, and 3 if the
+    environments of the files differ.
 
     \b
     matbench diff old.jsonl new.jsonl --fail-if-slower 3%
@@ -67,6 +67,6 @@ def diff(
     if fail_if_slower is None:
         return
     if not comparison.comparable(joined) and not ignore_environment:
-        tell("not comparable: the environments differ; --ignore-environment judges them anyway")
+        tell("not comparable: environments differ; use --ignore-environment to judge anyway")
         sys.exit(3)
     exit_if_slower(joined.records, fail_if_slower, broken=bool(joined.broken))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matbench.records.explanation import Explanation, HardwareCounters, Limits, Width
     from matbench.records.outcome import Outcome
 
-#: What a kernel's blocks are fitted to where there is no GPU.
+#: The architecture to explain a kernel for if there is no GPU.
 _CURRENT = "hopper"
 
 
@@ -55,12 +55,18 @@ _CURRENT = "hopper"
 @click.option(
     "--arch",
     metavar="LIST",
-    help="Architectures by family, chip or compute capability, as in g80,kepler,9.0; `this` is the "
-    f"device at hand. Default: this; without a GPU {_CURRENT} too.",
+    help="Architectures by family, chip or compute capability: g80,kepler,9.0. `this` means the "
+    f"device in use. Default: this; without a GPU, {_CURRENT} as well.",
 )
-@click.option("--plot", metavar="FILE", help="Draw the roofline: .svg or .png; replaces the file.")
 @click.option(
-    "--counters", is_flag=True, help="Also count what one launch does, with Nsight Compute (ncu)."
+    "--plot",
+    metavar="FILE",
+    help="Draw the roofline to FILE (.svg or .png), replacing it if it exists.",
+)
+@click.option(
+    "--counters",
+    is_flag=True,
+    help="Also read hardware counters of one launch with Nsight Compute (ncu).",
 )
 @format_option
 def explain(
@@ -75,12 +81,11 @@ def explain(
     counters: bool,
     fmt: str,
 ) -> None:
-    """Say why a kernel is as fast as it is: traffic, occupancy, and what bounds it.
+    """Explain a kernel's speed: memory traffic, occupancy, and what limits it.
 
-    Global traffic as the kernel's front matter models it is shown beside the least possible, the
-    case beside what this device was measured to do at best, and each width of its tiles beside what
-    a multiprocessor holds of it, on any architecture. The case that is explained is the one that
-    --set names, else the fastest.
+    Shows the kernel's modelled global traffic beside the least possible, its speed beside the
+    limits measured on this device, and for each tile width how many blocks fit on a multiprocessor,
+    on any architecture. Explains the case given by --set, else the fastest.
 
     \b
     matbench explain tiled --sizes 1000
@@ -100,9 +105,9 @@ def explain(
         ncu.executable()
     chosen = files.one(kernel)
     if chosen.library is not None:
-        raise UsageError(f"{chosen.name} is a library's product; there is no kernel to explain")
+        raise UsageError(f"{chosen.name} is a library routine; it has no source to explain")
     if chosen.on_host:
-        raise UsageError(f"{chosen.name} runs on the host alone; `matbench run` shows it")
+        raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")
     info = _device(device, needed=counters or arch == "this")
     named, here = _architectures(arch, info)
     if counters and info is not None and info.backend != "cuda":
@@ -137,7 +142,7 @@ def explain(
 
 
 class Looks:
-    """What is found of a kernel's parameters: measured on the device at hand, fitted to others."""
+    """Findings on a kernel's parameters: measured on this device, computed for others."""
 
     def __init__(
         self,
@@ -158,13 +163,13 @@ class Looks:
 
     @property
     def progress(self) -> tuple[int, int, str]:
-        """How many widths are done, of how many."""
+        """How many widths are done, out of how many."""
         done = len(self.measured) + len(self.widths)
         devices = len(self.architectures) + (self.device is not None)
         return done, devices * len(self.params), "widths"
 
     def measure(self, deadlines: DeadlineOptions) -> None:
-        """A quick look at every case on the device at hand, and the device's limits."""
+        """Measure every case briefly on this device, and the device's limits."""
         from matbench.kernelfile import sweep
         from matbench.measure.worker import Crew
 
@@ -182,18 +187,18 @@ class Looks:
                 advance(case.label)
                 self.measured.append((case, crew.worker(info).measure(case).outcome))
             if any(outcome.status == "measured" for _, outcome in self.measured):
-                advance("the limits of the device")
+                advance("the device's limits")
                 self._measure_limits(crew, info)
 
     def _measure_limits(self, crew: Crew, info: DeviceInfo) -> None:
         try:
-            # What else runs on a CPU lowers what it can do: look again each time.
+            # Other processes lower a CPU's limits, so they are measured each time.
             self.limits = crew.worker(info).limits(anew=info.kind == "cpu")
         except CaseError as error:
-            say(f"the limits of the device are not known: {error.reason}", err=True)
+            say(f"the device's limits could not be measured: {error.reason}", err=True)
 
     def fit(self) -> None:
-        """What fits on the architectures that were named."""
+        """Compute what fits on the named architectures."""
         from matbench.analysis import widths
 
         builds = self._builds()
@@ -202,7 +207,7 @@ class Looks:
                 self.widths.append(widths.elsewhere(self.problem, each, architecture, builds))
 
     def fit_here(self) -> None:
-        """The same for the device at hand, with what was measured there."""
+        """The same for this device, with its measurements."""
         from matbench.analysis import widths
 
         if self.device is not None:
@@ -239,7 +244,7 @@ def _show(
     plot: str | None,
     fmt: str,
 ) -> None:
-    """Put together what was found, and print and draw it."""
+    """Combine the findings, print them and draw the roofline."""
     from matbench.analysis import explanation
     from matbench.records import provenance
     from matbench.show import explanation as view
@@ -265,7 +270,7 @@ def _draw(found: Explanation, path: Path) -> None:
 
 
 def _architectures(arch: str | None, info: DeviceInfo | None) -> tuple[list[Architecture], bool]:
-    """Those named, and whether the device at hand is among them."""
+    """The named architectures, and whether this device is among them."""
     from matbench.analysis import architectures
 
     if arch is None:
@@ -276,13 +281,13 @@ def _architectures(arch: str | None, info: DeviceInfo | None) -> tuple[list[Arch
 
 
 def _tile(overrides: dict[str, tuple[int, ...]]) -> int | None:
-    """The TILE to explain, where exactly one is given."""
+    """The TILE to explain, if exactly one is given."""
     given = overrides.get("TILE", ())
     return given[0] if len(given) == 1 else None
 
 
 def _widened(kernel: Kernel, overrides: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """The overrides; where at most one TILE is given, with the usual widths beside it."""
+    """The overrides, with the usual widths added if at most one TILE is given."""
     from matbench.analysis.widths import TILES
 
     given = overrides.get("TILE", ())
@@ -293,7 +298,7 @@ def _widened(kernel: Kernel, overrides: dict[str, tuple[int, ...]]) -> dict[str,
 
 
 def _device(device: DeviceOptions, *, needed: bool) -> DeviceInfo | None:
-    """The device at hand; None where there is none, and none was asked for."""
+    """The device in use; None if there is none and none was asked for."""
     from matbench import backends
 
     try:
@@ -301,5 +306,5 @@ def _device(device: DeviceOptions, *, needed: bool) -> DeviceInfo | None:
     except backends.NoDeviceError as error:
         if needed or device.backend != "auto" or device.device is not None:
             raise
-        say(f"nothing is measured: {error}", err=True)
+        say(f"not measured: {error}", err=True)
         return None

@@ -1,4 +1,4 @@
-"""Which kernel files a command is about, and what their tables say."""
+"""Options that name kernel files and set their front matter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-    """For the shell's completion."""
+    """Kernel names for shell completion."""
     from matbench.kernelfile import catalogue
 
     return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
@@ -31,19 +31,19 @@ include_dirs_option = click.option(
     "include_dirs",
     multiple=True,
     metavar="DIR",
-    help="A folder of headers; repeatable.",
+    help="Folder of headers. Repeatable.",
 )
-std_option = click.option("--std", metavar="STANDARD", help="The C++ standard: c++17.")
+std_option = click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
 
 
 def is_path(name: str) -> bool:
-    """Whether a name means a file: it has a folder or ends as kernel files do, or is there."""
+    """Whether a name means a file: it has a `/`, ends in `.cu`, or is a file with a suffix."""
     return "/" in name or name.endswith(".cu") or (bool(Path(name).suffix) and Path(name).is_file())
 
 
 @dataclass(frozen=True)
 class KernelFiles:
-    """Kernel files beside those that come with matbench, and what the table of one of them says."""
+    """Kernel files besides matbench's own, and front matter for one of them."""
 
     kernel_files: tuple[str, ...] = ()
     kernels_dir: str | None = None
@@ -63,27 +63,27 @@ class KernelFiles:
             "kernel_files",
             multiple=True,
             metavar="PATH",
-            help="Add a kernel file; repeatable.",
+            help="Add a kernel file. Repeatable.",
         ),
         click.option(
             "--kernels-dir",
             metavar="DIR",
-            help="Add every *.cu file of a folder.",
+            help="Add every *.cu file in a folder.",
         ),
         click.option(
             "--entry",
             metavar="NAME",
-            help="The kernel of the file that is meant: sgemm, 'sgemm<128, BN>', ns::sgemm.",
+            help="Function to launch: sgemm, 'sgemm<128, BN>', ns::sgemm.",
         ),
-        click.option("--args", metavar="LIST", help="What it is passed: M,N,K,1.0,A,B,0.0,C."),
-        click.option("--block", metavar="LIST", help="Threads of a block in x, y, z: 16,16."),
+        click.option("--args", metavar="LIST", help="Its arguments: M,N,K,1.0,A,B,0.0,C."),
+        click.option("--block", metavar="LIST", help="Threads per block in x, y, z: 16,16."),
         click.option("--grid", metavar="LIST", help="Blocks in x, y, z: 'ceil_div(N, 16),M'."),
-        click.option("--shared-bytes", metavar="BYTES", help="Shared memory sized at launch."),
+        click.option("--shared-bytes", metavar="BYTES", help="Dynamic shared memory per block."),
         click.option(
             "--where",
             multiple=True,
             metavar="CONDITION",
-            help="What a case must meet, as in 'M == N'; repeatable.",
+            help="Condition that a case must meet: 'M == N'. Repeatable.",
         ),
         include_dirs_option,
         std_option,
@@ -91,14 +91,13 @@ class KernelFiles:
             "--front-matter",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Any other key of its table, as in precision=tf32 or sweep.BM=[64,128]; "
-            "repeatable.",
+            help="Any other key of front matter: precision=tf32, sweep.BM=[64,128]. Repeatable.",
         ),
     )
 
     @property
     def given(self) -> dict[str, Any]:
-        """The table that these options make."""
+        """The front matter that these options give."""
         from matbench.kernelfile import signature, tables
 
         found: dict[str, Any] = {}
@@ -106,7 +105,7 @@ class KernelFiles:
             key, equals, value = text.partition("=")
             if not equals or not key.strip():
                 raise UsageError(
-                    f"--front-matter {text!r:.60}: write KEY=VALUE, as in precision=tf32"
+                    f"--front-matter {text!r:.60}: expected KEY=VALUE, such as precision=tf32"
                 )
             inner = found
             *tops, last = (part.strip() for part in key.split("."))
@@ -140,7 +139,7 @@ class KernelFiles:
 
     @property
     def options(self) -> list[str]:
-        """Those about the table that were given, as they are written."""
+        """The front matter options that were given, as typed."""
         own = [field.name for field in fields(self) if not field.name.startswith("kernel")]
         given = [
             name.replace("_", "-").replace("dirs", "dir") for name in own if getattr(self, name)
@@ -148,32 +147,33 @@ class KernelFiles:
         return [f"--{name}" for name in given]
 
     def load(self, path: str, others: Sequence[str] = ()) -> Kernel:
-        """A kernel file, with what the options say of it; they are about one file."""
+        """Load a kernel file with these options, which apply to only one file."""
         from matbench.kernelfile import catalogue
 
         paths = dict.fromkeys([*self.kernel_files, path, *filter(is_path, others)])
         if self.options and len(paths) > 1:
             raise UsageError(
-                f"{self.options[0]} is about one kernel file, and there are {', '.join(paths)}"
+                f"{self.options[0]} applies to one kernel file; several are named: "
+                f"{', '.join(paths)}"
             )
         return catalogue.load(Path(path), given=self.given)
 
     def catalogue(self, names: Sequence[str] = ()) -> tuple[Catalogue, list[Kernel], list[Kernel]]:
-        """All kernels, those of the files that were named, and those of the folder.
+        """All kernels, those of the named files, and those of the folder.
 
-        `names` are those that stand on the command line beside these options.
+        `names` are the kernels named on the same command line.
         """
         from matbench.kernelfile import catalogue
 
         if self.options and not self.kernel_files and not any(map(is_path, names)):
-            raise UsageError(f"{self.options[0]} is about a kernel file; name one such as mine.cu")
+            raise UsageError(f"{self.options[0]} needs a kernel file; name one such as mine.cu")
         folder = catalogue.load_folder(Path(self.kernels_dir)) if self.kernels_dir else []
         files = [self.load(path, names) for path in self.kernel_files]
         known = catalogue.Catalogue([*catalogue.builtin(), *folder, *files])
         return known, files, folder
 
     def named(self, names: Sequence[str]) -> list[Kernel]:
-        """Kernels by their names, or by the names of their files, which are read."""
+        """Kernels by name, or by file name."""
         from matbench.kernelfile import catalogue
 
         known, _, _ = self.catalogue(names)
@@ -188,7 +188,7 @@ class KernelFiles:
 
 
 def _check_axes(name: str, text: str) -> None:
-    """Refuse other ways to write a list: `(16,16)`, `16x16`."""
+    """Refuse other spellings of a list: `(16,16)`, `16x16`."""
     from matbench.kernelfile import signature
 
     inner = re.fullmatch(r"\s*(?:dim3\s*)?[(\[](.*)[)\]]\s*", text)

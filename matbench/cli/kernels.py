@@ -1,4 +1,4 @@
-"""`matbench list` and `matbench show`: the kernels at hand."""
+"""`matbench list` and `matbench show`: the available kernels."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from matbench.workloads import WORKLOADS
     type=click.Choice(["rich", "plain", "github", "json"]),
     default="rich",
     show_default=True,
-    help="How to print it.",
+    help="Output format.",
 )
 def list_kernels(files: KernelFiles, fmt: str) -> None:
-    """List the kernels, what they sweep and what they require.
+    """List the kernels, the constants they sweep and their requirements.
 
-    A terminal shows the constants that have several values; in a pipe each kernel is one line.
+    A terminal shows only constants with several values; in a pipe, each kernel is one line.
     """
     from matbench.show import kernels as view
 
@@ -47,9 +47,9 @@ def list_kernels(files: KernelFiles, fmt: str) -> None:
 @click.argument("name", shell_complete=kernel_names)
 @grouped(files=KernelFiles)
 def show(name: str, files: KernelFiles) -> None:
-    """Show one kernel: its front matter in words, and its source.
+    """Show a kernel's front matter in words, and its source.
 
-    In a pipe or a file the source is exactly that of FILE; on a terminal it cannot command it.
+    A pipe or a file gets the exact source; on a terminal, control characters are replaced.
     """
     from matbench.show import kernels as view
 
@@ -60,5 +60,5 @@ def show(name: str, files: KernelFiles) -> None:
     if open_console().is_terminal:
         show_rich(view.highlighted(kernel))
     else:
-        # As bytes: of text click would remove escape sequences.
+        # As bytes, because click removes escape sequences from text.
         click.echo(view.source(kernel).encode(), nl=False)

@@ -1,4 +1,4 @@
-"""`matbench info` and `matbench cache`: this machine's devices, and what is kept on it."""
+"""`matbench info` and `matbench cache`: this machine's devices, and the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @main.command()
 def info() -> None:
-    """Show all devices, what other backends lack, and the cache."""
+    """Show all devices, why a backend is unavailable, and the cache."""
     from rich.table import Table
     from rich.text import Text
 
@@ -27,7 +27,7 @@ def info() -> None:
         try:
             found += backends.devices(name)
         except backends.UnavailableError as error:
-            say(f"{name} cannot be used: {error}")
+            say(f"{name} is unavailable: {error}")
     for device in found:
         table = Table.grid(padding=(0, 2))
         rows: dict[str, Any] = {
@@ -36,7 +36,7 @@ def info() -> None:
             **device.properties,
         }
         for label, value in rows.items():
-            shown = f"{value:,}" if isinstance(value, int) else value or "not told"
+            shown = f"{value:,}" if isinstance(value, int) else value or "unknown"
             table.add_row(f"  {label}", str(shown))
         title = Text.assemble((device.label, "bold"), f" ({device.kind.upper()})")
         show_rich("", title, table)
@@ -48,7 +48,7 @@ def info() -> None:
 
 @main.group("cache", cls=Group)
 def cache_group() -> None:
-    """Look after the references and compiled code that are kept."""
+    """Manage cached references and compiled code."""
 
 
 @cache_group.command("clear")

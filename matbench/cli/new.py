@@ -1,4 +1,4 @@
-"""`matbench new`: a kernel file to begin with."""
+"""`matbench new`: create a kernel file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matbench.kernelfile.catalogue import Catalogue
     from matbench.model import Kernel
 
-#: What a matrix product begins with.
+#: The kernel that is copied by default.
 _ORIGIN = "naive-2d"
 
 
@@ -30,27 +30,27 @@ _ORIGIN = "naive-2d"
     "origin",
     metavar="KERNEL",
     shell_complete=kernel_names,
-    help=f"The kernel whose source it begins with: {_ORIGIN}, or the shortest of its --workload.",
+    help=f"Kernel to copy. Default: {_ORIGIN}, or the shortest kernel of --workload.",
 )
 @click.option(
     "--workload",
     type=click.Choice(list(WORKLOADS)),
-    help="What it computes, when --from does not say: matmul by default.",
+    help="Workload, if --from is not given. Default: matmul.",
 )
 @click.option(
     "--output",
     default=".",
     show_default=True,
     metavar="DIR|FILE.cu",
-    help="Where to write it; nothing is replaced.",
+    help="Where to write it. Existing files are not replaced.",
 )
 @click.pass_context
 def new(
     context: click.Context, name: str, origin: str | None, workload: str | None, output: str
 ) -> None:
-    """Write a kernel file NAME.cu to begin with: a copy with comments that say what to change.
+    """Create NAME.cu: a copy of a kernel, with comments that say what to change.
 
-    A file that is there already is adopted, as by `matbench adopt FILE.cu`.
+    An existing FILE.cu is adopted instead, as by `matbench adopt FILE.cu`.
 
     \b
     matbench new mine --from tiled
@@ -61,7 +61,7 @@ def new(
 
     if Path(name).suffix in (".cu", ".cuh") and Path(name).exists():
         if origin is not None or workload is not None or output != ".":
-            raise UsageError(f"{name} is there; `matbench adopt {name}` makes it run")
+            raise UsageError(f"{name} exists; use `matbench adopt {name}` to make it run")
         context.invoke(adopt, file=name, backend="auto")
         return
     known, _, _ = KernelFiles().catalogue()
@@ -76,22 +76,22 @@ def new(
     else:
         kernel = known.get(origin)
     if workload not in (None, kernel.workload):
-        raise UsageError(f"--workload {workload}: {kernel.name} is of {kernel.workload}")
+        raise UsageError(f"--workload {workload}: {kernel.name} computes {kernel.workload}")
     path = Path(output) if output.endswith(".cu") else Path(output) / f"{name}.cu"
     text = scaffold.source(name, kernel, path.name)
     try:
         with path.open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{path} exists; choose another name, or --output") from None
+        raise UsageError(f"{path} exists; choose another name or --output") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
-    say(f"wrote {path}: {kernel.name} under the name {name}")
+    say(f"wrote {path}: a copy of {kernel.name}, named {name}")
     say(f"next: matbench watch {shlex.quote(str(path))}")
 
 
 def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:
     found = [k for k in catalogue.group("all", workload) if k.source and not k.on_host]
     if not found:
-        raise UsageError(f"--workload {workload}: no kernel of it is at hand; name one with --from")
+        raise UsageError(f"--workload {workload}: no kernel to copy; name one with --from")
     return min(found, key=lambda kernel: len(kernel.source))

@@ -1,6 +1,6 @@
-"""Options that commands share: each group a frozen dataclass that reads its own values.
+"""Options shared by several commands. Each group is a frozen dataclass that reads its own values.
 
-The same option has the same name and meaning in every command that takes it.
+An option has the same name and meaning in every command that accepts it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def grouped(**groups: type[Any]) -> Callable[[F], F]:
-    """Give a command the options of some groups, as one argument for each group."""
+    """Add groups of options to a command; it receives each group as one argument."""
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
@@ -48,7 +48,7 @@ def grouped(**groups: type[Any]) -> Callable[[F], F]:
 
 
 def renamed(old: str, new: str, *, is_flag: bool = False) -> Callable[[F], F]:
-    """An option of former releases, which now only says what has taken its place."""
+    """A removed option; using it is an error that names its replacement."""
 
     def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value not in (None, False):
@@ -64,19 +64,22 @@ format_option = click.option(
     default="rich",
     show_default=True,
     metavar="FORMAT",
-    help="rich, csv, json, or one of tabulate's formats: plain, github, pipe, tsv, html, latex …",
+    help="Output format: rich, csv, json, or a tabulate format such as plain, github, pipe, tsv, "
+    "html or latex.",
 )
 fastest_option = click.option(
-    "--fastest", is_flag=True, help="Show one row per kernel and size: its fastest parameters."
+    "--fastest",
+    is_flag=True,
+    help="Show one row per kernel and size, with the fastest parameters.",
 )
 allow_skips_option = click.option(
-    "--allow-skips", is_flag=True, help="Exit 0 even if everything was skipped."
+    "--allow-skips", is_flag=True, help="Exit 0 even if every case was skipped."
 )
 
 
 @dataclass(frozen=True)
 class SizeOptions:
-    """Which sizes, and what the inputs are."""
+    """Sizes, inputs and scaling."""
 
     sizes: str | None
     inputs: Inputs | None
@@ -89,16 +92,16 @@ class SizeOptions:
         click.option(
             "--sizes",
             metavar="LIST",
-            help="Sizes: 1000 for a square product, MxNxK for A (M×K) times B (K×N), 2^20 for an "
-            "array; 4k is 4096, and 256..1000 is 256, 512 and 1000. "
-            f"By default {MATMUL.default_sizes}, or what suits the workload.",
+            help="Sizes: 1000 (square), MxNxK (A is M×K, B is K×N), 2^20 (an array), 4k (4096), "
+            f"256..1000 (256, 512, 1000). Default for matmul: {MATMUL.default_sizes}; other "
+            "workloads have their own.",
         ),
         renamed("--size", "--sizes"),
         click.option(
             "--inputs",
             type=click.Choice(list(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs))),
-            help="What inputs are drawn from: [0, 1) (the default of matmul), [-1, 1), a normal "
-            "distribution; 0, 1, 2, …; digits from 0 to 9.",
+            help="Distribution of the inputs: uniform in [0, 1), signed in [-1, 1), normal, ramp "
+            "(0, 1, 2, …) or digits (0 to 9). Default for matmul: uniform.",
         ),
         click.option(
             "--seed",
@@ -110,19 +113,24 @@ class SizeOptions:
         click.option(
             "--alpha",
             metavar="LIST",
-            help="Numbers that the product is multiplied by: C := alpha·A·B + beta·C. By default "
-            "those of the kernel's file, or 1.",
+            help="Values of alpha in C := alpha·A·B + beta·C. Default: those in front matter, "
+            "or 1.",
         ),
         click.option(
-            "--beta", metavar="LIST", help="Numbers that C is multiplied by; by default 0."
+            "--beta",
+            metavar="LIST",
+            help="Values of beta. Default: those in front matter, or 0.",
         ),
         click.option(
-            "--batch", metavar="LIST", help="How many products at once, each on its own matrices."
+            "--batch",
+            metavar="LIST",
+            help="Numbers of products per launch, each on its own matrices. Default: those in "
+            "front matter, or 1.",
         ),
     )
 
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
-        """The problems of every workload among the kernels; its own sizes unless some are given."""
+        """The problems of each workload among the kernels, by default at the workload's sizes."""
         from matbench import workloads
 
         found = []
@@ -137,7 +145,7 @@ class SizeOptions:
         return found
 
     def _scaled(self, problems: list[Problem], kernels: list[Kernel]) -> list[Problem]:
-        """Problems with every alpha, beta and batch that is asked for, or that kernels list."""
+        """Problems with every alpha, beta and batch that is given, or that kernels declare."""
         import msgspec
 
         from matbench.kernelfile import sizes, sweep
@@ -157,15 +165,17 @@ class SizeOptions:
         )
 
     def one_problem(self, kernel: Kernel) -> Problem:
-        """For a command that looks at one size: the one given, or the largest of its own."""
+        """For a command that takes one problem: the one given, or the largest default size."""
         problems = self.problems([kernel])
         if self.sizes is not None and len(problems) > 1:
-            raise UsageError(f"--sizes {self.sizes!r}: this command takes one size")
+            raise UsageError(
+                f"--sizes {self.sizes!r}: this command takes one size, alpha, beta and batch"
+            )
         return problems[-1]
 
     @property
     def recorded(self) -> dict[str, str | int | float | bool | None]:
-        """What the environment of a record file says of them."""
+        """The settings as the environment of a record file stores them."""
         asked = {name: getattr(self, name) for name in ("alpha", "beta", "batch")}
         given = {name: text for name, text in asked.items() if text is not None}
         return {"seed": self.seed, "inputs": self.inputs or "default", **given}
@@ -173,7 +183,7 @@ class SizeOptions:
 
 @dataclass(frozen=True)
 class ConstantOptions:
-    """Values of the constants that kernels sweep."""
+    """Values of swept constants."""
 
     settings: tuple[str, ...]
 
@@ -183,8 +193,8 @@ class ConstantOptions:
             "settings",
             multiple=True,
             metavar="NAME=LIST",
-            help="Values of a swept constant, in place of the kernel's own: TILE=8,16,32; "
-            "repeatable.",
+            help="Values of a swept constant, in place of the kernel's own: TILE=8,16,32. "
+            "Repeatable.",
         ),
         renamed("--tiles", "--set TILE=8,16,32"),
         renamed("--tile", "--set TILE=16"),
@@ -198,7 +208,7 @@ class ConstantOptions:
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """Which device."""
+    """The device to use."""
 
     backend: str
     device: str | None
@@ -209,15 +219,16 @@ class DeviceOptions:
             type=click.Choice(["auto", "cuda", "opencl"]),
             default="auto",
             show_default=True,
-            help="auto: CUDA if it can be used, else an OpenCL GPU, else the CPU through OpenCL.",
+            help="Backend. auto: CUDA if available, else an OpenCL GPU, else the CPU through "
+            "OpenCL.",
         ),
         click.option(
-            "--device", metavar="N|NAME", help="Which device, as `matbench info` lists them."
+            "--device", metavar="N|NAME", help="Device number or name, as in `matbench info`."
         ),
     )
 
     def choose(self, kernel: Kernel | None = None) -> DeviceInfo:
-        """The device that is meant; the CPU for a kernel that runs on the host alone."""
+        """The selected device; the CPU for a kernel that runs only on the host."""
         from matbench import backends
 
         if kernel is not None and kernel.on_host:
@@ -227,7 +238,7 @@ class DeviceOptions:
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """Which kind of launches is timed, and how long."""
+    """Which kind of launch is timed, and for how long."""
 
     cold: bool
     hot: bool
@@ -238,37 +249,39 @@ class LaunchOptions:
         click.option(
             "--cold",
             is_flag=True,
-            help="Time single launches, the L2 cache overwritten before each (a GPU's default).",
+            help="Time single launches and overwrite the L2 cache before each (default on a GPU).",
         ),
         click.option("--hot", is_flag=True, help="Time launches back to back."),
-        click.option("--graph", is_flag=True, help="Launch the hot ones as a CUDA graph."),
+        click.option("--graph", is_flag=True, help="Launch hot samples as a CUDA graph."),
         click.option(
             "--max-time",
             type=Seconds(),
             metavar="SECONDS",
-            help="Longest time to sample one row of the table: by default 2 (GPU) or 0.5 (CPU) "
-            "for a case, 10 for a pair that is compared, 3 for one that is watched. Up to as much "
-            "again goes to verification, and --timeout allows for it.",
+            help="Longest sampling time per table row. Default: 2 (GPU) or 0.5 (CPU) for a case, "
+            "10 for a pair in `compare`, 3 in `watch`. Verification may take as long again, which "
+            "--timeout allows for.",
         ),
     )
 
     def __post_init__(self) -> None:
         if self.graph and not self.hot:
-            raise UsageError("--graph launches hot samples; add --hot")
+            raise UsageError("--graph applies to hot samples only; add --hot")
 
     def require_one_kind(self, device: DeviceInfo) -> None:
-        """For a command that times one kind of launches."""
+        """For commands that time one kind of launch."""
         if self.cold and self.hot:
-            raise UsageError("--cold and --hot cannot be combined here; `matbench run` takes both")
+            raise UsageError(
+                "--cold and --hot cannot be combined here; `matbench run` accepts both"
+            )
         self.require_cuda(device)
 
     def require_cuda(self, *devices: DeviceInfo) -> None:
-        """A graph needs it on one device at least."""
+        """--graph needs CUDA on at least one device."""
         if self.graph and not any(device.backend == "cuda" for device in devices):
             raise UsageError(f"--graph needs CUDA; this is {devices[0].label}")
 
     def quick(self, **changes: Any) -> Options:
-        """A few samples of each case: to find the fastest, or to compare afterwards."""
+        """Options for a few samples of each case, to find the fastest or before a comparison."""
         from matbench.measure.options import Options
 
         known = {"cold": not self.hot, "hot": self.hot, "graph": self.graph}
@@ -288,13 +301,13 @@ uncertainty_option = click.option(
     "--uncertainty",
     type=Share(),
     metavar="SHARE",
-    help="Sample until the median is known to ± this: 0.5% (GPU) or 2% (CPU) by default.",
+    help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
 )
 
 
 @dataclass(frozen=True)
 class DeadlineOptions:
-    """How long one case may take before its process is stopped."""
+    """Time limits for one case."""
 
     timeout: float
     build_timeout: float
@@ -306,7 +319,7 @@ class DeadlineOptions:
             default=60.0,
             show_default=True,
             metavar="SECONDS",
-            help="Longest time to check and sample one case before its process is stopped.",
+            help="Longest time to check and sample one case; its process is then stopped.",
         ),
         click.option(
             "--build-timeout",
@@ -336,12 +349,14 @@ class OutputOptions:
 
     OPTIONS: ClassVar = (
         click.option(
-            "--output", metavar="FILE", help="Keep the records: JSON Lines, case by case."
+            "--output", metavar="FILE", help="Write a record of each case to FILE (JSON Lines)."
         ),
-        click.option("--append", is_flag=True, help="Add to an existing output file."),
+        click.option("--append", is_flag=True, help="Append to an existing output file."),
         click.option("--force", is_flag=True, help="Replace an existing output file."),
         click.option(
-            "--resume", metavar="FILE", help="Continue an interrupted sweep; what is done is kept."
+            "--resume",
+            metavar="FILE",
+            help="Continue an interrupted run: measure only the cases that FILE lacks.",
         ),
     )
 
@@ -353,7 +368,7 @@ class OutputOptions:
 
     @property
     def target(self) -> tuple[Path, Mode] | None:
-        """The file, and how it is written; None: no records are kept but those of the last run."""
+        """The output file and how it is opened; None: only the record of the last run is kept."""
         if self.resume is not None:
             return Path(self.resume), "resume"
         if self.output is None:
@@ -362,7 +377,7 @@ class OutputOptions:
         return Path(self.output), mode
 
     def resuming(self, command: str, arguments: list[str]) -> str | None:
-        """The command line that continues this one, where there is a file to resume."""
+        """The command line that continues this one, if there is a file to resume."""
         if self.target is None:
             return None
         kept, words = [], iter(arguments)

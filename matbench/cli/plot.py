@@ -16,13 +16,13 @@ from matbench.cli.console import read_records
     "--output",
     required=True,
     metavar="FILE",
-    help="Where to draw: .svg or .png; replaces the file.",
+    help="Draw to FILE (.svg or .png), replacing it if it exists.",
 )
 def plot(files: tuple[str, ...], output: str) -> None:
-    """Draw speed and the largest error over n, from one or more record files.
+    """Plot speed and largest error over n, from one or more record files.
 
-    One line per kernel, at its fastest parameters for each n; devices, kinds of samples and kinds
-    of inputs are kept apart. Both axes are logarithmic.
+    One line per kernel, with its fastest parameters for each n; each device, kind of sample (cold
+    or hot) and kind of inputs gets its own line. Both axes are logarithmic.
 
     \b
     matbench run --group ladder --sizes 256..2048 --output mine.jsonl

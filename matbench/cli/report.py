@@ -1,4 +1,4 @@
-"""`matbench report`: the table of record files again."""
+"""`matbench report`: the table of record files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matbench.cli.options import fastest_option, format_option
 @fastest_option
 @format_option
 def report_files(files: tuple[str, ...], fastest: bool, fmt: str) -> None:
-    """Print the table of one or more record files again."""
+    """Print the table of one or more record files."""
     from matbench.show import outcomes
 
     environments, found = read_records(files)

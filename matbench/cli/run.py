@@ -47,14 +47,14 @@ def _key(_context: click.Context, _option: click.Parameter, text: str | None) ->
         return None
     if not re.fullmatch("[0-9a-fA-F]{1,16}", text):
         raise UsageError(
-            f"--replay {text!r:.40}: write the key that the reason names, such as 9f3c2b"
+            f"--replay {text!r:.40}: not a key; copy the one in the reason, such as 9f3c2b"
         )
     return int(text, 16)
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What else is done with each case, and what is shown of it."""
+    """Further options of `run`."""
 
     smoke: bool
     uncertainty: float | None
@@ -68,22 +68,23 @@ class RunOptions:
         click.option(
             "--smoke",
             is_flag=True,
-            help=f"Every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
+            help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
         ),
         uncertainty_option,
         renamed("--precision", "--uncertainty"),
-        click.option("--no-blocks", is_flag=True, help="Leave out per-block times."),
+        click.option("--no-blocks", is_flag=True, help="Skip per-block times."),
         click.option(
             "--error-map",
             metavar="FILE.png",
-            help="Draw where C is wrong; FILE_2.png and so on for more, and nothing is replaced.",
+            help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files "
+            "are kept.",
         ),
         fastest_option,
         click.option(
             "--replay",
             metavar="KEY",
             callback=_key,
-            help="Launch once, untimed, on the inputs of a wrong sample; its reason names KEY.",
+            help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
         ),
         allow_skips_option,
     )
@@ -119,8 +120,8 @@ def run(
 ) -> None:
     """Check and time KERNELS over sizes and parameters.
 
-    With no names given: the kernels that --kernel and --kernels-dir add, else the tutorial's, or
-    those of a --workload. --cold and --hot together time both kinds of launches.
+    Without KERNELS: those of --kernel and --kernels-dir, else the tutorial's, or those of a
+    --workload. --cold and --hot together time both kinds of launches.
 
     \b
     matbench run --sizes 256,1000
@@ -155,7 +156,7 @@ def run(
             cold=launches.cold or not launches.hot,
             hot=launches.hot,
             graph=launches.graph,
-            # A smoke run takes enough samples to see that timing works, no more.
+            # A smoke run takes just enough samples to show that timing works.
             uncertainty=1e9 if more.smoke else more.uncertainty,
             max_time_s=0.05 if more.smoke else launches.max_time,
             minimum_samples=3 if more.smoke else 10,
@@ -174,7 +175,7 @@ def run(
 
 
 class Sweep:
-    """Cases that are measured one after the other, each recorded as soon as it is known."""
+    """Measures cases one after the other; each is recorded as soon as it is done."""
 
     def __init__(self, cases: Cases, options: Options, *, error_map: str | None = None) -> None:
         self.cases = cases
@@ -186,7 +187,7 @@ class Sweep:
     def work_through(
         self, output: OutputOptions, deadlines: DeadlineOptions, settings: dict[str, Any]
     ) -> None:
-        """Measure all that a resumed file does not hold already."""
+        """Measure all cases that a resumed file does not contain."""
         from matbench.measure.worker import Crew
 
         with ExitStack() as stack:
@@ -212,14 +213,14 @@ class Sweep:
                     writer.write(self.outcomes[-1])
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
-        """The table, of what there is."""
+        """Print the table of the outcomes so far."""
         from matbench.show import outcomes
 
         if self.environment is not None and (self.outcomes or not interrupted):
             show_report(outcomes.report(self.outcomes, [self.environment], fastest=fastest), fmt)
 
     def _writers(self, output: OutputOptions, settings: dict[str, Any]) -> list[RecordWriter]:
-        """The file that was asked for, and the one that keeps the last run."""
+        """Writers for the output file, if any, and for the record of the last run."""
         from matbench.records import provenance
         from matbench.records.writing import RecordWriter
 
@@ -232,7 +233,7 @@ class Sweep:
         return [RecordWriter(path, self.environment, mode), last]
 
     def _known(self, writers: list[RecordWriter]) -> list[Outcome | None]:
-        """What a resumed file holds of each case, timed as this run times."""
+        """The outcome of each case in a resumed file, if it was timed the same way."""
         from matbench.records import resuming
 
         finished: dict[Any, Outcome] = {}
@@ -253,7 +254,7 @@ class Sweep:
         return [known(info, case) for info, case in self.cases]
 
     def _drawn(self, outcome: Outcome, error_map: ErrorMap | None) -> Outcome:
-        """The outcome with a note about the picture of what is wrong with it."""
+        """The outcome with a note on its error map."""
         if error_map is None or self.error_map is None:
             return outcome
         import msgspec
@@ -263,7 +264,7 @@ class Sweep:
 
 
 def draw_error_map(found: ErrorMap, path: str) -> str:
-    """Draw where a C is wrong, in a file that is not there yet; what came of it, in words."""
+    """Draw where C is wrong, to a new file; returns a note that names it, or says why not."""
     from matbench.errors import MatbenchError
     from matbench.show.pictures import error_map
     from matbench.show.pictures import files as pictures

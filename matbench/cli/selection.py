@@ -1,4 +1,4 @@
-"""Which kernels and cases a run is about."""
+"""The kernels and cases of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Cases = list[tuple["DeviceInfo", "Case"]]
 
 @dataclass(frozen=True)
 class SelectionOptions:
-    """Which kernels, when none are named, and which baselines beside them."""
+    """The kernels to run if none are named, and the baselines to add."""
 
     group: str | None
     workload: str | None
@@ -35,41 +35,41 @@ class SelectionOptions:
         click.option(
             "--group",
             type=click.Choice(["tutorial", "ladder", "blas", "baseline", "all"]),
-            help="Run a whole group; tutorial when no kernel is named.",
+            help="Run a whole group. Default if no kernel is named: tutorial.",
         ),
         click.option(
             "--workload",
             type=click.Choice(list(WORKLOADS)),
-            help="What is computed, when no kernel is named: matmul by default.",
+            help="Workload. Default if no kernel is named: matmul.",
         ),
         click.option(
             "--baseline",
             "baselines",
             multiple=True,
             metavar="LIST",
-            help="Add baselines beside the kernels: cublas, cublas-tf32, cublas-bf16, numpy …, or "
-            "'cublas*' for all of them; repeatable.",
+            help="Add baselines: cublas, cublas-tf32, cublas-bf16, numpy and others, or 'cublas*' "
+            "for all of cuBLAS. Repeatable.",
         ),
         click.option(
             "--tuned",
             is_flag=True,
-            help="Use the parameters that `matbench tune` kept for this device.",
+            help="Use the parameters that `matbench tune` saved for this device.",
         ),
     )
 
     def kernels(
         self, names: Sequence[str], files: KernelFiles, *, of_every_workload: bool = False
     ) -> list[Kernel]:
-        """The kernels that are named, added and grouped; with none of them, the default ones.
+        """The kernels given by name, file and group, or else the default ones; plus baselines.
 
-        Those are the tutorial's matrix products, and of another workload the ladder's kernels too.
-        A folder's kernels all run unless some are named. Baselines come on top. A group has the
-        kernels of one workload, or those `of_every_workload`.
+        Default: the tutorial's matrix products; for another workload also its ladder kernels. All
+        kernels of a folder run unless some are named. A group has the kernels of one workload, or
+        those `of_every_workload`.
         """
         catalogue, added, folder = files.catalogue(names)
         named = files.named(list(names))
         if not names:
-            # A folder may hold all kinds.
+            # A folder may contain kernels of several workloads.
             added += [k for k in folder if self.workload in (None, k.workload)]
         for kernel in named + added:
             if self.workload not in (None, kernel.workload):
@@ -81,7 +81,7 @@ class SelectionOptions:
             found = catalogue.group(self.group, None if of_every_workload else of)
             if not found:
                 raise UsageError(
-                    f"--group {self.group}: it has no kernel of {of}; see `matbench list`"
+                    f"--group {self.group}: no kernel in it computes {of}; see `matbench list`"
                 )
             named += found
         chosen = named + added
@@ -98,7 +98,7 @@ class SelectionOptions:
         overrides: dict[str, tuple[int, ...]],
         device: DeviceOptions,
     ) -> Cases:
-        """Each case with its device: the one chosen, or the CPU for baselines of the host."""
+        """Each case with its device: the selected one, or the CPU for host baselines."""
         from matbench.kernelfile import sweep
 
         plain = [kernel for kernel in kernels if not kernel.on_host]
@@ -122,7 +122,7 @@ def skipped(case: Case, reason: str) -> Case:
 
 
 def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
-    """The CPU that a host baseline runs on, and why it cannot run there."""
+    """The CPU that a host baseline runs on, and the reason if it cannot run there."""
     from matbench import backends
     from matbench.backends import host
 
@@ -137,7 +137,7 @@ def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
 def _tuned_cases(
     kernels: Sequence[Kernel], problems: Sequence[Problem], info: DeviceInfo
 ) -> list[Case]:
-    """What tuning kept; a kernel that it kept nothing for is named once."""
+    """Cases with tuned parameters; a kernel without any is reported once."""
     from matbench.kernelfile import sweep
     from matbench.measure import tuning
     from matbench.records.tuned import Store
@@ -156,8 +156,8 @@ def _tuned_cases(
             if (kernel.sweep or kernel.tune) and kernel.name not in untuned:
                 untuned.add(kernel.name)
                 say(
-                    f"{kernel.name} is not tuned on {info.name}; its own sweep runs instead "
-                    f"(`matbench tune {kernel.name}`)",
+                    f"{kernel.name} is not tuned for {info.name}; running its own sweep instead "
+                    f"(to tune it: `matbench tune {kernel.name}`)",
                     err=True,
                 )
             found += sweep.cases([kernel], [problem], {}, info)

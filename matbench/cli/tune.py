@@ -1,4 +1,4 @@
-"""`matbench tune`: the fastest values of a kernel's constants, found and kept."""
+"""`matbench tune`: find and save the fastest values of a kernel's constants."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SHOWN_BROKEN = 5
     help="Budget for the initial search: a count of candidates (200) or a duration (90s, 10m, "
     "1h). Default: unlimited.",
 )
-@click.option("--why", is_flag=True, help="Say which conditions refused how many combinations.")
+@click.option("--why", is_flag=True, help="Show how many combinations each condition excludes.")
 @format_option
 def tune(
     kernel: str,
@@ -56,11 +56,11 @@ def tune(
     why: bool,
     fmt: str,
 ) -> None:
-    """Find the fastest values of KERNEL's constants, and keep them for `run --tuned`.
+    """Find the fastest values of KERNEL's constants and save them for `run --tuned`.
 
-    Every legal combination of [sweep] and [tune] is checked and sampled briefly, in an order drawn
-    with --seed; slow ones are dropped early. The last few are measured in full and take turns, and
-    the winner must be faster than what a bare run takes beyond doubt.
+    Every legal combination of [sweep] and [tune] is checked and sampled briefly, in random order
+    (--seed); slow ones are dropped early. The finalists are measured in full and compared in turns.
+    The winner must be faster than the best default parameters beyond doubt.
 
     \b
     matbench tune tiled --sizes 1000,4096
@@ -87,7 +87,7 @@ def tune(
         for problem in problems
     ]
     refused = [
-        f"{refused.many:,} refused: {refused.example}"
+        f"{refused.many:,} excluded: {refused.example}"
         for space in spaces
         if why or not space.cases
         for refused in sorted(space.refused.values(), reverse=True)
@@ -111,7 +111,7 @@ def tune(
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
     show_report(view.report(tuning.records(searches), [about]), fmt)
     _tell_broken(searches)
-    _keep_winners(searches, store, info)  # at last, so that a full disk takes nothing but this
+    _keep_winners(searches, store, info)  # last, so that a full disk loses nothing else
     interruption.exit(done, len(searches), "sizes")
     if any(search.is_fruitless() for search in searches):
         sys.exit(1)
@@ -126,7 +126,7 @@ def _tell_broken(searches: list[Search]) -> None:
         first = (outcome.reason or "").partition("\n")[0]
         say(safe.line(f"{standing.case.label} is {outcome.status}: {first}"), err=True)
     if len(broken) > _SHOWN_BROKEN:
-        say(f"and {len(broken) - _SHOWN_BROKEN} more that were wrong or failed", err=True)
+        say(f"and {len(broken) - _SHOWN_BROKEN} more were wrong or failed", err=True)
 
 
 def _keep_winners(searches: list[Search], store: Store, info: DeviceInfo) -> None:
@@ -138,4 +138,4 @@ def _keep_winners(searches: list[Search], store: Store, info: DeviceInfo) -> Non
         if winner is not None and store.keep(winner):
             kept.append(winner.problem.size)
     if kept:
-        say(f"kept for `matbench run --tuned`: {', '.join(kept)} ({store.path})", err=True)
+        say(f"saved for `matbench run --tuned`: {', '.join(kept)} ({store.path})", err=True)

@@ -1,4 +1,4 @@
-"""The types of options: what may be typed, and what it becomes."""
+"""Types of option values: what is accepted, and how it is converted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 class PlainNumber(click.ParamType[Any]):
-    """A number as programs write it: Python's own conversions take digits of any script and `_`."""
+    """A number in ASCII: Python's conversions also accept digits of other scripts, and `_`."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         if not re.fullmatch("[ -^`-~]*", str(value)):
@@ -18,14 +18,14 @@ class PlainNumber(click.ParamType[Any]):
 
 
 class Seed(PlainNumber, click.IntRange):
-    """What NumPy takes as a seed."""
+    """A seed that NumPy accepts."""
 
     def __init__(self) -> None:
         super().__init__(0, 2**63 - 1)
 
 
 class Seconds(PlainNumber, click.FloatRange):
-    """More than none, a day at most; NaN is neither."""
+    """More than zero, at most a day, and not NaN."""
 
     def __init__(self) -> None:
         super().__init__(0, 86400, min_open=True)
@@ -49,7 +49,7 @@ class Share(click.ParamType[float]):
             share = float(number) / (100 if number != text else 1)
         except ValueError:
             share = -1
-        if not re.fullmatch(r"[0-9.eE+-]*", number):  # digits of any script, `_`
+        if not re.fullmatch(r"[0-9.eE+-]*", number):  # no other scripts, no `_`
             share = -1
         if not 0 <= share < 10:
             self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
@@ -57,7 +57,7 @@ class Share(click.ParamType[float]):
 
 
 class Format(click.ParamType[str]):
-    """A choice whose values are looked up only when one is given: imports cost start-up time."""
+    """A choice whose values are imported only when one is given, for a fast start."""
 
     name = "format"
 
@@ -65,5 +65,5 @@ class Format(click.ParamType[str]):
         from matbench.show.formats import FORMATS
 
         if value not in FORMATS:
-            self.fail(f"{value!r} is none of {', '.join(FORMATS)}", param, ctx)
+            self.fail(f"{value!r}: not one of {', '.join(FORMATS)}", param, ctx)
         return str(value)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matbench.measure.watch import Saves, Watch
     from matbench.model import Case, Kernel
 
-#: How long two versions take turns at most, in seconds.
+#: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 3.0
 
 
@@ -46,7 +46,7 @@ _TURNS_S = 3.0
 @click.option(
     "--error-map",
     metavar="FILE.png",
-    help="Draw where C is wrong; FILE_2.png and so on for more, and nothing is replaced.",
+    help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files are kept.",
 )
 def watch(
     file: str,
@@ -61,9 +61,9 @@ def watch(
 ) -> None:
     """Check and time FILE whenever it is saved, until Ctrl-C.
 
-    Each save is checked, timed and compared with the version before, the last that was right, and
-    with the nearest rung: of KERNELS (else the tutorial's and the ladder's) the slowest that it has
-    not beaten yet; those whose claims weaken a check come last. Ctrl-C ends it, with exit code 0.
+    Each version is checked, timed and compared with the last correct version and with the next
+    rung: the slowest of KERNELS (default: tutorial and ladder) that it has not beaten yet. Kernels
+    whose claims weaken a check come last. Ctrl-C exits with code 0.
 
     \b
     matbench watch mine.cu
@@ -82,7 +82,7 @@ def watch(
     if not path.is_file():
         if not path.suffix or path.exists():
             raise UsageError(f"{path}: not a kernel file; name one such as mine.cu")
-        raise UsageError(f"{path}: no such file; `matbench new {path.stem}` writes one")
+        raise UsageError(f"{path}: no such file; create one with `matbench new {path.stem}`")
     info = device.choose()
     launches.require_one_kind(info)
     given = files.given
@@ -107,9 +107,9 @@ def watch(
         try:
             first = catalogue.load(path, given=given)
         except UsageError:
-            pass  # to be fixed while it is watched
+            pass  # can be fixed while the file is watched
         else:
-            cases(first)  # options that suit no version end it here
+            cases(first)  # fails now if the options fit no version
         try:
             _follow(Saves(path), watched)
         except KeyboardInterrupt:
@@ -124,7 +124,7 @@ def _rungs(names: tuple[str, ...], files: KernelFiles) -> list[Kernel]:
     named = files.named(names) + added + folder
     for kernel in named:
         if kernel.on_host:
-            raise UsageError(f"{kernel.name} runs on the host alone and cannot be compared with")
+            raise UsageError(f"{kernel.name} runs only on the host; it cannot be compared with")
     groups = [] if named else ["tutorial", "ladder"]
     return named + [kernel for name in groups for kernel in known.group(name, None)]
 
@@ -145,12 +145,12 @@ def _follow(saves: Saves, watched: Watch) -> None:
             elif watched.can_climb:
                 _work(watched.climb(), saves, show)
             else:
-                show("Waiting for the next save; Ctrl-C ends it.")
+                show("Waiting for the next save (Ctrl-C to exit).")
                 next(turns)
 
 
 def _work(steps: Iterator[str], saves: Saves, show: Callable[[str], None]) -> None:
-    """Go through the steps; leave them when the file is saved anew."""
+    """Go through the steps; stop if the file is saved again."""
     for step in steps:
         if saves.new() is not None:
             return
@@ -159,7 +159,7 @@ def _work(steps: Iterator[str], saves: Saves, show: Callable[[str], None]) -> No
 
 @contextmanager
 def _screen(watched: Watch) -> Iterator[Callable[[str], None]]:
-    """Draws where the watch stands, above a line that says what comes next; nothing in a pipe."""
+    """Shows the state of the watch and, below it, the current step; nothing in a pipe."""
     console = open_console()
     if not console.is_terminal:
         yield lambda line: None
@@ -175,6 +175,6 @@ def _screen(watched: Watch) -> Iterator[Callable[[str], None]]:
         shown = view.screen(watched.path.name, device, watched.versions, width)
         return Group(*shown, Text(f"\n{line}", style="cyan"))
 
-    # Drawn once a step: nothing else may run while a CPU is timed.
+    # Drawn once per step, because nothing else may run while a CPU is timed.
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         yield lambda line: live.update(screen(line), refresh=True)

@@ -1,4 +1,4 @@
-"""The kernels at hand: where their files are, what they are called, which are baselines."""
+"""The available kernels: their files, their names, and which of them are baselines."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def builtin() -> list[Kernel]:
 
 @functools.cache
 def _parsed(data: bytes, shown: str, path: Path) -> Kernel:
-    """A kernel of matbench's own, which includes no file that could change meanwhile."""
+    """One of matbench's own kernels, which include no file that could change meanwhile."""
     return front_matter.parse(data, shown, path)
 
 
 def load_folder(folder: Path) -> list[Kernel]:
-    """Every `*.cu` file of a folder."""
+    """Every `*.cu` file in a folder."""
     if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder of kernels")
+        raise UsageError(f"{folder}: no such folder")
     paths = sorted(folder.glob("*.cu"))
     if not paths:
-        raise UsageError(f"{folder}: no *.cu file in it")
+        raise UsageError(f"{folder}: no *.cu files in this folder")
     return [load(path) for path in paths]
 
 
 def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None) -> Kernel:
-    """Read one kernel file and the table in it, or beside it; what is `given` comes first.
+    """Read one kernel file and its front matter, in it or beside it; `given` keys take precedence.
 
     A `UsageError` names the file and the line that is wrong.
     """
@@ -67,15 +67,15 @@ def parse(
         try:
             text = read(beside, str(beside))[: front_matter.MAX_FILE_BYTES].decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise UsageError(f"{beside}: not UTF-8 text; is it a kernel's table?") from None
+            raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
         found = tables.Beside(str(beside), text.replace("\r\n", "\n"))
     return front_matter.parse(data, shown_as or str(path), path, found, given)
 
 
 def read(path: Path, shown: str) -> bytes:
-    """The content of a kernel file, or a little more than the largest that is accepted.
+    """The content of a kernel file, up to one byte more than is accepted.
 
-    Only regular files are read, and opening another kind does not wait for its other end.
+    Only regular files are read; opening a pipe does not block.
     """
 
     def opener(name: str, flags: int) -> int:
@@ -89,7 +89,7 @@ def read(path: Path, shown: str) -> bytes:
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}") from None
     except ValueError:
-        raise UsageError(f"{shown}: cannot be read: a NUL byte in its path") from None
+        raise UsageError(f"{shown}: cannot be read: its path contains a NUL byte") from None
 
 
 @functools.cache
@@ -101,16 +101,16 @@ def require_name_of_its_own(name: str, where: str) -> None:
     """Refuse a name that looks like a library's."""
     if any(name.startswith(known.library) for known in LIBRARIES if known.library):
         raise UsageError(
-            f"{where}: the name {name!r} could be taken for a baseline's; choose another `name`"
+            f"{where}: the name {name!r} looks like a baseline's; choose another `name`"
         )
 
 
 def _require_no_disguise(kernel: Kernel) -> None:
-    """Refuse a file whose kernel would be shown like a baseline of ours."""
+    """Refuse a file whose kernel would look like one of matbench's baselines."""
     if kernel.library is not None or kernel.sha256 in _own_hashes():
         return
     if kernel.group == "baseline":
-        raise UsageError(f'{kernel.path}: group = "baseline" is for matbench\'s own; leave it out')
+        raise UsageError(f'{kernel.path}: group = "baseline" is reserved for matbench; remove it')
     require_name_of_its_own(kernel.name, kernel.path)
 
 
@@ -122,7 +122,7 @@ class Catalogue:
         for kernel in kernels:
             _require_no_disguise(kernel)
             twin = self.kernels.get(kernel.name)
-            # One file may be named twice, by other paths too; the last of them is meant.
+            # One file may be named twice, also by different paths; the last one counts.
             if twin is not None and kernel.path != twin.path and kernel.sha256 != twin.sha256:
                 raise UsageError(
                     f"{kernel.path}: the name {kernel.name!r} is taken by "
@@ -152,7 +152,7 @@ class Catalogue:
     ) -> list[Kernel]:
         """The kernels of `--baseline`: names or patterns (`cublas*`), separated by commas.
 
-        Only baselines of the workloads that are `computed`; others are refused.
+        Baselines of workloads other than those `computed` are refused.
         """
         every = {kernel.name: kernel for kernel in self.group("baseline", None)}
         known = {name: kernel for name, kernel in every.items() if kernel.workload in computed}
@@ -162,7 +162,7 @@ class Catalogue:
             if not names:
                 there = ", ".join(known) or f"none for {', '.join(computed)}"
                 other = every.get(pattern)
-                wrong = f"it computes {other.workload}" if other else "not known"
-                raise UsageError(f"--baseline {pattern!r}: {wrong}; there are: {there}")
+                wrong = f"it computes {other.workload}" if other else "no such baseline"
+                raise UsageError(f"--baseline {pattern!r}: {wrong}; available: {there}")
             found |= {name: known[name] for name in names}
         return list(found.values())

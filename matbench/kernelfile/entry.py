@@ -1,4 +1,4 @@
-"""The entry of a kernel as a table names it: `sgemm`, `ns::sgemm<float, BM, 2 * BN>`."""
+"""The entry of a kernel as front matter names it: `sgemm`, `ns::sgemm<float, BM, 2 * BN>`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from matbench.model import Kernel, Parameter
 
 _ENTRY = re.compile(r"((?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)\s*(?:<(.*)>)?", re.DOTALL)
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-#: What an argument of a template may be made of: nothing that ends it, or the line.
+#: The characters allowed in a template argument: none that ends it, or the line.
 _ARGUMENT = re.compile(r"[\w\s:*+/%()<>=!&|,.?-]+")
 
 
 class Entry(NamedTuple):
-    """A function's name with its namespaces, and the arguments of its template."""
+    """A function's name with its namespaces, and its template arguments."""
 
     name: str
     arguments: tuple[str, ...]
@@ -29,17 +29,17 @@ class Entry(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether C could call it so."""
+        """Whether it is a plain C name."""
         return not self.arguments and "::" not in self.name
 
     @property
     def names(self) -> set[str]:
-        """The names that its arguments are made of."""
+        """The names in its template arguments."""
         return {name for argument in self.arguments for name in _NAME.findall(argument)}
 
 
 def parsed(text: str) -> Entry | None:
-    """The entry that a text means; None if it cannot be one."""
+    """The entry that a text names; None if it is not one."""
     found = _ENTRY.fullmatch(text.strip())
     if found is None:
         return None
@@ -50,32 +50,32 @@ def parsed(text: str) -> Entry | None:
 
 
 def of(kernel: Kernel) -> Entry:
-    """The entry of a kernel; a library's has none."""
+    """The entry of a kernel; library routines have none."""
     return parsed(kernel.entry) or Entry(kernel.entry, ())
 
 
 def as_text(entry: Entry) -> str:
-    """The entry as a table names it."""
+    """The entry as front matter names it."""
     return f"{entry.name}<{', '.join(entry.arguments)}>" if entry.arguments else entry.name
 
 
 def written(entry: Entry, values: Mapping[str, int]) -> str:
-    """The entry as C++ has it, with values in place of the names of constants."""
+    """The entry in C++, with the constants' values in place of their names."""
     if not entry.arguments:
         return entry.name
     return f"{entry.name}<{', '.join(with_values(each, values) for each in entry.arguments)}>"
 
 
 def with_values(argument: str, values: Mapping[str, int]) -> str:
-    """An argument of a template with values in place of the names of constants."""
+    """A template argument with the constants' values in place of their names."""
     return _NAME.sub(lambda name: str(values.get(name[0], name[0])), argument)
 
 
 def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
-    """The constants that reach the source as macros.
+    """The constants that are passed as macros.
 
-    Those that reach a template as its arguments do so only where the source has another use for
-    them: `-DBM=64` would break `template <int BM>`.
+    A template argument is passed as a macro too only if the source uses it elsewhere: `-DBM=64`
+    would break `template <int BM>`.
     """
     names = of(kernel).names & params.keys()
     texts = [kernel.source, *includes.texts(kernel.includes)] if names else []
@@ -88,14 +88,14 @@ def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
 
 
 def _takes_macro(code: str, name: str) -> bool:
-    """Whether a text asks for a macro, or uses a name that it does not give to anything."""
+    """Whether a text tests for a macro, or uses a name that it does not declare."""
     if re.search(rf"^[ \t]*#[^\n]*\b{name}\b", code, re.MULTILINE):
         return True
     return re.search(rf"\b{name}\b", code) is not None and name not in _names_given(code)
 
 
 def _names_given(code: str) -> set[str]:
-    """The names that a source gives: to parameters of templates, and to variables."""
+    """The names that a source declares: template parameters and variables."""
     found = set()
     for node in syntax.walk(syntax.parse(code)):
         if node.type in ("identifier", "type_identifier") and node.parent is not None:
@@ -107,7 +107,7 @@ def _names_given(code: str) -> set[str]:
 
 
 def find(found: Iterable[Function], entry: Entry) -> Function | None:
-    """The function that an entry means."""
+    """The function that an entry names."""
     same = [each for each in found if each.name == entry.name]
     same = same or [each for each in found if each.name.endswith(f"::{entry.name}")]
     templates = [each for each in same if bool(each.template) == bool(entry.arguments)]
@@ -115,10 +115,10 @@ def find(found: Iterable[Function], entry: Entry) -> Function | None:
 
 
 def bound(function: Function, entry: Entry) -> dict[str, str]:
-    """What the parameters of the entry's template stand for."""
+    """The values of the entry's template parameters."""
     if not function.template:
         if entry.arguments:
-            raise SourceError(f"{function.name} is no template", function.line)
+            raise SourceError(f"{function.name} is not a template", function.line)
         return {}
     given = dict(zip((p.name for p in function.template), entry.arguments, strict=False))
     if len(entry.arguments) > len(function.template):
@@ -128,7 +128,7 @@ def bound(function: Function, entry: Entry) -> dict[str, str]:
         if parameter.name not in given:
             if parameter.default is None:
                 raise SourceError(
-                    f"{function.name} is a template; say what `{parameter.name}` is, as in "
+                    f"{function.name} is a template; specify `{parameter.name}`, as in "
                     f'entry = "{suggested(function)}"',
                     function.line,
                 )
@@ -137,12 +137,12 @@ def bound(function: Function, entry: Entry) -> dict[str, str]:
 
 
 def unbound(function: Function, entry: Entry) -> list[TemplateParameter]:
-    """The parameters of the entry's template that nothing says the value of."""
+    """The entry's template parameters without a value or default."""
     return [each for each in function.template[len(entry.arguments) :] if each.default is None]
 
 
 def suggested(function: Function) -> str:
-    """The entry with the names of its template's parameters as arguments."""
+    """An entry with the names of the template parameters as arguments."""
     needed = [each.name for each in function.template if each.default is None]
     types = {each.name for each in function.template if each.kind == "typename"}
     named = ["float" if name in types else name for name in needed]
@@ -150,7 +150,7 @@ def suggested(function: Function) -> str:
 
 
 def parameters(function: Function, entry: Entry, aliases: Mapping[str, str]) -> list[Parameter]:
-    """The parameters of an entry, the types of its template's parameters put in."""
+    """The parameters of an entry, with template parameters and aliases replaced in their types."""
     types = {**aliases, **bound(function, entry)}
     return [
         Parameter(signature.resolved(each.type, types), each.name, each.pointer)

@@ -1,8 +1,8 @@
 """The arithmetic of front matter: checked when a kernel is loaded, bounded when evaluated.
 
 An expression is compiled to nested functions of the values of its names. `_compiled` refuses every
-kind of node that it does not list, so nothing else can be called, looped over or looked into. Only
-powers can grow fast, and they have limits, as have the text, its depth and the result.
+kind of node that it does not list, so there are no other calls, loops or attributes. Only powers
+can grow fast; they are limited, as are the text's length, its depth and the result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_MAGNITUDE = 2**256
 
 
 class ExpressionError(MatbenchError):
-    """An expression that is refused, or that cannot be evaluated with the values at hand."""
+    """An expression is refused, or cannot be evaluated with the given values."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -37,13 +37,13 @@ def ceil_div(a: int, b: int) -> int:
 
 
 def is_power_of_two(a: Number) -> bool:
-    """Whether a is 1, 2, 4, 8, …, as a reduction by halves needs it."""
+    """Whether a is 1, 2, 4, 8, …, as a tree reduction needs."""
     return a >= 1 and a == int(a) and int(a).bit_count() == 1
 
 
 def _power(base: Number, exponent: Number) -> Number:
     if not 0 <= exponent <= 64 or abs(base) > 2**64:
-        raise ExpressionError("a power is limited to exponents 0 to 64 and bases up to 2**64")
+        raise ExpressionError("powers are limited to exponents from 0 to 64 and bases up to 2**64")
     if base < 0 and exponent != int(exponent):
         raise ExpressionError("a negative number has no real root")
     return base**exponent
@@ -75,11 +75,11 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
 
 
 def names_in(text: str, names: Collection[str]) -> list[str]:
-    """The names that `text` mentions, in order of appearance; all have to be among `names`."""
+    """The names in `text`, in order of appearance; all must be among `names`."""
     used = list(_parsed(text)[1])
     for name in used:
         if name not in names:
-            raise ExpressionError(f"{name!r} is not known here; known: {', '.join(sorted(names))}")
+            raise ExpressionError(f"unknown name {name!r}; known: {', '.join(sorted(names))}")
     return used
 
 
@@ -93,7 +93,7 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     except OverflowError:
         result = math.inf
     if not abs(result) <= MAX_MAGNITUDE:
-        raise ExpressionError("the value grows without bound")
+        raise ExpressionError("the value is too large")
     return result
 
 
@@ -110,7 +110,7 @@ def whole(text: int | str, values: Mapping[str, Number]) -> int:
 
 
 def _rounded_up(text: str) -> str | None:
-    """What a division is likely to mean: `(N + 15) / 16` is `ceil_div(N, 16)`."""
+    """The likely meaning of a division: `ceil_div(N, 16)` for `(N + 15) / 16`."""
     match ast.parse(text.strip(), mode="eval").body:
         case ast.BinOp(left=left, op=ast.Div(), right=right):
             divisor, whole = ast.unparse(right), ast.unparse(left)
@@ -122,7 +122,7 @@ def _rounded_up(text: str) -> str | None:
     return None
 
 
-@functools.lru_cache(maxsize=1024)  # kernels share most of theirs, and all cases of one kernel do
+@functools.lru_cache(maxsize=1024)  # cases of a kernel share all expressions, kernels many
 def _parsed(text: str) -> tuple[_Compiled, tuple[str, ...]]:
     """`text` compiled, and the names in it in order of appearance."""
     if len(text) > MAX_LENGTH:
@@ -138,7 +138,7 @@ def _parsed(text: str) -> tuple[_Compiled, tuple[str, ...]]:
 
 
 def _compiled(node: ast.AST, used: dict[str, None], depth: int) -> _Compiled:
-    """One node and all below it as a function; `used` gets the names in the order of the text."""
+    """A node and its descendants as a function; adds the names to `used` in text order."""
     if depth > MAX_DEPTH:
         raise ExpressionError(f"nested deeper than {MAX_DEPTH} levels")
 
@@ -171,7 +171,7 @@ def _compiled(node: ast.AST, used: dict[str, None], depth: int) -> _Compiled:
             return applied(_operator(op), left, right)
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             operators, operands = [_operator(op) for op in ops], parts(left, *comparators)
-            # Each operand is evaluated once, or time would double with every level.
+            # Each operand is evaluated once; otherwise time would double with every level.
             return lambda values: all(
                 compare(*pair)
                 for compare, pair in zip(

@@ -1,4 +1,4 @@
-"""Front matter: the table of a kernel file, checked; an error names the file and the line."""
+"""Reads and checks front matter; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from matbench.model import (
 )
 
 MAX_FILE_BYTES = 1_000_000
-#: From 128 on, long sums of inputs rounded to float16 would come within the bound of float32.
+#: From 128 on, the float32 bound would accept long sums of inputs rounded to float16.
 MAX_ERROR_CONSTANT = 64
-#: Limits of a device that front matter may name, with a small device's values to try them on.
+#: Device limits that front matter may name, with a small device's values to try expressions with.
 DEVICE_LIMITS = {
     "max_threads_per_block": 1024,
     "max_block_x": 1024,
@@ -52,7 +52,7 @@ DEVICE_LIMITS = {
     "warp_size": 32,
     "multiprocessors": 16,
 }
-#: The key of `[model]` that is no expression.
+#: The key of `[model]` that is not an expression.
 _ARITHMETIC = "arithmetic"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -61,15 +61,15 @@ _REQUIREMENT = re.compile(r"cuda|host|sm_[0-9]{2,3}[af]?")
 _RESERVED = {
     *("M", "N", "K", "A", "B", "C"), *products.NAMES, *DEVICE_LIMITS, *expressions.FUNCTIONS
 }  # fmt: skip
-#: The values of keys that have few.
+#: Keys with a fixed set of values.
 _CHOICES: dict[str, tuple[str, ...]] = {
     "group": get_args(Group),
     "precision": get_args(Precision),
     "finish": get_args(Finish),
 }
-#: What the tables whose keys are free hold.
+#: The types of the values in tables with free keys.
 _TABLES: dict[str, Any] = {"sweep": tuple[int, ...], "tune": tuple[int, ...], "model": str}
-#: How a source spells what a buffer holds.
+#: The C++ types of a buffer's elements.
 _WRITTEN: dict[Storage, str] = {
     "float32": "float",
     "int32": "int or unsigned",
@@ -86,10 +86,10 @@ def parse(
     beside: Beside | None = None,
     given: Mapping[str, Any] | None = None,
 ) -> Kernel:
-    """The kernel of a file's content; `shown` is what messages call the file.
+    """The kernel in a file's content; `shown` is what messages call the file.
 
-    Where the file is says which files its `#include` lines mean. The table is in the file, or
-    `beside` it, and what the command line has `given` takes the place of its keys.
+    The path of the `file` resolves its `#include` lines. Front matter is in the file or `beside`
+    it; keys `given` on the command line replace its own.
     """
     if len(data) > MAX_FILE_BYTES:
         raise UsageError(f"{shown}: larger than {MAX_FILE_BYTES:,} bytes; is it a kernel file?")
@@ -99,7 +99,7 @@ def parse(
         raise UsageError(f"{shown}: not UTF-8 text; is it a kernel file?") from None
     table = Table(shown, source, beside, given or {})
     kernel = _Reader(shown, source, file, table).kernel()
-    # The hash of the file covers all that is in it; what comes from elsewhere belongs to it, too.
+    # The hash of the file covers only its own content, so front matter from elsewhere is added.
     outside = json.dumps(table.values, default=str).encode() if table.is_outside else b""
     return msgspec.structs.replace(
         kernel, sha256=includes.identity(data + outside, kernel.includes)
@@ -107,26 +107,26 @@ def parse(
 
 
 def check_name(name: str) -> None:
-    """`UsageError` for a name that no kernel can have."""
+    """Raise `UsageError` for an invalid kernel name."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"name {name!r:.60}: use lower-case letters, digits, `-`, `_`, `.`")
 
 
 def default_name(shown: str) -> str:
-    """The name of a kernel whose table gives none: that of its file."""
+    """The name of a kernel whose front matter gives none, derived from its file's."""
     name = re.sub(r"[^a-z0-9._-]+", "-", Path(shown).stem.lower()).lstrip("._-")
     return name or "kernel"
 
 
 def default_entry(name: str) -> str:
-    """The function that a kernel of this name calls when its file has several."""
+    """The default entry of a kernel with this name, if its file has several functions."""
     return re.sub(r"\W", "_", name)
 
 
 class _Reader:
-    """Reads one file's table and says where it is wrong."""
+    """Reads the front matter of one file."""
 
-    #: How long a header may be that is searched for kernels and types.
+    #: How many bytes of headers are searched for kernels and types.
     SEARCHED_BYTES = 1_000_000
 
     def __init__(self, shown: str, source: str, file: Path | None, table: Table) -> None:
@@ -137,12 +137,12 @@ class _Reader:
         self.wrong = table.wrong
 
     def fail(self, reason: str, line: int | None) -> NoReturn:
-        """Blame a line of the source."""
+        """Raise an error at a line of the source."""
         raise UsageError(f"{self.shown}:{line or 1}: {reason}")
 
     @contextlib.contextmanager
     def blaming(self, *keys: str, before: str = "") -> Iterator[None]:
-        """An error in this block is the fault of these keys, unless it is that of a line."""
+        """Raise errors in this block at the source line they name, or else at these keys."""
         try:
             yield
         except MatbenchError as error:
@@ -151,7 +151,7 @@ class _Reader:
                 self.fail(f"{before}{error}", line)
             self.wrong(f"{before}{error}", *keys)
 
-    # -- what it says ----------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------
 
     def kernel(self) -> Kernel:
         table = self.table.values
@@ -186,7 +186,7 @@ class _Reader:
         return kernel
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
-        """The table with the right types; what is missing is told later, all at once."""
+        """Front matter with the right types; missing keys are reported later, all at once."""
         values = {"name": default_name(self.shown), "launch": {}, **table}
         if isinstance(values["launch"], dict):
             values["launch"] = {"block": (), "grid": (), **values["launch"]}
@@ -199,7 +199,7 @@ class _Reader:
     def entry(
         self, front: FrontMatter, included: tuple[Included, ...]
     ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
-        """The entry, the function that it means, and what that takes."""
+        """The entry, its function, and that function's parameters."""
         named_by = "entry" if "entry" in self.table.values else "name"
         headers = includes.texts(included, self.SEARCHED_BYTES)
         for texts in ([self.source], [self.source, *headers]):
@@ -210,7 +210,9 @@ class _Reader:
                 break
         else:
             self.no_entry(found, wanted, named_by)
-        if named_by == "name" and entries.unbound(function, wanted):  # missing, as others may be
+        if named_by == "name" and entries.unbound(
+            function, wanted
+        ):  # reported with other missing keys
             wanted = entries.parsed(entries.suggested(function)) or wanted
         with self.blaming(named_by):
             types: dict[str, str] = {}
@@ -223,7 +225,7 @@ class _Reader:
         return wanted._replace(name=function.name), function, tuple(parameters)
 
     def functions(self, texts: list[str]) -> list[Function]:
-        """The functions that texts define."""
+        """The functions defined in some texts."""
         found = []
         for text in texts:
             with contextlib.suppress(signature.SourceError):
@@ -242,16 +244,17 @@ class _Reader:
         if not self.table.is_there and not self.table.given:
             self.fail("no front matter and no `__global__` function; is it a kernel file?", 1)
         with self.blaming(named_by):
-            signature.functions(self.source)  # or what is wrong with it
+            signature.functions(self.source)  # raises if the source cannot be parsed
         names = list(dict.fromkeys(each.name for each in found))
         if len(names) > 1 and named_by == "name":
             which = ", ".join(f"{each.name} (line {each.line})" for each in found)
-            self.wrong(f'several kernels, {which:.200}: say entry = "{names[0]}"', "name")
-        hint = f"; there is {', '.join(names)}" if names else ""
+            which = f'several kernels, {which:.200}; choose one, as in entry = "{names[0]}"'
+            self.wrong(which, "name")
+        hint = f"; the file has {', '.join(names)}" if names else ""
         self.wrong(f"no entry `__global__ void {wanted.name}(…)`{hint:.200}", named_by)
 
     def default_entry(self, front: FrontMatter, found: list[Function]) -> Entry:
-        """The function of the kernel's name, or the only one; its template's own constants."""
+        """The function with the kernel's name, or the only one; its swept template arguments."""
         usual = default_entry(front.name)
         names = list(dict.fromkeys(each.name for each in found))
         name = names[0] if len(names) == 1 and usual not in names else usual
@@ -264,14 +267,14 @@ class _Reader:
         return wanted
 
     def sweep(self, front: FrontMatter, entry: Entry) -> dict[str, tuple[int, ...]]:
-        """What is swept: a template has no default of a constant that only `[tune]` names."""
+        """The swept constants, and first values of template arguments that only `[tune]` names."""
         names = entry.names & (front.tune.keys() - front.sweep.keys())
         return front.sweep | {name: front.tune[name][:1] for name in sorted(names)}
 
     def check_compilation(self, front: FrontMatter) -> None:
-        """The standard is known, and the folders of headers exist."""
+        """Check the C++ standard and the folders of headers."""
         if front.std is not None and front.std not in STANDARDS:
-            self.wrong(f"std {front.std!r:.40}: known are {', '.join(STANDARDS)}", "std")
+            self.wrong(f"std {front.std!r:.40}: not one of {', '.join(STANDARDS)}", "std")
         for folder in front.include_dirs:
             if self.file is None:
                 break
@@ -280,60 +283,63 @@ class _Reader:
             except (OSError, ValueError):
                 exists = False
             if not exists:
-                self.wrong(f"include_dirs: no folder {folder!r:.80} here", "include_dirs")
+                self.wrong(f"include_dirs {folder!r:.80}: no such folder", "include_dirs")
 
-    # -- what types cannot say -------------------------------------------------------------
+    # -- checks beyond types ---------------------------------------------------------------
 
     def check(self, kernel: Kernel) -> None:
-        """Names and values, and every expression tried once."""
+        """Check names and values, and evaluate every expression once."""
         workload = workloads.get(kernel.workload)
         if not kernel.summary.isprintable():
-            self.wrong("summary: one line of text", "summary")
+            self.wrong("summary: must be one line of text", "summary")
         if not 0 <= kernel.error_constant <= MAX_ERROR_CONSTANT:
             self.wrong(
-                f"error_constant = {kernel.error_constant:g}: a number from 0 to "
-                f"{MAX_ERROR_CONSTANT}; an error beyond that is no float32 result: say which "
-                "`precision` the inputs are rounded to instead",
+                f"error_constant = {kernel.error_constant:g}: must be from 0 to "
+                f"{MAX_ERROR_CONSTANT}; if errors are larger, declare the `precision` that inputs "
+                "are rounded to instead",
                 "error_constant",
             )
         for requirement in kernel.requires:
             if not _REQUIREMENT.fullmatch(requirement):
-                known = "known are cuda, host, sm_80, sm_90a, …"
+                known = "must be cuda, host, or an architecture such as sm_80 or sm_90a"
                 self.wrong(f"requires {requirement!r}: {known}", "requires")
         low, high = kernel.exponents or (-126, 127)
         if not -126 <= low < high < 128:
-            self.wrong("exponents: the lowest and the highest, as in [-14, 15]", "exponents")
+            self.wrong(
+                "exponents: must be the lowest and the highest, as in [-14, 15]", "exponents"
+            )
         if kernel.finish is not None and not workload.is_reduction:
             whole = f"C of {workload.name} is not a single number, so there is nothing to add up"
             self.wrong(f"finish = {kernel.finish!r}: {whole}", "finish")
         for table, space in (("sweep", kernel.sweep), ("tune", kernel.tune)):
             for name, values in space.items():
                 if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
-                    self.wrong(f"[{table}] {name}: not a name for a swept constant", table, name)
+                    self.wrong(f"[{table}] {name}: not a valid name for a constant", table, name)
                 if not values or any(not 0 < value < 2**31 for value in values):
-                    self.wrong(f"[{table}] {name}: a list of whole numbers above 0", table, name)
+                    what = "must be a list of whole numbers above 0"
+                    self.wrong(f"[{table}] {name}: {what}", table, name)
         self.check_arithmetic(kernel.model.get(_ARITHMETIC))
         if mistake := products.mistake(kernel):
             self.wrong(*mistake)
         self.check_expressions(kernel)
         if "\0" in self.source:
             line = self.source.count("\n", 0, self.source.index("\0")) + 1
-            self.fail("holds a NUL byte; is it a kernel file?", line)
+            self.fail("contains a NUL byte; is it a kernel file?", line)
 
     def check_arithmetic(self, text: str | None) -> None:
-        """A number and a precision, where the file says what it multiplies with."""
+        """Check `model.arithmetic`, if it is given: a number of products and their precision."""
         try:
             if text is not None:
                 Arithmetic.parse(text)
         except ValueError:
             known = ", ".join(get_args(Precision))
-            what = f"how many products it takes for one, 1 to 16, and their precision ({known})"
+            what = f"must be a number of products, 1 to 16, and their precision ({known})"
             self.wrong(
                 f'model.arithmetic {text!r:.40}: {what}, as in "3 tf32"', "model", _ARITHMETIC
             )
 
     def check_expressions(self, kernel: Kernel) -> None:
-        """Geometry, conditions, claims and arguments, with the first values of all constants."""
+        """Try geometry, conditions, model and arguments with the first value of each constant."""
         workload = workloads.get(kernel.workload)
         largest = Problem(2**31 - 1, 2**31 - 1, 2**31 - 1, workload=workload.name)
         sizes = kernel.values(largest)
@@ -350,7 +356,7 @@ class _Reader:
         rules = kernel.launch
         for key, axes in (("block", rules.block), ("grid", rules.grid)):
             if not 1 <= len(axes) <= 3:
-                self.wrong(f"launch.{key}: one to three numbers", "launch", key)
+                self.wrong(f"launch.{key}: must be one to three numbers", "launch", key)
             for axis in axes:
                 attempt(axis, "launch", key)
         attempt(rules.shared_bytes, "launch", "shared_bytes")
@@ -362,7 +368,7 @@ class _Reader:
 
         if len(kernel.args) != len(kernel.parameters):
             taken = f"{kernel.entry} has {len(kernel.parameters)} parameters"
-            self.wrong(f"args has {len(kernel.args)} entries, {taken}", "args")
+            self.wrong(f"args: {len(kernel.args)} arguments, but {taken}", "args")
         for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=True)):
             if parameter.type == signature.TENSOR_MAP and not parameter.pointer:
                 described = signature.tensor_map(text)
@@ -381,10 +387,10 @@ class _Reader:
                 attempt(text, "args", whole=False)
         for buffer in workload.buffers:
             if buffer not in kernel.args:
-                self.wrong(f"args: {buffer} is not among them", "args")
+                self.wrong(f"args: {buffer} is missing", "args")
 
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
-        """Pointers are to what the buffer holds; a kernel declares inputs of 16 bits."""
+        """Check that pointers match the buffers' element types and the declared precision."""
         storage = STORAGE.get(parameter.type)
         allowed = workloads.get(kernel.workload).storages(buffer)
         if storage not in allowed:
@@ -392,7 +398,7 @@ class _Reader:
             known = f"{', '.join(others)} or {last}" if others else last
             self.fail(
                 f"{parameter.name} points to `{parameter.type}`: "
-                f"{buffer} of {kernel.workload} is {known}",
+                f"{buffer} of {kernel.workload} must be {known}",
                 signature.line_of(self.source, entries.of(kernel).name, index),
             )
         if buffer == "C":
@@ -400,16 +406,16 @@ class _Reader:
         if storage != kernel.reading.storage:
             kinds = f"A is {kernel.reading.storage} and {buffer} is {storage}"
             line = signature.line_of(self.source, entries.of(kernel).name, index)
-            self.fail(f"{kinds}; operands have one type", line)
+            self.fail(f"{kinds}; operands must have the same type", line)
         own = storage in ("float16", "bfloat16", "float64")
         if (own and storage != kernel.precision) or kernel.precision == "float64" != storage:
             self.wrong(
-                f"{parameter.name} is {parameter.type}: say precision = {storage!r}", "precision"
+                f"{parameter.name} is {parameter.type}: set precision = {storage!r}", "precision"
             )
 
 
 def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
-    """msgspec's message in the words of front matter, and the keys that it is about."""
+    """msgspec's message in terms of front matter, and the keys that it is about."""
     reason, _, where = message.partition(" - at ")
     keys = re.findall(r"[A-Za-z_][\w-]*", where.replace("key in ", ""))[:2]
     if "[...]" in where and keys[0] in _TABLES:  # msgspec does not say which key
@@ -425,12 +431,12 @@ def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
     if missing:
         return f"`{'.'.join([*keys, missing[1]])}` is missing", keys
     if reason.startswith("Invalid enum") and name in _CHOICES:
-        reason = f"{reason.split()[-1]} is none of {', '.join(_CHOICES[name])}"
+        reason = f"unknown value {reason.split()[-1]}; known: {', '.join(_CHOICES[name])}"
     return f"`{name}`: {reason}" if name else reason, keys
 
 
 def _fits(table: str, value: object) -> bool:
-    """Whether a value may stand in a table whose keys are free."""
+    """Whether a value has the type that a table with free keys takes."""
     try:
         msgspec.convert(value, _TABLES[table])
     except msgspec.ValidationError:

@@ -1,6 +1,6 @@
-"""How a kernel may be built and launched, likeliest first: from its signature and its text.
+"""Guesses how to build and launch a kernel, likeliest first, from its signature and its text.
 
-Where all sizes of a product are the same, only this decides whether it is right.
+For a square product, these choices alone decide whether the result is right.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from matbench.kernelfile.hints import Hints
 from matbench.kernelfile.signature import Function, TemplateParameter
 
 Text = int | str
-#: Arguments of a template, the values of those that are names, and what its types are.
+#: Template arguments, the values of those that are names, and its type parameters.
 _Built = tuple[tuple[str, ...], dict[str, tuple[int, ...]], dict[str, str]]
 
-#: Which tile, of a block or a thread, a constant is; with its axis where the name has it.
+#: Names of constants that are a thread's tile, a number of threads, or a size along N.
 _OF_THREAD = re.compile(
     r"T[MNXY]|R[MN]|(?:THREAD|REG|ELEM)\w*|WPT\w*|COARSE\w*|COARSENING\w*|PER_THREAD\w*|\w+PER_THREAD"
     r"|THREAD_SIZE_[XYMN]|FACTOR",
@@ -30,8 +30,8 @@ _COUNTS_THREADS = re.compile(
 )
 _ALONG_N = re.compile(r"(?:.*[^A-Z])?T?W?B?[NX]$|.*(?:COLS?|COLUMNS)$", re.I)
 
-#: What template parameters are given, by what their names look like: pattern, then the values of
-#: each profile in the order in which profiles are tried.
+#: Values of template parameters by name: a pattern, then its value in each profile, in the order in
+#: which profiles are tried.
 _PROFILES: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", (256, 128, 64, 128)),
     (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", (1, 4, 2, 2)),
@@ -46,16 +46,16 @@ _FLAT = (256, 128, 64, 512, 1024, 32)
 _SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8), (32, 4), (8, 32))
 
 
-#: So many ranks later comes what contradicts itself.
+#: How many ranks implausible geometries are moved back.
 _UNLIKELY = 30
 
 
 class Geometry(NamedTuple):
-    """How a kernel may be built and launched.
+    """One way to build and launch a kernel.
 
-    `template` are the arguments of its template as the entry spells them, and `sweep` the values of
-    the names among them. `covered` is what one block covers along each axis of the grid that it
-    uses. `line`: an expression for a grid of one axis, over M and N.
+    `template` are the template arguments as the entry spells them, and `sweep` the values of the
+    names among them. `covered` is how much one block covers along each grid axis in use. `line` is
+    an expression in M and N for a one-dimensional grid.
     """
 
     template: tuple[str, ...]
@@ -68,7 +68,7 @@ class Geometry(NamedTuple):
     shared_bytes: Text = 0
 
     def grid(self, *, swapped: bool) -> tuple[Text, ...]:
-        """The blocks along each axis; `swapped`: rows of C lie along x."""
+        """The blocks along each axis; `swapped`: x runs along the rows of C."""
         if self.line is not None:
             plane: list[Text] = [self.line]
         else:
@@ -85,8 +85,7 @@ class Geometry(NamedTuple):
         return self._replace(sweep={**self.sweep, name: (value,)})
 
     def fixed(self, name: str) -> Geometry:
-        """With a swept constant written as its number, in the template and in all that is made of
-        it."""
+        """With a swept constant replaced by its value wherever it is used."""
         [value] = self.sweep[name]
 
         def text(made: Text) -> Text:
@@ -124,7 +123,7 @@ def geometries(function: Function, hints: Hints) -> list[Geometry]:
 
 
 def _overlaps(geometry: Geometry) -> bool:
-    """Whether blocks have more threads along an axis than what they cover, as none should."""
+    """Whether blocks have more threads along an axis than elements to cover: implausible."""
     if (
         geometry.line is not None
         or len(geometry.block) != len(geometry.covered)
@@ -140,7 +139,7 @@ def _overlaps(geometry: Geometry) -> bool:
 
 
 def entry(function: Function, geometry: Geometry) -> str:
-    """The entry as the table names it."""
+    """The entry as front matter names it."""
     arguments = ", ".join(geometry.template)
     return f"{function.name}<{arguments}>" if arguments else function.name
 
@@ -148,7 +147,7 @@ def entry(function: Function, geometry: Geometry) -> str:
 def table(
     function: Function, geometry: Geometry, call: Call, *, swapped: bool, **more: Any
 ) -> dict[str, Any]:
-    """The table of a guess, as a kernel file has it; `more` are keys that were found by trial."""
+    """The front matter of a guess; `more` are keys that were found by trial."""
     launch: dict[str, Any] = {
         "block": list(geometry.block),
         "grid": list(geometry.grid(swapped=swapped)),
@@ -163,12 +162,12 @@ def table(
     return made | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
 
 
-# -- how it may be built ---------------------------------------------------------------------------
+# -- candidates ------------------------------------------------------------------------------------
 
 
 def _templates(template: tuple[TemplateParameter, ...], hints: Hints) -> list[_Built]:
-    """Arguments of the template, the values of those that are names, and the types: those of a
-    launch in the file, the defaults, then what constants of such names usually are."""
+    """Template arguments, the values of those that are names, and types: from a launch in the file,
+    then the defaults, then the usual values of constants with such names."""
     if not template:
         return [((), {}, {})]
     ways: list[list[Text | None]] = []
@@ -220,7 +219,7 @@ def _usual(name: str, profile: int) -> int:
 
 
 def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tuple[Text, ...]]:
-    """The sides of a block: of a launch in the file, from tiles, from bounds, then usual ones."""
+    """The sides of a block: from a launch in the file, tiles, launch bounds, then usual ones."""
     found: list[tuple[Text | None, ...]] = []
 
     def known(text: str) -> Text | None:
@@ -279,7 +278,7 @@ def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tupl
 def _covered(
     hints: Hints, block: tuple[Text, ...], kept: frozenset[str]
 ) -> list[tuple[tuple[Text, ...], str | None]]:
-    """What a block covers along each axis of the grid, or a grid of one axis over all of C."""
+    """How much a block covers along each grid axis, or a one-dimensional grid over all of C."""
     sides: dict[str, Text] = {
         f"blockDim.{axis}": side for axis, side in zip("xyz", block, strict=False)
     }
@@ -303,7 +302,7 @@ def _covered(
         return [((), None)]
     [axis] = axes
     found: list[tuple[tuple[Text, ...], str | None]] = []
-    # An index that is divided runs over all of C.
+    # If the index is divided, it runs over all of C.
     sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
     found += [((tile,), _ceil_div(size, tile)) for tile in along(axis) for size in sizes]
     if found and isinstance(found[0][0][0], int):
@@ -316,8 +315,8 @@ def _covered(
 
 
 def _shared(hints: Hints, block: tuple[Text, ...], kept: frozenset[str]) -> list[Text]:
-    """Bytes of shared memory that is sized at launch: those of a launch in the file, two tiles as
-    large as the block, a row of A, then plenty."""
+    """Bytes of dynamic shared memory: from a launch in the file, two tiles as large as the block, a
+    row of A, then plenty."""
     if hints.shared is None:
         return [0]
     item = reading.ITEM_BYTES.get(hints.shared, 4)
@@ -345,7 +344,7 @@ def _product(a: Text, b: Text) -> Text:
 
 
 def _quotient(a: Text | None, b: Text | None) -> Text | None:
-    """None where the division leaves something over."""
+    """The quotient; None if the division leaves a remainder."""
     if a is None or b is None:
         return None
     if isinstance(a, int) and isinstance(b, int):

@@ -1,6 +1,6 @@
-"""What a kernel may be passed, likeliest first: from its signature and its text.
+"""Guesses a kernel's arguments from its signature and its text, likeliest first.
 
-Names tell most of it; what is multiplied, as it lies in memory, shows when it runs.
+Names tell most of it; the memory layout of the operands shows only when the kernel runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from matbench.kernelfile.hints import Hints
 from matbench.kernelfile.signature import Function
 from matbench.model import Parameter
 
-#: What each letter of the product is called, without prefixes such as `d_`.
+#: Common names of each matrix, without prefixes such as `d_`.
 _NAMES = {
     "A": "a m md x q lhs left in1 input1 first src1 mata matrixa ma input in src inp amat",
     "B": "b n nd y w k rhs right in2 input2 second src2 matb matrixb mb weight weights other bmat",
@@ -43,38 +43,38 @@ _SIDE_NAMES = {"A": ("M", "K"), "B": ("K", "N"), "C": ("M", "N")}
 _REALS = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
 
 
-#: What is passed for the width of a tile that is chosen at run time: the side of the block.
+#: Stands for the side of the block, passed as the width of a tile chosen at run time.
 BLOCK_SIDE = "block_side"
 
 
 class Call(NamedTuple):
-    """What each parameter is passed, and the sizes that the kernel is told."""
+    """The argument for each parameter."""
 
     args: tuple[str, ...]
 
     @property
     def is_square(self) -> bool:
-        """Whether it knows only one size."""
+        """Whether the kernel is passed only one size."""
         told = {name for text in self.args for name in re.findall(r"\b[MNK]\b", text)}
         return len(told) < 2 and not any(text.startswith("ld") for text in self.args)
 
     def renamed(self, names: Mapping[str, str]) -> Call:
-        """The call with other names for what is passed."""
+        """The call with some arguments replaced."""
         return Call(tuple(names.get(text, text) for text in self.args))
 
     def sized_as(self, other: Call) -> Call:
-        """This call with the sizes of another."""
+        """This call with the sizes of another one."""
         pairs = zip(self.args, other.args, strict=True)
         return Call(tuple(b if b in ("M", "N", "K") else a for a, b in pairs))
 
 
 class NotCallableError(Exception):
-    """A kernel that takes what no product has; says what."""
+    """The parameters are not those of a matrix product; the message says why."""
 
 
 def calls(function: Function, hints: Hints) -> list[Call]:
-    """The ways to pass buffers and sizes, likeliest first; the first of them has the likeliest
-    pointers, and the ones after it other pointers for C only once all sizes were tried."""
+    """The ways to pass buffers and sizes, likeliest first. All sizes are tried with one choice of
+    pointers before the next choice."""
     numbers = [p for p in function.parameters if not p.pointer]
     types = {p.name for p in function.template if p.kind in ("typename", "class")}
     found: dict[tuple[str, ...], None] = {}
@@ -86,16 +86,16 @@ def calls(function: Function, hints: Hints) -> list[Call]:
 
 
 def names_inputs(function: Function) -> bool:
-    """Whether names tell which input is the left one."""
+    """Whether names tell which input is A and which is B."""
     names = [p.name for p in function.parameters if p.pointer]
     return any(_is_like(n, "A") for n in names) and any(_is_like(n, "B") for n in names)
 
 
-# -- what the parameters are -----------------------------------------------------------------------
+# -- roles of the parameters -----------------------------------------------------------------------
 
 
 def _bare(name: str) -> str:
-    """A pointer's name without what says where it points."""
+    """A pointer's name without prefixes such as `d_` and suffixes such as `_dev`."""
     found = name
     while (shorter := _PREFIX.sub("", found)) != found and shorter:
         found = shorter
@@ -103,8 +103,8 @@ def _bare(name: str) -> str:
 
 
 def _pointers(function: Function, hints: Hints) -> Iterator[dict[str, str]]:
-    """Which pointer is A, B and C. Which input is the left one shows when it runs: the names alone
-    decide what it is called."""
+    """Which pointers are A, B and C. Here only names tell A from B; running the kernel shows which
+    is the left operand."""
     pointers = [p for p in function.parameters if p.pointer]
     if len(pointers) != 3:
         many = "1 pointer" if len(pointers) == 1 else f"{len(pointers)} pointers"
@@ -136,7 +136,7 @@ def _is_like(name: str, letter: str) -> bool:
 def _numbers(
     parameters: Iterable[Parameter], types: set[str], hints: Hints
 ) -> Iterator[dict[str, str]]:
-    """What the parameters that are numbers may be, likeliest first."""
+    """Arguments for the number parameters, likeliest first."""
     fixed: dict[str, str] = {}
     sizes: list[str] = []
     scales = ["alpha", "beta"]
@@ -177,7 +177,7 @@ def _numbers(
 
 
 def _known(name: str, *, batched: bool) -> str | None:
-    """The number that a name says by itself."""
+    """The argument that a name alone implies."""
     if _BATCH.fullmatch(name):
         return "batch"
     if leading := _LEADING.fullmatch(name):
@@ -194,7 +194,7 @@ def _known(name: str, *, batched: bool) -> str | None:
 
 
 def _likely_sizes(names: list[str]) -> dict[str, str] | None:
-    """By their names where these differ, else in the order M, N, K."""
+    """Sizes by parameter name if the names tell them apart, else in the order M, N, K."""
     bare = [
         re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower()) for name in names
     ]

@@ -1,6 +1,6 @@
-"""What the text of a kernel tells of how it is launched: constants, tiles, axes, host code.
+"""What the text of a kernel reveals about its launch: constants, tiles, axes, host code.
 
-All of it is a guess from the text. Whoever uses it tries whether it holds.
+All of it is guessed from the text, so callers verify it by trial.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from matbench.kernelfile.signature import Function
 
-#: A factor of a product: a name, a number, or what stands between parentheses.
+#: A factor of a product: a name, a number, or an expression in parentheses.
 _FACTOR = r"(?:\((?:[^()]|\([^()]*\))*\)|[\w.]+)"
 _CAST = re.compile(
     r"\((?:\s*(?:const|unsigned|signed|int|long|short|size_t|uint|uint32_t|int64_t)\b)+\s*\)"
@@ -34,19 +34,19 @@ _DIM3 = re.compile(r"\bdim3\s+(\w+)\s*(?:=\s*(?:dim3\s*)?)?[({]((?:[^(){};]|\([^
 _NUMBER = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]*\b")
 _SIZE_OF = re.compile(r"\bsizeof\s*\(\s*(\w+)\s*\)")
 ITEM_BYTES = {"double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "float4": 16}
-#: A parameter that is a tile's width, and the widths that it may have.
+#: A parameter that is the width of a tile, and its plausible values.
 _SIDE = re.compile(r"(?:block|tile)(?:_?(?:size|dim|width|side))?", re.IGNORECASE)
 _SIDES = range(4, 65)
-#: So much of a body is read: hints come early, or not at all.
+#: How much of a body is read: hints come early or not at all.
 _MOST_TEXT = 50_000
 _MOST_NAMES = 100
-#: Beyond this no constant is a side of a tile.
+#: No constant above this is the side of a tile.
 _MOST = 1 << 20
 
 
 class HostLaunch(NamedTuple):
-    """A launch in host code: texts of the template's arguments, the block's sides, the bytes of
-    shared memory, and what is passed."""
+    """A launch in host code, as texts: template arguments, sides of the block, bytes of shared
+    memory, and arguments."""
 
     template: tuple[str, ...]
     block: tuple[str, ...]
@@ -55,12 +55,12 @@ class HostLaunch(NamedTuple):
 
 
 class Hints(NamedTuple):
-    """What the text of one kernel tells.
+    """What the text of one kernel reveals.
 
-    `tiles` has, for each axis of `blockIdx` that it uses, the factors that stand beside it;
-    `blocks` and `threads` are the axes in use. `constants` are those of the file and of the body.
-    `rows_along` is the axis of the grid along which rows lie by their name, and `sides` are the
-    parameters that are passed the side of a block.
+    `tiles` has the factors of `blockIdx` for each axis in use; `blocks` and `threads` are the axes
+    of `blockIdx` and `threadIdx` in use. `constants` are those of the file and of the body.
+    `rows_along` is the grid axis that runs along rows, judging by names, and `sides` are the
+    parameters that take the side of a block.
     """
 
     body: str
@@ -107,11 +107,11 @@ def of(source: str, function: Function) -> Hints:
 
 
 def symbolic(text: str, values: Mapping[str, int | str], kept: frozenset[str]) -> int | str | None:
-    """A constant expression of C as one of front matter: constants in numbers, `kept` names as they
-    are, whatever else goes by them; None for what is no such expression."""
+    """A constant expression of C as an expression of front matter, with constants as numbers but
+    `kept` names unchanged; None if it is not such an expression."""
     values = {name: value for name, value in values.items() if name not in kept}
     found = _NUMBER.sub(lambda number: str(int(number[1], 0)), _plain(text))
-    for _ in range(8):  # constants may be made of others
+    for _ in range(8):  # constants may depend on others
         found = re.sub(
             r"[A-Za-z_][\w.]*", lambda w: f"({values[w[0]]})" if w[0] in values else w[0], found
         )
@@ -137,7 +137,7 @@ def _definition(code: str, function: Function) -> Node:
     found = signature.entries(syntax.parse(code))
     node = next((node for node in found if _line(node) == function.line), None)
     if node is None:
-        raise signature.SourceError("not CUDA C++ that can be read", function.line)
+        raise signature.SourceError("cannot be parsed as CUDA C++", function.line)
     return node
 
 
@@ -147,7 +147,7 @@ def _line(node: Node) -> int | None:
 
 
 def _with_helpers(code: str, entry: Node) -> str:
-    """The body of the entry, and of what it calls that the file defines."""
+    """The body of the entry and of the device functions in the file that it calls."""
     helpers = {}
     for node in syntax.walk(syntax.parse(code)):
         if node.type == "function_definition" and "__device__" in signature.words(node):
@@ -165,7 +165,7 @@ def _with_helpers(code: str, entry: Node) -> str:
 
 
 def _indices_expanded(text: str, code: str) -> str:
-    """The text with macros such as `TX` written out where they mean an index."""
+    """The text with macros that stand for an index, such as `TX`, expanded."""
     for name, meaning in _DEFINE.findall(code):
         if re.search(_INDEX, meaning):
             text = re.sub(rf"\b{name}\b", meaning.replace("\\", r"\\"), text)
@@ -173,7 +173,7 @@ def _indices_expanded(text: str, code: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without casts, and without parentheses around an index; names for an index are that index."""
+    """The text without casts and parentheses around an index; names for an index are replaced."""
     text = _CAST.sub("", text)
     text = re.sub(rf"\(\s*({_INDEX})\s*\)", r"\1", text)
     for name, index in re.findall(rf"\b(\w+)\s*[=({{]\s*({_INDEX})\s*[;,)}}]", text)[:_MOST_NAMES]:
@@ -182,7 +182,7 @@ def _plain(text: str) -> str:
 
 
 def _constants(code: str, body: str) -> dict[str, int]:
-    """Macros, constants and enumerators that are whole numbers; the body's own take precedence."""
+    """Macros, constants and enumerators with integer values; those of the body take precedence."""
     texts = dict(_DEFINE.findall(code))
     for declared in _CONSTANT.findall(code) + _CONSTANT.findall(body):
         for each in declared.split(","):
@@ -212,7 +212,7 @@ def _pointers_to_const(entry: Node) -> Iterator[str]:
 
 
 def _is_written(body: str, name: str) -> bool:
-    """Whether the body stores through a pointer, or through another that is made from it."""
+    """Whether the body stores through a pointer, or through one derived from it."""
     names = {name}
     for _ in range(2):
         for known in tuple(names):
@@ -233,7 +233,7 @@ def _axes(body: str, index: str) -> str:
 
 
 def _tiles(body: str, axis: str, known: set[str]) -> tuple[str, ...]:
-    """Products of constants that stand beside `blockIdx` of an axis: what one block covers."""
+    """Products of constants that multiply `blockIdx` along an axis: what one block covers."""
     index = rf"\bblockIdx\.{axis}\b"
     thread = rf"threadIdx\.{axis}"
     found: dict[str, None] = {}
@@ -279,7 +279,7 @@ def _rows_along(body: str) -> str | None:
 
 
 def _dynamic_shared(body: str) -> str | None:
-    """The type of the shared memory that is sized at launch."""
+    """The element type of dynamic shared memory."""
     found = re.search(
         r"\bextern\s+__shared__\s+(?:__align__\s*\([^()]*\)\s*|alignas\s*\([^()]*\)\s*)?"
         r"([\w ]+?)\s*\b\w+\s*\[\s*\]",
@@ -291,7 +291,7 @@ def _dynamic_shared(body: str) -> str | None:
 def _sides(
     function: Function, launches: Sequence[HostLaunch], constants: Mapping[str, int]
 ) -> Iterator[str]:
-    """The numbers that are a block's side by their name, or by a launch; one is left for a size."""
+    """The parameters that are a block's side, by name or in a launch; one is left for a size."""
     numbers = [p.name for p in function.parameters if not p.pointer]
     order = [p.name for p in function.parameters]
     passed = {
@@ -326,7 +326,7 @@ def _launches(code: str, name: str) -> Iterator[HostLaunch]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas that are in no parentheses."""
+    """A text split at commas outside parentheses."""
     pieces, depth = [""], 0
     for character in text:
         depth += {"(": 1, ")": -1, "[": 1, "]": -1, "{": 1, "}": -1}.get(character, 0)

@@ -1,4 +1,4 @@
-"""Host code of a CUDA C++ file: what no kernel can use."""
+"""Recognises host code in a CUDA C++ file, which no kernel can use."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from matbench.kernelfile import signature, syntax
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: What means nothing to a kernel, and what does only if the kernel uses it.
+#: Nodes that never matter to a kernel, and those that matter only if it uses them.
 OF_HOST = {"using_declaration", "template_instantiation", "namespace_alias_definition"}
 _TYPES = {"struct_specifier", "union_specifier", "type_definition", "alias_declaration"}
 _SIMPLE = {"primitive_type", "sized_type_specifier", "enum_specifier"}
 
 
 def is_host(node: Node) -> bool:
-    """Whether no kernel can use a function, declared or defined, or a variable.
+    """Whether a node declares or defines a function or variable that no kernel can use.
 
-    A `constexpr` function can compute constants, and constants are the kernel's, too.
+    Kernels can use constants, and `constexpr` functions can compute them.
     """
     while node.type == "template_declaration" and node.named_children:
         node = node.named_children[-1]
@@ -32,7 +32,7 @@ def is_host(node: Node) -> bool:
 
 
 def is_type(node: Node) -> bool:
-    """Whether this defines a type, or something of a type that may be the host's."""
+    """Whether this defines a type, or a variable of a type that may be host-only."""
     kind = syntax.fields(node, "type")
     if node.type == "declaration":
         return kind is not None and kind.type not in _SIMPLE and not _is_prototype(node)
@@ -41,7 +41,7 @@ def is_type(node: Node) -> bool:
 
 
 def _is_prototype(node: Node) -> bool:
-    """Whether a declaration is a function's, whatever that returns."""
+    """Whether a declaration is that of a function, whatever its return type."""
     below = syntax.fields(node, "declarator")
     while below is not None and below.type != "function_declarator":
         named = [each for each in below.named_children if "declarator" in each.type]

@@ -1,8 +1,8 @@
-"""The files that a kernel file includes: they decide what is compiled as much as it does itself.
+"""Finds the files that a kernel file includes, because they determine the build as well.
 
-Kernels are loaded where no compiler is at hand. So the text is read for directives alone, and every
-one counts, whatever condition it stands under: rather a file too many than one too few. Headers
-that are neither beside the kernel nor named by a path from there come with the compiler.
+Kernels are also loaded without a compiler, so the text is searched for directives, and all of them
+count, whatever condition they are under: a file too many is better than one too few. Headers that
+are neither beside the kernel nor reached by a path from there belong to the compiler.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from matbench.errors import UsageError
 from matbench.kernelfile import syntax
 from matbench.model import Included, Kernel
 
-#: How much is read at most.
+#: Limits on what is read.
 MAX_FILE_BYTES = 16_000_000
 MAX_FILES = 5000
 
 _HASH = r"^[^\S\n]*(?:#|%:|\?\?=)[^\S\n]*"
 _DIRECTIVE = re.compile(_HASH + r"(?:include|include_next|import|embed)\b(.*)", re.MULTILINE)
 _DEFINE = re.compile(_HASH + r"define[^\S\n]+(\w+)(.*)", re.MULTILINE)
-#: A header that is only asked for decides too.
+#: A header that is only tested for affects the build too.
 _ASKED = re.compile(
     r'\b__has_(?:include|include_next|embed)[^\S\n]*\([^\S\n]*("[^"\n]*"|<[^>\n]*>|[^)\n]*)'
 )
 _NAMED = re.compile(r'"([^"\n]+)"|<([^>\n]+)>')
 _CONTINUED = re.compile(r"(?:\\|\?\?/)[^\S\n]*\n")
-#: What a name that only the compiler can work out may mean.
+#: Suffixes of the files that a name computed by the preprocessor may refer to.
 _SUFFIXES = {
     "", ".c", ".cc", ".cl", ".cpp", ".cu", ".cuh", ".cxx", ".def", ".h", ".hh", ".hpp", ".hxx",
     ".inc", ".inl", ".ipp", ".tpp",
@@ -40,22 +40,22 @@ _SUFFIXES = {
 
 
 def operands(source: str) -> list[str]:
-    """What the directives of a text name: `"mine.h"`, `<cuda_fp16.h>`, a macro."""
+    """The operands of the include directives in a text: `"mine.h"`, `<cuda_fp16.h>`, a macro."""
     return _operands(_code(source))
 
 
 def of(source: str, file: Path, include_dirs: Sequence[str] = ()) -> tuple[Included, ...]:
-    """The files of the user's that are included by the text of a kernel file, directly or not."""
+    """The user's files that a kernel file includes, directly or indirectly."""
     return _Search(file, include_dirs).files(source)
 
 
 def folder_of(file: Path, include_dir: str) -> Path:
-    """A folder of headers, as the table of a kernel file names it from there."""
+    """A folder of headers, given relative to the kernel file."""
     return file.absolute().parent / include_dir
 
 
 def folders(kernel: Kernel) -> list[Path]:
-    """Where the user's headers are: beside the kernel, and in the folders that it names."""
+    """The folders of the user's headers: the kernel's own, and its `include_dirs`."""
     file = Path(kernel.file).absolute()
     return [file.parent, *(folder_of(file, each) for each in kernel.include_dirs)]
 
@@ -66,7 +66,7 @@ def again(kernel: Kernel) -> tuple[Included, ...]:
 
 
 def identity(data: bytes, included: tuple[Included, ...]) -> str:
-    """The hash of a kernel file, and of all that it includes."""
+    """The hash of a kernel file and all files that it includes."""
     own = hashlib.sha256(data).hexdigest()
     if not included:
         return own
@@ -75,7 +75,7 @@ def identity(data: bytes, included: tuple[Included, ...]) -> str:
 
 
 def texts(included: Iterable[Included], most_bytes: int | None = None) -> list[str]:
-    """The texts of the included files that can be read, or of the first of them."""
+    """The texts of the readable included files, up to `most_bytes` in total."""
     found = []
     for each in included:
         with contextlib.suppress(OSError):
@@ -120,13 +120,13 @@ def flattened(kernel: Kernel) -> str:
 
 
 def changed(kernel: Kernel) -> str | None:
-    """An included file that is not what it was when the kernel was loaded."""
+    """The name of an included file that has changed since the kernel was loaded."""
     different = set(again(kernel)) ^ set(kernel.includes)
     return min((each.name for each in different), default=None)
 
 
 class _Search:
-    """Follows directives until no file is new."""
+    """Follows directives until no new file is found."""
 
     def __init__(self, file: Path, include_dirs: Sequence[str]) -> None:
         self.file = _located(file)
@@ -140,7 +140,7 @@ class _Search:
     def files(self, source: str) -> tuple[Included, ...]:
         self.scan(source, self.folder)
         before = -1
-        while before != len(self.found):  # a macro may be defined further on
+        while before != len(self.found):  # a macro may be defined later
             before = len(self.found)
             self.follow(list(reversed(self.named)))
         return tuple(self.found.values())
@@ -153,13 +153,13 @@ class _Search:
             self.named[folder, operand] = None
 
     def follow(self, operands: list[tuple[Path, str]]) -> None:
-        """Add what operands name, by way of macros that stand for a name."""
+        """Add the files that operands name, expanding macros."""
         seen = set(operands)
         while operands:
             folder, operand = operands.pop()
             named = _NAMED.match(operand)
             if named:
-                # All of them, as a later one may be meant by `#include_next`.
+                # All of them: `#include_next` may mean a later one.
                 for place in dict.fromkeys((folder, *self.folders) if named[1] else self.folders):
                     self.add(place / (named[1] or named[2]), named[1] or named[2])
             elif operand in self.macros:
@@ -182,12 +182,12 @@ class _Search:
         except (OSError, ValueError):  # the compiler cannot read it either
             return
         if len(data) > MAX_FILE_BYTES:
-            raise UsageError(f"{path}: included, but larger than {MAX_FILE_BYTES:,} bytes")
+            raise UsageError(f"{path}: included file is larger than {MAX_FILE_BYTES:,} bytes")
         self.found[path] = Included(name, str(path), hashlib.sha256(data).hexdigest())
         self.scan(data.decode("utf-8-sig", errors="surrogateescape"), path.parent)
 
     def add_all(self, operand: str) -> None:
-        """Every source file of the kernel's folder: which one is meant is the compiler's to say."""
+        """Add every source file in the kernel's folder, because only the compiler knows which."""
         if self.took_all:
             return
         self.took_all = True
@@ -196,8 +196,8 @@ class _Search:
             below[:] = sorted(name for name in below if not name.startswith("."))
             entries += len(below) + len(names)
             if entries > MAX_FILES:
-                meant = f"`#include {operand}` may mean any file of {self.folder}"
-                raise UsageError(f"{self.file}: {meant}, which are too many; write the name out")
+                meant = f"`#include {operand}` may mean any file in {self.folder}"
+                raise UsageError(f"{self.file}: {meant}, which has too many; write out the name")
             for name in sorted(names):
                 path = Path(folder, name)
                 if path.suffix.lower() in _SUFFIXES and path != self.file and name[0] != ".":
@@ -209,11 +209,11 @@ def _operands(code: str) -> list[str]:
 
 
 def _code(text: str) -> str:
-    """Whole lines without comments, as a preprocessor sees them."""
+    """Logical lines without comments, as the preprocessor sees them."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return syntax.without_comments(_CONTINUED.sub("", lines))
 
 
 def _located(path: Path) -> Path:
-    """The path by which its own folder is known, whatever links and `..` led there."""
+    """The path with links and `..` in its folder resolved."""
     return path.parent.resolve() / path.name

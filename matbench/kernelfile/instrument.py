@@ -1,8 +1,8 @@
-"""The sources that CUDA compiles: the kernel as it is, clocked block by block, or staggered.
+"""Generates the sources that CUDA compiles: the kernel as it is, with timestamps, or staggered.
 
-Macros before the kernel file and generated text after it make the other builds; where the file also
-launches its kernel, or declares it as C++, the kernel's own declaration is rewritten instead. Lines
-keep their numbers, so a compiler's message points into the kernel file.
+Instrumented builds are made by macros before the kernel file and generated text after it. If the
+file also launches its kernel, or declares it as C++, the kernel's declaration is rewritten instead.
+Lines keep their numbers, so compiler messages point into the kernel file.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from matbench.model import Kernel, Parameter
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: What the kernel is called as a device function.
+#: The name of the kernel as a device function.
 _DEVICE_NAME = "matbench_kernel"
 
-#: What tells a kernel which build it is in.
+#: Names by which a kernel could detect which build it is in.
 _TELLTALE = re.compile(
     r"\b(?:MATBENCH|matbench)_\w*|\b(?:ifdef|ifndef)\s+__syncthreads\b|\bdefined\b\W*__syncthreads\b"
 )
 _CLUSTER = re.compile(r"\b__cluster_dims__\s*\(([^()]*)\)")
 
-# Each block's slot holds its start and end by two clocks, and its multiprocessor. The stamps must
-# not change what they time, so no register carries them through the kernel: the start is stored
-# at once, and the end reads lane and block again from special registers. (Kept across the kernel,
-# those few values cost it registers: fewer loads in flight, up to twice the time.)
+# Each block's slot holds its start and end on two clocks, and its multiprocessor. The stamps must
+# not change what they time, so no value stays in a register during the kernel: the start is stored
+# at once, and the end reads lane and block again from special registers. (Keeping these few values
+# in registers meant fewer loads in flight, and up to twice the time.)
 _CUDA_CLOCK = """
 struct matbench_stamp { unsigned long long start, end, start_ns, end_ns, unit; };
 #define MATBENCH_SPECIAL(name, type, constraint, move, register)                          \\
@@ -53,7 +53,7 @@ static __device__ __forceinline__ matbench_stamp *matbench_slot(matbench_stamp *
 }
 """
 
-# Each warp sleeps for a different time (up to about 1 µs) wherever it could run ahead of others.
+# Each warp sleeps for a different time (up to about 1 µs) wherever warps may drift apart.
 _CUDA_STAGGER = """
 struct matbench_stamp;
 inline __device__ void matbench_stagger(unsigned most_ns)
@@ -74,7 +74,7 @@ inline __device__ void matbench_barrier(void) { __syncthreads(); }
 """
 
 
-#: Names the C++ entry in the machine code: `mark`'s name there ends with the entry's.
+#: Finds the symbol of a C++ entry: the mangled name of this kernel ends with the entry's.
 MARK = "matbench_mark"
 _MARK = """
 template <typename function, function *> __global__ void matbench_mark() {{ }}
@@ -83,7 +83,7 @@ template __global__ void matbench_mark<decltype({entry}), &{entry}>();
 
 
 def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
-    """The translation unit of the kernel file as it is; the entry of a template is made."""
+    """The translation unit of the unmodified kernel file; a template entry is instantiated."""
     unit = f"{line_directive(kernel.path)}\n{kernel.source}\n"
     if kernel.is_extern_c:
         return unit
@@ -114,17 +114,17 @@ def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str
 def staggered_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     """A build in which warps drift apart at the start and around every barrier.
 
-    A correct kernel computes the same; one that lacks a barrier no longer passes because its warps
-    happen to stay in step.
+    A correct kernel still computes the same result; one that lacks a barrier can no longer pass
+    because its warps happen to stay in step.
     """
     body = "    matbench_stagger(4000);\n    KERNEL;\n"
     return _wrapped_unit(kernel, params or {}, _CUDA_STAGGER, body)
 
 
 def telltale(source: str) -> str | None:
-    """Where a source could tell by matbench's own names which build it is in; None if it does not.
+    """A name by which a source could detect which build it is in; None if there is none.
 
-    A build that is timed block by block, or staggered, must be the same kernel.
+    Instrumented builds must be the same kernel as the plain one.
     """
     found = _TELLTALE.search(without_comments(source))
     return " ".join(found.group().split()) if found else None
@@ -133,9 +133,8 @@ def telltale(source: str) -> str | None:
 def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body: str) -> str:
     """The kernel as a device function, and a new entry `matbench_entry` whose `body` calls it.
 
-    So what follows the call also runs when the kernel returns early. Cluster dimensions move to the
-    new entry. Tensor maps stay in its parameters, where the launch put them; the kernel takes
-    references.
+    So the code after the call runs even if the kernel returns early. Cluster dimensions move to the
+    new entry. Tensor maps stay in the new entry's parameters; the kernel takes references to them.
     """
     device = _rewritten(kernel) or _redefined(kernel)
     declared = "".join(f"{declaration(p)}, " for p in kernel.parameters)
@@ -154,7 +153,7 @@ extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbe
 
 
 class _Device(NamedTuple):
-    """A unit in which the kernel is a device function of this name, and what it was declared as."""
+    """A unit with the kernel as a device function of this name, and what its declaration held."""
 
     unit: str
     name: str
@@ -163,7 +162,7 @@ class _Device(NamedTuple):
 
 
 def _redefined(kernel: Kernel) -> _Device:
-    """`__global__` made to mean a device function throughout the file."""
+    """`__global__` redefined to mean a device function throughout the file."""
     unit = f"""#undef __global__
 #define __global__ static __device__ __forceinline__
 #undef __launch_bounds__
@@ -181,9 +180,9 @@ def _redefined(kernel: Kernel) -> _Device:
 
 
 def _rewritten(kernel: Kernel) -> _Device | None:
-    """The kernel's own definition made a device function; other code finds it declared as before.
+    """The kernel's definition rewritten as a device function; the kernel itself stays declared.
 
-    None where that is not needed, or where no definition is found.
+    None if that is not needed, or if no definition is found.
     """
     entry = entries.of(kernel)
     code = syntax.expanded(kernel.source)
@@ -197,7 +196,10 @@ def _rewritten(kernel: Kernel) -> _Device | None:
     if node is None:
         return None
     if signature.is_specialised(syntax.parse(syntax.skeleton(code)), entry.last_name):
-        raise BuildError(f"{entry.last_name} is specialised; which code runs is not known here")
+        raise BuildError(
+            f"{entry.last_name} has template specialisations, which instrumented builds do not "
+            "support"
+        )
     function = signature.function(node)
     edits, cluster = rewriting.as_device_function(node, code, _DEVICE_NAME)
     space = entry.name[: -len(entry.last_name)]
@@ -213,7 +215,7 @@ def _definition(code: str, entry: Entry) -> Node | None:
 
 
 def line_directive(path: str) -> str:
-    """Tells the compiler that line 1 of the kernel file follows; any path is quoted safely."""
+    """A directive that line 1 of the kernel file follows; any path is quoted safely."""
     plain = "".join(c if c.isprintable() else "?" for c in path.replace("\n", " "))
     escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
     return f'#line 1 "{escaped}"'

@@ -1,4 +1,4 @@
-"""Baselines: kernels without a source, whose product a library computes."""
+"""Baselines: kernels without a source, computed by a library routine."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _library(
     inputs: str = "float",
     result: str = "float",
 ) -> Kernel:
-    """`function` stands for the source: its hash tells one product from another in records.
+    """A library routine as a kernel. The hash of `function` stands for that of a source in records.
 
-    By default it is cuBLAS's general product under this name.
+    By default it is cuBLAS's general matrix product under this name.
     """
     computes = workloads.get(workload)
     library = name.split("-")[0]
@@ -33,7 +33,7 @@ def _library(
     return Kernel(
         name=name,
         summary=summary,
-        launch=LaunchRules(block=(1,), grid=(1,)),  # a library chooses its own, and does not say
+        launch=LaunchRules(block=(1,), grid=(1,)),  # unknown: the library chooses
         workload=workload,
         group="baseline",
         args=arguments,
@@ -50,7 +50,7 @@ def _library(
 
 NUMPY = _library(
     "numpy",
-    "NumPy's float32 product, by the BLAS library that it was built with",
+    "NumPy's float32 product, computed by its BLAS library",
     function="numpy.matmul",
 )
 CUBLAS_DOT = _library(
@@ -59,7 +59,7 @@ CUBLAS_DOT = _library(
 LIBRARIES = (
     NUMPY,
     CUBLAS_DOT,
-    _library("cublas", "cuBLAS's float32 product, its inputs not rounded to TF32"),
+    _library("cublas", "cuBLAS's float32 product, without rounding inputs to TF32"),
     _library("cublas-tf32", "cuBLAS's product of inputs rounded to TF32", precision="tf32"),
     _library(
         "cublas-bf16",

@@ -1,4 +1,4 @@
-"""What a kernel's table lacks, all of it at once, with lines that show what would do."""
+"""Reports all missing keys of front matter at once, with example lines to paste."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matbench.kernelfile.tables import Table
 from matbench.model import Parameter
 from matbench.workloads import Workload
 
-#: What kernels call the numbers that they take.
+#: Common names of number parameters, and what they mean.
 _NUMBERS = {
     **dict.fromkeys(("n", "width", "size", "dim", "cols", "ncols"), "N"),
     **dict.fromkeys(("m", "height", "rows", "nrows"), "M"),
@@ -23,13 +23,13 @@ _NUMBERS = {
     **dict.fromkeys(("batch", "batchcount", "batchsize", "nbatch"), "batch"),
     "alpha": "1.0", "beta": "0.0", "lda": "K", "ldb": "N", "ldc": "N",
 }  # fmt: skip
-#: Tiles that go together, of a block of 256 threads.
+#: Tile sizes that fit together in a block of 256 threads.
 _TILES = {"BM": 64, "BN": 64, "BK": 8, "TM": 4, "TN": 4, "WM": 32, "WN": 32}
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Lacks(NamedTuple):
-    """A table, and the kernel that it is about."""
+    """The table of a kernel, and what is known about the kernel."""
 
     table: Table
     workload: Workload
@@ -39,7 +39,7 @@ class Lacks(NamedTuple):
 
     @property
     def keys(self) -> list[str]:
-        """What is missing, as `launch.block`."""
+        """The missing keys, such as `launch.block`."""
         values = self.table.values
         swept = {*values.get("sweep", {}), *values.get("tune", {})}
         found = []
@@ -55,12 +55,12 @@ class Lacks(NamedTuple):
         return buffers == [parameter.pointer for parameter in self.parameters]
 
     def refuse(self, shown: str) -> NoReturn:
-        """Name all that is missing, below it lines to paste."""
+        """Raise an error that names all missing keys, with lines to paste below it."""
         table = self.table
         paste = list(self._lines())
         if not table.is_there:
             unknown = ", ".join(key.removeprefix("launch.") for key in self.keys)
-            told = f"how to launch it is not known ({unknown})"
+            told = f"front matter is missing ({unknown})"
             hint = f"Run `matbench adopt {shown}`, or write {table.beside_name}"
             raise UsageError(f"{shown}: {told}. {hint}:", paste)
         *others, last = (f"`{key}`" for key in self.keys)
@@ -68,7 +68,7 @@ class Lacks(NamedTuple):
         if table.shown == shown:
             paste = [f"// {line}" for line in paste]
         line = table.line_of("launch")
-        raise UsageError(f"{table.shown}:{line}: {named} missing; write lines such as:", paste)
+        raise UsageError(f"{table.shown}:{line}: {named} missing; add lines such as:", paste)
 
     def _lines(self) -> Iterator[str]:
         keys = self.keys
@@ -96,7 +96,7 @@ class Lacks(NamedTuple):
             yield f"grid = [{_quoted(f'ceil_div({size}, {tile[size]})' for size in sizes)}]"
 
     def _guess(self) -> list[str]:
-        """Buffers by their names, or in order; numbers by theirs; others stand as they are."""
+        """Arguments guessed from parameter names; buffers with other names in order."""
         pointers = [each.name for each in self.parameters if each.pointer]
         meant = [name.lower().removeprefix("d_").upper() for name in pointers]
         known = sorted(meant) == sorted(self.workload.buffers)
@@ -106,7 +106,7 @@ class Lacks(NamedTuple):
         ]
 
     def _number(self, parameter: Parameter) -> str:
-        """What a number is likely to be, in names that expressions know."""
+        """The likely value of a number parameter, in names that expressions know."""
         guess = _NUMBERS.get(parameter.name.lower().replace("_", ""), parameter.name)
         if guess in ("M", "N", "K") and guess not in self.workload.dimensions:
             return "N"

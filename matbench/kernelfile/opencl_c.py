@@ -1,7 +1,7 @@
-"""The sources that OpenCL compiles: a CUDA C kernel as OpenCL C, plain or clocked block by block.
+"""Generates OpenCL C from a CUDA C kernel: as it is, or with timestamps for each block.
 
-A prelude of macros gives CUDA's names their meaning; address spaces are written into the kernel's
-own lines, which keep their numbers.
+A prelude of macros defines CUDA's names; address spaces are inserted into the kernel's own lines,
+which keep their numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from matbench.model import Kernel, Parameter
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: Numbers that OpenCL does not take from outside by their own names.
+#: Argument types that OpenCL forbids or defines differently, and their replacements.
 _TYPES = {
     "size_t": "ulong", "long long": "long", "unsigned long long": "unsigned long", "bool": "uchar",
 }  # fmt: skip
@@ -99,9 +99,8 @@ MATBENCH_ADDS(__local)
 class Unit(NamedTuple):
     """A kernel as OpenCL C.
 
-    `dynamic` is the type and name of shared memory that is sized at launch: a `__local` argument
-    after the kernel's own, because OpenCL has no `extern __local`. `macros` are the constants that
-    it takes as macros.
+    `dynamic` is the type and name of dynamic shared memory: a `__local` argument after the kernel's
+    own, because OpenCL has no `extern __local`. `macros` are the constants passed as macros.
     """
 
     text: str
@@ -111,12 +110,12 @@ class Unit(NamedTuple):
 
 
 def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> Unit:
-    """The kernel as it is."""
+    """The kernel without instrumentation."""
     return _translated(kernel, params or {})
 
 
 def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None) -> Unit:
-    """`plain_unit`, or `clocked_unit` where there is a clock."""
+    """`clocked_unit` if there is a clock, else `plain_unit`."""
     return clocked_unit(kernel, clock, params) if clock else plain_unit(kernel, params)
 
 
@@ -128,7 +127,7 @@ def revision() -> str:
 
 
 def obstacle(kernel: Kernel) -> str | None:
-    """What of a kernel has no meaning in OpenCL C, in one line; mistakes are found by building."""
+    """What in a kernel OpenCL C cannot express, in one line; other errors show in the build."""
     try:
         _translated(kernel, {})
     except plain_c.NeedsCudaError as error:
@@ -141,8 +140,8 @@ def obstacle(kernel: Kernel) -> str | None:
 def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = None) -> Unit:
     """`plain_unit` with an entry `matbench_entry` that reads the clock before and after the kernel.
 
-    `clock` is the expression that reads it. The entry's parameter after the kernel's own points to
-    five zeroed 64-bit numbers per block; the first two become its start and end.
+    `clock` is the expression that reads it. The entry has one more parameter, which points to five
+    zeroed 64-bit numbers per block; the first two become its start and end.
     """
     unit = _translated(kernel, params or {})
     passed = [p.name for p in kernel.parameters]
@@ -152,7 +151,7 @@ def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = 
         kind, name = unit.dynamic
         passed.append(name)
         declared.append(f"__local {kind} *{name}")
-    # A CPU runs a block's work-items in order: the last one to start is the last to end.
+    # A CPU runs a block's work-items in order, so the last one to start is the last to end.
     text = f"""__kernel MATBENCH_VECTOR_HINT void matbench_entry({", ".join(declared)})
 {{
     __global ulong *stamp = matbench_stamps + 5 * (get_group_id(0)
@@ -169,7 +168,7 @@ def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = 
 
 
 def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
-    """The kernel as OpenCL C; `SourceError` where it has no meaning there."""
+    """The kernel as OpenCL C; `SourceError` if that cannot express it."""
     entry = entries.of(kernel)
     source = includes.flattened(kernel) if kernel.includes else kernel.source
     found = entries.find(signature.functions(source), entry)
@@ -186,7 +185,7 @@ def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
 
 @lru_cache(maxsize=64)
 def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None]:
-    """The unit of a source in C; its `entry` takes shared memory that is sized at launch."""
+    """The unit of a source in C, and the dynamic shared memory that its `entry` takes."""
     edits: list[Edit] = []
     dynamic: tuple[str, str] | None = None
     functions = signature.entries(syntax.parse(syntax.skeleton(code)))
@@ -213,13 +212,13 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
 
 
 def _hoisted(node: Node, code: str, functions: list[Node]) -> list[Edit]:
-    """Shared memory of an inner scope, declared in the kernel's outermost instead."""
+    """Move shared memory that is declared in an inner scope to the kernel's outermost scope."""
     above = list(syntax.parents(node))
     function = next((each for each in above if each.type == "function_definition"), None)
     if function is None or above[0] == syntax.fields(function, "body"):
         return []
     if all(function.start_byte != each.start_byte for each in functions):
-        raise plain_c.NeedsCudaError("`__shared__` in a function that is no kernel", node)
+        raise plain_c.NeedsCudaError("`__shared__` in a device function", node)
     outermost = above[above.index(function) - 2]
     if outermost.type == "compound_statement" and len(above) < 3:
         return []
@@ -231,7 +230,7 @@ def _hoisted(node: Node, code: str, functions: list[Node]) -> list[Edit]:
 
 
 def _passed(parameter: Node, code: str) -> list[Edit]:
-    """A parameter of a kernel: pointers from outside are to global memory."""
+    """Edits of a kernel's parameter: pointers get the global address space."""
     start, end = parameter.start_byte, parameter.end_byte
     text = code[start:end]
     if "*" in text or "[" in text:

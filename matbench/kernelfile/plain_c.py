@@ -1,7 +1,7 @@
-"""C++ that has a meaning in C, as C: the entry of a CUDA C++ file and what it needs.
+"""Translates C++ to C where C has an equivalent: the entry of a CUDA C++ file and what it needs.
 
-Lines keep their numbers. Host code and what else the entry does not need may be any C++; it is
-blanked out.
+Lines keep their numbers. Host code, and other code that the entry does not need, may be any C++; it
+is blanked out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matbench.kernelfile.signature import SourceError
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: What only C++ has, or only CUDA, and what to call it.
+#: Constructs that only C++ or CUDA has, and their names in messages.
 _ONLY_CPLUSPLUS = {
     "template_declaration": "template", "template_function": "template",
     "template_type": "template", "lambda_expression": "lambda", "class_specifier": "class",
@@ -32,10 +32,10 @@ _ONLY_CPLUSPLUS = {
     "optional_parameter_declaration": "default argument", "concept_definition": "concept",
 }  # fmt: skip
 _CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
-#: Names that stand for nothing outside of CUDA.
+#: Names that exist only in CUDA.
 _WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
-#: Headers of what device code has from CUDA alone. Others that nobody finds are left out: what
-#: device code has from them is built in, or the compiler misses it by name.
+#: Headers of device code that only CUDA has. Others that are not the user's are dropped: what
+#: device code takes from them is built in, or the compiler reports it as missing.
 _DEVICE_HEADER = re.compile(
     r"cuda_(?:fp|bf|pipeline|awbarrier)\w*\.h(?:pp)?|mma\.h|(?:crt|cooperative_groups)\b.*"
     r"|(?:cuda|cub|cute|cutlass|thrust|nv)/.*"
@@ -43,22 +43,22 @@ _DEVICE_HEADER = re.compile(
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _INTEGERS = {"int", "unsigned", "unsigned int", "size_t", "uint", "long", "short", "uint32_t",
              "int32_t", "uint64_t", "int64_t", "std::size_t", "unsigned long", "char"}  # fmt: skip
-#: Definitions in a file, beyond which only those that are used are read closely.
+#: In files with more definitions than this, only those that are used are analysed.
 _MANY = 200
 
 
 class NeedsCudaError(SourceError):
-    """What a source says has no meaning in C."""
+    """The source uses something that has no equivalent in C."""
 
     def __init__(
-        self, what: str, node: Node, told: str = "C++ ({what}, line {line}): needs CUDA"
+        self, what: str, node: Node, told: str = "needs CUDA ({what}, line {line})"
     ) -> None:
         self.what, self.node, self.told = what, node, told
         line = syntax.line_of(node)
         super().__init__(told.format(what=what, line=line), line)
 
     def located(self, code: str) -> NeedsCudaError:
-        """The same, said of the header that the line of this code comes from."""
+        """The same error, located in the header that this line of the code comes from."""
         lines = code.split("\n")[: self.node.start_point[0]]
         for distance, line in enumerate(reversed(lines)):
             if found := re.fullmatch(r'#line (\d+) "(.*)"', line):
@@ -72,10 +72,10 @@ class NeedsCudaError(SourceError):
 def translated(
     source: str, entry: str, bound: tuple[tuple[str, str], ...] = (), own: tuple[str, ...] = ()
 ) -> str:
-    """The source as C with CUDA's words; `entry` is a function's name with its namespaces.
+    """The source as C with CUDA's keywords; `entry` is a function's name with its namespaces.
 
-    What the parameters of the entry's template are `bound` to takes their place. Headers are left
-    out, but not the user's `own`.
+    The entry's template parameters are replaced by what they are `bound` to. Headers are dropped,
+    except the user's `own`.
     """
     code = syntax.expanded(source)
     file = _File(code, entry, dict(bound), set(own))
@@ -121,7 +121,7 @@ class _File:
         return _reached(defined, defined.get("", set()))
 
     def _used(self, defined: Mapping[str, set[str]]) -> set[str]:
-        """The names that any function of the device uses, or a macro."""
+        """The names that any device function or macro uses."""
         functions = [
             node
             for node in _top(self.root)
@@ -136,16 +136,16 @@ class _File:
     def edits(self) -> Iterator[Edit]:
         nodes = list(_top(self.root))
         for node in nodes:
-            # Each is read by itself, which would take long for thousands.
+            # Each node is parsed separately, which would take long for thousands.
             if len(nodes) > _MANY and self._is_unused(node):
                 yield node.start_byte, node.end_byte, ""
             else:
                 yield from self._of_top(node)
-        if self.drops:  # others may use what was dropped
+        if self.drops:  # other functions may use what was dropped
             for node in _top(self.root):
                 if self._is_unused(node):
                     yield node.start_byte, node.end_byte, ""
-        for node in syntax.walk(self.root):  # the braces around what lies in namespaces
+        for node in syntax.walk(self.root):  # the braces of namespaces
             if node.type == "namespace_definition" or _is_linkage(node):
                 body = syntax.fields(node, "body")
                 if body is None or body.type != "declaration_list":
@@ -156,7 +156,7 @@ class _File:
                 yield body.end_byte - 1, body.end_byte, ""
 
     def _is_unused(self, node: Node) -> bool:
-        """Whether this is a function that the entry does not reach."""
+        """Whether this is a function that the entry does not use."""
         function = signature.definition_of(node)
         return function not in (None, self.entry) and not self.needed & _names(node)
 
@@ -169,7 +169,7 @@ class _File:
                 if not _DEVICE_HEADER.fullmatch(name):
                     yield node.start_byte, node.end_byte, "\n"
                 elif not _is_conditional(node):
-                    raise NeedsCudaError(name, node, "needs CUDA ({what}, line {line})")
+                    raise NeedsCudaError(name, node)
             return
         if node.type in host_code.OF_HOST or host_code.is_host(node) or self._is_left_out(node):
             yield node.start_byte, node.end_byte, ""
@@ -179,7 +179,7 @@ class _File:
             yield node.start_byte, function.start_byte, ""
             node = function
         if node.type in ("preproc_def", "preproc_function_def"):
-            with contextlib.suppress(NeedsCudaError):  # where it is used, the compiler says so
+            with contextlib.suppress(NeedsCudaError):  # if it is used, the compiler reports it
                 yield from list(self._of_macro(node))
             return
         edits, wrong = [], None
@@ -196,15 +196,15 @@ class _File:
         yield from edits
 
     def _is_left_out(self, node: Node) -> bool:
-        """Whether this is a type, or a constant of some type, that only the host uses."""
+        """Whether this is a type, or a constant of such a type, that only the host uses."""
         if not host_code.is_type(node) or self.includes_more or "##" in self.code:
             return False
         return not self.used & _names(node)
 
-    # -- what is said in C ---------------------------------------------------------------------
+    # -- what is rewritten ---------------------------------------------------------------------
 
     def _of_macro(self, node: Node) -> Iterator[Edit]:
-        """Casts in what a macro stands for, which the tree does not look into."""
+        """Casts in the body of a macro, which the tree does not parse."""
         value = syntax.fields(node, "value")
         if value is None:
             return
@@ -221,7 +221,7 @@ class _File:
             node = pending.pop()
             done = list(self._cast(node, bound))
             yield from done
-            if done:  # its type is done, too
+            if done:  # including its type
                 arguments = syntax.fields(node, "arguments")
                 pending.extend(arguments.children if arguments is not None else ())
                 continue
@@ -291,7 +291,7 @@ class _File:
         return self.entry.start_byte <= node.start_byte < self.entry.end_byte
 
     def _declaration(self, node: Node) -> Iterator[Edit]:
-        """Constants of whole numbers as an `enum`, which C can size arrays by."""
+        """Integer constants as an `enum`, which C accepts as the size of an array."""
         qualifiers = [child for child in node.children if child.type == "type_qualifier"]
         words = {syntax.text_of(child) for child in qualifiers}
         kind = syntax.fields(node, "type")
@@ -339,7 +339,7 @@ class _File:
 
 
 def _top(root: Node) -> Iterator[Node]:
-    """What stands outside of functions, whatever namespaces and conditions it lies in."""
+    """The top-level nodes, including those inside namespaces and preprocessor conditions."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -354,7 +354,7 @@ def _top(root: Node) -> Iterator[Node]:
 
 
 def _header(node: Node) -> str:
-    """What a line includes; nothing if a macro says so."""
+    """The header that a line includes; empty if a macro names it."""
     path = syntax.fields(node, "path")
     is_named = path is not None and path.type in ("string_literal", "system_lib_string")
     return syntax.text_of(path)[1:-1] if path is not None and is_named else ""
@@ -369,7 +369,7 @@ def _is_list(node: Node | None) -> bool:
 
 
 def _names(node: Node) -> set[str]:
-    """The names that a node outside of functions defines."""
+    """The names that a top-level node defines."""
     found = set()
     inner = node
     if node.type == "template_declaration" and node.named_children:
@@ -391,7 +391,7 @@ def _names(node: Node) -> set[str]:
 
 
 def _reached(defined: Mapping[str, set[str]], words: Iterable[str]) -> set[str]:
-    """The words, and what those mean that are defined."""
+    """The words, and all names that their definitions use."""
     found: set[str] = set()
     pending = list(words)
     while pending:
@@ -403,13 +403,13 @@ def _reached(defined: Mapping[str, set[str]], words: Iterable[str]) -> set[str]:
 
 
 def _is_conditional(node: Node) -> bool:
-    """Whether the preprocessor may leave this out; the compiler knows."""
+    """Whether this is inside a preprocessor condition, which only the compiler evaluates."""
     above = (each for each in syntax.parents(node) if each.type.startswith("preproc_"))
     return any(not _is_guard(each) for each in above)
 
 
 def _is_guard(node: Node) -> bool:
-    """Whether a condition keeps a file from being included twice."""
+    """Whether a condition is an include guard."""
     first = [syntax.fields(each, "name") for each in node.named_children[1:2]]
     name = syntax.fields(node, "name")
     named = [syntax.text_of(each) for each in (name, *first) if each is not None]
@@ -426,14 +426,14 @@ def _has_function(node: Node) -> bool:
 
 
 def _is_doubtful(node: Node) -> bool:
-    """Whether macros may have misled the parser: `<` and `&` mean several things."""
+    """Whether macros may have misled the parser: `<` and `&` are ambiguous."""
     if not any(word in node.type for word in ("template", "reference", "optional")):
         return False
     return any(above.has_error for above in syntax.parents(node))
 
 
 def _in_place(text: str) -> str:
-    """The value of an argument, or its type, where its name stood."""
+    """The value or type of a template argument, to replace its name."""
     return text if re.fullmatch(r"[\w ]+", text) else f"({text})"
 
 

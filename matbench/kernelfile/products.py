@@ -1,4 +1,4 @@
-"""The keys that only a matrix product has: how its matrices lie, and what it is scaled by."""
+"""The keys that only matrix products have: memory layout and scaling."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import msgspec
 from matbench import workloads
 from matbench.model import FrontMatter, Kernel
 
-#: What the problem and the layout of matrices give expressions.
+#: Names that the problem and the layout define for expressions.
 NAMES = (
     "lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"
 )  # fmt: skip
-#: Powers of two beyond which products with alpha and beta could leave float32's range.
+#: Beyond this power of two, products with alpha and beta could leave float32's range.
 _EXPONENT = 60
-FACTORS = f"0, or a number from 2^-{_EXPONENT} to 2^{_EXPONENT} in size"
-#: Each is verified by launches of its own.
+FACTORS = f"must be 0, or 2^-{_EXPONENT} to 2^{_EXPONENT} in magnitude"
+#: Each product of a batch is verified by its own launches.
 MOST_PRODUCTS = 65536
-BATCHES = f"a whole number from 1 to {MOST_PRODUCTS:,}"
+BATCHES = f"must be a whole number from 1 to {MOST_PRODUCTS:,}"
 _MOST_PADDING = 2**20
 _KEYS = ("layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator")
 
 
 def mistake(kernel: Kernel) -> tuple[str, str] | None:
-    """What is wrong with these keys of a kernel file, and with which; None if nothing is."""
+    """What is wrong with these keys of a kernel file, and the key; None if all are valid."""
     if kernel.workload != workloads.DEFAULT:
         usual = _usual()
         for key in _KEYS:
@@ -32,7 +32,8 @@ def mistake(kernel: Kernel) -> tuple[str, str] | None:
                 return f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key
         return None
     if not 0 <= kernel.padding <= _MOST_PADDING:
-        return f"padding = {kernel.padding}: from 0 to {_MOST_PADDING:,} elements", "padding"
+        limits = f"must be from 0 to {_MOST_PADDING:,} elements"
+        return f"padding = {kernel.padding}: {limits}", "padding"
     for key in ("alpha", "beta"):
         for number in numbers(getattr(kernel, key)):
             if not is_factor(number):
@@ -42,21 +43,21 @@ def mistake(kernel: Kernel) -> tuple[str, str] | None:
             return f"batch = {number:,}: {BATCHES}", "batch"
     for key in ("alpha", "beta", "batch"):
         if not numbers(getattr(kernel, key)):
-            return f"{key}: a number, or a list of some", key
+            return f"{key}: must be a number or a list of numbers", key
     return None
 
 
 def is_factor(number: float) -> bool:
-    """Whether alpha or beta may be that."""
+    """Whether alpha or beta may have this value."""
     return number == 0 or 2.0**-_EXPONENT <= abs(number) <= 2.0**_EXPONENT
 
 
 @cache
 def _usual() -> dict[str, object]:
-    """What every key is where a file leaves it out."""
+    """The default of every key."""
     return {field.name: field.default for field in msgspec.structs.fields(FrontMatter)}
 
 
 def numbers(value: float | tuple[float, ...]) -> tuple[float, ...]:
-    """A key's list; one number is a list of one."""
+    """The numbers of a key, as a tuple even if there is only one."""
     return value if isinstance(value, tuple) else (value,)

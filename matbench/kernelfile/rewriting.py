@@ -1,4 +1,4 @@
-"""Edits of a source by positions of its syntax tree; lines keep their numbers."""
+"""Edits of a source at positions in its syntax tree; lines keep their numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from matbench.kernelfile import signature, syntax
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-#: Where one text takes the place of another.
+#: Start and end of a text, and its replacement.
 Edit = tuple[int, int, str]
 
 _CLUSTER = re.compile(r"\b__cluster_dims__\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
-#: What stands around a kernel and may not stand around a device function.
+#: Attributes of a kernel that a device function must not have.
 _DRESS = re.compile(
     r"\bstatic\b|\binline\b|\b__forceinline__\b|\b__global__\b"
     r"|\b__(?:launch_bounds|maxnreg|block_size)__\s*(?=\()"
@@ -23,12 +23,12 @@ _DRESS = re.compile(
 
 
 def applied(code: str, edits: Iterable[Edit]) -> str:
-    """The text after its edits; one that lies in another is part of what that replaces."""
+    """The text after its edits; an edit inside another one is ignored."""
     pieces, end = [], 0
     for start, stop, text in sorted(edits, key=lambda edit: (edit[0], edit[1] > edit[0], -edit[1])):
         if start < end:
             continue
-        # No line is lost.
+        # Keep the number of lines.
         lost = code.count("\n", start, stop) - text.count("\n")
         pieces += [code[end:start], text, "\n" * lost]
         end = stop
@@ -36,9 +36,9 @@ def applied(code: str, edits: Iterable[Edit]) -> str:
 
 
 def as_device_function(node: Node, code: str, name: str) -> tuple[list[Edit], str]:
-    """A kernel's definition as that of a device function `name`, and the kernel's cluster.
+    """Edits that turn a kernel into a device function `name`, and the kernel's cluster dimensions.
 
-    Other code that launches the kernel, or takes its address, finds it declared.
+    The kernel stays declared for other code that launches it or takes its address.
     """
     outer = node
     for above in syntax.parents(node):
@@ -79,7 +79,7 @@ def as_device_function(node: Node, code: str, name: str) -> tuple[list[Edit], st
 
 
 def _is_one_linkage(node: Node) -> bool:
-    """Whether this is `extern "C"` of one function."""
+    """Whether this is `extern "C"` for a single function."""
     body = syntax.fields(node, "body") if node.type == "linkage_specification" else None
     return body is not None and body.type != "declaration_list"
 
@@ -89,7 +89,7 @@ def _root(node: Node) -> Node:
 
 
 def _is_declared_before(node: Node, name: str) -> bool:
-    """Whether the function is declared besides its definition."""
+    """Whether the function also has a declaration besides its definition."""
     for other in syntax.walk(_root(node)):
         if other.type == "function_declarator" and other.parent is not None:
             declared = syntax.declared(other)
@@ -100,7 +100,7 @@ def _is_declared_before(node: Node, name: str) -> bool:
 
 
 def _instantiations(node: Node, name: str) -> list[Edit]:
-    """The places that ask for the kernel's code, which is not there any more."""
+    """Removes explicit instantiations of the kernel, which no longer exists."""
     return [
         (each.start_byte, each.end_byte, "")
         for each in syntax.walk(_root(node))

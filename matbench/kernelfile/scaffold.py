@@ -1,4 +1,4 @@
-"""A new kernel file made from another: renamed, with comments that say what to change and where."""
+"""Makes a new kernel file from another one: renamed, with comments that say what to change."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from matbench.kernelfile import front_matter, tables
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import Kernel
 
-#: The comments above the keys and tables of front matter, each written once.
+#: Comments above the keys and tables of front matter, each used once.
 _GUIDE = {
-    "name": "Its name on the command line, and that of its function unless `entry` is given.",
+    "name": "Name on the command line, and of the function unless `entry` is given.",
     "workload": "What it computes.",
-    "args": "What the function is passed, in order: buffers, and expressions for numbers.",
-    "requires": "What it needs from the device; it is skipped on devices without that.",
-    "precision": "What it rounds its inputs to, which sets the error that it is allowed.",
-    "error_constant": "What each product may lose before it is added, in units of 2⁻²⁴.",
-    "deterministic": "Whether the same inputs give the same bits.",
-    "exponents": "The range of binary exponents of its inputs.",
+    "args": "Arguments of the function, in order: buffers, and expressions for numbers.",
+    "requires": "Requirements; the kernel is skipped on devices that do not meet them.",
+    "precision": "Number format that inputs are rounded to; it decides the error bound.",
+    "error_constant": "Error that each product may have before it is added, in units of 2⁻²⁴.",
+    "deterministic": "Whether the same inputs always give the same bits.",
+    "exponents": "Range of binary exponents that inputs may have.",
     "finish": 'What the host does with C: "sum" adds up one partial sum per block.',
-    "sweep": "The values that a run tries; `#ifndef` below gives other compilers a default.",
-    "tune": "More values, only for --set and `matbench tune`.",
-    "launch": "Expressions over the problem's sizes, the constants and the device's limits.",
-    "where": "Conditions; a case that does not meet one is skipped, with it as the reason.",
-    "block": "Threads of a block in x, y, z.",
+    "sweep": "Values that a run tries; `#ifndef` below sets a default for other compilers.",
+    "tune": "More values, used only by --set and `matbench tune`.",
+    "launch": "Expressions in the problem's sizes, the constants and the device's limits.",
+    "where": "Conditions; a case that does not meet all of them is skipped.",
+    "block": "Threads per block in x, y, z.",
     "grid": "Blocks in x, y, z.",
-    "shared_bytes": "Shared memory that is sized at launch.",
-    "model": "What it claims about itself; change it with the loop, or delete it.",
+    "shared_bytes": "Bytes of dynamic shared memory per block.",
+    "model": "Modelled properties of the kernel; update them with the loop, or delete them.",
 }
 _HEADER = """\
 // {file}: a copy of {origin} to start from; change anything.
@@ -36,12 +36,12 @@ _HEADER = """\
 //   matbench check {file}          which awkward shapes does it get right?
 //   matbench run --kernel {file}   every value of [sweep], as a table
 //
-// Above: its name, the constants it is swept over, and how many threads and blocks it is launched
-// with (all keys: docs/kernels.md). Below: what one thread computes. Keep its guards, because every
-// size has to come out right, and write every element of the result: it holds NaN at the start.
+// Above: the kernel's name, its swept constants, its block and its grid (all keys are explained in
+// docs/kernels.md). Below: the work of one thread. Keep the bounds checks, because every size must
+// be correct, and write every element of the result, which is NaN before the launch.
 
 """
-#: Words with a meaning in C++, CUDA or OpenCL C, which no function of a kernel can be called.
+#: Words with a meaning in C++, CUDA or OpenCL C, which cannot name a kernel's function.
 _TAKEN = frozenset(
     """
     abs acos alignas alignof all and any asin asm atan auto barrier bool break case catch ceil
@@ -60,13 +60,13 @@ _KEY = re.compile(r"//\s*(?:\[(?P<table>\w+)\]|(?P<key>\w+)\s*=)")
 
 
 def source(name: str, origin: Kernel, file: str) -> str:
-    """The text of a kernel file `file`: a builtin kernel under another name, with comments.
+    """The text of a kernel file `file`: one of matbench's kernels renamed, with comments.
 
-    `UsageError` when no kernel can be called `name`, or when `origin` has no source.
+    `UsageError` if `name` is not a valid name, or if `origin` has no source.
     """
     front_matter.check_name(name)
     if not origin.source:
-        raise UsageError(f"{origin.name} is a library's product: it has no source to start from")
+        raise UsageError(f"{origin.name} is a library routine; it has no source to copy")
     front = tables.FENCE.match(origin.source)
     assert front is not None, f"{origin.path} opens with its front matter"
     body = origin.source[front.end() :].lstrip("\n")
@@ -80,7 +80,7 @@ def source(name: str, origin: Kernel, file: str) -> str:
 
 
 def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]:
-    """Its lines with a comment above each key; `group` and the old `entry` are dropped."""
+    """The lines of front matter with a comment above each key, without `group` and `entry`."""
     lines = []
     explained = set()
     for line in body.splitlines(keepends=True):
@@ -102,7 +102,7 @@ def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]
 
 
 def _renamed(body: str, old: str, new: str) -> str:
-    """The function under its new name everywhere in code, but not in comments."""
+    """The body with the function renamed everywhere in code, but not in comments."""
     code = without_comments(body)
     for match in reversed(list(re.finditer(rf"\b{re.escape(old)}\b", code))):
         body = body[: match.start()] + new + body[match.end() :]

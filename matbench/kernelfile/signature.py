@@ -1,4 +1,4 @@
-"""The signature of a kernel's entry: what it is called, and what it takes."""
+"""The signature of a kernel's entry: its name and its parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TENSOR_MAP_ARGUMENT = re.compile(r"\s*tensor_map\s*\(\s*(\w+)\s*,([^,]+),([^,]+)\)\s*")
 
-#: The types that an entry can take by value, and NumPy's names for them.
+#: The types that an entry can take by value, with NumPy's names for them.
 SCALARS = {
     "int": "int32", "unsigned": "uint32", "unsigned int": "uint32", "float": "float32",
     "double": "float64", "size_t": "uint64", "long": "int64", "unsigned long": "uint64",
@@ -34,12 +34,12 @@ _SAME = {
     "unsigned long long int": "unsigned long long", "signed int": "int", "int16_t": "short",
     "ptrdiff_t": "long", "half": "__half", "nv_bfloat16": "__nv_bfloat16",
 }  # fmt: skip
-#: Describes a matrix to the copy engine (TMA); passed by value as `__grid_constant__`.
+#: Describes a matrix to the Tensor Memory Accelerator; passed by value as `__grid_constant__`.
 TENSOR_MAP = "CUtensorMap"
 
 
 class SourceError(MatbenchError):
-    """Something that the source lacks; `line` counts from 1, None: no line is to blame."""
+    """An error in a source; `line` counts from 1, None if it concerns no single line."""
 
     def __init__(self, reason: str, line: int | None) -> None:
         super().__init__(reason)
@@ -55,7 +55,7 @@ class TemplateParameter(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A `__global__` function as the source declares it, its namespaces in its name.
+    """A `__global__` function as the source declares it; its name includes its namespaces.
 
     `launch_bounds` is the text of the first argument of `__launch_bounds__`.
     """
@@ -76,12 +76,12 @@ def functions(source: str) -> list[Function]:
     if not found and root.has_error:
         errors = (node for node in syntax.walk(root) if node.is_error or node.is_missing)
         wrong = next(errors, root)
-        raise SourceError("not CUDA C++ that can be read", syntax.line_of(wrong))
+        raise SourceError("cannot be parsed as CUDA C++", syntax.line_of(wrong))
     return found
 
 
 def entries(root: Node) -> list[Node]:
-    """The definitions of `__global__` functions in a tree, but no specialisations of templates."""
+    """The definitions of `__global__` functions in a tree, without template specialisations."""
     return [node for node in syntax.outside(root) if _is_entry(node)]
 
 
@@ -93,7 +93,7 @@ def _is_entry(node: Node) -> bool:
 
 
 def is_specialised(root: Node, name: str) -> bool:
-    """Whether a kernel template has definitions of its own for some arguments."""
+    """Whether a kernel template has specialisations."""
     named = (
         _named(node)
         for node in syntax.outside(root)
@@ -130,14 +130,14 @@ def _named(node: Node) -> Node | None:
 
 
 def definition_of(node: Node) -> Node | None:
-    """The function that a node outside of functions defines, as a template or not."""
+    """The function, or function template, that a top-level node defines."""
     while node.type == "template_declaration" and node.named_children:
         node = node.named_children[-1]
     return node if node.type == "function_definition" and _named(node) is not None else None
 
 
 def qualified_name(node: Node) -> str:
-    """The name of the function that is defined here, with its namespaces."""
+    """The name of the function defined by a node, with its namespaces."""
     name = _named(node)
     spaces: list[str] = []
     for above in syntax.parents(node):
@@ -148,14 +148,14 @@ def qualified_name(node: Node) -> str:
 
 
 def name_of(node: Node) -> Node:
-    """The name of a function that is defined here."""
+    """The name node of a function definition."""
     name = _named(node)
     assert name is not None
     return name
 
 
 def function(node: Node) -> Function:
-    """What a definition declares."""
+    """The signature of a function definition."""
     name = _named(node)
     assert name is not None
     template: tuple[TemplateParameter, ...] = ()
@@ -177,7 +177,7 @@ def function(node: Node) -> Function:
 
 
 def parameter_nodes(node: Node) -> list[Node]:
-    """The declarations of a function's parameters; `(void)` has none."""
+    """The declarations of a function's parameters; none for `(void)`."""
     declarator = _declarator(node)
     parameters = syntax.fields(declarator, "parameters") if declarator is not None else None
     kinds = ("parameter_declaration", "optional_parameter_declaration")
@@ -188,7 +188,7 @@ def parameter_nodes(node: Node) -> list[Node]:
 
 
 def end_of_parameters(node: Node) -> int:
-    """The position of the parenthesis that closes a function's parameters."""
+    """The position of the parenthesis that closes a function's parameter list."""
     declarator = _declarator(node)
     parameters = syntax.fields(declarator, "parameters") if declarator is not None else None
     return parameters.end_byte - 1 if parameters is not None else node.end_byte
@@ -215,7 +215,7 @@ def _template(node: Node) -> tuple[TemplateParameter, ...]:
 
 
 def _declared(node: Node) -> Parameter:
-    """A parameter as its declaration has it; a pointer to a pointer has a type that ends in `*`."""
+    """A parameter as declared; the type of a pointer to a pointer ends in `*`."""
     declarator = syntax.fields(node, "declarator")
     name = syntax.declared(declarator) if declarator is not None else None
     kinds = [each for each in node.children if not _is_qualifier(each) and each != declarator]
@@ -238,13 +238,13 @@ def _is_qualifier(node: Node) -> bool:
 
 
 def tensor_map(text: str) -> tuple[str, str, str] | None:
-    """The matrix of an argument `tensor_map(A, 128, 64)`, and its box's rows and columns."""
+    """The matrix of an argument `tensor_map(A, 128, 64)`, and the rows and columns of its box."""
     found = _TENSOR_MAP_ARGUMENT.fullmatch(text)
     return (found[1], found[2].strip(), found[3].strip()) if found else None
 
 
 def holds(kind: str, value: int | float) -> bool:
-    """Whether a parameter of this type can take the value as it is."""
+    """Whether a parameter of this type can represent the value exactly."""
     whole = re.fullmatch(r"(u?)int(\d+)", SCALARS[kind])
     if SCALARS[kind] == "bool":
         return value in (0, 1)
@@ -257,7 +257,7 @@ def holds(kind: str, value: int | float) -> bool:
 
 
 def bits_of_16(kind: str, value: float) -> int | None:
-    """A number as the bits of a `__half` or `__nv_bfloat16`; None where it would be rounded."""
+    """The bits of a number as `__half` or `__nv_bfloat16`; None if it would be rounded."""
     is_half = SCALARS[kind] == "float16"
     try:
         packed = struct.pack("<e" if is_half else "<f", value)
@@ -269,7 +269,7 @@ def bits_of_16(kind: str, value: float) -> int | None:
 
 
 def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
-    """The parameters of an entry that is no template, in order."""
+    """The parameters of an entry that is not a template, in order."""
     found = [each for each in functions(source) if each.name == entry]
     if not found:
         raise SourceError(f"no entry `__global__ void {entry}(…)`", None)
@@ -278,26 +278,26 @@ def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
 
 
 def is_known(parameter: Parameter) -> bool:
-    """Whether its type is one that a kernel can be given."""
+    """Whether matbench can pass an argument of this type."""
     known = STORAGE if parameter.pointer else {*SCALARS, TENSOR_MAP}
     return parameter.type in known
 
 
 def checked(parameters: Iterable[Parameter], line: int) -> None:
-    """Refuse parameters that nothing can be passed to."""
+    """Refuse parameters that matbench cannot pass arguments to."""
     for parameter in parameters:
         kind, name = parameter.type, parameter.name
         if not name:
             raise SourceError(f"a parameter of type `{kind}` has no name", line)
         if kind.endswith("*"):
-            raise SourceError(f"{name} is a pointer to a pointer; buffers are flat", line)
+            raise SourceError(f"{name} is a pointer to a pointer; buffers must be flat", line)
         if not parameter.pointer and kind not in SCALARS and kind != TENSOR_MAP:
             known = ", ".join((*SCALARS, TENSOR_MAP))
-            raise SourceError(f"{name} is a `{kind}`; known are {known}", line)
+            raise SourceError(f"{name} has type `{kind}`; supported are {known}", line)
 
 
 def resolved(kind: str, types: Mapping[str, str]) -> str:
-    """A type with what its name stands for."""
+    """A type with its aliases replaced."""
     for _ in range(8):
         if kind not in types or kind in STORAGE:
             break
@@ -309,7 +309,7 @@ _NAMING = ("alias_declaration", "preproc_def", "type_definition")
 
 
 def aliases(source: str) -> dict[str, str]:
-    """What the names of types stand for that a source defines: `typedef`, `using`, `#define`."""
+    """The type aliases that a source defines: `typedef`, `using`, `#define`."""
     found = {}
     for node in syntax.outside(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
         if node.type not in _NAMING:
@@ -325,7 +325,7 @@ def aliases(source: str) -> dict[str, str]:
 
 
 def line_of(source: str, entry: str, index: int) -> int | None:
-    """The line on which a parameter of the entry is named."""
+    """The line that names a parameter of the entry."""
     for node in entries(syntax.parse(syntax.skeleton(syntax.expanded(source)))):
         if qualified_name(node) == entry:
             listed = parameter_nodes(node)
@@ -335,7 +335,7 @@ def line_of(source: str, entry: str, index: int) -> int | None:
 
 
 def pieces(text: str) -> tuple[str, ...]:
-    """What commas separate, outside of parentheses and brackets."""
+    """A text split at commas outside parentheses and brackets."""
     found, depth = [""], 0
     for character in text:
         depth += {"(": 1, "<": 1, "[": 1, ")": -1, ">": -1, "]": -1}.get(character, 0)

@@ -11,7 +11,7 @@ from matbench.kernelfile import products
 from matbench.model import Inputs, Problem
 from matbench.workloads import Size, Workload
 
-#: Sizes are passed to kernels as 32-bit integers, with room for a tile to be added to them.
+#: Sizes are passed to kernels as 32-bit integers, with room to add a tile.
 MAX_SIZE = 2**30
 _NUMBER = re.compile(r"2\^(?P<exponent>[0-9]{1,2})|(?P<digits>-?[0-9]{1,30})(?P<suffix>[km]?)")
 _DECIMAL = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})(e[+-]?[0-9]{1,2})?")
@@ -33,7 +33,7 @@ def _parse_piece(piece: str, workload: Workload) -> list[Size]:
         raise UsageError(f"size {piece!r}: a range has two numbers, as in 256..8192")
     start, end = (_size(piece, [number], workload) for number in (low, high))
     if low > high:
-        raise UsageError(f"size {piece!r}: a range starts with its smaller number")
+        raise UsageError(f"size {piece!r}: a range starts with the smaller number")
     found = [start]
     while (low := 2 * low) < high:
         found.append(_size(piece, [low], workload))
@@ -56,22 +56,18 @@ def _size(piece: str, numbers: list[int | None], workload: Workload) -> Size:
     if len(given) < len(numbers) or size is None:
         raise UsageError(f"size {piece!r}: write {workload.size_help}")
     for value in size:
-        flat = len(workload.dimensions) == 1
-        if value < 1:
-            what = "there is at least one number" if flat else "a matrix has at least one row"
-            raise UsageError(f"size {piece!r}: {what}{'' if flat else ' and column'}")
-        if value > MAX_SIZE:
-            raise UsageError(f"size {piece!r}: at most {MAX_SIZE:,}{'' if flat else ' a side'}")
+        if not 1 <= value <= MAX_SIZE:
+            raise UsageError(f"size {piece!r}: must be from 1 to {MAX_SIZE:,}")
     return size
 
 
 def parse_problems(
     text: str, workload: Workload, inputs: Inputs | None = None, seed: int = 0
 ) -> list[Problem]:
-    """The problems of `--sizes`; without `inputs`, of the workload's own kind."""
+    """The problems of `--sizes`; by default with the workload's default inputs."""
     if inputs is not None and inputs not in workload.inputs:
         known = ", ".join(workload.inputs)
-        raise UsageError(f"--inputs {inputs!r}: {workload.name} is drawn from {known}")
+        raise UsageError(f"--inputs {inputs!r}: not for {workload.name}, which takes {known}")
     kind = inputs or workload.inputs[0]
     return [
         Problem(m, n, k, inputs=kind, seed=seed, workload=workload.name)
@@ -80,7 +76,7 @@ def parse_problems(
 
 
 def parse_scaling(name: str, text: str) -> tuple[float, ...]:
-    """`1,-0.5` as the numbers of `--alpha` and `--beta`; whole ones above 0 of `--batch`."""
+    """`1,-0.5` as the numbers of `--alpha` or `--beta`; whole numbers above 0 for `--batch`."""
     found: list[float] = []
     for piece in (piece.strip() for piece in text.split(",")):
         if name == "batch":

@@ -1,4 +1,4 @@
-"""Kernels × problems × parameters → cases, or skips with their reason."""
+"""Kernels × problems × parameters → cases, or skips with a reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matbench.kernelfile import expressions, opencl_c, products, signature
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
 
 MAX_CASES = 100_000
-#: What a product is multiplied by, and how many there are.
+#: The scaling of a product, and the number of products.
 SCALINGS = ("alpha", "beta", "batch")
 _PROBED_SCALINGS: tuple[dict[str, Any], ...] = (
     {"alpha": -1.5}, {"beta": 0.75}, {"alpha": -1.5, "beta": 0.75}, {"batch": 3}
@@ -28,7 +28,8 @@ def parse_values(option: str, text: str) -> tuple[int, ...]:
     values = []
     for piece in text.split(","):
         if not re.fullmatch("[0-9]{1,9}", piece.strip()) or int(piece) < 1:
-            raise UsageError(f"{option} {piece.strip()!r}: a whole number above 0, as in 8,16,32")
+            what = "must be a whole number above 0, as in 8,16,32"
+            raise UsageError(f"{option} {piece.strip()!r}: {what}")
         values.append(int(piece))
     return tuple(dict.fromkeys(values))
 
@@ -43,14 +44,14 @@ def parse_settings(
         name, separator, values = setting.partition("=")
         name = name.strip()
         if not separator:
-            raise UsageError(f"--set {setting!r}: write NAME=VALUE, as in THREADS=128,256")
+            raise UsageError(f"--set {setting!r}: expected NAME=LIST, such as THREADS=128,256")
         if name not in known:
             near = difflib.get_close_matches(name.upper(), known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
-            hint = hint if known else "they sweep nothing"
-            raise UsageError(f"--set {name!r}: no chosen kernel sweeps it; {hint}")
+            hint = hint if known else "they have no constants"
+            raise UsageError(f"--set {name!r}: no selected kernel sweeps it; {hint}")
         if name in overrides:
-            raise UsageError(f"--set {setting!r}: given twice: {name}; list its values once")
+            raise UsageError(f"--set {setting!r}: {name} is given twice; list its values once")
         overrides[name] = parse_values(f"--set {name}", values)
     return overrides
 
@@ -60,8 +61,8 @@ def parameter_sets(
 ) -> Iterator[dict[str, int]]:
     """Every combination of the kernel's swept constants, with `overrides` in place of its own.
 
-    A constant that only `[tune]` names stays at the source's default unless it is overridden.
-    `UsageError` where they are too many to go through.
+    A constant that only `[tune]` names keeps the source's default unless it is overridden.
+    `UsageError` if there are too many combinations.
     """
     space = _space(kernel, overrides)
     count = math.prod(map(len, space.values()))
@@ -78,7 +79,7 @@ def _space(kernel: Kernel, overrides: Mapping[str, tuple[int, ...]]) -> dict[str
 
 
 def combinations(space: Mapping[str, tuple[int, ...]]) -> Iterator[dict[str, int]]:
-    """Every choice of one value for each name; an empty space has one, the empty choice."""
+    """Every choice of one value for each name; an empty space has one empty choice."""
     for choice in itertools.product(*space.values()):
         yield dict(zip(space, choice, strict=True))
 
@@ -89,9 +90,9 @@ def probed(
     device: DeviceInfo,
     memory_bytes: int | None,
 ) -> list[tuple[str, Case]]:
-    """Cases at awkward shapes, each with its purpose; the cases of one problem are together.
+    """Cases at awkward shapes, each with its purpose, grouped by problem.
 
-    Where the host's `memory_bytes` are given, also the largest C that fits into them easily.
+    If the host's `memory_bytes` are given, also the largest C that fits easily.
     """
     found: list[tuple[str, Case]] = []
     workload = workloads.get(kernel.workload)
@@ -101,7 +102,7 @@ def probed(
         for size, purpose in list(shapes.items()):
             near = _allowed(kernel, size, params, device)
             if near is not None:
-                shapes.setdefault(near, f"{purpose}, as near as `where` allows")
+                shapes.setdefault(near, f"{purpose}: nearest that `where` allows")
         for (m, n, k), purpose in shapes.items():
             for kind in workload.probed_inputs:
                 problem = Problem(m, n, k, inputs=kind, workload=workload.name, **first)
@@ -127,8 +128,8 @@ def probed(
 def _allowed(
     kernel: Kernel, size: workloads.Size, params: dict[str, int], device: DeviceInfo
 ) -> workloads.Size | None:
-    """A size near one that `where` excludes, which it allows; None where that is not needed, or not
-    found: sides that are equal, or multiples of a constant or a power of two."""
+    """An allowed size near one that `where` excludes; None if the size itself is allowed, or none
+    is found. Candidates have equal sides, or multiples of a constant or a power of two."""
 
     def is_allowed(size: workloads.Size) -> bool:
         M, N, K = size
@@ -137,7 +138,7 @@ def _allowed(
         try:
             return _unmet_condition(kernel, values) is None
         except expressions.ExpressionError:
-            return True  # whatever is wrong there is told by the case
+            return True  # the case reports the error
 
     if is_allowed(size):
         return None
@@ -158,8 +159,8 @@ def cases(
 ) -> list[Case]:
     """All cases on one device; each kernel takes the problems of its own workload.
 
-    They are ordered by problem, and within one by how kernels read their inputs, so that inputs
-    are made and uploaded once.
+    They are ordered by problem, and then by how kernels read their inputs, so that inputs are
+    generated and uploaded once.
     """
     kernels = list(kernels)
     readings = list(dict.fromkeys(kernel.reading for kernel in kernels))
@@ -169,7 +170,7 @@ def cases(
     pairs = [(kernel, problem) for problem in problems for kernel, own in wanted if problem in own]
     count = sum(math.prod(map(len, _space(kernel, overrides).values())) for kernel, _ in pairs)
     if count > MAX_CASES:
-        raise UsageError(f"{count:,} cases: more than {MAX_CASES:,}; sweep less at a time")
+        raise UsageError(f"{count:,} cases, more than {MAX_CASES:,}; run fewer at a time")
     return [
         case(kernel, problem, params, device)
         for kernel, problem in pairs
@@ -178,8 +179,8 @@ def cases(
 
 
 def _computed(kernel: Kernel, problems: Sequence[Problem]) -> set[Problem]:
-    """The problems that a kernel is run on: those that it computes, and of a size that it computes
-    in no way asked for, all, to be skipped."""
+    """The problems that a kernel is run on: those that it can compute, and all problems of a size
+    of which it can compute none; these are skipped."""
     found = {problem for problem in problems if problem.workload == kernel.workload}
     computed = {problem for problem in found if _not_computed(kernel, problem) is None}
     sizes = {problem.size for problem in computed}
@@ -187,7 +188,7 @@ def _computed(kernel: Kernel, problems: Sequence[Problem]) -> set[Problem]:
 
 
 def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
-    """Every alpha, beta and batch that a kernel is run with: those `asked` for, or its own."""
+    """Every alpha, beta and batch that a kernel is run with: those `asked` for, or declared."""
     if kernel.workload == workloads.DEFAULT:
         declared = {
             name: asked.get(name, products.numbers(getattr(kernel, name))) for name in SCALINGS
@@ -199,9 +200,9 @@ def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator
 
 
 def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
-    """Why a kernel cannot compute a product with this alpha, beta and batch.
+    """Why a kernel cannot compute a product with this alpha, beta and batch; None if it can.
 
-    It can if its file lists them, or passes them on. cuBLAS takes any, NumPy one product.
+    It can if its front matter lists them or passes them on. cuBLAS takes any; NumPy no batches.
     """
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
         value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
@@ -222,7 +223,7 @@ def _geometry(kernel: Kernel) -> list[str]:
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
     """One case with its launch, or with the reason why the device cannot run it.
 
-    Geometry that no device could launch is a mistake in the kernel file.
+    Geometry that no device can launch is a mistake in the kernel file.
     """
     values = {**device.limits, **params, **kernel.values(problem)}
     try:
@@ -273,7 +274,8 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
         if described is not None:
             box = [expressions.whole(side, values) for side in described[1:]]
             if not all(1 <= side <= 256 for side in box):
-                raise expressions.ExpressionError(f"{text}: a box has 1 to 256 rows and columns")
+                limit = "a box must have 1 to 256 rows and columns"
+                raise expressions.ExpressionError(f"{text}: {limit}")
         elif not parameter.pointer:
             value = expressions.evaluate(text, values)
             is_rounded = parameter.type == "float" and kernel.reading.result == "float64"
@@ -281,12 +283,12 @@ def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
             if not signature.holds(parameter.type, value) or is_rounded:
                 what = f"{text} = {value}" if text != str(value) else text
                 raise expressions.ExpressionError(
-                    f"{what:.80} does not fit {parameter.name}, which is {parameter.type}"
+                    f"{what:.80} does not fit into {parameter.name}, of type {parameter.type}"
                 )
 
 
 def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
-    """The geometry that front matter gives; errors name the key and its expression."""
+    """The geometry from front matter; errors name the key and its expression."""
 
     def number(key: str, text: int | str, least: int) -> int:
         try:
@@ -295,7 +297,7 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
             raise expressions.ExpressionError(f"launch.{key} {str(text)!r:.60}: {error}") from None
         if found < least:
             raise expressions.ExpressionError(
-                f"launch.{key} {str(text)!r:.60} is {found}; at least {least} is needed"
+                f"launch.{key} {str(text)!r:.60} is {found}; must be at least {least}"
             )
         return found
 
@@ -312,10 +314,10 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
 
 
 def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
-    """The first limit of the device that a launch exceeds, whatever its front matter says."""
+    """The first device limit that a launch exceeds, whatever its front matter says."""
     asked = {
-        "max_threads_per_block": ("threads a block", launch.threads_per_block),
-        "max_shared_bytes_per_block": ("bytes of shared memory a block", launch.shared_bytes),
+        "max_threads_per_block": ("threads per block", launch.threads_per_block),
+        "max_shared_bytes_per_block": ("bytes of shared memory per block", launch.shared_bytes),
     }
     for axis, threads, blocks in zip("xyz", launch.block, launch.grid, strict=True):
         asked[f"max_block_{axis}"] = f"threads in {axis}", threads

@@ -1,6 +1,6 @@
-"""The syntax tree of CUDA C++, made by tree-sitter; what its grammar does not know is blanked out.
+"""Syntax trees of CUDA C++ by tree-sitter; constructs that its grammar lacks are blanked out.
 
-Positions in a tree are positions in the text that was parsed: each character counts as one byte.
+Positions in a tree are positions in the parsed text; each character counts as one byte.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-#: Comments, and what may hold the signs of one: strings, characters, numbers such as 1'000.
-#: What is not closed goes on to the end, so that nothing is looked for twice.
+#: Comments, and tokens that may look like them: strings, characters, numbers such as 1'000.
+#: An unclosed token extends to the end, so that no text is searched twice.
 _COMMENT = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'"""
     r"""|(?<!\w)(?:(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?(?:\)(?P=end)"|\Z)|\d(?:'?[\w.])*)""",
@@ -24,15 +24,15 @@ _COMMENT = re.compile(
 #: Attributes that the grammar does not know.
 _ATTRIBUTE = re.compile(
     r"\b(?:__(?:cluster_dims|block_size|maxnreg|align)__|alignas)\s*(?=\()"
-    r"|^[ \t]*(?:%:|\?\?=|#[ \t]*\\\n)[^\n]*"  # directives in spellings that nobody uses
+    r"|^[ \t]*(?:%:|\?\?=|#[ \t]*\\\n)[^\n]*"  # directives in rare spellings
     r"|\b__(?:noinline|inline_hint|nv_pure|tile_global)__\b|\b__restrict\b(?!__)",
     re.MULTILINE,
 )
-#: What there is of them, found quickly.
+#: A fast test for any of them.
 _ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|%:|\?\?=|#[ \t]*\\\n")
 #: A macro that stands for the words around a declaration, such as `__global__ static`.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
-#: A macro that takes something.
+#: A macro with parameters.
 _FUNCTION = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(?P<macro>\w+)\((?P<names>[^()]*)\)(?P<body>(?:\\\n|[^\n])*)",
     re.MULTILINE,
@@ -41,11 +41,11 @@ _WORDS = re.compile(
     r'(?:\s|extern\s*"C"|\b(?:__(?:global|device|host|forceinline|restrict|shared|constant)__'
     r"|__launch_bounds__\s*\([^()]*\)|const|static|inline|extern|void|volatile)\b)*"
 )
-#: How long parsing may take, in seconds, and how much the parser gets at a time.
+#: Time limit for parsing, in seconds, and how many bytes the parser gets at a time.
 _MOST_S = 1.0
 _PIECE = 65536
-#: What tells where bodies of functions are. Directives are one token: the braces of a macro with
-#: several lines are those of no function.
+#: Tokens that delimit function bodies. A directive is one token, so that the braces in a multi-line
+#: macro are not taken for a function's.
 _TOKEN = re.compile(
     r'^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|\)\s*\{|[{}]',
     re.MULTILINE,
@@ -55,7 +55,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 @functools.lru_cache(maxsize=16)
 def without_comments(source: str) -> str:
-    """The source with comments blanked and every character where it was."""
+    """The source with comments blanked; all other characters keep their positions."""
 
     def blank(match: re.Match[str]) -> str:
         text = match.group()
@@ -67,9 +67,9 @@ def without_comments(source: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def skeleton(code: str) -> str:
-    """A text without comments, the bodies of its functions blanked.
+    """A text without comments, with function bodies blanked.
 
-    Whatever macros stand in a body, what is around it can be read.
+    So macros in a body cannot confuse the parser about the code around it.
     """
     pieces, start, depth = [], 0, 0
     for token in _TOKEN.finditer(code):
@@ -86,19 +86,19 @@ def skeleton(code: str) -> str:
 
 
 def only(code: str, node: Node) -> Node:
-    """The tree of the part of a text where a node of another tree is."""
+    """The tree of only that part of a text where a node of another tree is."""
     start, end = node.start_byte, node.end_byte
     return parse(blanked(code[:start]) + code[start:end])
 
 
 def blanked(text: str) -> str:
-    """As many lines, of as many spaces."""
+    """The text with every character but newlines replaced by a space."""
     return re.sub(r"[^\n]+", lambda line: " " * len(line[0]), text)
 
 
 @functools.lru_cache(maxsize=16)
 def expanded(source: str) -> str:
-    """The source without comments, and words of declarations in place of macros that mean them.
+    """The source without comments, with macros that stand for declaration keywords expanded.
 
     Lines keep their numbers.
     """
@@ -117,7 +117,7 @@ def expanded(source: str) -> str:
 
 
 def _with_functions(code: str) -> str:
-    """Kernels in place of the macros that make them: `DEFINE(sgemm, float)`."""
+    """Expand macros that define kernels, such as `DEFINE(sgemm, float)`."""
     for found in list(_FUNCTION.finditer(code)):
         names = [name.strip() for name in found["names"].split(",")]
         body = found["body"].replace("\\\n", "\n")
@@ -145,7 +145,7 @@ def _parser() -> Parser:
 
 @functools.lru_cache(maxsize=16)
 def parse(code: str) -> Node:
-    """The tree of a text without comments; of one that the parser despairs of, an empty one."""
+    """The tree of a text without comments; an empty tree if parsing takes too long."""
     known = _without_attributes(code)
     text = known.encode("ascii", errors="replace")  # a byte for each character
     end = time.monotonic() + _MOST_S
@@ -176,7 +176,7 @@ def _without_attributes(code: str) -> str:
 
 
 def closing(code: str, start: int) -> int:
-    """Where what opens with the parenthesis at `start` is over."""
+    """The position after the parenthesis that closes the one at `start`."""
     depth = 0
     for position in range(start, len(code)):
         depth += {"(": 1, ")": -1}.get(code[position], 0)
@@ -191,12 +191,12 @@ def text_of(node: Node) -> str:
 
 
 def line_of(node: Node) -> int:
-    """The line of a node, from 1 on."""
+    """The line of a node, counted from 1."""
     return node.start_point[0] + 1
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """A node and all below it, in the order of the text, however deep."""
+    """A node and all its descendants in text order; not recursive, so depth is unlimited."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -204,7 +204,7 @@ def walk(node: Node) -> Iterator[Node]:
         pending.extend(reversed(node.children))
 
 
-#: What holds no definition of a function or a type.
+#: Nodes that are not searched for definitions of functions or types.
 _LEAVES = {
     "function_definition", "declaration", "expression_statement", "type_definition", "preproc_def",
     "preproc_function_def", "preproc_include", "preproc_call", "alias_declaration",
@@ -212,7 +212,7 @@ _LEAVES = {
 
 
 def outside(node: Node) -> Iterator[Node]:
-    """The nodes of a tree outside of functions and declarations, in the order of the text."""
+    """The nodes of a tree outside functions and declarations, in text order."""
     pending = [node]
     while pending:
         node = pending.pop()
@@ -222,12 +222,12 @@ def outside(node: Node) -> Iterator[Node]:
 
 
 def fields(node: Node, name: str) -> Node | None:
-    """The child of that name."""
+    """The child in the field of that name."""
     return node.child_by_field_name(name)
 
 
 def declared(node: Node) -> Node | None:
-    """The name within a declarator: `A` of `*A[3]`."""
+    """The name within a declarator: `A` in `*A[3]`."""
     while node.type not in ("identifier", "qualified_identifier", "template_function"):
         inner = fields(node, "declarator")
         if inner is None:
@@ -241,7 +241,7 @@ def declared(node: Node) -> Node | None:
 
 
 def parents(node: Node) -> Iterator[Node]:
-    """What a node lies in, from the inside out."""
+    """The ancestors of a node, from the inside out."""
     above = node.parent
     while above is not None:
         yield above

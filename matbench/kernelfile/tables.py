@@ -1,13 +1,13 @@
-"""A kernel's table: where it comes from, what it holds, and which line says what.
+"""The table of front matter: where it comes from, its values, and the line of each key.
 
-It is TOML in a fenced comment of the kernel file, the way PEP 723 puts metadata into a script,
+It is TOML in a fenced comment of the kernel file, as PEP 723 puts metadata into a script,
 
     // /// matbench
     // name = "mine"
     // …
     // ///
 
-or a file `NAME.toml` beside it. What is given on the command line takes the place of either's keys.
+or in a file `NAME.toml` beside it. Keys given on the command line replace those in either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ else:
 FENCE = re.compile(
     r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
 )
-#: Keys that have options of their own.
+#: Keys that have their own command-line options.
 _OPTIONS = {
     **{name: name for name in ("entry", "args", "block", "grid", "where", "std")},
     "shared_bytes": "shared-bytes", "include_dirs": "include-dir",
@@ -45,10 +45,10 @@ class Beside(NamedTuple):
 
 
 class Table:
-    """The table of one kernel file; `shown` is what messages call the file that holds it.
+    """The table of one kernel file; `shown` is what messages call the file that contains it.
 
-    `given` are keys of the command line. `is_there`: the kernel file, or one beside it, has a
-    table at all.
+    `given` are keys of the command line. `is_there`: there is a table in the kernel file or beside
+    it.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Table:
             self.fail("front matter is not closed; end it with a line `// ///`", line)
         if fence is not None and beside is not None:
             line = source.count("\n", 0, fence.start()) + 1
-            self.fail(f"has a table of its own, and there is {beside.shown}; keep one", line)
+            self.fail(f"front matter here and in {beside.shown}; keep only one", line)
         self.is_there = fence is not None or beside is not None
         if beside is not None:
             self.shown, self.lines = beside.shown, beside.text.split("\n")
@@ -91,13 +91,13 @@ class Table:
         raise UsageError(f"{self.shown}:{line}: {reason}")
 
     def wrong(self, reason: str, *keys: str) -> NoReturn:
-        """Blame the line that sets these keys."""
+        """Raise an error at the line that sets these keys."""
         if self.is_given(*keys):
             raise UsageError(f"{self.shown}: {reason} (from {_option(keys)})")
         self.fail(reason, self.line_of(*keys))
 
     def is_given(self, *keys: str) -> bool:
-        """Whether the command line says what these keys are."""
+        """Whether these keys are given on the command line."""
         values: Any = self.given
         for key in keys:
             if not isinstance(values, Mapping) or key not in values:
@@ -106,7 +106,7 @@ class Table:
         return True
 
     def line_of(self, *keys: str) -> int:
-        """The line that sets the last of `keys`, inside its table where there is one."""
+        """The line that sets the last of `keys`, inside its table if it has one."""
         found, table = 0, ""
         for number, text in enumerate(self.lines):
             header = re.match(r"\s*\[\s*([\w.-]+)\s*\]", text)
@@ -122,12 +122,12 @@ class Table:
 
 
 def beside_of(path: Path) -> Path:
-    """Where the table beside a kernel file would be."""
+    """The path of the table beside a kernel file, whether it exists or not."""
     return path.with_name(f"{path.stem}.toml")
 
 
 def value(text: str) -> Any:
-    """A value of the command line: TOML, or text without its quotes."""
+    """A value from the command line: TOML, or text without quotes."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):

@@ -94,7 +94,7 @@ def test_a_toolkit_too_old_for_the_device(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(UsageError) as refused:
         backends.choose("cuda", None)
     assert str(refused.value) == (
-        "no device to run on; cuda: the CUDA toolkit 11.2.152 does not know A GPU (sm_90); "
+        "no device to run on; cuda: the CUDA toolkit 11.2.152 does not support A GPU (sm_90); "
         "install one that does (the driver supports CUDA 13.0)"
     )
 

@@ -307,12 +307,12 @@ def test_compiles_for_a_gpu(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "front", "said"),
     [
-        ("cublas", "", "could be taken for a baseline's"),
-        ("cublas-fast", "", "could be taken for a baseline's"),
-        ("numpy2", "", "could be taken for a baseline's"),
+        ("cublas", "", "looks like a baseline's"),
+        ("cublas-fast", "", "looks like a baseline's"),
+        ("numpy2", "", "looks like a baseline's"),
         ("host-loop", "", "is taken by"),
         ("tiled", "", "is taken by"),
-        ("mine", 'group = "baseline"', "is for matbench's own"),
+        ("mine", 'group = "baseline"', "is reserved for matbench"),
     ],
 )
 def test_cannot_pass_for_another(

@@ -111,7 +111,7 @@ def test_the_table_goes_into_the_file(tmp_path: Path, matbench: Matbench) -> Non
     assert written.endswith(before)
     assert catalogue.load(path).args == ("A", "B", "C", "N")
     assert list(tmp_path.iterdir()) == [path]
-    assert "has a table already" in matbench("adopt", path, code=2).stderr
+    assert "already has front matter" in matbench("adopt", path, code=2).stderr
     matbench("adopt", path, "--into", "--force")
     assert path.read_text(encoding="utf-8") == written
 
@@ -120,7 +120,7 @@ def test_a_table_is_replaced_only_by_force(tmp_path: Path, matbench: Matbench) -
     path = copied("textbook.cu", tmp_path)
     table = path.with_suffix(".toml")
     table.write_text("kept = true\n")
-    assert "exists; --force replaces it" in matbench("adopt", path, code=2).stderr
+    assert "exists; use --force to replace it" in matbench("adopt", path, code=2).stderr
     assert table.read_text() == "kept = true\n"
     matbench("adopt", path, "--force")
     assert tables.tomllib.loads(table.read_text())["args"] == ["A", "B", "C", "N"]
@@ -142,13 +142,13 @@ def test_what_is_written_meanwhile_is_kept(
         monkeypatch.setattr(adoption, "adopt", adopted)
 
     written(table, "mine = true\n")
-    assert "exists; --force replaces it" in matbench("adopt", path, code=2).stderr
+    assert "exists; use --force to replace it" in matbench("adopt", path, code=2).stderr
     assert table.read_text() == "mine = true\n"
     table.unlink()
     written(path, f"{source}// mine\n")
     for more in ([], ["--into"]):
         path.write_text(source)
-        assert "changed while it was tried" in matbench("adopt", path, *more, code=2).stderr
+        assert "changed during the trials" in matbench("adopt", path, *more, code=2).stderr
         assert path.read_text() == f"{source}// mine\n"
         assert list(tmp_path.iterdir()) == [path]
 
@@ -326,9 +326,9 @@ def test_a_name_that_is_taken_is_not_used(tmp_path: Path, matbench: Matbench) ->
     [
         ("int main() {}\n", (), "no `__global__` function"),
         ("\0", (), "NUL byte"),
-        ("__global__ void f(float *a) {}\n", ("--entry", "g"), "not in mine.cu; there are: f"),
+        ("__global__ void f(float *a) {}\n", ("--entry", "g"), "not in mine.cu; it has: f"),
         ("__global__ void f(float *a) {}\n", ("--include-dir", "gone"), "'gone': no such folder"),
-        ("__global__ void f(float *a) {}\n", ("--std", "98"), "known are c++11"),
+        ("__global__ void f(float *a) {}\n", ("--std", "98"), "not one of c++11"),
     ],
 )
 def test_bad_input_is_one_line(

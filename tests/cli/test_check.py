@@ -49,7 +49,7 @@ def test_where_nothing_could_be_probed(
     result = matbench("check", path, "--no-large", code=1)
     assert last(result.stdout).startswith(start)
     assert "where M > 2**20" not in result.stdout, "where nothing runs, no claim is tried"
-    assert result.stderr == "nothing was probed; --allow-skips makes that exit 0\n"
+    assert result.stderr == "nothing was probed; use --allow-skips to exit with 0 anyway\n"
     result = matbench("check", path, "--no-large", "--allow-skips")
     assert last(result.stdout).startswith(start)
     assert result.stderr == ""
@@ -82,7 +82,7 @@ def test_a_kernel_that_needs_cuda_without_saying_so(
         '// precision = "float16"\n// [launch]\n// block = [1]\n// grid = [1]\n// ///\n'
     )
     body = 'extern "C" __global__ void mine(const KIND *A, const KIND *B, float *C, int N) { }\n'
-    hint = 'if it needs CUDA\'s headers, say requires = ["cuda"]'
+    hint = 'if it needs CUDA\'s headers, set requires = ["cuda"]'
     path = tmp_path / "mine.cu"
     path.write_text(head + "#include <cuda_fp16.h>\n" + body.replace("KIND", "half"))
     skipped = matbench("check", path, "--no-large", code=1)

@@ -52,7 +52,7 @@ def test_environments_that_differ_are_exit_3_unless_they_are_ignored(
     new = write(tmp_path / "new.jsonl", steady(factor=1.2), device=records.device(driver="99"))
     result = matbench("diff", old, new, "--fail-if-slower", "5%", code=3)
     assert "driver differs: 1.2 then, 99 now" in result.stderr
-    assert "--ignore-environment judges them anyway" in result.stderr
+    assert "use --ignore-environment to judge anyway" in result.stderr
     matbench("diff", old, new, "--fail-if-slower", "5%", "--ignore-environment", code=1)
     matbench("diff", old, new)
 

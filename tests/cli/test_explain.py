@@ -413,9 +413,9 @@ def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) ->
         (["tiled", "--sizes", "10,20"], "this command takes one size"),
         (["tiled", "--tile", "8"], "--tile is now --set TILE=16"),
         (["tiled", "--size", "10"], "--size is now --sizes"),
-        (["thread-1d", "--set", "TILE=8"], "no chosen kernel sweeps it; known: THREADS"),
-        (["numpy"], "is a library's product"),
-        (["host-loop"], "runs on the host alone"),
+        (["thread-1d", "--set", "TILE=8"], "no selected kernel sweeps it; known: THREADS"),
+        (["numpy"], "is a library routine"),
+        (["host-loop"], "runs only on the host"),
         (["tiled", "--plot", "roof.pdf"], "ends in .svg, .png"),
         (["tild"], "did you mean 'tiled'?"),
     ],
@@ -435,7 +435,7 @@ def test_without_a_device_this_alone_explains_nothing(matbench: Matbench) -> Non
 @pytest.mark.usefixtures("no_device")
 def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) -> None:
     result = matbench("explain", "naive-2d", "--set", "TILE=16", "--format", "plain")
-    assert "nothing is measured: no device" in result.stderr
+    assert "not measured: no device" in result.stderr
     assert "What bounds it is not known: no device is at hand." in result.stdout
     assert "measured time" not in result.stdout
     assert "┤" not in result.stdout

@@ -109,7 +109,7 @@ def refused(matbench: Matbench, *arguments: str) -> list[str]:
 def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
     Path("product.cuh").write_text(SOURCE)
     first, *paste = refused(matbench, "run", "product.cuh")
-    told = "product.cuh: how to launch it is not known (entry, args, block, grid)"
+    told = "product.cuh: front matter is missing (entry, args, block, grid)"
     assert f"{told}. Run `matbench adopt product.cuh`, or write product.toml:" in first
     assert paste[1] == 'args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]'
     Path("product.toml").write_text("\n".join(paste))
@@ -129,11 +129,11 @@ def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "tiled", "--block", "16"), "--block is about a kernel file; name one"),
-        (("list", "--std", "c++17"), "--std is about a kernel file; name one"),
-        (("run", "a.cu", "b.cuh", *ARGS), "--args is about one kernel file, and there are a.cu"),
-        (("run", "--kernel", "a.cu", "b.cuh", *ARGS), "there are a.cu, b.cuh"),
-        (("run", "a.cu", "--front-matter", "precision"), "write KEY=VALUE, as in precision=tf32"),
+        (("run", "tiled", "--block", "16"), "--block needs a kernel file; name one"),
+        (("list", "--std", "c++17"), "--std needs a kernel file; name one"),
+        (("run", "a.cu", "b.cuh", *ARGS), "--args applies to one kernel file; several are named"),
+        (("run", "--kernel", "a.cu", "b.cuh", *ARGS), "several are named: a.cu, b.cuh"),
+        (("run", "a.cu", "--front-matter", "precision"), "expected KEY=VALUE, such as"),
         (("run", "a.cu", "--front-matter", "nothing=3"), "unknown key `nothing`"),
         (("run", "a.cu", *ALL, "--where", "M <"), "launch.where 'M <'"),
         (("run", "a.cu", *ALL, "--where", "M <"), "(from --where)"),
@@ -144,11 +144,11 @@ def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
         (("run", "a.cu", *ALL, "--grid", "(N+15)/16,M"), "as in ceil_div(N, 16) (from --grid)"),
         (("run", "a.cu", "--entry", "product<3"), "entry 'product<3': not the name of a function"),
         (("run", "a.cu", "--entry", "other"), "no entry `__global__ void other(…)`"),
-        (("run", "a.cu", *ALL, "--std", "c++99"), "std 'c++99': known are c++11"),
-        (("run", "a.cu", *ALL, "--include-dir", "nowhere"), "include_dirs: no folder"),
+        (("run", "a.cu", *ALL, "--std", "c++99"), "std 'c++99': not one of c++11"),
+        (("run", "a.cu", *ALL, "--include-dir", "nowhere"), "nowhere': no such folder"),
         (("run", "nowhere/a.cuh"), "nowhere/a.cuh: cannot be read"),
         (("run", "a.cuh"), "no kernel 'a.cuh'"),
-        (("run", "twice.cu"), "has a table of its own, and there is twice.toml; keep one"),
+        (("run", "twice.cu"), "front matter here and in twice.toml; keep only one"),
         (("run", "broken.cuh"), "broken.toml:2: not TOML"),
     ],
 )  # fmt: skip
@@ -166,7 +166,7 @@ def test_what_only_cuda_can_run_is_skipped_with_one_line(matbench: Matbench) -> 
     Path("mine.cuh").write_text(SOURCE.replace("float sum = 0;", "auto sum = 0.0f;"))
     told = ("--entry", "product<16>", *ARGS, *LAUNCH)
     done = matbench("run", "mine.cuh", *told, "--sizes", "20", "--allow-skips")
-    assert done.stdout.count("C++ (auto, line 10): needs CUDA") == 1
+    assert done.stdout.count("needs CUDA (auto, line 10)") == 1
 
 
 def test_a_key_is_given_once(matbench: Matbench, tmp_path: Path) -> None:

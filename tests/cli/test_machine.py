@@ -25,7 +25,7 @@ def test_info_lists_devices_what_is_missing_and_the_cache(
         try:
             found = backends.devices(name)
         except backends.UnavailableError as error:
-            assert f"{name} cannot be used: {error}" in text
+            assert f"{name} is unavailable: {error}" in text
         else:
             for listed in found:
                 assert listed.label in text
@@ -56,8 +56,8 @@ def test_a_cache_that_others_can_fill_stops_the_run(
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder))
     result = matbench("run", "tiled", "--sizes", "8", "--output", "out.jsonl", code=2)
     assert result.stderr == (
-        f"matbench: cache folder {folder}: others can write to it; "
-        "`chmod 700` it or choose another with MATBENCH_CACHE_DIR\n"
+        f"matbench: cache folder {folder}: other users can write to it; "
+        "run `chmod 700` on it or set MATBENCH_CACHE_DIR to another folder\n"
     )
     assert not Path("out.jsonl").exists()
 
@@ -85,7 +85,7 @@ def test_an_unusable_cache_folder_is_one_line(
     assert done.stderr.count("\n") == 1
     reason = "cannot be written: " if kind == "not to be made" else "not a folder; "
     assert done.stderr.startswith(f"matbench: cache folder {folder}: {reason}")
-    assert "choose another with MATBENCH_CACHE_DIR" in done.stderr
+    assert "set MATBENCH_CACHE_DIR to another folder" in done.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="no folder that stays empty")
@@ -107,6 +107,6 @@ def test_a_cache_that_is_a_file_is_not_cleared(
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(file))
     result = matbench("cache", "clear", code=2)
     assert result.stderr == (
-        f"matbench: cache folder {file}: not a folder; choose another with MATBENCH_CACHE_DIR\n"
+        f"matbench: cache folder {file}: not a folder; set MATBENCH_CACHE_DIR to another folder\n"
     )
     assert file.read_text() == "kept"

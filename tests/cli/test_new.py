@@ -83,7 +83,7 @@ def test_it_says_what_to_type_next_and_that_works(
     monkeypatch.chdir(tmp_path)
     result = matbench("new", "mine", "--from", "tiled")
     wrote, then = result.output.splitlines()
-    assert wrote == "wrote mine.cu: tiled under the name mine"
+    assert wrote == "wrote mine.cu: a copy of tiled, named mine"
     assert then == "next: matbench watch mine.cu"
     text = (tmp_path / "mine.cu").read_text(encoding="utf-8")
     commands = [line.split("   ")[1] for line in text.splitlines() if "//   matbench" in line]
@@ -126,7 +126,7 @@ def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
     path = tmp_path / "mine.cu"
     path.write_text("precious", encoding="utf-8")
     result = matbench("new", "mine", "--output", tmp_path, code=2)
-    assert result.output == f"matbench: {path} exists; choose another name, or --output\n"
+    assert result.output == f"matbench: {path} exists; choose another name or --output\n"
     assert path.read_text(encoding="utf-8") == "precious"
     matbench("new", "mine", "--output", tmp_path / "other.cu")
     assert catalogue.load(tmp_path / "other.cu").name == "mine"
@@ -136,8 +136,8 @@ def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
     ("arguments", "said"),
     [
         (("mine", "--from", "tield"), "no kernel 'tield'; did you mean 'tiled'?"),
-        (("mine", "--from", "numpy"), "numpy is a library's product"),
-        (("cublas2",), "the name 'cublas2' could be taken for a baseline's"),
+        (("mine", "--from", "numpy"), "numpy is a library routine"),
+        (("cublas2",), "the name 'cublas2' looks like a baseline's"),
         (("tiled",), "the name 'tiled' is taken by kernels/tiled.cu"),
         (("numpy",), "the name 'numpy' is taken by a library"),
         (("mine", "--output", "nowhere"), "cannot be written: No such file or directory"),
@@ -164,4 +164,4 @@ def test_a_workload_has_a_kernel_to_begin_with(tmp_path: Path, matbench: Matbenc
         matbench("new", f"my-{name}", "--workload", name, "--output", tmp_path)
         assert catalogue.load(tmp_path / f"my-{name}.cu").workload == name
     result = matbench("new", "x", "--from", "tiled", "--workload", "dot", code=2)
-    assert "--workload dot: tiled is of matmul" in result.output
+    assert "--workload dot: tiled computes matmul" in result.output

@@ -57,7 +57,7 @@ def test_numpy_is_not_timed_either(matbench: Matbench) -> None:
 @pytest.mark.parametrize("key", ["", "xyz", "-1", "0x12", "12345678901234567", "١"])
 def test_a_key_is_up_to_16_hexadecimal_digits(matbench: Matbench, key: str) -> None:
     result = matbench("run", "tiled", "--replay", key, code=2)
-    assert "write the key that the reason names" in result.output
+    assert "not a key; copy the one in the reason" in result.output
 
 
 def test_a_replay_resumes_nothing(matbench: Matbench, tmp_path: Path) -> None:

@@ -73,10 +73,10 @@ def test_the_fastest_that_is_right_wins(
     low, high = first["comparison"]["interval"]
     assert low <= first["comparison"]["ratio"] <= high < 1
     assert (default["comparison"], last["comparison"]) == (None, None)
-    assert "3 refused: needs KIND != 3 (KIND = 3)" in result.stderr
+    assert "3 excluded: needs KIND != 3 (KIND = 3)" in result.stderr
     wrong = [line for line in result.stderr.splitlines() if "KIND=2 at 48 is wrong: " in line]
     assert len(wrong) + result.stderr.count("KIND=4 at 48 is failed: ") == 5
-    assert "and 1 more that were wrong or failed" in result.stderr
+    assert "and 1 more were wrong or failed" in result.stderr
     [kept] = Store().winners()
     assert (kept.kernel, kept.params, kept.problem) == ("tunable", {"TURNS": 1, "KIND": 1}, SIZE)
     assert (kept.device, kept.driver) == (device.name, device.driver)
@@ -132,7 +132,7 @@ def test_what_no_device_here_can_run_is_skipped_with_the_reason(
 ) -> None:
     file.write_text(tunable.KERNEL.replace("// [sweep]", '// requires = ["sm_999"]\n// [sweep]'))
     result = matbench("tune", file, "--sizes", "9,12")
-    assert result.stdout.count("12 refused: needs sm_999; this ") == 1
+    assert result.stdout.count("12 excluded: needs sm_999; this ") == 1
     assert "no candidate could be measured" in result.stdout
     assert Store().winners() == []
 
@@ -283,7 +283,7 @@ def test_without_a_winner_the_kernels_own_sweep_runs(
     own = [one.case.params for one in last_run() if one.case.params]
     assert own == [{"TURNS": 8, "KIND": 1}] * 2
     [line] = result.stderr.splitlines()
-    assert line.startswith(f"tunable is not tuned on {device.name}; its own sweep runs instead")
+    assert line.startswith(f"tunable is not tuned for {device.name}; running its own sweep instead")
 
 
 def test_tuned_and_given_values_exclude_each_other(matbench: Matbench) -> None:

@@ -272,4 +272,4 @@ def test_the_old_spelling_names_the_new_command(matbench: Matbench) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path, matbench: Matbench) -> None:
     result = matbench("watch", tmp_path / "mine.cu", code=2)
-    assert "no such file; `matbench new mine` writes one" in result.output
+    assert "no such file; create one with `matbench new mine`" in result.output

@@ -30,7 +30,7 @@ def test_sizes_are_numbers_or_powers_of_two() -> None:
     assert parse_sizes("33792, 2^20,1048576,2^0", of_dot) == [
         (1, 33792, 1), (1, 2**20, 1), (1, 1, 1),
     ]  # fmt: skip
-    with pytest.raises(UsageError, match=r"at most 1,073,741,824"):
+    with pytest.raises(UsageError, match=r"must be from 1 to 1,073,741,824"):
         parse_sizes("2^31", of_dot)
     assert parse_sizes("2^10") == [(1024, 1024, 1024)]
 
@@ -48,7 +48,7 @@ def test_inputs_that_a_workload_does_not_know(
     workload: str, inputs: str, known: str, matbench: Matbench
 ) -> None:
     said = matbench("run", "--workload", workload, "--inputs", inputs, code=2).stderr
-    assert said == f"matbench: --inputs {inputs!r}: {workload} is drawn from {known}\n"
+    assert said == f"matbench: --inputs {inputs!r}: not for {workload}, which takes {known}\n"
 
 
 def test_kernels_of_two_workloads_are_not_compared(matbench: Matbench) -> None:

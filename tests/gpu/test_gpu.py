@@ -179,7 +179,7 @@ def test_too_much_memory_says_how_much_and_leaves_the_device_usable(
     with pytest.raises(OutOfMemoryError) as refused:
         cuda.allocate(2 * total)
     assert not refused.value.fatal
-    assert refused.value.reason == f"out of device memory; {2 * total:,} bytes were asked for"
+    assert refused.value.reason == f"out of device memory; {2 * total:,} bytes requested"
     words = np.arange(1000, dtype=np.uint32)
     whole = cuda.allocate(3 * 4096)
     cuda.write(whole, np.zeros(3 * 1024, np.uint32))
@@ -259,7 +259,7 @@ def test_parameters_that_the_compiler_sees_otherwise_are_refused(
     """
     path = tmp_path / "mine.cu"
     path.write_text(kernel_text(front='args = ["A", "B", "C", "M"]', body=body), encoding="utf-8")
-    with pytest.raises(BuildError, match="8, 8, 8, 4 bytes; as its source was read, of 8, 8, 8, 8"):
+    with pytest.raises(BuildError, match="8, 8, 8, 4 bytes, but its source declares 8, 8, 8, 8"):
         cuda.build(catalogue.load(path), {"TILE": 8})
 
 

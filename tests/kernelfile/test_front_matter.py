@@ -249,9 +249,12 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "where is text": (after(BLOCK, '// where = "M > 1" # here\n'), "`launch.where`: Expected"),
     "no such group": (
         after(SUMMARY, '// group = "toturial" # here\n'),
-        "'toturial' is none of tutorial, ",
+        "unknown value 'toturial'; known: tutorial, ",
     ),
-    "no such precision": (after(SUMMARY, '// precision = "fp8" # here\n'), "'fp8' is none of"),
+    "no such precision": (
+        after(SUMMARY, '// precision = "fp8" # here\n'),
+        "unknown value 'fp8'; known:",
+    ),
     "deterministic is text": (after(SUMMARY, '// deterministic = "no" # here\n'), "`bool`"),
     "model is a number": (after(GRID, "// [model]\n// loads = 7 # here\n"), "`model.loads`"),
     "a date": (after(SUMMARY, "// group = 2024-01-01 # here\n"), "`group`"),
@@ -260,33 +263,57 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "name of capitals": (instead('"mine"', '"Mine" # here'), "name 'Mine'"),
     "name of nothing": (instead('"mine"', '"" # here'), "name ''"),
     "name is a path": (instead('"mine"', '"../mine" # here'), "name '../mine'"),
-    "summary of two lines": (instead('"For a test"', r'"a\nb" # here'), "summary: one line"),
-    "terminal codes": (instead('"For a test"', r'"a\u001b[2J" # here'), "summary: one line"),
+    "summary of two lines": (
+        instead('"For a test"', r'"a\nb" # here'),
+        "summary: must be one line",
+    ),
+    "terminal codes": (
+        instead('"For a test"', r'"a\u001b[2J" # here'),
+        "summary: must be one line",
+    ),
     "constant is less": (after(SUMMARY, "// error_constant = -0.5 # here\n"), "error_constant"),
     "constant is no number": (after(SUMMARY, "// error_constant = nan # here\n"), "error_constant"),
     "constant is too large": (
         after(SUMMARY, "// error_constant = 64.5 # here\n"),
-        "error_constant = 64.5: a number from 0 to 64; an error beyond that is no float32 result: "
-        "say which `precision` the inputs are rounded to instead",
+        "error_constant = 64.5: must be from 0 to 64; if errors are larger, declare the "
+        "`precision` that inputs are rounded to instead",
     ),
     "constant is endless": (after(SUMMARY, "// error_constant = inf # here\n"), "from 0 to 64"),
     "unknown requirement": (after(SUMMARY, '// requires = ["avx"] # here\n'), "requires 'avx'"),
     "no architecture": (after(SUMMARY, '// requires = ["sm_"] # here\n'), "requires 'sm_'"),
-    "no values": (instead(TILE, "// TILE = [] # here\n"), "[sweep] TILE: a list of whole numbers"),
-    "zero": (instead(TILE, "// TILE = [8, 0] # here\n"), "[sweep] TILE: a list of whole numbers"),
-    "negative": (instead(TILE, "// TILE = [-8] # here\n"), "[sweep] TILE: a list of whole numbers"),
-    "huge": (instead(TILE, "// TILE = [2147483648] # here\n"), "[sweep] TILE: a list"),
+    "no values": (
+        instead(TILE, "// TILE = [] # here\n"),
+        "[sweep] TILE: must be a list of whole numbers",
+    ),
+    "zero": (
+        instead(TILE, "// TILE = [8, 0] # here\n"),
+        "[sweep] TILE: must be a list of whole numbers",
+    ),
+    "negative": (
+        instead(TILE, "// TILE = [-8] # here\n"),
+        "[sweep] TILE: must be a list of whole numbers",
+    ),
+    "huge": (instead(TILE, "// TILE = [2147483648] # here\n"), "[sweep] TILE: must be a list"),
     "huger": (instead(TILE, f"// TILE = [{'9' * 100}] # here\n"), "TILE"),
-    "sweeps a size": (after(TILE, "// M = [8] # here\n"), "[sweep] M: not a name for a swept"),
-    "sweeps a limit": (after(TILE, "// warp_size = [8] # here\n"), "[sweep] warp_size: not a name"),
-    "sweeps no name": (after(TILE, "// a-b = [8] # here\n"), "[sweep] a-b: not a name"),
-    "sweeps a function": (after(TILE, "// max = [8] # here\n"), "[sweep] max: not a name"),
-    "sweeps a keyword": (after(TILE, "// if = [8] # here\n"), "[sweep] if: not a name"),
-    "tunes nothing": (after(TILE, "// [tune]\n// DEEP = [0] # here\n"), "[tune] DEEP: a list of"),
+    "sweeps a size": (after(TILE, "// M = [8] # here\n"), "[sweep] M: not a valid name"),
+    "sweeps a limit": (
+        after(TILE, "// warp_size = [8] # here\n"),
+        "[sweep] warp_size: not a valid name",
+    ),
+    "sweeps no name": (after(TILE, "// a-b = [8] # here\n"), "[sweep] a-b: not a valid name"),
+    "sweeps a function": (after(TILE, "// max = [8] # here\n"), "[sweep] max: not a valid name"),
+    "sweeps a keyword": (after(TILE, "// if = [8] # here\n"), "[sweep] if: not a valid name"),
+    "tunes nothing": (
+        after(TILE, "// [tune]\n// DEEP = [0] # here\n"),
+        "[tune] DEEP: must be a list of",
+    ),
     "block of four": (instead(BLOCK, "// block = [1, 1, 1, 1] # here\n"), "one to three numbers"),
-    "grid of none": (instead(GRID, "// grid = [] # here\n"), "launch.grid: one to three numbers"),
+    "grid of none": (
+        instead(GRID, "// grid = [] # here\n"),
+        "launch.grid: must be one to three numbers",
+    ),
     # expressions
-    "unknown name": (instead(BLOCK, '// block = ["TIEL"] # here\n'), "'TIEL' is not known here"),
+    "unknown name": (instead(BLOCK, '// block = ["TIEL"] # here\n'), "unknown name 'TIEL'"),
     "not arithmetic": (instead(BLOCK, '// block = ["TILE +"] # here\n'), "not an arithmetic"),
     "a call": (
         instead(GRID, '// grid = ["abs(M)"] # here\n'),
@@ -297,16 +324,16 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "an import": (instead(GRID, """// grid = ["__import__('os')"] # here\n"""), "can be called"),
     "a lambda": (instead(GRID, '// grid = ["lambda: 1"] # here\n'), "lambda is not arithmetic"),
     "a list": (instead(GRID, '// grid = ["[1] * 10**9"] # here\n'), "list is not arithmetic"),
-    "grows": (after(BLOCK, '// shared_bytes = "9**9**9" # here\n'), "a power is limited"),
+    "grows": (after(BLOCK, '// shared_bytes = "9**9**9" # here\n'), "powers are limited"),
     "nested": (instead(GRID, f'// grid = ["{"-" * 290}1"] # here\n'), "nested deeper than 40"),
     "long": (instead(GRID, f'// grid = ["{"1+" * 500}1"] # here\n'), "longer than 300 characters"),
     "very long": (instead(GRID, f'// grid = ["{"1" * 400_000}"] # here\n'), "longer than 300"),
     "a fraction": (instead(GRID, '// grid = ["M / TILE"] # here\n'), "not a whole number; divide"),
     "by zero": (instead(GRID, '// grid = ["M // 0"] # here\n'), "division by zero"),
-    "where unknown": (after(GRID, '// where = ["K < max_k"] # here\n'), "'max_k' is not known"),
+    "where unknown": (after(GRID, '// where = ["K < max_k"] # here\n'), "unknown name 'max_k'"),
     "second where": (
         after(GRID, '// where = ["K < 4", # here\n// "K < m"]\n'),
-        "'m' is not known",
+        "unknown name 'm'",
     ),
     "second tile": (
         instead(TILE, '// TILE = [8]\n// WIDE = ["x"] # here\n// DEEP = [2]\n'),
@@ -316,17 +343,23 @@ MISTAKES: dict[str, tuple[str, str]] = {
     **{
         f"arithmetic of {text!r}": (
             after(GRID, f'// [model]\n// arithmetic = "{text}" # here\n'),
-            f"model.arithmetic {text!r}: how many products it takes for one, 1 to 16, and their "
+            f"model.arithmetic {text!r}: must be a number of products, 1 to 16, and their "
             'precision (float32, tf32, float16, bfloat16, float64), as in "3 tf32"',
         )
         for text in ("", "tf32", "3", "0 tf32", "17 tf32", "3 fp8", "-3 tf32", "3 * tf32", "3tf32")
     },
     "where is no number": (after(GRID, "// where = [\"'x'\"] # here\n"), "'x' is not a number"),
     # args
-    "too few args": (after(SUMMARY, '// args = ["A", "B", "C"] # here\n'), "args has 3 entries"),
-    "too many": (after(SUMMARY, '// args = ["A","B","C","M","N","K","1"] # here\n'), "has 7"),
-    "no C": (after(SUMMARY, '// args = ["A","B","A","M","N","K"] # here\n'), "C is not among"),
-    "no A": (after(SUMMARY, '// args = ["B","B","C","M","N","K"] # here\n'), "A is not among"),
+    "too few args": (
+        after(SUMMARY, '// args = ["A", "B", "C"] # here\n'),
+        "args: 3 arguments, but",
+    ),
+    "too many": (
+        after(SUMMARY, '// args = ["A","B","C","M","N","K","1"] # here\n'),
+        "args: 7 arguments, but",
+    ),
+    "no C": (after(SUMMARY, '// args = ["A","B","A","M","N","K"] # here\n'), "C is missing"),
+    "no A": (after(SUMMARY, '// args = ["B","B","C","M","N","K"] # here\n'), "A is missing"),
     "number for buffer": (
         after(SUMMARY, '// args = ["1","B","C","M","N","K"] # here\n'),
         "A takes",
@@ -335,14 +368,17 @@ MISTAKES: dict[str, tuple[str, str]] = {
         after(SUMMARY, '// args = ["A","B","C","A","N","K"] # here\n'),
         "M takes",
     ),
-    "unknown arg": (after(SUMMARY, '// args = ["A","B","C","m","N","K"] # here\n'), "'m' is not"),
+    "unknown arg": (
+        after(SUMMARY, '// args = ["A","B","C","m","N","K"] # here\n'),
+        "unknown name 'm'",
+    ),
     "a number for a map": (
         mapped('"N"'),
         "map takes `tensor_map(A, rows, columns)`, not 'N'",
     ),
     "a map of D": (mapped('"tensor_map(D, 8, 8)"'), "not 'tensor_map(D, 8, 8)'"),
     "a map by half a box": (mapped('"tensor_map(A, 8)"'), "not 'tensor_map(A, 8)'"),
-    "a map by unknowns": (mapped('"tensor_map(A, 8, BK)"'), "'BK' is not known here"),
+    "a map by unknowns": (mapped('"tensor_map(A, 8, BK)"'), "unknown name 'BK'"),
     "a map for a number": (
         after(SUMMARY, '// args = ["A","B","C","tensor_map(A, 8, 8)","N","K"] # here\n'),
         "only ceil_div, is_power_of_two, max, min can be called",
@@ -356,9 +392,12 @@ MISTAKES: dict[str, tuple[str, str]] = {
         after(SUMMARY, '// finish = "sum" # here\n'),
         "finish = 'sum': C of matmul is not a single number",
     ),
-    "no such finish": (after(SUMMARY, '// finish = "mean" # here\n'), "'mean' is none of sum"),
+    "no such finish": (
+        after(SUMMARY, '// finish = "mean" # here\n'),
+        "unknown value 'mean'; known: sum",
+    ),
     # the source
-    "a NUL byte": (instead("{}", "{} \0 // here"), "holds a NUL byte; is it a kernel file?"),
+    "a NUL byte": (instead("{}", "{} \0 // here"), "contains a NUL byte; is it a kernel file?"),
     "digits of another script": (
         after(SUMMARY, '// requires = ["sm_٨٠"] # here\n'),
         "requires 'sm_٨٠'",
@@ -377,19 +416,19 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "not closed": (
         instead(SIGNATURE + " {}", "(int M /* here */"),
-        "not CUDA C++ that can be read",
+        "cannot be parsed as CUDA C++",
     ),
     "unnamed": (instead("int K) {}", "int) {} // here"), "a parameter of type `int` has no name"),
     "unnamed pointer": (instead("float *C", "float * /* here */"), "has no name"),
     "operands of two types": (
         instead("(const float *A, ", "(const double *A,\n    ").replace("*B, ", "*B, // here\n"),
-        "A is float64 and B is float32; operands have one type",
+        "A is float64 and B is float32; operands must have the same type",
     ),
-    "a C of whole numbers": (instead("float *C", "int *C /* here */"), "C of matmul is float"),
+    "a C of whole numbers": (instead("float *C", "int *C /* here */"), "C of matmul must be float"),
     "rows of pointers": (instead("float *C", "float **C /* here */"), "a pointer to a pointer"),
     "a type unknown": (
         instead("int K) {}", "struct x K) {} // here"),
-        "K is a `struct x`; known are int",
+        "K has type `struct x`; supported are int",
     ),
 }
 
@@ -420,7 +459,7 @@ def test_the_file_without_a_mistake_is_taken(tmp_path: Path) -> None:
     [
         (b"", ":1: no front matter and no `__global__` function; is it a kernel file?"),
         (b"\n\n", ":1: no front matter"),
-        (b"__global__ void mine() {}\n", ": how to launch it is not known (args, block, grid)"),
+        (b"__global__ void mine() {}\n", ": front matter is missing (args, block, grid)"),
         (b"// /// matbenches\n// ///\n", ":1: no front matter"),
         (b"// Me.\n\n// /// matbench\n// name = 'x'\n", ":3: front matter is not closed"),
         (b"// /// matbench\n// name = 'x'\nint x;\n// ///\n", ":1: front matter is not closed"),

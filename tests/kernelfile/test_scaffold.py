@@ -46,5 +46,5 @@ def test_what_cannot_be_copied() -> None:
     with pytest.raises(UsageError, match="name 'Mine': use lower-case letters"):
         scaffold.source("Mine", TILED, "mine.cu")
     numpy = catalogue.Catalogue(catalogue.builtin()).get("numpy")
-    with pytest.raises(UsageError, match="numpy is a library's product: it has no source"):
+    with pytest.raises(UsageError, match="numpy is a library routine; it has no source"):
         scaffold.source("mine", numpy, "mine.cu")

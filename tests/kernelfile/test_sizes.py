@@ -24,11 +24,11 @@ def test_sizes() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("0", "size '0': a matrix has at least one row and column"),
-        ("-5", "size '-5': a matrix has at least one row and column"),
-        ("4x0x4", "size '4x0x4': a matrix has at least one row and column"),
-        ("1073741825", "size '1073741825': at most 1,073,741,824 a side"),
-        ("9" * 30, "at most 1,073,741,824 a side"),
+        ("0", "size '0': must be from 1 to 1,073,741,824"),
+        ("-5", "size '-5': must be from 1 to 1,073,741,824"),
+        ("4x0x4", "size '4x0x4': must be from 1 to 1,073,741,824"),
+        ("1073741825", "size '1073741825': must be from 1 to 1,073,741,824"),
+        ("9" * 30, "must be from 1 to 1,073,741,824"),
         ("9" * 31, "write 1000 or MxNxK, as in 512x1024x768"),
         ("256x", "size '256x': write 1000 or MxNxK, as in 512x1024x768"),
         ("x256", "size 'x256': write 1000"),
@@ -50,9 +50,9 @@ def test_sizes() -> None:
         ("1 k", "size '1 k': write 1000"),
         ("2^10k", "size '2^10k': write 1000"),
         ("1G", "size '1G': write 1000"),
-        ("0k", "size '0k': a matrix has at least one row and column"),
-        ("-1k", "size '-1k': a matrix has at least one row and column"),
-        ("1025M", "size '1025M': at most 1,073,741,824 a side"),
+        ("0k", "size '0k': must be from 1 to 1,073,741,824"),
+        ("-1k", "size '-1k': must be from 1 to 1,073,741,824"),
+        ("1025M", "size '1025M': must be from 1 to 1,073,741,824"),
         ("", "size '': write 1000"),
         ("256,", "size '': write 1000"),
         ("256,,512", "size '': write 1000"),
@@ -94,10 +94,10 @@ def test_a_range_doubles_and_includes_both_ends(text: str, numbers: list[int]) -
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("8192..256", "size '8192..256': a range starts with its smaller number"),
-        ("0..8", "size '0..8': a matrix has at least one row and column"),
-        ("-8..8", "size '-8..8': a matrix has at least one row and column"),
-        ("1..2^31", "size '1..2^31': at most 1,073,741,824 a side"),
+        ("8192..256", "size '8192..256': a range starts with the smaller number"),
+        ("0..8", "size '0..8': must be from 1 to 1,073,741,824"),
+        ("-8..8", "size '-8..8': must be from 1 to 1,073,741,824"),
+        ("1..2^31", "size '1..2^31': must be from 1 to 1,073,741,824"),
         ("1..", "size '1..': a range has two numbers, as in 256..8192"),
         ("..8", "size '..8': a range has two numbers"),
         ("..", "size '..': a range has two numbers"),
@@ -136,7 +136,7 @@ def test_problems_have_the_inputs_of_their_workload() -> None:
     assert parse_problems("8", dot, "signed", seed=3) == [
         Problem(1, 8, 1, inputs="signed", seed=3, workload="dot")
     ]
-    with pytest.raises(UsageError, match="--inputs 'ramp': matmul is drawn from uniform, signed"):
+    with pytest.raises(UsageError, match="--inputs 'ramp': not for matmul, which takes uniform"):
         parse_problems("8", workloads.MATMUL, "ramp")
 
 

@@ -52,7 +52,9 @@ def test_values() -> None:
 def test_what_is_no_value_of_a_constant(piece: str) -> None:
     with pytest.raises(UsageError) as refused:
         sweep.parse_values("--set TILE", f"8,{piece}")
-    assert str(refused.value) == f"--set TILE {piece!r}: a whole number above 0, as in 8,16,32"
+    assert (
+        str(refused.value) == f"--set TILE {piece!r}: must be a whole number above 0, as in 8,16,32"
+    )
 
 
 def test_settings() -> None:
@@ -60,20 +62,20 @@ def test_settings() -> None:
         ["DEEP=1,2", " WIDE = 4"], [TILED, PLAIN, changed(sweep={"WIDE": (1,)})]
     )
     assert given == {"DEEP": (1, 2), "WIDE": (4,)}
-    with pytest.raises(UsageError, match="given twice: DEEP; list its values once"):
+    with pytest.raises(UsageError, match="DEEP is given twice; list its values once"):
         sweep.parse_settings(["DEEP=1", "DEEP=2"], [TILED])
 
 
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("TIEL=8", "--set 'TIEL': no chosen kernel sweeps it; did you mean 'TILE'?"),
-        ("tile=8", "--set 'tile': no chosen kernel sweeps it; did you mean 'TILE'?"),
-        ("XYZ=8", "--set 'XYZ': no chosen kernel sweeps it; known: DEEP, TILE"),
-        ("TILE", "--set 'TILE': write NAME=VALUE, as in THREADS=128,256"),
-        ("TILE=", "--set TILE '': a whole number above 0, as in 8,16,32"),
-        ("TILE=8=9", "--set TILE '8=9': a whole number above 0, as in 8,16,32"),
-        ("=8", "--set '': no chosen kernel sweeps it; known: DEEP, TILE"),
+        ("TIEL=8", "--set 'TIEL': no selected kernel sweeps it; did you mean 'TILE'?"),
+        ("tile=8", "--set 'tile': no selected kernel sweeps it; did you mean 'TILE'?"),
+        ("XYZ=8", "--set 'XYZ': no selected kernel sweeps it; known: DEEP, TILE"),
+        ("TILE", "--set 'TILE': expected NAME=LIST, such as THREADS=128,256"),
+        ("TILE=", "--set TILE '': must be a whole number above 0, as in 8,16,32"),
+        ("TILE=8=9", "--set TILE '8=9': must be a whole number above 0, as in 8,16,32"),
+        ("=8", "--set '': no selected kernel sweeps it; known: DEEP, TILE"),
     ],
 )
 def test_what_is_no_setting(setting: str, told: str) -> None:
@@ -83,7 +85,9 @@ def test_what_is_no_setting(setting: str, told: str) -> None:
 
 
 def test_where_no_kernel_sweeps_anything() -> None:
-    with pytest.raises(UsageError, match="'TILE': no chosen kernel sweeps it; they sweep nothing"):
+    with pytest.raises(
+        UsageError, match="'TILE': no selected kernel sweeps it; they have no constants"
+    ):
         sweep.parse_settings(["TILE=8"], [PLAIN])
 
 
@@ -157,12 +161,12 @@ def test_requirements(requires: tuple[str, ...], device: DeviceInfo, reason: str
 @pytest.mark.parametrize(
     ("rules", "reason"),
     [
-        (LaunchRules((32, 33), (1,)), "needs 1,056 threads a block; this device allows 1,024"),
+        (LaunchRules((32, 33), (1,)), "needs 1,056 threads per block; this device allows 1,024"),
         (LaunchRules((1, 1, 65), (1,)), "needs 65 threads in z; this device allows 64"),
         (LaunchRules((1,), (1, 65536)), "needs 65,536 blocks in y; this device allows 65,535"),
         (LaunchRules((1,), (2**31,)), "needs 2,147,483,648 blocks in x"),
         (LaunchRules((1,), (10**40,)), "blocks in x; this device allows"),
-        (LaunchRules((1,), (1,), 49153), "needs 49,153 bytes of shared memory a block"),
+        (LaunchRules((1,), (1,), 49153), "needs 49,153 bytes of shared memory per block"),
     ],
 )
 def test_a_launch_beyond_the_device_is_skipped(rules: LaunchRules, reason: str) -> None:
@@ -175,12 +179,12 @@ def test_a_launch_beyond_the_device_is_skipped(rules: LaunchRules, reason: str) 
 @pytest.mark.parametrize(
     ("rules", "reason"),
     [
-        (LaunchRules(("M - 8",), (1,)), "launch.block 'M - 8' is 0; at least 1 is needed"),
-        (LaunchRules((1,), ("M - 9",)), "launch.grid 'M - 9' is -1; at least 1 is needed"),
+        (LaunchRules(("M - 8",), (1,)), "launch.block 'M - 8' is 0; must be at least 1"),
+        (LaunchRules((1,), ("M - 9",)), "launch.grid 'M - 9' is -1; must be at least 1"),
         (LaunchRules((1,), ("M // (M - 8)",)), "launch.grid 'M // (M - 8)': division by zero"),
         (LaunchRules((1,), ("M / 3",)), "launch.grid 'M / 3': not a whole number"),
-        (LaunchRules((1,), ("2**64 * M**64 * 2",)), "the value grows without bound"),
-        (LaunchRules((1,), (1,), "0 - M"), "launch.shared_bytes '0 - M' is -8; at least 0"),
+        (LaunchRules((1,), ("2**64 * M**64 * 2",)), "the value is too large"),
+        (LaunchRules((1,), (1,), "0 - M"), "launch.shared_bytes '0 - M' is -8; must be at least 0"),
     ],
 )
 def test_a_launch_that_no_device_could_make_is_the_files_mistake(
@@ -198,16 +202,20 @@ def test_a_launch_that_no_device_could_make_is_the_files_mistake(
     [
         ("int", "M", None),
         ("int", "M * 2**28 - 1", None),
-        ("int", "M * 2**28", "front matter: M * 2**28 = 2147483648 does not fit x, which is int"),
+        (
+            "int",
+            "M * 2**28",
+            "front matter: M * 2**28 = 2147483648 does not fit into x, of type int",
+        ),
         ("unsigned", "M * 2**28", None),
-        ("unsigned", "M - 9", "front matter: M - 9 = -1 does not fit x, which is unsigned"),
+        ("unsigned", "M - 9", "front matter: M - 9 = -1 does not fit into x, of type unsigned"),
         ("size_t", "2**63", None),
-        ("long", "2**63", "does not fit x, which is long"),
-        ("char", "200", "front matter: 200 does not fit x, which is char"),
+        ("long", "2**63", "does not fit into x, of type long"),
+        ("char", "200", "front matter: 200 does not fit into x, of type char"),
         ("int", "M / 2", None),
         ("int", "M / 3", "front matter: M / 3 = 2.666"),
         ("float", "M / 3", None),
-        ("float", "10.0**39", "does not fit x, which is float"),
+        ("float", "10.0**39", "does not fit into x, of type float"),
         ("int", "K // (K - 8)", "front matter: division by zero"),
     ],
 )
@@ -221,7 +229,7 @@ def test_a_sweep_without_end_is_refused() -> None:
     wide = changed(sweep=dict.fromkeys("abcdef", values))
     with pytest.raises(UsageError) as refused:
         sweep.cases([wide, PLAIN], [problem(8), problem(9)], {}, GPU)
-    assert str(refused.value) == ("31,250,000,002 cases: more than 100,000; sweep less at a time")
+    assert str(refused.value) == ("31,250,000,002 cases, more than 100,000; run fewer at a time")
 
 
 # -- alpha, beta, batches ------------------------------------------------------------------------

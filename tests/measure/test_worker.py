@@ -267,7 +267,7 @@ def run_with(error: Exception, device: DeviceInfo, case: Case) -> tuple[Outcome,
     [
         (CaseError("no such luck"), "no such luck", 0),
         (CaseError("device lost", fatal=True), "device lost", 1),
-        (OutOfMemoryError("8 bytes were asked for"), "8 bytes were asked for", 0),
+        (OutOfMemoryError("8 bytes requested"), "8 bytes requested", 0),
         (MemoryError("Unable to allocate 9 GiB"), "MemoryError: Unable to allocate 9 GiB", 1),
         (KeyError("half"), "raised KeyError: 'half'", 1),
         (OSError(28, "No space left on device"), "No space left on device", 1),
@@ -286,8 +286,8 @@ def test_every_error_is_one_failed_row(
 def test_what_is_wrong_with_every_case_ends_the_sweep(
     device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
-    with pytest.raises(UsageError, match="others can write to it"):
-        error = UsageError("cache folder: others can write to it")
+    with pytest.raises(UsageError, match="other users can write to it"):
+        error = UsageError("cache folder: other users can write to it")
         run_with(error, device, case_of(write_kernel("good"), device))
 
 

@@ -208,10 +208,10 @@ extern "C" __global__ void mine(const {a} *A, const {a} *B, {c} *C, int N) {{ }}
 @pytest.mark.parametrize(
     ("a", "c", "precision", "complaint"),
     [
-        ("__half", "float", "bfloat16", "A is __half: say precision = 'float16'"),
-        ("__nv_bfloat16", "float", "tf32", "A is __nv_bfloat16: say precision = 'bfloat16'"),
-        ("__half", "__half", "float16", "C points to `__half`: C of dot is float"),
-        ("float", "__nv_bfloat16", "", "C points to `__nv_bfloat16`: C of dot is float"),
+        ("__half", "float", "bfloat16", "A is __half: set precision = 'float16'"),
+        ("__nv_bfloat16", "float", "tf32", "A is __nv_bfloat16: set precision = 'bfloat16'"),
+        ("__half", "__half", "float16", "C points to `__half`: C of dot must be float"),
+        ("float", "__nv_bfloat16", "", "C points to `__nv_bfloat16`: C of dot must be float"),
         ("__half", "float", "", None),
         ("__nv_bfloat16", "float", "", None),
         ("__half", "float", "float16", None),

@@ -1,4 +1,4 @@
-"""CUDA through PyCUDA: nvcc compiles, the primary context runs, events and clock64 time it."""
+"""CUDA through PyCUDA: compiled by nvcc, run in the primary context, timed by events or clock64."""
 
 from __future__ import annotations
 

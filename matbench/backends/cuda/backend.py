@@ -1,4 +1,4 @@
-"""An open CUDA device: memory, builds and time."""
+"""An open CUDA device: memory, builds and timing."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-#: How often as much is written as the last-level cache holds: long enough to enqueue a launch. More
-#: memory would cost a launch its address translations, too, which is not what a cold cache means.
+#: How many times an area as large as the last-level cache is overwritten: long enough to enqueue a
+#: launch. A larger area would also evict address translations, which a cold cache does not imply.
 _FLUSHES = 4
 
 
 class _Buffer:
-    """Device memory: `handle` is its address; only the whole of it is ever freed."""
+    """Device memory: `handle` is its address; views are never freed."""
 
     def __init__(self, handle: int, nbytes: int, owner: Any = None) -> None:
         self.handle = handle
@@ -40,7 +40,7 @@ class _Buffer:
 
 
 class CudaBackend:
-    """One CUDA device through its primary context, and a stream of its own."""
+    """One CUDA device with its primary context and its own stream."""
 
     def __init__(self, info: DeviceInfo, cache: Cache) -> None:
         self.info = info
@@ -106,7 +106,7 @@ class CudaBackend:
             return CudaProgram(kernel, load, code, self.stream)
         except driver().Error as error:
             raise BuildError(
-                f"the driver ({self.info.driver}) refused what {self.info.toolkit} built: "
+                f"the driver ({self.info.driver}) rejected code built by {self.info.toolkit}: "
                 f"{message(error)}"
             ) from None
 
@@ -152,8 +152,8 @@ class CudaBackend:
     def _between_events_ns(
         self, enqueue: Callable[[], None], before: Callable[[], None] | None
     ) -> float:
-        """Event time of what is enqueued. The host enqueues it while the device is still busy with
-        what comes `before`, so that the host's own time does not count."""
+        """Event time of the enqueued work. The host enqueues it while the device is busy with the
+        work `before`, so that the host's own time does not count."""
         with errors():
             if before is not None:
                 before()
@@ -164,7 +164,7 @@ class CudaBackend:
             return float(self.start.time_till(self.end)) * 1e6
 
     def reset_cache(self) -> None:
-        with contextlib.suppress(CaseError):  # of a GPU whose cache keeps nothing on request
+        with contextlib.suppress(CaseError):  # GPUs without a persisting cache
             Bindings("resetting the cache").call("cuCtxResetPersistingL2Cache")
 
     def conditions(self) -> Conditions:
@@ -179,7 +179,7 @@ class CudaBackend:
             driver().memset_d32_async(self.flush_area.handle, 0, words, self.stream)
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
-        """The SM clock that was held: cycles over globaltimer's span, median of multiprocessors."""
+        """The actual SM clock: cycles over globaltimer's span, median over multiprocessors."""
         import numpy as np
 
         stamps = stamps[stamps[:, 1] > 0]

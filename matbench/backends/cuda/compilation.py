@@ -1,8 +1,8 @@
-"""Compiling with nvcc: what it is asked for, the machine code, and what ptxas reports of it.
+"""Compiling with nvcc: the request, the machine code, and what ptxas reports about it.
 
-Kernels for the device at hand go through PyCUDA, whose cache is our cache folder. Explaining a
-kernel for any architecture must also work without PyCUDA: then nvcc runs with the same request and
-only its report is kept.
+Kernels for the device in use are compiled through PyCUDA, which shares our cache folder. `explain`
+must also work without PyCUDA, for any architecture: then nvcc runs with the same request and only
+its report is kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, instrument
 from matbench.model import Kernel, Resources
 
-#: Variables by which nvcc and the host's compiler read other options and headers.
+#: Environment variables that change the options and headers of nvcc and the host compiler.
 _SETTINGS = (
     "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN",
     "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH",
@@ -43,7 +43,7 @@ _SETTINGS = (
 
 
 class Nvcc(NamedTuple):
-    """The compiler and its release, `13.0.88` for example."""
+    """The compiler's path and its release, such as `13.0.88`."""
 
     path: str
     release: str
@@ -77,7 +77,7 @@ def architectures() -> frozenset[str]:
 
 @cache
 def header_folders() -> tuple[Path, ...]:
-    """Where the toolkit's headers are, as nvcc says; it may be started by a script elsewhere."""
+    """The toolkit's header folders as nvcc reports them; its path may be that of a script."""
     asked = (nvcc().path, "--dryrun", "--preprocess", "-x", "cu", os.devnull)
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
     top = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)
@@ -90,9 +90,9 @@ def _output(*command: str) -> str:
 
 
 class Request(NamedTuple):
-    """What nvcc is asked for: a text and options, for one architecture (`90`, `90a`).
+    """A request to nvcc: a text and options, for one architecture (`90`, `90a`).
 
-    `entry` is its name in the machine code, or that of the mark that tells a C++ entry's.
+    `entry` is its name in the machine code, or, for a C++ entry, the mark that reveals its name.
     """
 
     text: str
@@ -103,14 +103,14 @@ class Request(NamedTuple):
 
     @property
     def virtual_and_real(self) -> tuple[str, str]:
-        """What `-arch` and `-code` take."""
+        """The values of `-arch` and `-code`."""
         return f"compute_{self.architecture}", f"sm_{self.architecture}"
 
 
 def request(
     kernel: Kernel, params: dict[str, int], variant: Variant, capability: tuple[int, int]
 ) -> Request:
-    """What to ask nvcc for one build of a kernel."""
+    """The request for one build of a kernel."""
     if variant == "plain":
         text, entry = instrument.plain_unit(kernel, params), entries.of(kernel).last_name
         entry = entry if kernel.is_extern_c else instrument.MARK
@@ -118,17 +118,17 @@ def request(
         wrap = instrument.clocked_unit if variant == "clocked" else instrument.staggered_unit
         text, entry = wrap(kernel, params), "matbench_entry"
     macros = entries.macros(kernel, params)
-    # The sanitizer and profilers name lines of the source by what -lineinfo adds.
+    # With -lineinfo, the sanitizer and profilers can name source lines.
     options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in macros.items())]
     if kernel.std is not None:
         options.append(f"-std={kernel.std}")
-    # Where PyCUDA reads `#include`, it runs the preprocessor, and hashes what that leaves, even if
-    # the code is in its cache (0.3 to 0.8 s a build). That is needed for the kernel's own headers,
-    # which can change; nvcc's own change with its release, which PyCUDA hashes anyway.
+    # If PyCUDA finds `#include`, it runs the preprocessor and hashes its output even if the code is
+    # in its cache (0.3 to 0.8 s per build). The kernel's own headers need that, because they can
+    # change; nvcc's change only with its release, which PyCUDA hashes anyway.
     if settings := _settings():
         options.append(f"-DMATBENCH_SETTINGS={_checksum(settings)}")
     if _may_change(kernel):
-        # No line numbers are left to hash; with them the code's line table would change.
+        # PyCUDA's hash ignores line numbers, which the line table depends on; so hash the text.
         options.append(f"-DMATBENCH_TEXT={_checksum((text, includes.again(kernel)))}")
         text += "// #include\n"  # however the kernel writes it
     else:
@@ -139,7 +139,7 @@ def request(
         for r in kernel.requires
         if r.startswith(f"sm_{major}") and r[-1] in "af"
     )
-    # Where nvcc need not look for headers, none can take the place of the toolkit's.
+    # Without extra include folders, no header can shadow the toolkit's.
     own = kernel.file and includes_own_files(kernel)
     folders = tuple(map(str, includes.folders(kernel))) if own else ()
     return Request(text, entry, tuple(options), next(exact, f"{major}{minor}"), folders)
@@ -165,7 +165,7 @@ def _may_change(kernel: Kernel) -> bool:
 
 
 class Compiled(NamedTuple):
-    """The machine code of a request, and what ptxas reports of its entry and its variables."""
+    """The machine code of a request, and what ptxas reports about its entry and its variables."""
 
     request: Request
     entry: str
@@ -183,8 +183,8 @@ def compiled(
 ) -> Compiled:
     """One build of a kernel, from the cache if nothing that it depends on has changed.
 
-    An instrumented build gets no more registers than the plain one: otherwise fewer of its blocks
-    would fit on a multiprocessor.
+    An instrumented build gets no more registers than the plain one, or fewer blocks might fit on a
+    multiprocessor.
     """
     found = _compiled(request(kernel, params, variant, capability), cache)
     if variant != "plain" and found.given.registers is not None:
@@ -196,9 +196,12 @@ def compiled(
 
 
 def _compiled(asked: Request, cache: Cache) -> Compiled:
-    """PyCUDA writes its cache in place and believes what it reads, so a process that is killed, or
-    a failing disk, would leave damaged code there for good. We keep ptxas' report under the code's
-    checksum: code without a report is dropped and compiled again."""
+    """Compile, and detect damaged code in PyCUDA's cache.
+
+    PyCUDA writes its cache in place and does not verify it, so a killed process or a failing disk
+    could leave damaged code there for good. We keep ptxas' report under the code's checksum: code
+    without a report is dropped and compiled again.
+    """
     from pycuda.compiler import compile as compile_cubin
 
     report = ""
@@ -219,9 +222,9 @@ def _compiled(asked: Request, cache: Cache) -> Compiled:
 
 
 def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tuple[Any, str]:
-    """What PyCUDA's `compile` or `SourceModule` makes of a request, and what nvcc said meanwhile.
+    """The result of PyCUDA's `compile` or `SourceModule` for a request, and nvcc's output.
 
-    nvcc runs, and says something, only if the code is not in the cache.
+    nvcc runs only if the code is not in the cache; otherwise there is no output.
     """
     from pycuda.driver import CompileError
 
@@ -236,7 +239,7 @@ def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tu
         "include_dirs": list(asked.include_folders),
     }
     with warnings.catch_warnings(record=True) as said, temporary_files_removed():
-        warnings.simplefilter("always")  # PyCUDA warns with all that nvcc says
+        warnings.simplefilter("always")  # PyCUDA passes on nvcc's output as a warning
         try:
             try:
                 made = make(asked.text, cache_dir=str(cache.folder), **arguments)
@@ -244,7 +247,7 @@ def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tu
                 made = make(asked.text, cache_dir=False, **arguments)
         except CompileError as error:
             output = error.stderr or error.stdout or str(error)
-            if isinstance(output, bytes):  # of the preprocessor
+            if isinstance(output, bytes):  # from the preprocessor
                 output = output.decode(errors="replace")
             raise BuildError(first_error(output)) from None
     return made, "\n".join(str(warning.message) for warning in said)
@@ -253,13 +256,13 @@ def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tu
 def precompile(
     info: Any, kernel: Kernel, params: dict[str, int], cache: Cache, variants: Sequence[Variant]
 ) -> None:
-    """Leave these builds of a kernel in the cache; needs no context, so any process can do it."""
+    """Put these builds of a kernel into the cache; needs no context, so any process can do it."""
     if kernel.library is not None:
         return
     for variant in variants:
         try:
             compiled(kernel, params, variant, info.compute_capability, cache)
-        except BuildError:  # of an instrumented build: whoever needs it will meet the error again
+        except BuildError:  # for an instrumented build, the error comes again when it is needed
             if variant == "plain":
                 raise
 
@@ -267,9 +270,9 @@ def precompile(
 def compiled_resources(
     capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
 ) -> Resources | None:
-    """What nvcc gives a kernel for a compute capability; needs neither a GPU nor PyCUDA.
+    """The resources that nvcc assigns a kernel for a compute capability; needs no GPU or PyCUDA.
 
-    None where this nvcc does not know the capability.
+    None if this nvcc does not know the capability.
     """
     if "{}{}".format(*capability) not in architectures():
         return None
@@ -284,7 +287,7 @@ def compiled_resources(
 
 
 def _through_nvcc(asked: Request) -> bytes:
-    """What nvcc and ptxas say; the machine code is not kept."""
+    """The output of nvcc and ptxas; the machine code is not kept."""
     arch, code = asked.virtual_and_real
     folders = [f"-I{folder}" for folder in asked.include_folders]
     with tempfile.TemporaryDirectory(prefix="matbench-") as empty:
@@ -296,7 +299,7 @@ def _through_nvcc(asked: Request) -> bytes:
             input=asked.text.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            cwd=empty,  # headers of the working folder would come before the toolkit's
+            cwd=empty,  # headers in the working folder would precede the toolkit's
             check=False,
         )
     if done.returncode != 0:
@@ -305,12 +308,12 @@ def _through_nvcc(asked: Request) -> bytes:
 
 
 def reported(report: str, entry: str) -> Resources:
-    """What ptxas reports of one entry; None for what it does not mention."""
+    """What ptxas reports about one entry; None for values that it does not mention."""
     of_entry = report.partition(f"entry function '{entry}'")[2].partition("entry function")[0]
     registers, spilled, shared = (
         int(found[1]) if (found := re.search(pattern, of_entry)) else None
         for pattern in (r"Used (\d+) registers", r"(\d+) bytes spill stores", r"(\d+) bytes smem")
     )
     if shared is None and registers is not None:
-        shared = 0  # ptxas only mentions what is used
+        shared = 0  # ptxas mentions only what is used
     return Resources(registers=registers, static_shared_bytes=shared, spilled_bytes=spilled)

@@ -1,4 +1,4 @@
-"""cuBLAS calls as programs, like compiled kernels, through nvmath-python's bindings."""
+"""cuBLAS calls as programs like those of compiled kernels, through nvmath-python's bindings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from matbench.backends.protocol import Argument
 from matbench.errors import CaseError
 from matbench.model import Kernel, Launch, Precision, Resources
 
-#: For each precision that a product declares: the inputs' type, C's, and what it is computed in. In
-#: float32 cuBLAS rounds no input to TF32 unless it is asked to.
+#: For each declared precision: the types of the inputs, of C, and of the computation. In float32,
+#: cuBLAS does not round inputs to TF32 unless it is told to.
 _KINDS: dict[Precision, tuple[str, str, str]] = {
     "float32": ("CUDA_R_32F", "CUDA_R_32F", "COMPUTE_32F"),
     "tf32": ("CUDA_R_32F", "CUDA_R_32F", "COMPUTE_32F_FAST_TF32"),
@@ -20,13 +20,13 @@ _KINDS: dict[Precision, tuple[str, str, str]] = {
     "float16": ("CUDA_R_16F", "CUDA_R_16F", "COMPUTE_32F"),
     "float64": ("CUDA_R_64F", "CUDA_R_64F", "COMPUTE_64F"),
 }
-#: What cuBLAS would allocate itself on a Hopper GPU. A workspace of our own means no allocation
-#: while a stream is captured; one workspace on one stream makes results the same in every run.
+#: What cuBLAS would allocate itself on a Hopper GPU. With our own workspace nothing is allocated
+#: during stream capture; one workspace on one stream makes results reproducible.
 WORKSPACE_BYTES = 32 * 1024**2
 
 
 def missing() -> str | None:
-    """What is not installed and how to fix it; None if the bindings are there."""
+    """What is not installed and how to fix it; None if the bindings are installed."""
     if find_spec("nvmath") is None:
         return "nvmath-python is missing; pip install 'matbench-cuda[cuda]'"
     return None
@@ -47,10 +47,10 @@ class Library:
             self.handle = cublas.create()
             cublas.set_stream(self.handle, stream)
             cublas.set_workspace(self.handle, workspace, WORKSPACE_BYTES)
-            # Sums of parts of K are added in float32 even if C is narrower.
+            # Add partial sums over K in float32 even if C is narrower.
             cublas.set_math_mode(self.handle, cublas.Math.DISALLOW_REDUCED_PRECISION_REDUCTION)
             parts = [cublas.get_property(part) for part in nvmath.LibraryPropertyType]
-        except (cublas.cuBLASError, RuntimeError) as error:  # RuntimeError: it is not found
+        except (cublas.cuBLASError, RuntimeError) as error:  # RuntimeError: not found
             raise CaseError(f"cuBLAS: {error}") from None
         self.version = "cuBLAS " + ".".join(map(str, parts))
 
@@ -58,7 +58,7 @@ class Library:
         return DotProduct(self) if kernel.workload == "dot" else Product(self, kernel)
 
     def call(self, function: Callable[..., object], *values: object) -> None:
-        """A call whose failure is a `CaseError`."""
+        """Call a function; a failure is a `CaseError`."""
         try:
             function(*values)
         except self.cublas.cuBLASError as error:
@@ -70,7 +70,7 @@ class Library:
 
 
 class Call:
-    """A program that calls the library, with its handle."""
+    """A program that calls the library."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -78,7 +78,7 @@ class Call:
         self.allocates = self.has_variables = False
 
     def restore(self) -> None:
-        pass  # what a library keeps is its own affair
+        pass  # the library's state is its own
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
         """The call with its arguments."""
@@ -88,11 +88,11 @@ class Call:
         self.bound(launch, arguments)()
 
     def resident_blocks(self, launch: Launch) -> int | None:
-        return None  # its launches are its own choice
+        return None  # the library chooses its launches
 
 
 class Product(Call):
-    """C := alpha·A·B + beta·C, row-major, by cublasGemmEx, or one call for a batch of them."""
+    """C := alpha·A·B + beta·C, row-major, by cublasGemmEx, or its strided batched variant."""
 
     def __init__(self, library: Library, kernel: Kernel) -> None:
         super().__init__(library)
@@ -102,8 +102,8 @@ class Product(Call):
         self.is_double = kernel.precision == "float64"
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        """cuBLAS reads matrices by columns; row-major ones look transposed to it, so it is asked
-        for Cᵀ = Bᵀ·Aᵀ."""
+        """cuBLAS is column-major and sees row-major matrices as transposed, so it is asked for
+        Cᵀ = Bᵀ·Aᵀ."""
         import numpy as np
 
         values: list[Any] = [getattr(argument, "handle", argument) for argument in arguments]
@@ -128,7 +128,7 @@ class Product(Call):
             )
 
         def enqueue() -> None:
-            assert scales.size == 2  # the call reads them: they live as long as it
+            assert scales.size == 2  # the call reads them, so they must live as long as it
             self.library.call(call, *asked)
 
         return enqueue

@@ -1,4 +1,4 @@
-"""Finding and describing CUDA devices, and the errors of their driver."""
+"""Finds and describes CUDA devices, and translates driver errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def driver() -> Any:
 
 
 def message(error: BaseException) -> str:
-    """What the driver says, without the name of the call that failed."""
+    """The driver's message, without the name of the failed call."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     return re.sub(r"^cu\w+ failed: ", "", text)
 
@@ -43,7 +43,7 @@ def errors(doing: str = "CUDA", asked_bytes: int | None = None) -> Iterator[None
     try:
         yield
     except (driver().MemoryError, MemoryError):
-        asked = f"; {asked_bytes:,} bytes were asked for" if asked_bytes else ""
+        asked = f"; {asked_bytes:,} bytes requested" if asked_bytes else ""
         raise OutOfMemoryError(f"out of device memory{asked}") from None
     except driver().Error as error:
         raise CaseError(f"{doing}: {message(error)}", fatal=True) from None
@@ -62,13 +62,13 @@ def devices() -> list[DeviceInfo]:
         )
     found = [describe(index, toolkit, supported) for index in range(driver().Device.count())]
     if not found:
-        raise UnavailableError("the driver shows no CUDA device")
+        raise UnavailableError("the driver reports no CUDA device")
     known = compilation.architectures()
     for info in found:
         number = "{}{}".format(*info.compute_capability or (0, 0))
         if known and number not in known:
             raise UnavailableError(
-                f"the CUDA toolkit {toolkit} does not know {info.name} (sm_{number}); "
+                f"the CUDA toolkit {toolkit} does not support {info.name} (sm_{number}); "
                 f"install one that does (the driver supports CUDA {supported})"
             )
     return found
@@ -127,8 +127,8 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
             "copy and compute overlap": "yes" if get("GPU_OVERLAP") else "no",
             "multiprocessors": limits["multiprocessors"],
             "double precision": "yes",
-            # For the GPU's owner to do; matbench never does.
-            "to hold its clock": f"sudo nvidia-smi -i {index} --lock-gpu-clocks={clock_mhz} "
+            # A hint for the GPU's owner; matbench never changes clocks.
+            "to lock its clock": f"sudo nvidia-smi -i {index} --lock-gpu-clocks={clock_mhz} "
             "(undo: --reset-gpu-clocks)",
         },
         missing={"cublas": reason} if (reason := cublas.missing()) else {},
@@ -136,7 +136,7 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
 
 
 def _driver_release() -> str | None:
-    """The driver's own release, `580.159.04` for example, where Linux shows it."""
+    """The driver's release, such as `580.159.04`, if Linux shows it."""
     try:
         text = Path("/proc/driver/nvidia/version").read_text()
     except OSError:

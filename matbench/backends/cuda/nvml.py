@@ -6,12 +6,12 @@ from typing import Any
 
 from matbench.model import Conditions
 
-#: Reasons for lower clocks that are no trouble: idle, and clocks set by the owner.
+#: Harmless reasons for lower clocks: idle, and clocks set by the owner.
 _HARMLESS = ("GpuIdle", "ApplicationsClocksSetting", "UserDefinedClocks", "DisplayClockSetting")
 
 
 class Watch:
-    """One device, by its PCI address; tells nothing if NVML is missing."""
+    """One device, by its PCI address; reports nothing if NVML is missing."""
 
     def __init__(self, pci_bus_id: str) -> None:
         self.handle: Any = None
@@ -22,18 +22,18 @@ class Watch:
             self.nvml = pynvml
             self.handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
             prefix = "nvmlClocksThrottleReason"
-            #: Every throttle reason that NVML knows and that matters, by its name.
+            #: Every throttle reason that matters, by name.
             self.reasons = {
                 reason: value
                 for name, value in vars(pynvml).items()
                 if name.startswith(prefix) and isinstance(value, int)
                 if (reason := name.removeprefix(prefix)) not in (*_HARMLESS, "None", "All")
             }
-        except Exception:  # NVML's errors share no base with a missing library's
+        except Exception:  # NVML's errors and a missing library's have no common base
             self.handle = None
 
     def read(self) -> Conditions | None:
-        """Clocks, temperature, power and what holds the clocks down, as of now; None if unknown."""
+        """Current clocks, temperature, power and throttle reasons; None if unknown."""
         if self.handle is None:
             return None
         nvml, handle = self.nvml, self.handle

@@ -1,4 +1,4 @@
-"""Launching one compiled kernel; what PyCUDA lacks comes from cuda-bindings, on its context."""
+"""Launches a compiled kernel; what PyCUDA lacks comes from cuda-bindings, in the same context."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.model import WORD_BYTES, Kernel, Launch, Parameter, Resources
 
-#: Static and dynamic shared memory that a block gets without asking for more.
+#: Static and dynamic shared memory that a block may use without opting in to more.
 _SHARED_BYTES = 48 * 1024
 
 
 class Bindings:
-    """cuda-bindings' driver calls; `purpose` is what needs them, for error messages."""
+    """Driver calls of cuda-bindings; error messages name the `purpose`."""
 
     def __init__(self, purpose: str, *, fatal: bool = False) -> None:
         try:
@@ -43,7 +43,7 @@ class Bindings:
 
     @contextmanager
     def function(self, code: Compiled) -> Iterator[Any]:
-        """The kernel's handle, from a second copy of its code: PyCUDA does not give out its own."""
+        """The kernel's handle, from a second copy of its code, because PyCUDA hides its own."""
         module = self.call("cuModuleLoadData", code.cubin)
         try:
             yield self.call("cuModuleGetFunction", module, code.entry.encode())
@@ -53,7 +53,7 @@ class Bindings:
 
 @contextmanager
 def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """Launches captured once on PyCUDA's stream; gives what starts them as one."""
+    """Capture launches on PyCUDA's stream as a graph; yields a function that starts it."""
     bindings = Bindings("--graph", fatal=True)
     cu, call = bindings.cu, bindings.call
     handle = cu.CUstream(stream.handle)
@@ -63,7 +63,7 @@ def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], Non
     captured = call("cuStreamEndCapture", handle)
     instance = call("cuGraphInstantiate", captured, 0)
     call("cuGraphDestroy", captured)
-    call("cuGraphUpload", instance, handle)  # not with the first launch
+    call("cuGraphUpload", instance, handle)  # so that the first launch need not
     yield partial(call, "cuGraphLaunch", instance, handle)
     call("cuGraphExecDestroy", instance)
 
@@ -71,7 +71,7 @@ def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], Non
 def _encoded(tensor: TensorMap) -> bytes:
     """A `CUtensorMap`, or zeros if the matrix's rows do not start at multiples of 16 bytes.
 
-    A box whose rows are 32, 64 or 128 bytes long is swizzled by that length.
+    A box with rows of 32, 64 or 128 bytes is swizzled by that length.
     """
     (rows, columns), (box_rows, box_columns) = tensor.shape, tensor.box
     item_bytes = WORD_BYTES[tensor.storage]
@@ -88,7 +88,7 @@ def _encoded(tensor: TensorMap) -> bytes:
         getattr(cu.CUtensorMapDataType, kind),
         2,
         tensor.matrix.handle,
-        [wide(columns), wide(rows)],  # from the dimension that runs fastest
+        [wide(columns), wide(rows)],  # fastest dimension first
         [wide(pitch_bytes)],
         [short(box_columns), short(box_rows)],
         [short(1), short(1)],
@@ -101,7 +101,7 @@ def _encoded(tensor: TensorMap) -> bytes:
 
 
 def _parameter_sizes(cu: Any, function: Any) -> Iterator[int | None]:
-    """The bytes of each parameter of a function; None where the driver does not tell."""
+    """The size in bytes of each parameter of a function; None if the driver does not tell."""
     ask = getattr(cu, "cuFuncGetParamInfo", None)  # since CUDA 12.4
     for index in range(1024):
         status, *told = ask(function, index) if ask else (None,)
@@ -113,7 +113,7 @@ def _parameter_sizes(cu: Any, function: Any) -> Iterator[int | None]:
 
 
 def _maker(parameter: Parameter) -> Any:
-    """What turns an argument into what PyCUDA passes: one of NumPy's types, or a function."""
+    """What converts an argument for PyCUDA: a NumPy type, or a function."""
     import numpy as np
 
     if parameter.pointer:
@@ -121,7 +121,7 @@ def _maker(parameter: Parameter) -> Any:
     if parameter.type == signature.TENSOR_MAP:
         return _encoded
     kind = signature.SCALARS[parameter.type]
-    if kind == "bool":  # PyCUDA would pass one as a pointer
+    if kind == "bool":  # PyCUDA would pass NumPy's bool as a pointer
         return np.uint8
     if kind in ("float16", "bfloat16"):
         return partial(signature.bits_of_16, parameter.type)
@@ -129,7 +129,7 @@ def _maker(parameter: Parameter) -> Any:
 
 
 class CudaProgram:
-    """One build of a kernel: a function of a module that PyCUDA loads, anew to restore it."""
+    """One build of a kernel: a function of a module that PyCUDA loads, and reloads to reset it."""
 
     def __init__(
         self, kernel: Kernel, load: Callable[[], Any], code: Compiled, stream: Any
@@ -142,7 +142,7 @@ class CudaProgram:
         self.allocates = b"\0malloc\0" in code.cubin
         self.has_variables = code.variable_bytes > 0
         self.make: list[Any] = [_maker(parameter) for parameter in kernel.parameters]
-        if code.entry == "matbench_entry":  # instrumented: it takes a buffer more
+        if code.entry == "matbench_entry":  # instrumented: it takes one more buffer
             self.make.append(np.uintp)
         self.passed = [np.uint16 if isinstance(make, partial) else make for make in self.make]
         self._check_parameters()
@@ -168,28 +168,28 @@ class CudaProgram:
                 self._load()
 
     def _check_parameters(self) -> None:
-        """What the source was understood to take is what the compiler made of it."""
+        """Check the parameter sizes read from the source against the compiler's."""
         import numpy as np
 
         try:
             bindings = Bindings("the entry's parameters")
             with bindings.function(self.code) as function:
                 found = list(_parameter_sizes(bindings.cu, function))
-        except CaseError:  # no cuda-bindings; or a module that loading will tell of
+        except CaseError:  # no cuda-bindings, or a bad module, which loading reports
             return
         wanted = [128 if each is _encoded else np.dtype(each).itemsize for each in self.passed]
         if found and None not in found and found != wanted:
             shown = [", ".join(map(str, sizes)) for sizes in (found, wanted)]
             raise BuildError(
-                f"{self.code.entry} takes parameters of {shown[0]} bytes; as its source was read, "
-                f"of {shown[1]}: give the parameters types that no `#if` decides"
+                f"{self.code.entry} has parameters of {shown[0]} bytes, but its source declares "
+                f"{shown[1]}; use parameter types that do not depend on `#if`"
             )
 
     def _layout(self) -> str:
-        """The parameters in `struct`'s letters, for kernels with tensor maps.
+        """The parameters as a `struct` format, for kernels with tensor maps.
 
-        These are aligned in constant memory, and only the driver knows where parameters begin
-        there, and so how far behind the first byte each one lies.
+        Tensor maps are aligned in constant memory, and only the driver knows where the parameters
+        begin there, and so the offset of each one.
         """
         import numpy as np
 
@@ -203,7 +203,7 @@ class CudaProgram:
         return layout
 
     def bound(self, launch: Launch, arguments: Sequence[Argument]) -> Callable[[], None]:
-        """The launch with its arguments converted, so that calling it costs the host little."""
+        """The launch with converted arguments, so that calling it costs the host little time."""
         if launch.shared_bytes > self.allowed_shared_bytes:
             attribute = driver().function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
             with errors():
@@ -228,7 +228,7 @@ class CudaProgram:
             start()
 
     def resident_blocks(self, launch: Launch) -> int | None:
-        """The driver's occupancy call; None without cuda-bindings, or if it refuses the block."""
+        """By the driver's occupancy call; None without cuda-bindings, or if the call fails."""
         free = _SHARED_BYTES - (self.resources.static_shared_bytes or 0)
         try:
             bindings = Bindings("occupancy")

@@ -1,4 +1,4 @@
-"""The names of C++ functions in machine code."""
+"""The symbols of C++ functions in machine code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENTRY = re.compile(r"entry function '([^']+)'")
 
 @cache
 def _library() -> Any:
-    """C++'s own library: nvcc needs one as much as we do."""
+    """The C++ standard library, which nvcc's host compiler needs as well."""
     for name in ("libstdc++.so.6", "libc++abi.so.1", ctypes.util.find_library("stdc++")):
         try:
             library = ctypes.CDLL(name) if name else None
@@ -29,7 +29,7 @@ def _library() -> Any:
 
 
 def demangled(symbol: str) -> str:
-    """A symbol as C++ writes it; one that is no C++ name as it is."""
+    """A symbol's C++ name; other symbols are returned unchanged."""
     library = _library()
     status = ctypes.c_int()
     text = getattr(library, "__cxa_demangle")(symbol.encode(), None, None, ctypes.byref(status))
@@ -42,20 +42,20 @@ def demangled(symbol: str) -> str:
 
 
 def lowered(report: str, entry: str) -> str:
-    """The entry's symbol in the machine code that ptxas reports of.
+    """The entry's symbol in the machine code that ptxas reports on.
 
-    The compiler itself says which one is meant: the arguments of the mark's template are the type
-    of the entry and, after it, its address.
+    The compiler itself identifies it: the template arguments of the mark are the entry's type and
+    its address.
     """
     if entry != instrument.MARK:
         return entry
     symbols = _ENTRY.findall(report)
     marks = [demangled(symbol) for symbol in symbols if instrument.MARK in symbol]
     if not marks:
-        raise BuildError("nvcc made no code for the entry")
+        raise BuildError("nvcc generated no code for the entry")
     for symbol in symbols:
         name = demangled(symbol)
         plain = name[: -len(name[name.rindex("(") :])] if name.endswith(")") else name
         if instrument.MARK not in symbol and marks[0].endswith((f"&({name})>()", f"&{plain}>()")):
             return str(symbol)
-    raise BuildError(f"nvcc made no code that is {marks[0].partition('&')[2]}")
+    raise BuildError(f"nvcc generated no code for {marks[0].partition('&')[2]}")

@@ -23,7 +23,7 @@ def test_outliers_are_counted() -> None:
     samples[[7, 30]] *= 1.3, 2
     assert said(samples).startswith("2 of 60 samples are outliers (up to 1.99 × the")
     samples[30] = samples[31]
-    assert said(samples).startswith("1 of 60 samples is an outlier (up to 1.31 of the")
+    assert said(samples).startswith("1 of 60 samples is an outlier (up to 1.31 × the")
 
 
 def test_one_spike_among_equal_samples_is_an_outlier() -> None:

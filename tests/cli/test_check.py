@@ -108,7 +108,7 @@ def test_inputs_that_16_bits_cannot_hold_are_refused_in_words(
         'extern "C" __global__ void mine(const __half *A, const __half *B, float *C, int N) { }\n'
     )
     result = matbench("run", "--kernel", path, "--inputs", "ramp", "--format", "plain", code=1)
-    assert "inputs up to 67,584 do not fit into float16, which ends at 65,504" in result.stdout
+    assert "inputs up to 67,584 exceed 65,504, the maximum of float16" in result.stdout
     assert "Warning" not in result.output
 
 

@@ -305,7 +305,7 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
         assert (patient.status, len(patient.samples_ns)) == ("measured", 5)
         assert patient.accuracy is None
         assert patient.timing is not None
-        assert patient.timing.notes == ("a quick look: 5 samples, no more",)
+        assert patient.timing.notes == ("a quick look: only 5 samples",)
         wrong = look(1, 2, 5, math.inf)
         assert (wrong.status, wrong.samples_ns, wrong.median_ns) == ("wrong", (), None)
         assert look(1, 4, 5, math.inf).status == "failed"
@@ -350,7 +350,7 @@ def test_what_to_doubt_is_noted(kernel: Kernel, device: DeviceInfo, tmp_path: Pa
     doubtful = tuning.tuned_case(kernel, Problem(8, 8, 8), device, store)
     assert doubtful is not None
     assert doubtful.notes == (
-        "parameters from a tuning that was interrupted",
+        "parameters from an interrupted search",
         f"parameters tuned with driver 1.0, this is {device.driver}",
     )
     sure = tuning.tuned_case(kernel, Problem(9, 9, 9), device, store)

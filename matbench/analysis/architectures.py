@@ -236,7 +236,7 @@ def occupancy(
 def _refusal(
     architecture: Architecture, threads: int, registers: int | None, shared_bytes: int
 ) -> str | None:
-    """Why not even one such block can be launched."""
+    """Why such a block cannot be launched; None if it can."""
     if threads > architecture.threads_per_block:
         return f"{threads:,} threads per block > {architecture.threads_per_block:,}"
     if shared_bytes > architecture.largest_shared_bytes:

@@ -64,7 +64,7 @@ def compare_records(old: Records, new: Records, names: tuple[str, str], threshol
         differences=list(dict.fromkeys([*incomparable, *sources])),
         incomparable=list(dict.fromkeys(incomparable)),
         broken=[
-            f"{_label(second)} is {second.status} now: {second.reason}"
+            f"{_label(second)} is now {second.status}: {second.reason}"
             for first, second in pairs
             if first.status == "measured" and second.status in ("wrong", "failed")
         ],
@@ -101,7 +101,7 @@ def _environment_differences(old: Sequence[Environment], new: Sequence[Environme
         return ", ".join(sorted(found)) or "unknown"
 
     return [
-        f"{field} differs: {values(old, field)} then, {values(new, field)} now"
+        f"{field} differs: was {values(old, field)}, now {values(new, field)}"
         for field in ("name", "driver", "toolkit")
         if values(old, field) != values(new, field)
     ]
@@ -111,15 +111,15 @@ def _case_differences(pairs: Sequence[tuple[Outcome, Outcome]]) -> list[str]:
     found = []
     for first, second in pairs:
         if first.mode != second.mode and first.median_ns and second.median_ns:
-            found.append(f"timing differs: {first.mode} then, {second.mode} now")
+            found.append(f"timing differs: was {first.mode}, now {second.mode}")
         if first.timing and second.timing and first.timing.verified != second.timing.verified:
-            which = "then" if second.timing.verified else "now"
-            found.append(f"the rules differ: launches that were timed {which} were not verified")
+            which = "old" if second.timing.verified else "new"
+            found.append(f"verification differs: the {which} launches were not verified")
         if first.case.device != second.case.device:
-            found.append(f"device differs: {first.case.device} then, {second.case.device} now")
+            found.append(f"device differs: was {first.case.device}, now {second.case.device}")
         then, now = (o.blocks.sm_mhz if o.blocks is not None else None for o in (first, second))
         if then and now and not abs(now / then - 1) <= CLOCK_TOLERANCE:
             found.append(
-                f"the SM clock of {_label(first)} differs: {then:,.0f} MHz then, {now:,.0f} MHz now"
+                f"the SM clock of {_label(first)} differs: was {then:,.0f} MHz, now {now:,.0f} MHz"
             )
     return found

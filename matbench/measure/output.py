@@ -64,7 +64,7 @@ class Output:
             self._reader.close()
 
     def _empty(self) -> None:
-        with suppress(OSError, ValueError):  # closed just now
+        with suppress(OSError, ValueError):  # just closed
             while True:
                 select.select([self._reader], [], [])
                 with self._lock:

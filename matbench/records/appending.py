@@ -56,7 +56,7 @@ class LockedFile:
                 if Path(error.lock_file).exists():
                     reason = f"another run is writing to it; wait until it ends or {hint}"
                 raise UsageError(f"{path}: {reason}") from None
-            except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in it
+            except (OSError, RuntimeError, ValueError) as error:  # a loop of links or a NUL, say
                 why = getattr(error, "strerror", None) or error
                 raise UsageError(f"{path}: cannot be written: {why}; {hint}") from None
             self._undo = undo.pop_all()

@@ -100,9 +100,9 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
 
 
 class Contents:
-    """What a file holds; `UsageError` as for `read`.
+    """The contents of a file; `UsageError` as for `read`.
 
-    `whole_bytes` end with its last whole record; `note` says what follows.
+    `whole_bytes` is the length up to the last complete record; `note` describes a torn line.
     """
 
     def __init__(self, path: Path) -> None:

@@ -65,7 +65,7 @@ class Store:
         return True
 
     def nearest(self, sha256: str, device: DeviceInfo, problem: Problem) -> list[Tuned]:
-        """Winners for this source on this device: of the same size, else of the nearest volumes."""
+        """Winners for this source on this device: of the same size first, then by similar M·N·K."""
 
         def distance(winner: Tuned) -> tuple[bool, float]:
             apart = math.log(_volume(winner.problem) / _volume(problem))

@@ -127,7 +127,7 @@ def facts(profile: BlockProfile) -> Iterator[Fact]:
         cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
     elif p.perturbation < -PERTURBATION_LIMIT:
         cost = "noise: plain launches were slower than instrumented ones"
-    yield Fact("cost of the clock", f"{p.perturbation:+.1%}", cost)
+    yield Fact("cost of reading the clock", f"{p.perturbation:+.1%}", cost)
 
 
 def spans(profile: BlockProfile) -> list[tuple[str, ...]]:

@@ -48,7 +48,7 @@ def last_cell(row: Row, footnotes: Footnotes, *, inline: bool) -> str:
 
 
 def _section(section: Section, fmt: str) -> list[str]:
-    """Heading, table and notes; a size that all rows share stands in the heading."""
+    """Heading, table and notes; a size that all rows share is in the heading."""
     footnotes = Footnotes()
     sizes = {group.size for group in section.groups if group.size}
     size = [Column("size")] if len(sizes) > 1 else []

@@ -17,7 +17,7 @@ _LONGEST_LINE = 300
 
 
 def text(text: str) -> str:
-    """The text without control or bidirectional characters, but for newlines and tabs."""
+    """The text without control or bidirectional characters, except newlines and tabs."""
     return _HOSTILE.sub("\ufffd", text)
 
 

@@ -83,7 +83,7 @@ def test_nothing_is_concluded_where_no_clock_is_shared() -> None:
 )
 def test_a_clock_that_costs_more_than_the_limit_is_marked(cost: float, marked: bool) -> None:
     found = analysed(sampled(UNEVEN)._replace(perturbation=cost))
-    [fact] = [f for f in blocks.facts(found) if f.name == "cost of the clock"]
+    [fact] = [f for f in blocks.facts(found) if f.name == "cost of reading the clock"]
     assert fact.figure == f"{cost:+.1%}"
     assert ("≈" in fact.remark) is marked
 
@@ -102,7 +102,7 @@ def test_figures_for_people() -> None:
         "waves": "1.500",
         "tail": "25.0%",
         "imbalance": "14%",
-        "cost of the clock": "+1.0%",
+        "cost of reading the clock": "+1.0%",
     }
     assert [us for _, _, us, _ in blocks.spans(found)] == ["200.0"] * 4
 

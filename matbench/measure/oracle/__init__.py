@@ -231,7 +231,7 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
     stored = UNIT_ROUNDOFF.get(reading.result, 0.0)
     if stored <= unit:
         return Bound(factor * unit)
-    least = 2.0**-25 if reading.result == "float16" else 0.0  # it has no numbers below
+    least = 2.0**-25 if reading.result == "float16" else 0.0  # half its smallest number
     return Bound(factor * unit + scaled * stored, stored, least)
 
 

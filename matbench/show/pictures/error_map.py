@@ -13,7 +13,7 @@ from matbench.show.pictures import files
 SUFFIXES = (".png", ".svg")
 #: Up to this many wrong cells get a ring, because single cells are easily overlooked.
 _MOST_RINGS = 40
-#: The least error that has its own colour, as a power of ten below the least wrong one.
+#: The smallest error with its own colour, in powers of ten below the smallest wrong one.
 _FLOOR = -4.0
 _BLUES, _ORANGES = ("#f2f6fa", "#2a6fb0"), ("#fdb35a", "#7a1c00")
 

@@ -54,7 +54,7 @@ def unused(path: Path) -> Path:
 
 
 def figure(width_in: float, height_in: float, rows: tuple[int, ...] = (1,)) -> tuple[Figure, Any]:
-    """A figure and its axes above each other, sharing x, with heights in proportion to `rows`."""
+    """A figure with axes stacked vertically, sharing x, with heights in proportion to `rows`."""
     from matplotlib.figure import Figure
 
     made = Figure(figsize=(width_in, height_in), dpi=_DPI, layout="constrained")

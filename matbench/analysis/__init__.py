@@ -1,5 +1,5 @@
 """Evaluates records: statistics, ranking, comparisons, occupancy, traffic and bounds.
 
-Pure functions of records. Must not measure or print, and may import only `kernelfile`, `records`
-and the base modules.
+Pure functions of records. Must never measure or print, or import anything but `kernelfile`,
+`records` and the base modules.
 """

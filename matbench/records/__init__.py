@@ -1,4 +1,4 @@
 """The schema of all records, and the files that hold them.
 
-Must not compute statistics, and may import only the base modules.
+Must never compute a statistic, or import anything but the base modules.
 """

@@ -270,7 +270,7 @@ def test_what_was_written_to_matbenchs_own_copies_is_noticed(
     outcome = timed.measure(case).outcome
     assert outcome.status == "wrong"
     assert outcome.reason is not None
-    assert outcome.reason.startswith("sources: wrote to memory that it was not given")
+    assert outcome.reason.startswith("sources: wrote to memory that is not its own")
     monkeypatch.undo()
     assert timed.measure(case).outcome.status == "measured"
 

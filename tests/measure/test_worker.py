@@ -81,7 +81,7 @@ def _raise(error: Exception) -> None:
         (os.abort, (), "aborted (SIGABRT)"),
         (signal.raise_signal, (signal.SIGSEGV,), "crashed (segmentation fault"),
         (signal.raise_signal, (signal.SIGFPE,), "crashed (arithmetic error"),
-        (signal.raise_signal, (signal.SIGKILL,), "it was killed from outside (SIGKILL"),
+        (signal.raise_signal, (signal.SIGKILL,), "was killed from outside (SIGKILL"),
         (signal.raise_signal, (signal.SIGBUS,), "was ended by SIGBUS"),
     ],
 )

@@ -2,16 +2,16 @@
 
 The figures are NVIDIA's own:
 
-- what a block and a multiprocessor may hold, and results per clock: *CUDA C++ Programming Guide*,
+- limits of blocks and multiprocessors, and results per clock: *CUDA C++ Programming Guide*,
   tables "Technical Specifications per Compute Capability" and "Throughput of Native Arithmetic
   Instructions" (release 13.0 from 7.5 on, 12.0 for 5.0 to 7.0, 8.0 for 2.x and 3.x, 4.0 for 1.x);
   from 6.0 on also `cuda::arch_traits` of libcu++;
-- in which units registers and shared memory are given out, and in how many partitions the register
-  file lies: `cuda_occupancy.h` of the CUDA toolkit (13.0, and 7.0 for 1.x and 2.x) and the *CUDA
-  Occupancy Calculator* (2.x editions for 1.x);
-- what the tensor cores of a multiprocessor multiply and add per clock: the whitepapers on V100
-  (2017), Turing (2018), A100 (2020) and H100 (2022). Elsewhere the rate differs from product to
-  product or is not published: none is given.
+- allocation units of registers and shared memory, and partitions of the register file:
+  `cuda_occupancy.h` of the CUDA toolkit (13.0, and 7.0 for 1.x and 2.x) and the *CUDA Occupancy
+  Calculator* (2.x editions for 1.x);
+- multiply-adds per clock of a multiprocessor's tensor cores: the whitepapers on V100 (2017),
+  Turing (2018), A100 (2020) and H100 (2022). For other architectures the rate depends on the
+  product or is not published, so none is given.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ KIB = 1024
 class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """One compute capability; sizes of shared memory in bytes, of the register file in registers.
 
-    `register_unit` is what registers are given out in: to a block as a whole on 1.x (whose warps
-    count in pairs), to each warp since. `reserved_shared_bytes` of each block are the system's own.
-    `fp32_lanes` and `fp64_lanes` are multiply-adds per clock and multiprocessor, of whichever
-    product has the most (None: not looked up); `tensor_fma` the same for the tensor cores, by the
+    `register_unit` is the allocation unit of registers: per block on 1.x (whose warps count in
+    pairs), per warp since. `reserved_shared_bytes` of each block are reserved by the system.
+    `fp32_lanes` and `fp64_lanes` are multiply-adds per clock and multiprocessor, those of the
+    product with the most (None: not looked up); `tensor_fma` the same for the tensor cores, by the
     precision of inputs.
     """
 
@@ -68,7 +68,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def largest_shared_bytes(self) -> int:
-        """What one block can have of shared memory at most."""
+        """The most shared memory that a block can have."""
         return self.opted_in_bytes_per_block or self.shared_bytes_per_block
 
     @property
@@ -77,7 +77,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> dict[str, int]:
-        """The limits that front matter may name; its number of multiprocessors is a product's.
+        """The limits that front matter may name, except the number of multiprocessors.
 
         Programming guide: 1.x has blocks of 512 × 512 × 64 and grids of 65,535 × 65,535 × 1; grids
         grew to 2³¹ - 1 in x with 3.0.
@@ -121,7 +121,7 @@ def _table(*rows: dict[str, object]) -> tuple[Architecture, ...]:
     return tuple(msgspec.convert(row, Architecture) for row in rows)
 
 
-#: Oldest first. 2.1 shares 2.0's name, and so on: a family's name alone means its first.
+#: Oldest first. A family's name means its first entry: Fermi is 2.0, not 2.1.
 ARCHITECTURES: tuple[Architecture, ...] = _table(
     _TESLA | {"family": "G80", "chip": "G80", "compute_capability": (1, 0), "threads": 768,
               "registers": 8192, "registers_per_block": 8192, "fp64_lanes": 0},
@@ -196,7 +196,7 @@ def named(name: str) -> Architecture:
 
 
 def of_capability(capability: tuple[int, int] | None) -> Architecture | None:
-    """The architecture of a device; None for what the table does not know."""
+    """The architecture of a device; None if it is not in the table."""
     found = (a for a in ARCHITECTURES if a.compute_capability == capability)
     return next(found, None)
 
@@ -208,11 +208,11 @@ def occupancy(
     registers: int | None,
     shared_bytes: int,
 ) -> Occupancy:
-    """Blocks of so many threads that fit on a multiprocessor, and what keeps more from it.
+    """How many blocks of that many threads fit on a multiprocessor, and what limits them.
 
-    `registers` are one thread's: None where they are not known, and then they limit nothing.
-    `shared_bytes` are one block's, static and dynamic. As NVIDIA's occupancy calculator has it, all
-    of the multiprocessor's memory that can be shared memory is.
+    `registers` are per thread; None if not known, and then they do not limit. `shared_bytes` are
+    per block, static and dynamic. As in NVIDIA's occupancy calculator, all of a multiprocessor's
+    memory that can be configured as shared memory is.
     """
     refused = _refusal(architecture, threads_per_block, registers, shared_bytes)
     if refused:
@@ -236,18 +236,18 @@ def occupancy(
 def _refusal(
     architecture: Architecture, threads: int, registers: int | None, shared_bytes: int
 ) -> str | None:
-    """Why not even one such block can be launched."""
+    """Why such a block cannot be launched; None if it can."""
     if threads > architecture.threads_per_block:
-        return f"{threads:,} threads a block > {architecture.threads_per_block:,}"
+        return f"{threads:,} threads per block > {architecture.threads_per_block:,}"
     if shared_bytes > architecture.largest_shared_bytes:
         return f"{shared_bytes:,} bytes of shared memory > {architecture.largest_shared_bytes:,}"
     if not registers:
         return None
     if registers > architecture.registers_per_thread:
-        return f"{registers} registers a thread > {architecture.registers_per_thread}"
+        return f"{registers} registers per thread > {architecture.registers_per_thread}"
     needed = _registers_of_block(architecture, -(-threads // WARP), registers)
     if needed > architecture.registers_per_block:
-        return f"{needed:,} registers a block > {architecture.registers_per_block:,}"
+        return f"{needed:,} registers per block > {architecture.registers_per_block:,}"
     return None
 
 
@@ -257,9 +257,9 @@ def _registers_of_warp(architecture: Architecture, registers: int) -> int:
 
 
 def _registers_of_block(architecture: Architecture, warps: int, registers: int) -> int:
-    """What a launch is checked against: as if the warps filled all partitions evenly.
+    """The registers that a launch must have: as if its warps filled all partitions evenly.
 
-    Pascal's 6.0 has two, but launches only what its siblings with four can.
+    Pascal 6.0 has two partitions, but its launch limits are those of four, as on 6.1.
     """
     if architecture.registers_to == "block":
         return _rounded(_rounded(warps, 2) * WARP * registers, architecture.register_unit)
@@ -275,7 +275,7 @@ def _blocks_by_registers(architecture: Architecture, warps: int, registers: int)
     return resident * architecture.partitions // warps
 
 
-#: Registers a thread that Fermi gives out in units of twice the size (`cuda_occupancy.h`, 7.0).
+#: Registers per thread for which Fermi allocates in double units (`cuda_occupancy.h`, 7.0).
 _FERMI_UNEVEN = frozenset({21, 22, 29, 30, 37, 38, 45, 46})
 
 

@@ -1,10 +1,10 @@
-"""What the stamps of one instrumented launch tell: durations, occupancy, waves, tail, imbalance.
+"""Evaluates the stamps of an instrumented launch: durations, occupancy, waves, tail, imbalance.
 
-Pure arithmetic over the stamps. A multiprocessor's ticks are compared with each other alone; what
-spans several goes by a clock that they share, or is not known and None.
+Pure arithmetic. Ticks are compared only within one multiprocessor; figures across multiprocessors
+use a clock that they share, or are None.
 
-On a GPU each multiprocessor counts ticks from a start of its own, and `%globaltimer` is the clock
-that all share. On a CPU every compute unit reads one clock, and no block tells which unit ran it.
+On a GPU each multiprocessor's tick counter has its own start, and `%globaltimer` is the clock that
+all share. On a CPU all compute units read one clock, and it is not known which unit ran a block.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Numbers = TypeVar("Numbers", Ints, Floats)
 
-#: Counters count as aligned up to this share of the span apart, and two steps more of the clock
-#: that they are compared by, but never up to more than the second share.
+#: Counters are aligned if they differ by at most this share of the span plus two steps of the
+#: shared clock, but by no more than the second share.
 _ALIGNED_SHARE, _LITTLE_SHARE = 0.01, 0.05
-#: Bins of the histogram, and how many interquartile ranges they reach beyond the quartiles.
+#: Bins of the histogram, and how many interquartile ranges they extend beyond the quartiles.
 _BINS = 12
 _REACH = 3
 
 
 class BlockSample(NamedTuple):
-    """The stamps of one instrumented launch, one row a block: start and end in ticks, start and
-    end in nanoseconds (zero where the device has no clock that all multiprocessors share), and the
-    multiprocessor. Beside them the event times of that launch and of an empty one."""
+    """The stamps of one instrumented launch, a row per block: start and end in ticks, start and
+    end in nanoseconds (0 if the device has no clock that all multiprocessors share), and the
+    multiprocessor. Also the event times of that launch and of an empty one."""
 
     stamps: npt.NDArray[np.uint64]
     ticks_per_ns: float
@@ -47,9 +47,9 @@ class BlockSample(NamedTuple):
 
 class _Blocks(NamedTuple):
     """The blocks that have both stamps. Ticks count from the first start on the same
-    multiprocessor (`base`, one each), nanoseconds from the first start of all; `unit` numbers the
-    multiprocessors that ran any, and `names` gives theirs. Where the device does not tell them, all
-    blocks are on one."""
+    multiprocessor (in `base`), nanoseconds from the first start of all. `unit` numbers the
+    multiprocessors that ran any block, and `names` are their device numbers. If the device does
+    not report multiprocessors, all blocks are on one."""
 
     start: Ints
     end: Ints
@@ -64,10 +64,10 @@ class _Blocks(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """When blocks ran, in ns since the first start, on a clock that the whole device shares.
+    """When blocks ran, in ns since the first start, by a clock that the whole device shares.
 
-    `row` is each one's row among the stamps, `unit` its multiprocessor, numbered from 0 among those
-    that ran any, and `names` are theirs; None where the device does not tell.
+    `row` is a block's row in the stamps. `unit` numbers the multiprocessors that ran any block from
+    0, and `names` are their device numbers; both are None if the device does not report them.
     """
 
     row: Ints
@@ -81,13 +81,13 @@ def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
     whole = (stamps[:, 1] > 0) & (stamps[:, 1] >= stamps[:, 0])
     kept = stamps[whole]
     if not len(kept):
-        raise CaseError(f"none of the {len(stamps):,} blocks stamped its end: nothing to tell")
+        raise CaseError(f"none of the {len(stamps):,} blocks has an end stamp")
     told = bool((kept[:, 2] > 0).all())
     names, unit = np.unique(kept[:, 4] if told else np.zeros_like(kept[:, 4]), return_inverse=True)
     base = np.full(len(names), np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(base, unit, kept[:, 0])
     zero_ns = kept[:, 2].min()
-    # Subtracted as whole numbers: nanoseconds since 1970 do not fit a float.
+    # Subtracted as integers: nanoseconds since 1970 do not fit in a float.
     return _Blocks(
         start=(kept[:, 0] - base[unit]).astype(np.int64),
         end=(kept[:, 1] - base[unit]).astype(np.int64),
@@ -103,9 +103,9 @@ def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
 
 
 def brief(sample: BlockSample, device: DeviceInfo, *, clock_is_sm: bool = False) -> BlockTimes:
-    """What a sweep shows of each case; `CaseError` if no block has both stamps.
+    """The figures that a sweep shows for each case; `CaseError` if no block has both stamps.
 
-    `clock_is_sm`: ticks are those of the SM clock, whose frequency the sample then tells too.
+    `clock_is_sm`: ticks are those of the SM clock, so that the sample also gives its frequency.
     """
     blocks = _read(sample.stamps)
     units = max(device.limits["multiprocessors"], len(blocks.names))
@@ -118,7 +118,7 @@ def brief(sample: BlockSample, device: DeviceInfo, *, clock_is_sm: bool = False)
 
 
 def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockProfile:
-    """Everything that the stamps of one launch tell; `CaseError` if no block has both."""
+    """All figures from the stamps of one launch; `CaseError` if no block has both stamps."""
     blocks, rate = _read(sample.stamps), sample.ticks_per_ns
     told = blocks.told
     durations = blocks.end - blocks.start
@@ -186,12 +186,12 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
 
 
 def place(sample: BlockSample, device_kind: Literal["gpu", "cpu"]) -> Placed | None:
-    """When the blocks that have both stamps ran; None where no clock is known to be shared."""
+    """When the blocks that have both stamps ran; None if no shared clock is known."""
     return _place(_read(sample.stamps), sample.ticks_per_ns, device_kind)
 
 
 def apart(start: Numbers, end: Numbers, unit: Ints) -> Ints:
-    """A slot for each block, counted from 0, so that no two overlap in a slot of one unit."""
+    """A slot for each block, numbered from 0, so that no two blocks overlap in a unit's slot."""
     slots = np.zeros(len(start), np.int64)
     running: list[tuple[float, int]] = []
     free: list[int] = []
@@ -210,7 +210,7 @@ def apart(start: Numbers, end: Numbers, unit: Ints) -> Ints:
 
 
 def busy(start: Floats, end: Floats) -> list[tuple[float, float]]:
-    """The times in which at least one block ran, as starts and ends in order."""
+    """The periods in which at least one block ran, as starts and ends in order."""
     order = np.argsort(start)
     start, reached = start[order], np.maximum.accumulate(end[order])
     gaps = np.flatnonzero(start[1:] > reached[:-1])
@@ -222,9 +222,9 @@ def busy(start: Floats, end: Floats) -> list[tuple[float, float]]:
 
 
 def _histogram(durations: Ints, us_per_tick: float) -> tuple[Bin, ...]:
-    """Even bins where most durations lie, one for all shorter ones and one for all longer ones.
+    """Equal bins for most durations, one bin for all shorter ones and one for all longer ones.
 
-    Bounds are whole ticks, so that a coarse clock leaves no bin empty by rounding.
+    Bounds are whole ticks, so that rounding by a coarse clock leaves no bin empty.
     """
     shortest, longest = int(durations.min()), int(durations.max())
     lower, upper = np.percentile(durations, [25, 75])
@@ -254,7 +254,7 @@ def _last(ends: Numbers, unit: Ints) -> Numbers:
 
 
 def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> Ints:
-    """How many blocks overlap at most, on each multiprocessor; those that touch do not."""
+    """The most blocks that overlap on each multiprocessor; blocks that only touch do not."""
     if unit is None:
         unit = np.zeros(len(start), np.int64)
     units, times = np.concatenate([unit, unit]), np.concatenate([end, start])
@@ -262,14 +262,14 @@ def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> In
     order = np.lexsort((change, times, units))
     firsts = np.searchsorted(units[order], np.arange(int(unit.max()) + 1))
     most: Ints = np.maximum.reduceat(np.cumsum(change[order]), firsts)
-    return np.maximum(most, 1)  # a coarse clock may see blocks that take no time
+    return np.maximum(most, 1)  # by a coarse clock, blocks may take no time
 
 
 def _imbalance(blocks: _Blocks, multiprocessors: int) -> float | None:
-    """The longest busy time over the mean of all multiprocessors, less 1."""
+    """The longest busy time over the mean of all multiprocessors, minus 1."""
     order = np.lexsort((blocks.start, blocks.unit))
     unit = blocks.unit[order]
-    # Each multiprocessor's times behind those of the one before: one axis for all of them.
+    # One axis for all multiprocessors: each one's times follow those of the one before.
     room = np.cumsum(_last(blocks.end, blocks.unit) + 1)
     shift = np.concatenate([[0], room[:-1]])[unit]
     start, end = blocks.start[order] + shift, blocks.end[order] + shift
@@ -282,9 +282,9 @@ def _imbalance(blocks: _Blocks, multiprocessors: int) -> float | None:
 
 
 def _moments(blocks: _Blocks, rate: float) -> Floats:
-    """When each multiprocessor's first block started, in ns by the clock that all share.
+    """When each multiprocessor's first block started, in ns by the shared clock.
 
-    The median over its blocks, for a single stamp may be a step of that clock late.
+    The median over its blocks, because a single stamp may be late by a step of that clock.
     """
     from scipy import ndimage
 
@@ -294,15 +294,15 @@ def _moments(blocks: _Blocks, rate: float) -> Floats:
 
 
 def _apart_ticks(blocks: _Blocks, rate: float) -> float:
-    """How far apart the counters are at one moment."""
+    """The largest difference between counters at one moment."""
     moments = _moments(blocks, rate)
-    # Unsigned differences wrap around; as signed numbers they are right again.
+    # Unsigned differences wrap around; converted to signed numbers they are right.
     ahead = (blocks.base - blocks.base[0]).astype(np.int64)
     return float(np.ptp(ahead - (moments - moments[0]) * rate))
 
 
 def _timer_step_ns(blocks: _Blocks) -> float | None:
-    """The smallest step that the shared clock was seen to take."""
+    """The smallest observed step of the shared clock."""
     seen = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
     return float(np.diff(seen).min()) if len(seen) > 1 else None
 
@@ -320,7 +320,7 @@ def _counters(
 
 
 def _place(blocks: _Blocks, rate: float, device_kind: str) -> Placed | None:
-    """Within a multiprocessor by its ticks, which are finer than the clock that all share."""
+    """Within a multiprocessor by its ticks, which are finer than the shared clock."""
     if not blocks.told and device_kind != "cpu":
         return None
     shift: Floats | float = _moments(blocks, rate)[blocks.unit] if blocks.told else 0.0
@@ -337,7 +337,7 @@ def _tail_share(placed: Placed) -> float:
         full_until = float(_last(end, unit).min())
     else:
         ends = np.sort(end)
-        # Until the i-th end comes, those run that have started, less the i that have ended.
+        # Before the i-th end, the blocks that have started minus the i that have ended are running.
         running = np.searchsorted(np.sort(start), ends) - np.arange(len(ends))
         full_until = float(ends[running == running.max()].max())
     return (span - full_until) / span if span > 0 else 0.0

@@ -1,4 +1,4 @@
-"""What bounds a case: its rate and its traffic, held against what the device was measured to do."""
+"""What limits a case: its rate and its traffic, compared with the device's measured limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from matbench.model import DeviceInfo
 from matbench.records.explanation import Bound, BoundBy, HardwareCounters, Limits, Traffic
 from matbench.records.outcome import Outcome
 
-#: From this share of a limit on, the limit counts as what bounds a case.
+#: A case that reaches this share of a limit is bound by it.
 BOUND_SHARE = 0.7
 #: Reads alone can exceed the bandwidth of a copy, by this factor at most.
 _MOST_OF_A_COPY = 1.2
@@ -24,8 +24,8 @@ def bound(
 ) -> Bound:
     """The limit that a measured case reaches, and its share of each limit.
 
-    `has_own_limit`: the rate of multiply-adds limits its arithmetic, as it does not for tensor
-    cores and whole numbers.
+    `has_own_limit`: its arithmetic is limited by the rate of multiply-adds, which is not so for
+    tensor cores and integers.
     """
     if outcome is None or device is None or limits is None or not outcome.median_ns:
         return Bound(by="not known")
@@ -63,6 +63,6 @@ def _by(computed: float, least: float, counted: float | None, cached: bool) -> B
 
 
 def dram_traffic_bytes(counters: HardwareCounters) -> float | None:
-    """What was read and written; None where either was not counted."""
+    """The bytes read and written; None if either was not counted."""
     read, written = counters.dram_read_bytes, counters.dram_written_bytes
     return None if read is None or written is None else read + written

@@ -1,4 +1,4 @@
-"""What a chart of speed and error over n shows of records, and what it has no place for."""
+"""The contents of a chart of speed and error over n, and the cases that do not fit in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matbench.workloads import Workload
 class Line(NamedTuple):
     """One kernel at its fastest parameters: sizes, and its speed and largest error at each.
 
-    Speed is in 10⁹ of the workload's `rate`. `has_claims`: some weaken a check.
+    Speed is in 10⁹ of the workload's `rate`. `has_claims`: some of its claims weaken a check.
     """
 
     label: str
@@ -28,9 +28,9 @@ class Line(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """Lines, the fastest at its largest size first; `shared` is what they were all measured with.
+    """Lines, the fastest at its largest size first; `shared` are the conditions of all of them.
 
-    `left_out` counts cases whose size is not one n, such as 8192x64x8192.
+    `left_out` counts cases whose size is not a single n, such as 8192x64x8192.
     """
 
     workload: Workload
@@ -48,18 +48,18 @@ class Chart(NamedTuple):
 
 
 def of(outcomes: Iterable[Outcome]) -> Chart:
-    """The chart of the measured cases among these; `UsageError` if there is none, or no single one.
+    """The chart of the measured cases; `UsageError` if there are none, or several workloads.
 
-    Devices, ways of timing and kinds of inputs are lines of their own.
+    Each device, kind of samples and kind of inputs has its own lines.
     """
     outcomes = list(outcomes)
     found = list(dict.fromkeys(o.case.problem.workload for o in outcomes))
     if len(found) > 1:
-        raise UsageError(f"one workload a chart, not {' and '.join(found)}")
+        raise UsageError(f"a chart shows one workload, not {' and '.join(found)}")
     timed = [o for o in outcomes if o.status == "measured" and o.median_ns]
     placed = [o for o in timed if _has_n(o.case.problem)]
     if not placed:
-        raise UsageError("nothing to draw: no case with an n was measured")
+        raise UsageError("nothing to draw: no measured case has a single size n")
     circumstances = [set(values) for values in zip(*map(_circumstances, placed), strict=True)]
     best: dict[str, dict[int, Outcome]] = {}
     for outcome in placed:
@@ -90,11 +90,11 @@ def _line(label: str, workload: Workload, at: dict[int, Outcome]) -> Line:
 
 
 def _has_n(problem: Problem) -> bool:
-    """Whether its size is a single number."""
+    """Whether the size is a single number."""
     return problem.workload != workloads.DEFAULT or problem.M == problem.N == problem.K
 
 
 def _circumstances(outcome: Outcome) -> tuple[str, str, str]:
-    """The device, how it was timed, and on what."""
+    """The device, the kind of samples and the inputs."""
     case = outcome.case
     return case.device, f"{outcome.mode} samples", f"{case.problem.inputs} inputs"

@@ -1,7 +1,7 @@
-"""Which claims of a kernel file weaken a check, and in which words that is said.
+"""Which claims of a kernel file weaken a check, and how they are worded.
 
-A kernel that claims less precision, a larger error or fewer sizes is judged by that claim, so its
-time is no rival for a kernel that is held to everything. All who rank or show go by `weakening`.
+A kernel that claims less precision, a larger error or fewer sizes passes weaker checks, so its time
+is not ranked with those of kernels without claims. Rankings and tables both use `weakening`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIZES = re.compile(r"\b(?:[MNK]|ld[abc]|stride_[abc])\b")
 
 
 class Weakening(NamedTuple):
-    """One claim: the key of front matter, what the file says, and what it means in words."""
+    """One claim: its key in front matter, its declaration in the file, and its meaning."""
 
     key: Key
     declared: str
@@ -29,7 +29,7 @@ class Weakening(NamedTuple):
 
 
 def restricts_sizes(condition: str) -> bool:
-    """Whether a condition of `where` names a size, and not constants and limits alone."""
+    """Whether a condition of `where` names a size, not only constants and limits."""
     return _SIZES.search(condition) is not None
 
 
@@ -61,5 +61,5 @@ def weakenings(claims: Claims) -> list[Weakening]:
 
 
 def weakening(claims: Claims) -> tuple[str, ...]:
-    """The same in words; empty for a kernel that is held to everything."""
+    """The meanings of these claims; empty for a kernel without claims."""
     return tuple(each.words for each in weakenings(claims))

@@ -1,4 +1,4 @@
-"""Two record files compared case by case, and what a CI gate makes of comparisons."""
+"""Compares two record files case by case, and decides whether a CI gate fails."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 
-#: With the ten samples that a settled case may have, this interval leaves out one at each end.
+#: With ten samples, the fewest of a settled case, this interval excludes one at each end.
 CONFIDENCE = 0.975
-#: How far the SM clocks of two runs may lie apart, as a share.
+#: How far the SM clocks of two runs may differ, as a share.
 CLOCK_TOLERANCE = 0.02
 
 Records = tuple[Sequence[Environment], Sequence[Outcome]]
@@ -22,10 +22,10 @@ _Key = tuple[str, tuple[tuple[str, int], ...], Problem]
 
 
 class Joined(NamedTuple):
-    """The cases of both files, the cases of one alone, and what else changed between the runs.
+    """The cases in both files, those in only one, and what else changed between the runs.
 
-    `differences` are all changes, `incomparable` those which say that times must not be compared.
-    `broken` are cases that were measured before and now are wrong or failed.
+    `differences` are all changes, `incomparable` those that make times incomparable. `broken` are
+    cases that were measured before and are now wrong or failed.
     """
 
     records: list[ComparisonRecord]
@@ -64,7 +64,7 @@ def compare_records(old: Records, new: Records, names: tuple[str, str], threshol
         differences=list(dict.fromkeys([*incomparable, *sources])),
         incomparable=list(dict.fromkeys(incomparable)),
         broken=[
-            f"{_label(second)} is {second.status} now: {second.reason}"
+            f"{_label(second)} is now {second.status}: {second.reason}"
             for first, second in pairs
             if first.status == "measured" and second.status in ("wrong", "failed")
         ],
@@ -72,12 +72,12 @@ def compare_records(old: Records, new: Records, names: tuple[str, str], threshol
 
 
 def comparable(joined: Joined) -> bool:
-    """Whether times may be compared: the runs differ in nothing but the kernels' sources."""
+    """Whether times may be compared: the runs differ at most in the kernels' sources."""
     return not joined.incomparable
 
 
 def is_too_slow(record: ComparisonRecord, allowed: float | None) -> bool:
-    """Slower by more than the allowed share, and surely so: the verdict says SLOWER."""
+    """Whether the verdict is SLOWER, by more than the allowed share."""
     if allowed is None or record.verdict != "SLOWER" or record.ratio is None:
         return False
     return not record.ratio <= 1 + allowed
@@ -101,7 +101,7 @@ def _environment_differences(old: Sequence[Environment], new: Sequence[Environme
         return ", ".join(sorted(found)) or "unknown"
 
     return [
-        f"{field} differs: {values(old, field)} then, {values(new, field)} now"
+        f"{field} differs: was {values(old, field)}, now {values(new, field)}"
         for field in ("name", "driver", "toolkit")
         if values(old, field) != values(new, field)
     ]
@@ -111,15 +111,15 @@ def _case_differences(pairs: Sequence[tuple[Outcome, Outcome]]) -> list[str]:
     found = []
     for first, second in pairs:
         if first.mode != second.mode and first.median_ns and second.median_ns:
-            found.append(f"timing differs: {first.mode} then, {second.mode} now")
+            found.append(f"timing differs: was {first.mode}, now {second.mode}")
         if first.timing and second.timing and first.timing.verified != second.timing.verified:
-            which = "then" if second.timing.verified else "now"
-            found.append(f"the rules differ: launches that were timed {which} were not verified")
+            which = "old" if second.timing.verified else "new"
+            found.append(f"verification differs: the {which} launches were not verified")
         if first.case.device != second.case.device:
-            found.append(f"device differs: {first.case.device} then, {second.case.device} now")
+            found.append(f"device differs: was {first.case.device}, now {second.case.device}")
         then, now = (o.blocks.sm_mhz if o.blocks is not None else None for o in (first, second))
         if then and now and not abs(now / then - 1) <= CLOCK_TOLERANCE:
             found.append(
-                f"the SM clock of {_label(first)} differs: {then:,.0f} MHz then, {now:,.0f} MHz now"
+                f"the SM clock of {_label(first)} differs: was {then:,.0f} MHz, now {now:,.0f} MHz"
             )
     return found

@@ -1,4 +1,4 @@
-"""Where C is wrong and by how much, reduced to what a picture can show."""
+"""Where C is wrong and by how much, reduced to the resolution of a picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-#: An error map has at most so many cells a side.
+#: The most cells per side of an error map.
 MOST_CELLS = 400
 
 Floats = npt.NDArray[np.floating]
@@ -18,9 +18,9 @@ Bools = npt.NDArray[np.bool_]
 class ErrorMap:
     """The largest error in each cell of `step` × `step` elements of C, and whether any is wrong.
 
-    `worst` and `wrong` have at most `MOST_CELLS` rows and columns. Errors are shares of what
-    rounding allows, or absolute if C must be exact; one that is not finite is infinite. `shape` is
-    C's own (M, N), and `wrong_elements` counts those of it.
+    `worst` and `wrong` have at most `MOST_CELLS` rows and columns. Errors are shares of the error
+    bound, or absolute if C must be exact; those that are not finite are infinite. `shape` is C's
+    (M, N), and `wrong_elements` counts its wrong elements.
     """
 
     worst: npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ def of(
 ) -> ErrorMap:
     """Reduce an M×N result to its map; `wrong` marks its wrong elements.
 
-    `bound` is the error that rounding allows each element; without one, C must equal `expected`.
+    `bound` is the error bound of each element; without it, C must equal `expected`.
     """
     step = max(1, -(-max(C.shape) // MOST_CELLS))
     M, N = C.shape
@@ -57,7 +57,7 @@ def reduced(
     rows, columns = (-(-side // step) for side in C.shape)
     worst, bad = np.zeros((rows, columns)), np.zeros((rows, columns), bool)
     starts = np.arange(0, C.shape[1], step)
-    for row in range(rows):  # band by band: C may be most of the memory there is
+    for row in range(rows):  # band by band: C may fill most of the memory
         band = slice(row * step, (row + 1) * step)
         with np.errstate(all="ignore"):
             error = np.abs(C[band].astype(np.float64) - expected[band])

@@ -1,4 +1,4 @@
-"""All that is known of why a case is as fast as it is, put together."""
+"""Puts together the explanation of a case's speed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.explanation import Explanation, HardwareCounters, Limits, Width
 from matbench.records.outcome import CaseRecord, Outcome
 
-#: How a source asks for tensor cores, in PTX or CUDA C++.
+#: Tensor-core instructions in a source, in PTX or CUDA C++.
 _TENSOR_CORES = re.compile(r"\b(?:wg)?mma(?:\.|_sync|_async)|\bwmma::|\btcgen05\.mma")
 
 
@@ -29,8 +29,8 @@ def chosen(
 ) -> tuple[Case, Outcome | None]:
     """The case to explain: the fastest of those found, with that TILE if one is given.
 
-    The first of them if none was measured; if none was found at all, the first of `params`, with
-    neither launch nor outcome.
+    If none was measured, the first of them; if none was found, the first of `params`, without
+    launch and outcome.
     """
     fit = [each for each in params if tile is None or each.get("TILE") == tile]
     mine = [(case, outcome) for case, outcome in found if case.params in fit]
@@ -48,16 +48,16 @@ def explanation(
     widths: Sequence[Width],
     counters: HardwareCounters | None = None,
 ) -> Explanation:
-    """Put together what was found of a case; without a device nothing is measured."""
+    """The explanation of a case; without a device nothing is measured."""
     workload = workloads.of(case.problem)
     whole_numbers = workload.element == "int32"
     tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
-    # Without a device at hand: the first architecture that was asked for.
+    # Without a device: the first of the requested architectures.
     named = (each.architecture for each in widths if each.architecture is not None)
     at = device or device_of(architectures.named(next(named)))
     moved = traffic(case.kernel, case.problem, case.params, at.limits)
     median_ns = outcome.median_ns if outcome is not None else None
-    # While the case was sampled, or else while the limits were measured.
+    # The clock while the case was sampled, or else while the limits were measured.
     mhz = held_mhz(outcome.timing) if outcome is not None else None
     mhz = mhz or (limits.sm_mhz if limits is not None else None)
     about = outcome.case if outcome is not None else CaseRecord.of(case, device)

@@ -1,4 +1,4 @@
-"""What a device allows by its clock and its caches, from the table of architectures."""
+"""The limits set by a device's clock and caches, from the table of architectures."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from matbench.records.outcome import CaseRecord, TimingMode
 
 
 def held_by_cache(info: DeviceInfo, nbytes: int, timing_mode: TimingMode | None) -> bool:
-    """Whether samples that left the cache as it was may have found that many bytes in it."""
+    """Whether that many bytes may have been in the cache when the samples were taken."""
     cache_bytes = info.properties.get("last-level cache (bytes)")
     return isinstance(cache_bytes, int) and nbytes < cache_bytes and timing_mode != "cold"
 
 
-#: How far below the least time a sample may be: what limits are measured with is not exact either.
+#: How far below the minimum time a sample may be: measured limits are not exact either.
 _ALLOWANCE = 0.05
 
 
 class Floor(NamedTuple):
-    """The least time that a launch can take, and what takes it."""
+    """The minimum time of a launch, and the reason for it."""
 
     ns: float
     why: str
@@ -31,9 +31,9 @@ class Floor(NamedTuple):
 def floor_of_bytes(
     read_bytes: int, written_bytes: int, info: DeviceInfo, measured: Limits
 ) -> Floor | None:
-    """Reading every input once from memory, and writing what the cache cannot hold.
+    """The time to read each input once from memory, and to write what the cache cannot hold.
 
-    For a cold cache alone. None where the rate of reading is not known.
+    Only valid for a cold cache. None if the read bandwidth is not known.
     """
     if not measured.read_bytes_per_s:
         return None
@@ -45,16 +45,16 @@ def floor_of_bytes(
 
 
 def floor_of_operations(operations: int, info: DeviceInfo, sm_mhz: float | None) -> Floor | None:
-    """The operations at the rate of the fastest unit that could serve, tensor cores included.
+    """The time of the operations on the fastest possible unit, tensor cores included.
 
-    None without a clock, and where the table of architectures does not know the device.
+    None without a clock, or if the device is not in the table of architectures.
     """
     precisions: tuple[Precision, ...] = ("float32", "tf32", "float16", "bfloat16")
     rates = [rate for p in precisions if (rate := of_clock(info, sm_mhz, p)) is not None]
     if not rates or not operations:
         return None
     rate = max(rates)
-    text = f"for {operations:,} operations at {rate / 1e12:.4g} TFLOP/s, its fastest unit's most"
+    text = f"for {operations:,} operations at its fastest unit's {rate / 1e12:.4g} TFLOP/s"
     return Floor(operations / rate * 1e9, text)
 
 
@@ -63,7 +63,7 @@ def impossible(median_ns: float, floors: Iterable[Floor | None]) -> str | None:
     for floor in floors:
         if floor is not None and not median_ns >= floor.ns * (1 - _ALLOWANCE):
             least, found = floor.ns / 1e3, median_ns / 1e3
-            return f"{found:,.4g} µs is impossible: it takes {least:,.4g} µs {floor.why}"
+            return f"{found:,.4g} µs is impossible: it takes at least {least:,.4g} µs {floor.why}"
     return None
 
 
@@ -72,9 +72,9 @@ def of_clock(
 ) -> float | None:
     """Operations per second that the SM clock allows: multiprocessors × lanes × 2 × clock.
 
-    Float32 by the ordinary lanes, other precisions by the tensor cores; float64 by the ordinary
-    lanes where no tensor cores do it. None without a clock, and where the table of architectures
-    does not know the device or the rate.
+    Float32 on CUDA cores, other precisions on tensor cores; float64 on CUDA cores if tensor cores
+    do not support it. None without a clock, or if the table of architectures does not have the
+    device or the rate.
     """
     architecture = architectures.of_capability(info.compute_capability)
     if architecture is None or sm_mhz is None:
@@ -88,9 +88,9 @@ def of_clock(
 def of_case(info: DeviceInfo, sm_mhz: float | None, case: CaseRecord) -> float | None:
     """Operations per second that the clock allows for the arithmetic of a case.
 
-    A kernel that takes three products for one has a third of their rate. Without `arithmetic` it
-    has one in its precision; but one with an error constant splits its inputs, and how it then
-    multiplies is not known.
+    A kernel that computes each product as three has a third of the rate. Without `arithmetic`, a
+    product counts as one in the kernel's precision; with an error constant, the kernel splits its
+    inputs, and the number of products is not known.
     """
     own = case.arithmetic
     if own is None:

@@ -1,7 +1,7 @@
-"""What ranks against what: cases of one device, workload and problem, by the same kind of samples.
+"""Ranks the cases of one device, workload and problem by the same kind of samples.
 
-Only what was measured ranks, and never a CPU against a GPU. Kernels whose claims weaken a check
-rank among themselves, below the others, and so do those whose result is float64.
+Only measured cases are ranked, and CPUs never against GPUs. Kernels whose claims weaken a check are
+ranked among themselves, below the others, and so are kernels with float64 results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matbench.records.outcome import Outcome, Status, Timing, TimingMode
 
 #: The order of rows without a time.
 STATUSES: tuple[Status, ...] = ("measured", "wrong", "failed", "skipped")
-#: The product of cuBLAS that a kernel ranks against, by its workload and precision.
+#: The cuBLAS kernel that a kernel is compared with, by workload and precision.
 CUBLAS: dict[tuple[str, Precision], str] = {
     ("matmul", "float32"): "cublas",
     ("matmul", "tf32"): "cublas-tf32",
@@ -31,10 +31,10 @@ CUBLAS: dict[tuple[str, Precision], str] = {
 
 @dataclass(frozen=True)
 class Ranked:
-    """An outcome and its place among its like; None where it does not rank.
+    """An outcome and its place in its ranking; fields are None if it is not ranked.
 
     `spread` and `of_limit` are shares, `of_cublas` is cuBLAS's time over its own, and
-    `times_slowest` the slowest's. `rivals` counts those it ranks among, itself included, and
+    `times_slowest` the slowest's. `rivals` counts the cases of the ranking, itself included, and
     `leads` says that none of them is faster. `claims` are those that weaken a check, in words.
     """
 
@@ -50,12 +50,12 @@ class Ranked:
 
     @property
     def best(self) -> bool:
-        """Whether it is the fastest of its type's that were held to everything."""
+        """Whether it is the fastest of the kernels without claims."""
         return self.leads and not self.claims
 
     @property
     def is_double(self) -> bool:
-        """Whether it ranks among float64 results."""
+        """Whether it is ranked among float64 results."""
         return self.outcome.case.claims.result == "float64"
 
     @property
@@ -72,19 +72,19 @@ class Ranked:
 
     @property
     def hot(self) -> Timing | None:
-        """The hot samples beside the cold ones that it ranks by."""
+        """The hot samples, if it is ranked by cold ones."""
         return self.outcome.hot if self.outcome.cold is not None else None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to know of the case, and of the samples that it ranks by."""
+        """The notes on the case, and on the samples that it is ranked by."""
         timing = self.outcome.timing
         return (*(timing.notes if timing is not None else ()), *self.outcome.notes)
 
 
 @dataclass(frozen=True)
 class ProblemRanking:
-    """The cases of one problem, fastest first: float64 after float32, with claims after without."""
+    """The cases of one problem, fastest first; float64 after float32, claims after no claims."""
 
     problem: Problem
     rows: tuple[Ranked, ...]
@@ -94,7 +94,7 @@ class ProblemRanking:
 class DeviceRanking:
     """The problems of one workload on one device, the least work first.
 
-    `baselines`: those that run on the CPU beside another device's sweep.
+    `baselines`: the CPU baselines of a sweep on another device.
     """
 
     workload: workloads.Workload
@@ -120,7 +120,7 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
         baseline = on_cpu and case.group == "baseline"
         backend = "" if baseline else case.backend
         place = (baseline, on_cpu, names.index(case.problem.workload), backend, case.device)
-        # Another draw of the same inputs takes as long.
+        # The seed of the inputs does not affect the time.
         problem = msgspec.structs.replace(case.problem, seed=0)
         found.setdefault(place, {}).setdefault(problem, []).append(outcome)
     return [
@@ -138,10 +138,10 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
 def _ranked(
     found: dict[Problem, list[Outcome]], devices: Sequence[DeviceInfo]
 ) -> list[tuple[Problem, tuple[Ranked, ...]]]:
-    """The ranking of each problem, and no share of a limit that is not the kernel's own.
+    """The ranking of each problem, without shares of limits that do not apply to the kernel.
 
-    A kernel that exceeds its limit somewhere does other arithmetic than its record tells, at every
-    size: records did not always tell what it multiplies with.
+    A kernel that exceeds its limit at any size uses other arithmetic than its record says: older
+    records do not say what arithmetic it uses.
     """
     ranked = [(problem, rank(found[problem], devices)) for problem in sorted(found, key=_by_work)]
     beyond = {
@@ -164,10 +164,10 @@ def _by_work(problem: Problem) -> tuple[int, str, bool, str]:
 
 
 def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tuple[Ranked, ...]:
-    """The outcomes of one device and problem: those without claims, then those with, fastest first.
+    """The outcomes of one device and problem, fastest first: without claims, then with claims.
 
-    Cold and hot samples rank apart, and so do float64 results, which come after the others. What
-    has no time comes last, whatever it claims.
+    Cold and hot samples are ranked separately, and so are float64 results, which come after the
+    others. Outcomes without a time come last.
     """
 
     def apart(outcome: Outcome) -> tuple[bool, bool]:
@@ -214,13 +214,13 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
 
 
 def time_ns(outcome: Outcome) -> float | None:
-    """The time that ranks: a case that was not right, or has no time, has none."""
+    """The time that a case is ranked by; None if it was not measured or has no time."""
     time = outcome.median_ns
     return time if outcome.status == "measured" and time is not None and time > 0 else None
 
 
 def spread(timing: Timing | None) -> float | None:
-    """Half the median's interval as a share of it; without one, half the samples' middle half."""
+    """Half the median's interval as a share of it; without one, half the interquartile range."""
     if timing is None:
         return None
     if timing.interval_ns is not None and timing.median_ns:
@@ -238,7 +238,7 @@ def held_mhz(timing: Timing | None) -> float | None:
 def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Each kernel at its fastest parameters, for each device, problem and kind of samples.
 
-    A kernel that was not measured there keeps one outcome: a wrong one first, then a failed one.
+    A kernel without a measured case there keeps one outcome: wrong before failed before skipped.
     """
     best: dict[tuple[object, ...], Outcome] = {}
     measured: set[tuple[object, ...]] = set()
@@ -258,11 +258,11 @@ def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> float | None:
-    """Its speed as a share of what the device can do at best, as far as that is known.
+    """Its speed as a share of the device's limit, if that is known.
 
-    Bytes are compared with the copy that was measured on the device, unless its cache held them
-    all: that is faster than any copy of more. Operations are compared with what the unit for the
-    case's own arithmetic does at the clock that was held while they were sampled.
+    Bytes are compared with the copy that was measured on the device, unless all of them fit in the
+    cache, which is faster than memory. Operations are compared with the peak rate of the unit for
+    the case's arithmetic at the clock during sampling.
     """
     case = outcome.case
     workload = workloads.of(case.problem)

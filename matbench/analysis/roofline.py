@@ -1,4 +1,4 @@
-"""The roofline of a device: what its memory and its arithmetic allow, over operations per byte.
+"""The roofline of a device: the rate allowed by memory and arithmetic over operations per byte.
 
 After S. Williams, A. Waterman and D. Patterson, "Roofline: an insightful visual performance model
 for multicore architectures", Communications of the ACM 52 (2009).
@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple
 
 from matbench.records.explanation import Explanation
 
-#: `least`, `modelled`: what memory and arithmetic allow at that traffic's intensity.
-#: `measured at …`: the measured rate, at that intensity.
+#: `least`, `modelled`: the attainable rate at that traffic's intensity.
+#: `measured at …`: the measured rate at that intensity.
 PointKind = Literal["least", "modelled", "measured at least", "measured at modelled"]
 _MARGIN = 2**1.3  # beside the outermost points
 
 
 class Point(NamedTuple):
-    """Something at an intensity (operations per byte) and a rate (operations per second)."""
+    """A point at an intensity (operations per byte) and a rate (operations per second)."""
 
     kind: PointKind
     intensity: float
@@ -25,7 +25,7 @@ class Point(NamedTuple):
 
 
 class Roofline(NamedTuple):
-    """Two measured limits, and points to hold against them."""
+    """Two measured limits, and points to compare with them."""
 
     bytes_per_s: float
     flop_per_s: float
@@ -33,15 +33,15 @@ class Roofline(NamedTuple):
 
     @property
     def ridge(self) -> float:
-        """The intensity from which on arithmetic is the lower roof."""
+        """The intensity above which arithmetic is the limit."""
         return self.flop_per_s / self.bytes_per_s
 
     def allowed(self, intensity: float) -> float:
-        """Operations per second under the roof."""
+        """The attainable operations per second."""
         return min(self.flop_per_s, self.bytes_per_s * intensity)
 
     def bounds(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The least and the largest intensity and rate to draw, with a margin around the points."""
+        """The ranges of intensity and rate to draw, with a margin around the points."""
         across = [self.ridge, *(point.intensity for point in self.points)]
         left, right = min(across) / _MARGIN**2, max(across) * _MARGIN**2
         up = [self.allowed(left), *(point.flop_per_s for point in self.points)]

@@ -1,4 +1,4 @@
-"""What may be wrong with samples, in words: outliers, drift, autocorrelation, two modes."""
+"""Notes on problems of samples: outliers, drift, autocorrelation and two modes."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 
 from matbench.analysis.statistics import Samples, Vector, count_bad
 
-#: Notes are about at least so many samples; fewer show no pattern.
+#: The fewest samples that notes are made for; fewer show no pattern.
 NOTES_MINIMUM = 10
-#: How often, at most, independent samples are said to drift, or to be autocorrelated.
+#: The false-positive rate of the tests for drift and for autocorrelation.
 NOTES_LEVEL = 0.002
-#: A note about samples matters where what it tells of may move the median by this share.
+#: A note about samples matters if its effect may move the median by this share.
 NOTABLE = 0.01
-#: Of two modes the rarer has at least this share where the median may fall into either.
+#: If the rarer of two modes has more than this share, the median may fall into either.
 MODES_MINIMUM = 0.4
-#: Coarsest step of an event timer; a larger gap between samples is not the timer's.
+#: The coarsest step of an event timer; larger gaps between samples have other causes.
 TIMER_STEP_NS = 1100.0
 
 
 def notes(samples_ns: Samples) -> tuple[str, ...]:
-    """What a reader of the median should know about its samples, one clause each, in words.
+    """Notes that a reader of the median should know, one clause each.
 
-    Outliers, drift, autocorrelation and two modes; each is said without cause less than once in
-    200 sets of independent normal samples. Fewer than ten samples, or equal ones, give none.
+    Outliers, drift, autocorrelation and two modes; for independent normal samples, each has a
+    false-positive rate below 0.5%. Fewer than ten samples, or equal ones, give no notes.
     """
     x = np.asarray(samples_ns, dtype=np.float64)
     if bad := count_bad(x):
@@ -38,7 +38,7 @@ def notes(samples_ns: Samples) -> tuple[str, ...]:
 
 
 def _timer_step_ns(x: Vector) -> float:
-    """The smallest step between values where values repeat (the timer's), else 0."""
+    """The timer's step: the smallest step between values if values repeat, else 0."""
     values = np.unique(x)
     if values.size in (1, x.size):
         return 0.0
@@ -46,7 +46,7 @@ def _timer_step_ns(x: Vector) -> float:
 
 
 def _caution(count: int) -> float:
-    """How much wider limits stand that rest on quartiles, for those of few samples are unsure."""
+    """The factor that widens limits based on quartiles, which are uncertain for few samples."""
     return 1 + (10 / count) ** 2
 
 
@@ -62,36 +62,36 @@ def _outliers(x: Vector) -> str | None:
         return None
     farthest = outside[np.argmax(np.abs(outside - median))] / median
     verb = "is an outlier" if outside.size == 1 else "are outliers"
-    return f"{outside.size} of {x.size} samples {verb} (up to {farthest:.3g} of the median)"
+    return f"{outside.size} of {x.size} samples {verb} (up to {farthest:.3g} × the median)"
 
 
 def _centred_ranks(x: Vector) -> Vector:
-    """Ranks of the samples less their mean; equal samples share theirs."""
+    """Ranks of the samples minus their mean; equal samples share a rank."""
     _, index, counts = np.unique(x, return_inverse=True, return_counts=True)
     shared = np.cumsum(counts) - (counts - 1) / 2
     return np.asarray(shared[index] - (x.size + 1) / 2, dtype=np.float64)
 
 
 def _correlation(a: Vector, b: Vector, count: int) -> float:
-    """The correlation of ranks, over the sum of squares that they would have without ties.
+    """The correlation of ranks, divided by the sum of squares that they would have without ties.
 
-    So it is the mean over all ways to break the ties, and many ties (a coarse timer) draw it to
-    0 instead of leaving it to a few odd samples.
+    This equals the mean over all ways to break the ties: many ties (a coarse timer) pull it towards
+    0, so that a few odd samples do not decide it.
     """
     return float(a @ b) / (count * (count**2 - 1) / 12)
 
 
 def _critical(count: int) -> float:
-    """The correlation of ranks that `count` independent pairs exceed at `NOTES_LEVEL`.
+    """The critical value of the rank correlation of `count` independent pairs at `NOTES_LEVEL`.
 
-    By Fisher's transformation, whose variance for ranks is that of E. C. Fieller, H. O. Hartley and
+    By Fisher's transformation, with the variance for ranks by E. C. Fieller, H. O. Hartley and
     E. S. Pearson, "Tests for rank correlation coefficients", Biometrika 44 (1957).
     """
     return math.tanh(NormalDist().inv_cdf(1 - NOTES_LEVEL / 2) * math.sqrt(1.06 / (count - 3)))
 
 
 def _drift(x: Vector) -> str | None:
-    """A trend by Spearman's rank correlation with time, if it moves the median by 0.1%."""
+    """A trend: Spearman's rank correlation with time, if the median moves by at least 0.1%."""
     time = _centred_ranks(np.arange(x.size, dtype=np.float64))
     if not abs(_correlation(_centred_ranks(x), time, x.size)) > _critical(x.size):
         return None
@@ -103,7 +103,7 @@ def _drift(x: Vector) -> str | None:
 
 
 def _autocorrelation(x: Vector) -> str | None:
-    """Serial correlation of ranks at lag 1, −1/n in the mean (Wald and Wolfowitz, 1943)."""
+    """Serial correlation of ranks at lag 1; its mean is −1/n (Wald and Wolfowitz, 1943)."""
     ranks = _centred_ranks(x)
     r = _correlation(ranks[:-1], ranks[1:], x.size)
     if not abs(r + 1 / x.size) > _critical(x.size):
@@ -113,7 +113,7 @@ def _autocorrelation(x: Vector) -> str | None:
 
 
 def _two_modes(x: Vector) -> str | None:
-    """Two groups, parted at the largest gap of the middle 60%, far apart for their own spread."""
+    """Two groups, split at the largest gap of the middle 60%, far apart for their spread."""
     if x.size < 2 * NOTES_MINIMUM:
         return None
     x = np.sort(x)
@@ -126,7 +126,7 @@ def _two_modes(x: Vector) -> str | None:
     return f"two modes: {share:.0%} of the samples take {e / b:.3g} times as long as the others"
 
 
-#: What `notes` say, in the order of their functions.
+#: The texts of `notes`, in the order of their functions; records keep them, so they must match.
 _NOTES = re.compile(
     r"[\d,]+ of [\d,]+ samples (?P<outliers>is an outlier|are outliers) "
     r"|drifting: (?P<drift>[+-][\d.]+)%"
@@ -136,12 +136,12 @@ _NOTES = re.compile(
 
 
 def matters(note: str, half_width: float | None) -> bool:
-    """Whether a note changes what to make of a median with this half-width, a share of it.
+    """Whether a note changes the meaning of a median with this half-width, a share of it.
 
-    Of those that `notes` makes: outliers do not move a median. A drift matters when it exceeds both
-    1% and the interval, two modes when they are that far apart and nearly as frequent.
-    Autocorrelation matters when the interval says less than 1% and, with the samples counted as the
-    fewer independent ones that they amount to, would say more. Any other note matters.
+    Of the texts of `notes`: outliers do not matter, for they do not move a median. A drift matters
+    if it exceeds both 1% and the interval, two modes if they are that far apart and about equally
+    frequent. Autocorrelation matters if the interval is below 1%, but would not be if it were
+    computed for the equivalent number of independent samples. Any other note matters.
     """
     found = _NOTES.match(note)
     if found is None:

@@ -1,4 +1,4 @@
-"""How well a median is known, when to stop sampling, and whether two samples differ.
+"""Intervals of medians, rules for when to stop sampling, and comparisons of two sets of samples.
 
 Times are in nanoseconds (`_ns`) and in the order they were taken; ratios and shares are plain
 numbers (0.01 is 1%). Nothing here assumes a distribution: intervals come from order statistics.
@@ -25,10 +25,10 @@ Vector = npt.NDArray[np.float64]
 SETTLED = "settled"
 TIME_IS_UP = "time is up"
 
-#: Each look at the samples is another chance to stop on a lucky interval, so looks are rare:
-#: every count is this many times the one before.
+#: Each look at the samples is another chance to stop on an interval that is narrow by luck, so
+#: looks are rare: each is at this many times the count of the one before.
 GROWTH = 1.4
-#: The second interval a settled median must pass; see `StoppingRule`.
+#: The confidence of the second interval that a settled median must pass; see `StoppingRule`.
 GUARD_CONFIDENCE = 0.999
 
 
@@ -36,12 +36,12 @@ GUARD_CONFIDENCE = 0.999
 def _rank(count: int, confidence: float) -> int:
     """The largest k for which the k-th samples from either end enclose the median, or 0.
 
-    The enclosure fails when fewer than k of `count` samples fall on one side of the median,
-    a binomial event with p = ½ on each side (David and Nagaraja, Order Statistics, 7.1).
+    They fail to if fewer than k of `count` samples fall on one side of the median, a binomial
+    event with p = ½ on each side (David and Nagaraja, Order Statistics, 7.1).
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"a confidence lies between 0 and 1, not at {confidence}")
-    # Summed as whole numbers: scipy's distributions take longer to import than a sweep's case.
+        raise ValueError(f"a confidence must be between 0 and 1, not {confidence}")
+    # Summed as integers: importing scipy's distributions takes longer than measuring a case.
     allowed = Fraction((1 - confidence) / 2) * 2**count
     total, rank, ways = 0, 0, 1
     while rank < count // 2:
@@ -59,11 +59,11 @@ def _fewest(confidence: float) -> int:
 
 
 def median_interval(samples: Samples, confidence: float = 0.95) -> tuple[float, float]:
-    """Enclose the median: (low, high) in the samples' unit, from order statistics alone.
+    """A confidence interval of the median, (low, high), from order statistics alone.
 
-    For independent samples the coverage is at least `confidence`, whatever the distribution;
-    ties only raise it. Too few samples to reach it (fewer than 6 for 95%) give (minimum,
-    maximum); none, or any NaN, give (nan, nan).
+    For independent samples of any distribution, the coverage is at least `confidence`; ties only
+    raise it. Too few samples to reach it (fewer than 6 for 95%) give (minimum, maximum); none, or
+    any NaN, give (nan, nan).
     """
     x = np.sort(np.asarray(samples, dtype=np.float64))
     if not x.size or np.isnan(x[-1]):
@@ -75,8 +75,8 @@ def median_interval(samples: Samples, confidence: float = 0.95) -> tuple[float, 
 def relative_half_width(samples: Samples, confidence: float = 0.95) -> float:
     """Half the width of the median's interval as a share of the median.
 
-    Infinite where that says nothing: fewer than two samples, a median that is not positive,
-    NaN or infinite ends.
+    Infinite if it is not defined: fewer than two samples, a median that is not positive, or ends
+    that are not finite.
     """
     if len(samples) < 2:
         return math.inf
@@ -89,7 +89,7 @@ def relative_half_width(samples: Samples, confidence: float = 0.95) -> float:
 def spread(samples: Samples) -> float:
     """Half the interquartile range as a share of the median: half of all samples lie within ±it.
 
-    Infinite where it is not defined, as in `relative_half_width`.
+    Infinite if it is not defined, as in `relative_half_width`.
     """
     if len(samples) < 2:
         return math.inf
@@ -105,16 +105,17 @@ def _share(part: float, median: float) -> float:
 
 
 class StoppingRule(msgspec.Struct, frozen=True):
-    """When one case has been sampled enough; times in nanoseconds, `precision` as a share.
+    """When to stop sampling a case; times in nanoseconds, `precision` as a share.
 
-    The rule looks when `minimum` samples are there, and again whenever the count has grown by
-    40%. Samples are settled when the 95% interval of the median is within ±`precision` and the
-    99.9% interval is not wider than that, or than twice the 95% one (1.7 is usual). Without the
-    latter, stopping on a lucky interval would spoil its coverage, which so stays above 90%.
+    The rule looks at the first `minimum` samples, and again whenever the count has grown by 40%.
+    Samples are settled if the 95% interval of the median is within ±`precision` and the 99.9%
+    interval is not wider than that, or than twice the 95% one (1.7 times is usual). The second
+    condition keeps the coverage above 90%: without it, sampling would stop on intervals that are
+    narrow by luck.
 
-    Before `minimum_time_ns` nothing is settled. A launch slower than `slow_launch_ns` may give up
-    after `slow_minimum` samples; no other stops before `minimum`, not even when `maximum_time_ns`
-    is over.
+    Nothing is settled before `minimum_time_ns`. Sampling never stops before `minimum` samples, not
+    even after `maximum_time_ns`, except that launches slower than `slow_launch_ns` may stop after
+    `slow_minimum` samples.
     """
 
     precision: float = 0.005
@@ -129,9 +130,9 @@ class StoppingRule(msgspec.Struct, frozen=True):
             raise ValueError("the precision and both minima must be positive")
 
     def decide(self, samples_ns: Samples, elapsed_ns: float) -> str | None:
-        """None to go on, or why to stop: `SETTLED`, or `TIME_IS_UP` without having settled.
+        """None to continue, or why to stop: `SETTLED`, or `TIME_IS_UP` if not settled in time.
 
-        To be called after each sample; it costs next to nothing between two looks.
+        To be called after each sample; between looks it is cheap.
         """
         count = len(samples_ns)
         if count < self.minimum and not (
@@ -158,7 +159,7 @@ class StoppingRule(msgspec.Struct, frozen=True):
             return False
         guard = relative_half_width(samples_ns, GUARD_CONFIDENCE)
         if guard == 0:
-            return True  # all samples are the same
+            return True  # all samples are equal
         return _rank(len(samples_ns), 0.95) > 0 and guard <= max(self.precision, 2 * half_width)
 
 
@@ -168,9 +169,9 @@ def count_bad(x: Vector) -> int:
 
 
 def settled_warm_up(durations_ns: Sequence[float]) -> bool:
-    """Whether warming up can end: the last launch took as long as the one before, ±5%.
+    """Whether the warm-up can end: the last launch took as long as the one before, ±5%.
 
-    Bounded: after ten launches, or 10 ms of them, it ends anyway: checks came before.
+    It ends in any case after ten launches or 10 ms, because checks have already run.
     """
     if len(durations_ns) >= 10 or not sum(durations_ns) < 10e6:
         return True
@@ -189,21 +190,22 @@ def compare_samples(
     paired: bool = False,
     looks: int = 1,
 ) -> Comparison:
-    """Say whether the candidate is SAME, FASTER or SLOWER than the baseline, or UNDECIDED.
+    """Decide whether the candidate is FASTER, SLOWER or the SAME as the baseline, or UNDECIDED.
 
     SAME if the whole interval of the ratio lies between 1 / (1 + `threshold`) and 1 + `threshold`;
     else FASTER or SLOWER if it excludes 1. Samples that are not positive and finite, or too few for
     the confidence, are UNDECIDED.
 
     `paired`: samples i of both were taken together, in random order. The interval is that of the
-    median of candidate / baseline over the pairs, extended to the ratio of medians. Equal kernels
-    are told apart at most as often as 1 − `confidence`, drift and autocorrelation included.
+    median of candidate / baseline over the pairs, extended to the ratio of medians. The
+    false-positive rate for equal kernels is at most 1 − `confidence`, even with drift and
+    autocorrelation.
 
     Unpaired: the intervals of both medians' logarithms are combined by the squares of their
     widths (Zou and Donner, Statistics in Medicine 27, 2008). No common shape is assumed.
     """
     if not threshold >= 0:
-        raise ValueError(f"a threshold is not negative, as {threshold} is")
+        raise ValueError(f"a threshold must not be negative, not {threshold}")
     a = np.asarray(baseline_ns, dtype=np.float64)
     b = np.asarray(candidate_ns, dtype=np.float64)
 
@@ -225,10 +227,10 @@ def compare_samples(
     log_ratio = math.log(np.median(b)) - math.log(np.median(a))
     ratio, p_value = _exp(log_ratio), _mann_whitney(a, b)
     if not min(_rank(a.size, confidence), _rank(b.size, confidence)):
-        reason = f"{min(a.size, b.size)} samples are too few, {_fewest(confidence)} are needed"
+        reason = f"{min(a.size, b.size)} samples are too few; {_fewest(confidence)} are needed"
         return comparison("UNDECIDED", reason)
 
-    # In logarithms a swap of the two changes signs and nothing else.
+    # With logarithms, swapping the two only changes signs.
     if paired:
         low, high = median_interval(np.log(b) - np.log(a), confidence)
         low, high = min(low, log_ratio), max(high, log_ratio)
@@ -243,12 +245,12 @@ def compare_samples(
     margin = math.log1p(threshold)
     inside = f"±{threshold * 100:.3g}%"
     if -margin <= low and high <= margin:
-        return comparison("SAME", f"the whole interval lies within {inside}")
+        return comparison("SAME", f"the whole interval is within {inside}")
     if high < 0:
-        return comparison("FASTER", "the whole interval lies below 1")
+        return comparison("FASTER", "the whole interval is below 1")
     if low > 0:
-        return comparison("SLOWER", "the whole interval lies above 1")
-    return comparison("UNDECIDED", f"the interval holds 1 and reaches beyond {inside}")
+        return comparison("SLOWER", "the whole interval is above 1")
+    return comparison("UNDECIDED", f"the interval contains 1 and extends beyond {inside}")
 
 
 def _exp(x: float) -> float:
@@ -267,11 +269,11 @@ def _mann_whitney(a: Vector, b: Vector) -> float:
 class ComparisonPlan(msgspec.Struct, frozen=True):
     """How many interleaved pairs a comparison takes; `maximum_time_ns` in nanoseconds.
 
-    Samples are looked at when their count of pairs is one of `looks`, with an interval of
-    1 − (1 − `confidence`) / len(looks) each time, so `confidence` holds over all of them
-    together (Bonferroni). A look ends the comparison when the interval lies wholly within
-    ±`threshold` or wholly beyond it; one that merely excludes 1 is a verdict only at the end:
-    a small difference is worth more pairs.
+    Samples are evaluated when the number of pairs is one of `looks`, each time with an interval of
+    confidence 1 − (1 − `confidence`) / len(looks), so that `confidence` holds for all looks
+    together (Bonferroni). The comparison ends when the whole interval is within ±`threshold` or
+    beyond it; an interval that merely excludes 1 gives a verdict only at the end, because a small
+    difference deserves more pairs.
     """
 
     looks: tuple[int, ...] = (12, 24, 48, 96, 192, 384, 768, 1536)
@@ -281,9 +283,9 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not (self.looks and list(self.looks) == sorted(set(self.looks))):
-            raise ValueError("looks are at growing counts of pairs")
+            raise ValueError("looks must be increasing numbers of pairs")
         if not (0 < self.confidence < 1 and self.threshold >= 0):
-            raise ValueError("a confidence lies between 0 and 1, a threshold is not negative")
+            raise ValueError("confidence must be between 0 and 1, threshold must not be negative")
         if self.looks[0] < _fewest(self.look_confidence):
             raise ValueError(f"the first look needs {_fewest(self.look_confidence)} pairs")
 
@@ -295,10 +297,10 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
     def decide(
         self, baseline_ns: Samples, candidate_ns: Samples, elapsed_ns: float
     ) -> Comparison | None:
-        """None to take another pair, or how the comparison ended.
+        """None to take another pair, or the final comparison.
 
-        To be called after each pair; the first look is never too late, later ones end when
-        `elapsed_ns` reaches `maximum_time_ns`. A sample without its partner waits for it.
+        To be called after each pair. After the first look, the comparison ends when `elapsed_ns`
+        reaches `maximum_time_ns`. A sample without a partner is ignored until it has one.
         """
         pairs = min(len(baseline_ns), len(candidate_ns))
         time_is_up = not elapsed_ns < self.maximum_time_ns
@@ -321,17 +323,17 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
         if not last:
             return None
         if result.verdict == "UNDECIDED":
-            end = TIME_IS_UP if pairs < self.looks[-1] else "no more are taken"
+            end = TIME_IS_UP if pairs < self.looks[-1] else "the maximum"
             reason = f"{result.reason} after {pairs} pairs ({end})"
             return msgspec.structs.replace(result, reason=reason)
         return result
 
 
 def interleaved_order(pairs: int, seed: int) -> list[tuple[int, int]]:
-    """The order within each of `pairs` pairs, (0, 1) or (1, 0), by a fair and seeded coin.
+    """The order within each of `pairs` pairs, (0, 1) or (1, 0), by a fair coin with a seed.
 
-    0 stands for the baseline, 1 for the candidate. The coins are independent, not balanced:
-    that is what makes the paired comparison exact under equality.
+    0 stands for the baseline, 1 for the candidate. Tosses are independent, not balanced, which
+    makes the paired comparison exact for equal kernels.
     """
     coin = random.Random(seed)  # noqa: S311
     return [(0, 1) if coin.random() < 0.5 else (1, 0) for _ in range(pairs)]

@@ -1,4 +1,4 @@
-"""Global memory traffic as a kernel's front matter claims it, and the least that there can be."""
+"""Global memory traffic by the model in a kernel's front matter, and the minimum traffic."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CLAIMS = ("global_loads", "global_stores", "shared_loads")
 def traffic(
     kernel: Kernel, problem: Problem, params: Mapping[str, int], limits: Mapping[str, int]
 ) -> Traffic:
-    """What `[model]` claims for one case; without `global_stores`, the output is written once.
+    """The traffic of one case by `[model]`; without `global_stores`, the output is written once.
 
-    `limits` are the device's, for front matter may name them. `UsageError` for claims that cannot
-    be evaluated, or that are of no traffic at all.
+    `limits` are the device's, which front matter may name. `UsageError` if the model cannot be
+    evaluated or gives no traffic.
     """
     values = {**limits, **params, **kernel.values(problem)}
     try:
@@ -48,7 +48,7 @@ def traffic(
     stores = claimed.get("global_stores", float(_stores(kernel, problem, values)))
     moved = _loaded_bytes(kernel) * loads + _stored_bytes(kernel) * stores
     if not moved > 0:
-        raise UsageError(f"{kernel.path}: [model] claims {moved:g} bytes of traffic for {params}")
+        raise UsageError(f"{kernel.path}: [model] gives {moved:g} bytes of traffic for {params}")
     if moved < least_bytes:
         return msgspec.structs.replace(least, claimed_bytes=moved)
     return msgspec.structs.replace(
@@ -59,7 +59,7 @@ def traffic(
 def _stores(kernel: Kernel, problem: Problem, values: Mapping[str, int | float]) -> int:
     """Elements of C that a launch writes if it writes each once.
 
-    Where the host finishes, they are one partial result per block.
+    If the host finishes the sum, this is one partial result per block.
     """
     if kernel.finish is not None:
         with contextlib.suppress(expressions.ExpressionError):
@@ -68,7 +68,7 @@ def _stores(kernel: Kernel, problem: Problem, values: Mapping[str, int | float])
 
 
 def _least(kernel: Kernel, problem: Problem) -> int:
-    """Bytes to read each input once, as wide as it lies in memory, and to write the output once."""
+    """Bytes to read each input once, in its storage type, and to write the output once."""
     workload = workloads.of(problem)
     read = sum(workload.words(buffer, problem) for buffer in workload.reads)
     C = workload.words("C", problem)
@@ -77,7 +77,7 @@ def _least(kernel: Kernel, problem: Problem) -> int:
 
 
 def _stored_bytes(kernel: Kernel) -> int:
-    """What an element of C takes, and a partial result."""
+    """The size of an element of C, or of a partial result."""
     return WORD_BYTES[kernel.reading.result]
 
 

@@ -1,4 +1,4 @@
-"""Which sets of parameters fit on which architectures, and how many blocks of them at once."""
+"""Which sets of parameters are legal on which architectures, and their occupancy there."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem, Resources
 from matbench.records.explanation import Width
 from matbench.records.outcome import Outcome
 
-#: The values of TILE that are compared, together with the kernel's own.
+#: The values of TILE to compare, in addition to the kernel's own.
 TILES = (4, 8, 12, 16, 20, 24, 32)
-#: Stands for the number of multiprocessors, which front matter may name but only products have.
+#: A placeholder: front matter may use the number of multiprocessors, which depends on the product.
 _MULTIPROCESSORS = 16
 
-#: Compiles for one architecture; None where no compiler knows it. May raise `BuildError`.
+#: Compiles for one architecture; None if no compiler supports it. May raise `BuildError`.
 Compile = Callable[[Architecture, dict[str, int]], Resources | None]
 
 
 class Builds:
-    """What builds of a kernel give it on any architecture."""
+    """The resources that builds of a kernel use on any architecture."""
 
     def __init__(self, kernel: Kernel, compiled: Compile, outcomes: Iterable[Outcome] = ()) -> None:
-        """`outcomes` are the kernel's own: their builds tell what static shared memory it takes."""
+        """`outcomes` are those of the kernel: their builds show its static shared memory."""
         self.kernel = kernel
         self._compiled = compiled
         self._shared_bytes = {
@@ -40,12 +40,12 @@ class Builds:
         }
 
     def resources(self, architecture: Architecture, params: dict[str, int]) -> Resources:
-        """For one architecture; static shared memory alone if no compiler knows it."""
+        """For one architecture; only static shared memory if no compiler supports it."""
         found = self._compiled(architecture, params)
         return found or Resources(static_shared_bytes=self._static_shared_bytes(params))
 
     def _static_shared_bytes(self, params: dict[str, int]) -> int | None:
-        """From any build that there is, for all have the same."""
+        """From any available build, because it is the same in all."""
         key = str(params)
         for architecture in ARCHITECTURES:
             if self._shared_bytes.get(key) is None:
@@ -56,7 +56,7 @@ class Builds:
 
 
 def device_of(architecture: Architecture) -> DeviceInfo:
-    """A device of that architecture, of no product in particular."""
+    """A generic device of that architecture."""
     return DeviceInfo(
         backend="cuda",
         index=0,
@@ -75,7 +75,7 @@ def largest_legal(
     params: Sequence[dict[str, int]],
     devices: Sequence[DeviceInfo],
 ) -> Problem:
-    """The last problem that the first device can run, else the next one, else the last of all."""
+    """The last problem that the first device can run, or else the next device; else the last."""
     for device in devices:
         for problem in reversed(problems):
             if any(sweep.case(kernel, problem, each, device).skip is None for each in params):
@@ -86,7 +86,7 @@ def largest_legal(
 def elsewhere(
     problem: Problem, params: dict[str, int], architecture: Architecture, builds: Builds
 ) -> Width:
-    """A set of parameters on an architecture that need not be at hand."""
+    """A set of parameters on an architecture other than the device's."""
     kernel, device = builds.kernel, device_of(architecture)
     case = sweep.case(kernel, problem, params, device)
     known = _modelled(case, device, architecture)
@@ -95,7 +95,7 @@ def elsewhere(
     if threads > architecture.threads_per_block and "threads" in (case.skip or "threads"):
         sides = [str(size) for size in block if size > 1]
         shape = f"{' × '.join(sides)} = " if len(sides) > 1 else ""
-        reason = f"{shape}{threads:,} threads a block > {architecture.threads_per_block:,}"
+        reason = f"{shape}{threads:,} threads per block > {architecture.threads_per_block:,}"
     elif case.launch is None or case.skip is not None:
         reason = (case.skip or "").replace("this device", architecture.name)
     else:
@@ -110,7 +110,7 @@ def elsewhere(
 
 
 def here(case: Case, device: DeviceInfo, outcome: Outcome, builds: Builds) -> Width:
-    """A set of parameters on the device at hand, as it was measured there."""
+    """A set of parameters as measured on the device."""
     architecture = architectures.of_capability(device.compute_capability)
     resources = outcome.build.resources if outcome.build is not None else None
     if case.launch is not None:
@@ -142,7 +142,7 @@ def _modelled(case: Case, device: DeviceInfo, architecture: Architecture | None)
 
 
 def _block(case: Case, device: DeviceInfo) -> tuple[int, ...]:
-    """The block that front matter asks for, allowed or not; (0,) if that cannot be evaluated."""
+    """The block by front matter, legal or not; (0,) if it cannot be evaluated."""
     values = {**device.limits, **case.params, **case.kernel.values(case.problem)}
     try:
         return tuple(expressions.whole(axis, values) for axis in case.kernel.launch.block)
@@ -153,7 +153,7 @@ def _block(case: Case, device: DeviceInfo) -> tuple[int, ...]:
 def _fitted(
     known: Width, architecture: Architecture | None, launch: Launch, resources: Resources | None
 ) -> Width:
-    """A width with what its launch and its build take, and the occupancy that these allow."""
+    """A width with the resources of its launch and build, and the resulting occupancy."""
     static = resources.static_shared_bytes if resources is not None else None
     found = msgspec.structs.replace(
         known,

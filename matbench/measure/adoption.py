@@ -1,8 +1,8 @@
-"""Works out how a foreign kernel is called: guesses, tried one launch each, then all the checks.
+"""Finds out how to call a foreign kernel: tries guesses with one launch each, then all checks.
 
-First on equal sizes, where only the launch matters, what the kernel computes is seen; then sizes
-that differ tell which is which; then sizes off by one which of them must be multiples of a tile.
-The table that follows from it is kept only if the kernel passes every check with it.
+Equal sizes, where only the launch matters, show what the kernel computes. Different sizes then show
+which size is which, and others which sizes must be multiples of a tile. The resulting table is
+accepted only if the kernel passes every check with it.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from matbench.measure.worker import Worker
 from matbench.model import STORAGE, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
-#: How trials are run: no times, and little patience.
+#: Trials are not timed and have short deadlines.
 OPTIONS = Options(timed=False, blocks=False)
 DEADLINES = Deadlines(build_s=60.0, run_s=30.0)
-#: How long one launch may take, how long guesses are tried, and how many crashes and hangs are
-#: borne.
+#: Limits: the time of one launch, the time for trying guesses, and how many of these may fail or
+#: hang.
 _LAUNCH_S = 3.0
 _SEARCH_S = 40.0
 _MOST_FAILURES = 8
 _MOST_LATE = 3
-#: So many ways that pass the trials are put to the checks.
+#: The most ways that are checked after they passed the trials.
 _MOST_WAYS = 3
-#: Factors that no kernel has of its own, where it takes them.
+#: Values of alpha and beta, for kernels that take them, that no kernel has built in.
 _ALPHA, _BETA = 1.5, 0.25
-#: How much of C must be right for a call to be called near.
+#: The share of C that must be right for a call to count as close.
 _LEAST_SHARE = 0.05
-#: Elements between rows, where a kernel takes leading dimensions; vectors stay aligned.
+#: Padding of rows, for kernels that take leading dimensions; vector loads stay aligned.
 _PADDING = 8
 _BATCH = 3
-#: Larger problems are left to `matbench check`: a CPU takes long for them.
+#: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
 
 Told = Callable[[str], None]
@@ -55,8 +55,8 @@ Load = Callable[[dict[str, Any]], Kernel]
 
 
 class Subject(NamedTuple):
-    """A kernel to adopt: one `__global__` function of a file; `build` are keys of its table that
-    say how it is built. `text` is the source, after the headers if these define the function."""
+    """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
+    building it. `text` is the source, after the headers if these define the function."""
 
     path: Path
     source: str
@@ -66,8 +66,8 @@ class Subject(NamedTuple):
 
 
 class Adopted(NamedTuple):
-    """What came of it: a table, and what it does in words; without one, what comes nearest.
-    `warnings` tell what looks like a mistake in a kernel that is adopted."""
+    """The result: a table and a description in words, or without a table, the closest call.
+    `warnings` are possible mistakes in an adopted kernel."""
 
     name: str
     table: dict[str, Any] | None
@@ -76,9 +76,9 @@ class Adopted(NamedTuple):
 
 
 def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
-    """Find out how a kernel is called. `load` makes a kernel of the file with a table.
+    """Find out how to call a kernel. `load` makes a kernel from the file with a table.
 
-    `told` is called with what is tried next.
+    `told` is called with a description of each step.
     """
     name = subject.function.name
     titled = f"`{name}`"
@@ -99,13 +99,13 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
                     kernel = load(table)
                 except UsageError as error:
                     return Adopted(
-                        name, None, f"{titled} {words}; but no table can say so: {error}"
+                        name, None, f"{titled} {words}; but its table is not valid: {error}"
                     )
                 outcomes = list(_checked(kernel, worker, told))
                 wrong = next((each for each in outcomes if each.status != "measured"), None)
                 if wrong is None and outcomes:
                     many = len({outcome.case.problem.size for outcome in outcomes})
-                    right = f"correct at {many} of {many} sizes that it accepts"
+                    right = f"correct at all {many} sizes tried"
                     warnings = tuple(calling.warnings(way, table, search.hints))
                     return Adopted(name, table, f"{titled} {words}, {right}", warnings)
                 where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
@@ -116,7 +116,7 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
 
 
 def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
-    """All checks at the awkward sizes that the kernel accepts, until one of them fails."""
+    """Run all checks at the awkward sizes that the kernel accepts, until one fails."""
     probed = [
         case
         for _, case in sweep.probed(kernel, {}, worker.device, None)
@@ -145,15 +145,15 @@ class _Search:
         self.until = time.monotonic() + _SEARCH_S
         self.ran = self.failures = self.late = 0
         self.refused: dict[tuple[str, ...], str] = {}
-        #: How near the nearest launch came, and what was wrong with it.
+        #: The closest launch so far: how close, what was wrong with it, and its way.
         self.nearest: tuple[float, str, Way | None] = 0.0, "", None
-        #: The share of C that was right in the best of the others, and the way of it.
+        #: The largest share of C that was right in the other launches, and its way.
         self.partly: tuple[float, Way | None] = _LEAST_SHARE, None
 
     # -- one trial -------------------------------------------------------------------------
 
     def table_of(self, way: Way, **more: Any) -> dict[str, Any]:
-        """What a table says of a way to call the kernel."""
+        """The table for a way to call the kernel."""
         plain = {"layout": "row-major", "transpose": "NN", "padding": 0, "alpha": 1.0, "beta": 0.0}
         own = {key: getattr(way, key) for key in plain if getattr(way, key) != plain[key]}
         return geometries.table(
@@ -167,7 +167,7 @@ class _Search:
         )
 
     def kernel(self, way: Way) -> Kernel:
-        """The kernel called that way, not checked as the table of a file is."""
+        """The kernel called that way, without the checks that a file's table gets."""
         table = self.table_of(way)
         entry = entries.parsed(table["entry"])
         assert entry is not None
@@ -188,7 +188,7 @@ class _Search:
         return msgspec.structs.replace(kernel, includes=self.included, parameters=parameters)
 
     def sight(self, way: Way, problem: Problem, *, poisoned: bool = False) -> Sighting | None:
-        """What one launch shows; None where it could not run, or where nothing more is tried."""
+        """The result of one launch; None if it failed, or if the search is at its limits."""
         build = (*way.geometry.template, *map(str, way.params.values()))
         exhausted = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
         if exhausted or time.monotonic() > self.until or build in self.refused:
@@ -204,7 +204,7 @@ class _Search:
             return None
         except CaseError as error:
             if error.reason.startswith("opening the device") and not self.ran:
-                raise MatbenchError(error.reason) from None  # no fault of the kernel's
+                raise MatbenchError(error.reason) from None  # not the kernel's fault
             self.failures += 1
             self.late += "took longer" in error.reason
             self.note(way, 0.01, error.reason.partition(" (see --")[0])
@@ -219,19 +219,19 @@ class _Search:
         return found
 
     def is_right(self, way: Way, problem: Problem) -> bool:
-        """Whether a launch computes the problem, and spoils nothing."""
+        """Whether a launch computes the problem, and writes only to C."""
         found = self.sight(way, problem)
         return found is not None and found.share == 1 and not found.spoiled
 
     def note(self, way: Way, nearness: float, words: str) -> None:
-        """What a launch did that was not right; the nearest is told in the end."""
+        """Keep the description of a wrong launch if it is the closest so far."""
         if nearness > self.nearest[0]:
             self.nearest = nearness, words, way
 
     # -- the steps -------------------------------------------------------------------------
 
     def ways(self) -> Iterator[Way]:
-        """The ways that do right at whole tiles, likeliest first."""
+        """The ways that are right at whole tiles, the likeliest first."""
         calls = guessing.calls(self.function, self.hints)
         launches = geometries.geometries(self.function, self.hints)
         pointers: dict[tuple[str, ...], list[Call]] = {}
@@ -247,7 +247,7 @@ class _Search:
                     yield found
 
     def square(self, way: Way) -> Way | None:
-        """What it computes where all sizes are the same."""
+        """Find out what it computes if all sizes are equal."""
         n = calling.whole(way.geometry, self.hints, least=64)
         takes_alpha, takes_beta = ("alpha" in way.call.args), ("beta" in way.call.args)
         alpha, beta = (_ALPHA if takes_alpha else 1.0), (_BETA if takes_beta else 0.0)
@@ -273,10 +273,10 @@ class _Search:
         return way._replace(is_swapped=is_swapped, problem=Problem(n, n, n, alpha=alpha, beta=beta))
 
     def read(self, way: Way, product: Product) -> Way:
-        """Which letters, transposes and layout describe a product of matrices as they lie.
+        """Describe a product of matrices as stored by names, transposes and layout.
 
-        Names decide where both would do: where they do not say which input is which, the one on
-        the left is A.
+        If several descriptions fit, the parameters' names decide; if they do not say which input is
+        which, the left one is A.
         """
         left, right = (side.endswith("'") for side in (product.left, product.right))
         letters: tuple[Transpose, ...] = ("NN", "NT", "TN", "TT")
@@ -289,7 +289,7 @@ class _Search:
         return way._replace(layout="column-major", transpose=letters[2 * right + left])
 
     def sized(self, seen: Way, calls: list[Call]) -> Way | None:
-        """The way at sizes that differ, or at squares alone."""
+        """The way at different sizes, or only at square ones."""
         unit = calling.whole(seen.geometry, self.hints)
         batch = _BATCH if seen.geometry.batched else 1
         seen = seen._replace(problem=msgspec.structs.replace(seen.problem, batch=batch))
@@ -300,7 +300,7 @@ class _Search:
             for padding in paddings:
                 for call in alike:
                     for is_swapped in (seen.is_swapped, not seen.is_swapped):
-                        self.told("which size is which")
+                        self.told("finding out which size is which")
                         way = seen._replace(call=call, is_swapped=is_swapped, padding=padding)
                         if self.is_right(way, problem):
                             return way._replace(problem=problem)
@@ -310,7 +310,7 @@ class _Search:
         return None
 
     def table(self, way: Way) -> dict[str, Any]:
-        """The table of a way, with the conditions that trials show it to need."""
+        """The table of a way, with the conditions that trials show to be needed."""
         way, where = self.generalized(way, self.steps(way))
         more: dict[str, Any] = {"where": (["M == N", "N == K"] if way.is_square else []) + where}
         if way.geometry.batched:
@@ -323,7 +323,7 @@ class _Search:
         return self.table_of(way._replace(padding=0), **more)
 
     def claims(self, way: Way) -> Iterator[dict[str, Any]]:
-        """What a kernel may need to claim of itself to pass: only tried where it fails without."""
+        """Claims that a kernel may need in order to pass; only tried if it fails without."""
         kinds = {STORAGE.get(p.type) for p in self.kernel(way).parameters if p.pointer}
         if narrow := kinds & {"float16", "bfloat16"}:
             yield {"accumulator": narrow.pop()}
@@ -333,7 +333,7 @@ class _Search:
             yield {"deterministic": False}
 
     def steps(self, way: Way) -> dict[str, int]:
-        """Of what each size must be a multiple; M stands for all where they are the same."""
+        """The number that each size must be a multiple of; M stands for all in square products."""
         found = {}
         for axes in (("M", "N", "K"),) if way.is_square else (("M",), ("N",), ("K",)):
             base = getattr(way.problem, axes[0])
@@ -348,8 +348,8 @@ class _Search:
         return found
 
     def generalized(self, way: Way, steps: dict[str, int]) -> tuple[Way, list[str]]:
-        """The way, and the conditions on sizes, in terms of those swept constants that have been
-        seen to be right at a second value; the others are fixed."""
+        """The way, and its conditions on sizes, in terms of the swept constants for which a second
+        value was right; the others are fixed."""
         self.until = max(self.until, time.monotonic() + _SEARCH_S / 2)  # builds take long on CUDA
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
         for name, value in way.params.items():
@@ -371,7 +371,7 @@ class _Search:
     # -- if nothing is right ---------------------------------------------------------------
 
     def failure(self) -> str:
-        """Why no call is right, as far as trials tell."""
+        """Why no call is right, as far as trials show."""
         nearness, words, way = self.nearest
         name = f"`{self.function.name}`"
         if not self.ran and "CUDA" in words:
@@ -380,18 +380,18 @@ class _Search:
             return (
                 f"{name} cannot be built here: {next(iter(self.refused.values())).splitlines()[0]}"
             )
-        failed = f"no call of {name} that was tried is right"
+        failed = f"none of the calls of {name} that were tried is right"
         if way is not None and (nearness > 0.1 or not self.ran):
             return f"{failed}; closest, with {calling.described(self.table_of(way))}: {words}"
         if self.partly[1] is not None:
             return failed
         return (
-            f"no call of {name} that was tried gives a product of A and B; "
+            f"none of the calls of {name} that were tried computes a product of A and B; "
             "give --args, --block and --grid to `matbench run`"
         )
 
     def nearest_checked(self, load: Load) -> str:
-        """What the checks say of the call that came nearest."""
+        """The result of checking the closest call."""
         way = self.partly[1]
         if way is None or self.nearest[0] > 0.1:
             return ""

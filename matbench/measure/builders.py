@@ -1,4 +1,4 @@
-"""Compiles the kernels of a sweep ahead of the worker that times them, several at once."""
+"""Compiles the kernels of a sweep in parallel, ahead of the worker that times them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def build_key(case: Case) -> bytes:
     return msgspec.msgpack.encode((case.kernel.name, case.kernel.sha256, case.params))
 
 
-#: Files of `device_code` and a kernel of each; the worker compiles `judge.cu` meanwhile.
+#: Files of `device_code`, each with one of its kernels; the worker itself compiles `judge.cu`.
 _OWN = (("samples.cu", "seal"), ("poison.cu", "poison_shared"), ("limits.cu", "copy_fours"))
 
 
 class Builders:
-    """Processes that leave builds in the cache, where that disturbs no timing."""
+    """Processes that put builds into the cache, for devices whose timing they do not disturb."""
 
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
@@ -33,7 +33,7 @@ class Builders:
     def start(
         self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
     ) -> None:
-        """Begin with every different build of these cases, in their order."""
+        """Start compiling every distinct build of these cases, in order."""
         from matbench.backends import can_precompile
 
         for case in cases if can_precompile(device) else ():
@@ -44,14 +44,14 @@ class Builders:
                 )
 
     def start_own(self, device: DeviceInfo) -> None:
-        """Begin with what measuring itself needs, whatever is measured."""
+        """Start compiling matbench's own kernels."""
         from matbench.backends import can_precompile
 
         for file, entry in _OWN if can_precompile(device) else ():
             self.pool.schedule(_precompile_own, device, file, entry, timeout_s=self.deadline_s)
 
     def wait(self, case: Case) -> None:
-        """Until the case's builds are in the cache; raises what building it raised."""
+        """Wait until the case's builds are in the cache; raises their errors."""
         wanted = build_key(case)
         for future in [future for (key, _), future in self.futures.items() if key == wanted]:
             result(future)

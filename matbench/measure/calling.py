@@ -1,4 +1,4 @@
-"""A way to call a foreign kernel: the sizes to try it at, and what it computes in words."""
+"""A way to call a foreign kernel: the sizes to try, and a description of what it computes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from matbench.model import Layout, Problem, Transpose
 
 #: A comparison in a condition, not in a loop.
 _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
-#: Elements that one load takes at most: sizes that need no more than that are meant.
+#: The most elements of one vector load: a kernel may require multiples of up to this.
 _MOST_LANES = 8
 
 
 class Way(NamedTuple):
-    """A way to call a kernel, and what it then computes.
+    """A way to call a kernel, and what it computes then.
 
-    `alpha` and `beta` are factors of its own, where it takes none. `problem` is one that it was
-    seen to be right at, which `is_square` if it must be.
+    `alpha` and `beta` are built into the kernel, if it does not take them. `problem` is one that it
+    computed correctly. `is_square`: it is only right if M = N = K.
     """
 
     geometry: Geometry
@@ -48,8 +48,8 @@ class Way(NamedTuple):
 
 
 def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
-    """A size that is a multiple of every tile that a kernel may have; with `least`, at least that,
-    and so large that it spans two of them."""
+    """A size that is a multiple of every possible tile of the kernel; with `least`, at least that,
+    and at least two tiles."""
     params = {name: values[0] for name, values in geometry.sweep.items()}
     covered: list[int] = []
     for side in geometry.covered if geometry.line is None else ():
@@ -66,13 +66,13 @@ def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
 
 
 def steps(base: int) -> list[int]:
-    """Powers of two that divide a size, and what its small odd factors leave of it."""
+    """Divisors of a size: its powers of two, and the size divided by 3 or 5."""
     powers = [1 << bits for bits in range(base.bit_length()) if base % (1 << bits) == 0]
     return sorted({*powers, *(base // odd for odd in (3, 5) if base % odd == 0)})
 
 
 def odd(way: Way, steps: dict[str, int]) -> Problem:
-    """A problem with each size an odd multiple of its step: none that larger tiles would divide."""
+    """A problem with each size an odd multiple of its step, so that larger tiles do not fit."""
     base = way.problem
     sides = {axis: step * (getattr(base, axis) // step | 1) for axis, step in steps.items()}
     if way.is_square:
@@ -84,7 +84,7 @@ def odd(way: Way, steps: dict[str, int]) -> Problem:
 
 
 def words(way: Way, table: dict[str, Any]) -> str:
-    """What a call computes, at which sizes, in which blocks."""
+    """What a call computes, at which sizes, and with which blocks."""
     left, right = ("ᵀ" if letter == "T" else "" for letter in way.transpose)
     product = f"A{left}·B{right}"
     if "alpha" in way.call.args:
@@ -112,7 +112,7 @@ def words(way: Way, table: dict[str, Any]) -> str:
 
 
 def described(table: dict[str, Any]) -> str:
-    """How a table calls a kernel, as the options of other commands take it."""
+    """How a table calls a kernel, in the form of command-line options."""
     launch = table["launch"]
     return ", ".join(
         f"{name} {','.join(map(str, listed))}"
@@ -125,9 +125,9 @@ def described(table: dict[str, Any]) -> str:
 
 
 def warnings(way: Way, table: dict[str, Any], known: hints.Hints) -> Iterator[str]:
-    """What looks like a mistake in a kernel that is right at some sizes only."""
+    """Possible mistakes in a kernel that is right only at some sizes."""
     if way.is_square and {"M", "N", "K"} <= set(way.call.args):
-        yield "takes M, N and K, but is right only where M == N == K; is a row length wrong?"
+        yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
     is_wide = known.mentions(r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
     is_checked = known.mentions(_BOUNDS_CHECK)
     found = _multiples(table)

@@ -1,4 +1,4 @@
-"""Whether a built kernel is right: what is checked before and after its launches are timed."""
+"""Checks that a built kernel is right, before and after its launches are timed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IDLE_LAUNCHES = 8
 
 
 class WrongError(Exception):
-    """A check of a case failed; says which, and why in words."""
+    """A check of a case failed; the reason says which and why."""
 
     def __init__(
         self, case: Case, check: str, reason: str, error_map: error_map.ErrorMap | None = None
@@ -35,11 +35,11 @@ class WrongError(Exception):
         self.case = case
         self.reason = f"{check}: {reason}"
         self.error_map = error_map
-        self.reads_C = False  # perhaps: wherever C is wrong, it is the NaN that it held
+        self.reads_C = False  # true if all wrong elements of C are NaN, as from reading old C
 
 
 class Built(NamedTuple):
-    """The builds of one kernel with one set of parameters, and what could not be built."""
+    """The builds of one kernel with one set of parameters, with notes on failed variants."""
 
     program: Program
     clocked: Program | None
@@ -74,11 +74,11 @@ class Checks:
         self.arguments = self.arguments_for(self.buffers)
 
     def sets(self, count: int) -> list[Buffers]:
-        """So many sets of buffers for this kernel."""
+        """`count` sets of buffers for this kernel."""
         return self.prepared.sets(self.shape, count, self.case.kernel)
 
     def arguments_for(self, buffers: Buffers) -> list[Argument]:
-        """What the kernel is passed when it works on these buffers."""
+        """The kernel's arguments for these buffers."""
         named = {matrix.name: matrix.data for matrix in buffers.given}
         return [self._argument(text, named) for text in self.case.kernel.args]
 
@@ -98,7 +98,7 @@ class Checks:
         return TensorMap(buffers[name], storage, (place.lines, place.width), (rows, columns))
 
     def before_timing(self) -> Accuracy:
-        """What inputs that are made on the host show; `WrongError` at the first that fails."""
+        """Check all trials made on the host; `WrongError` at the first that fails."""
         accuracy = self._trial(self.prepared.reference, "reference")
         self.backend.copy(self.first, self.result.data)
         for name, trials in self.prepared.others.items():
@@ -107,7 +107,7 @@ class Checks:
         if self.built.staggered is not None:
             self._trial(self.prepared.reference, "staggered")
         if self.prepared.given is not None:
-            # Judged by its arithmetic on rounded inputs; reported against the inputs as given.
+            # Checked on rounded inputs; the reported error is that on the inputs as given.
             self.prepared.load(self.prepared.given)
             self.run(self.prepared.given)
             given = self.judge.compare(self.C, self.prepared.given, self.bound).accuracy
@@ -116,10 +116,10 @@ class Checks:
         return accuracy
 
     def after_timing(self) -> None:
-        """Right again on the inputs as given, to the same bits, and nothing changed that is not C.
+        """Check that it is right again on the reference inputs, bit for bit, and wrote only to C.
 
-        The variables of a kernel that has any are left as they are: it must not rely on finding
-        them as they were loaded, nor take the same inputs again for work that is done.
+        The kernel's device variables are not restored: it must not rely on their initial values,
+        nor reuse results for inputs that it has seen before.
         """
         if self.built.program.has_variables:
             self.prepared.load(self.prepared.reference)
@@ -138,18 +138,18 @@ class Checks:
                     self.case,
                     "determinism",
                     f"not deterministic: {changed.words:,} of {words:,} elements differ between "
-                    f"two runs on the same inputs, first {place}; a race, unless the file says "
+                    f"two runs on the same inputs, first {place}; fix the race, or declare "
                     "`deterministic = false`",
                 )
         if "sources" in self.options.checks and not self.prepared.is_intact():
             raise WrongError(
                 self.case,
                 "sources",
-                "wrote to memory that it was not given: matbench's copy of the inputs",
+                "wrote to memory that is not its own: matbench's copy of the inputs",
             )
 
     def ready(self, *, restored: bool = True) -> None:
-        """Leave nothing behind that a launch could use."""
+        """Remove everything from earlier launches that a launch could use."""
         checks = self.options.checks
         if restored and "variables" in checks:
             self.built.program.restore()
@@ -164,8 +164,8 @@ class Checks:
         return static != 0 or self.launch.shared_bytes > 0  # None: a library does not say
 
     def run(self, trial: DeviceTrial, *, staggered: bool = False, restored: bool = True) -> None:
-        """Launch on a trial's inputs, which are loaded, and wait. C is poison before, or what the
-        kernel finds there if it reads C."""
+        """Launch on a trial's loaded inputs, and wait. Before, C is filled with poison, or with the
+        trial's numbers if the kernel reads C."""
         self.ready(restored=restored)
         if trial.C is not None:
             self.backend.copy(self.C.data, trial.C)
@@ -187,19 +187,19 @@ class Checks:
 
     @property
     def looked_at(self) -> list[int]:
-        """Which products of a batch trials look at; samples look at all of them."""
+        """The products of a batch that trials check; samples check all."""
         items = self.buffers.items
         return sorted({0, items[len(items) // 2], items[-1]})
 
     def _take(self, item: int) -> None:
-        """C of a product of the batch, where it is compared."""
+        """Copy C of a product of the batch to where it is compared."""
         if self.buffers.own is not None:
             places.take(self.judge, self.buffers.all, self.buffers.own, item)
 
     def _trial(self, trial: DeviceTrial, check: str, *, restored: bool = True) -> Accuracy:
-        """Run once and look at everything the kernel could have got wrong.
+        """Run once and check everything.
 
-        All products of a batch are the same one; samples are not.
+        All products of a batch are equal here, but not in samples.
         """
         self.prepared.load(trial)
         self.run(trial, staggered=check == "staggered", restored=restored)
@@ -213,7 +213,7 @@ class Checks:
                 self.require_guards()  # says more
                 reason, where = self._explained(trial.on_host())
                 if check == "staggered":
-                    reason = f"a race: wrong when its warps do not keep step; {reason}"
+                    reason = f"a race: wrong if warps do not run in lockstep; {reason}"
                 wrong = WrongError(self.case, check, f"{_of_batch(item, items)}{reason}", where)
                 wrong.reads_C = trial.C is None and self._is_only_nan(trial)
                 raise wrong
@@ -221,7 +221,7 @@ class Checks:
         return found.accuracy
 
     def _is_only_nan(self, trial: DeviceTrial) -> bool:
-        """Whether nothing is wrong with C but NaN, as where a kernel multiplies it by 0."""
+        """Whether all wrong elements of C are NaN, as if a kernel multiplied the old C by 0."""
         C, expected = self.judge.result(self.C, trial), trial.on_host()
         wrong = diagnosis.wrong_elements(C, expected, self.bound)
         return bool(np.isnan(C[wrong]).all())
@@ -231,7 +231,7 @@ class Checks:
         for verdict in verdicts if "samples" in self.options.checks else ():
             if verdict.forged:
                 raise WrongError(
-                    self.case, "samples", "wrote to memory that it was not given: the verdicts"
+                    self.case, "samples", "wrote to memory that is not its own: the verdicts"
                 )
             if verdict.wrong and verdict.outside is not None:
                 raise WrongError(
@@ -244,7 +244,7 @@ class Checks:
                 raise self._wrong_sample(verdict)
 
     def _wrong_sample(self, verdict: Verdict) -> WrongError:
-        """What is wrong with a launch, found by launching it again on the same inputs."""
+        """Explain a wrong launch by launching again on the same inputs."""
         key = verdict.key
         self.ready()
         self.samples.write(self.buffers, key)
@@ -267,12 +267,12 @@ class Checks:
         return WrongError(
             self.case,
             "samples",
-            f"{which}: {verdict.wrong:,} of {count:,} elements wrong{where}; right when the same "
-            "inputs came again",
+            f"{which}: {verdict.wrong:,} of {count:,} elements wrong{where}; right when launched "
+            "again with the same inputs",
         )
 
     def require_unchanged(self, buffers: Buffers, key: int) -> None:
-        """`WrongError` where the inputs of a sample are not what they were when it began."""
+        """`WrongError` if the inputs of a sample changed during the launch."""
         if "inputs" in self.options.checks:
             changed = self.samples.changed_inputs(buffers, key)
             if changed is not None:
@@ -281,22 +281,22 @@ class Checks:
                 )
 
     def require_idle(self, outlived_ns: Sequence[float]) -> None:
-        """`WrongError` where most launches left the device at work after the event that ends them.
+        """`WrongError` if most launches kept the device busy after their end events.
 
-        `outlived_ns` is how long, and 0 where it was no longer than that takes to be seen. Of few
-        launches nothing is said: anything may hold up the host now and then.
+        `outlived_ns` is how long, or 0 if the difference was too small. A few launches prove
+        nothing, because the host may be delayed at any time.
         """
         enough = "idle" in self.options.checks and len(outlived_ns) >= _IDLE_LAUNCHES
         if enough and median(outlived_ns) > 0:
             raise WrongError(
                 self.case,
                 "idle",
-                f"still at work {max(outlived_ns) / 1e3:,.0f} µs after the event that ends its "
-                "launch, which its time leaves out",
+                f"still running {max(outlived_ns) / 1e3:,.0f} µs after the event that ends its "
+                "launch, which is not in its time",
             )
 
     def require_guards(self, buffers: Buffers | None = None) -> None:
-        """`WrongError` where something was written outside of C; by default of the first set."""
+        """`WrongError` if a guard was overwritten; by default those of the first set."""
         if "guards" in self.options.checks:
             for matrix in (buffers or self.buffers).given:
                 broken = self.judge.broken_guard(matrix)
@@ -304,7 +304,7 @@ class Checks:
                     raise WrongError(self.case, "guards", broken)
 
     def _require_inputs(self, trial: DeviceTrial) -> None:
-        """`WrongError` where a trial's inputs were written to."""
+        """`WrongError` if a trial's inputs changed."""
         if "inputs" not in self.options.checks:
             return
         for item in self.looked_at:
@@ -322,7 +322,7 @@ class Checks:
                     )
 
     def _explained(self, trial: oracle.Trial) -> tuple[str, error_map.ErrorMap | None]:
-        """What is wrong with C, in words, and as a map where that was asked for."""
+        """What is wrong with C, in words, and as a map if requested."""
         C = self.judge.result(self.C, self.prepared.reference)
         reason = diagnosis.explain(C, trial, self.bound, self.case)
         if self.case.kernel.finish is not None:

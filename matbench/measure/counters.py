@@ -1,7 +1,7 @@
-"""One case under NVIDIA's Nsight Compute: what hardware counters measured of one launch.
+"""One case under NVIDIA's Nsight Compute: hardware counters of one launch.
 
-`ncu` watches a child Python that checks the case as always and counts its kernel's first launch.
-It leaves the clocks alone; its default of empty caches before a launch stays.
+`ncu` watches a child Python process that checks the case as usual, and counts the kernel's first
+launch. It does not change the clocks; by its default, caches are flushed before the launch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def executable() -> str:
 
 
 def count(device: DeviceInfo, case: Case, timeout_s: float) -> HardwareCounters:
-    """What the counters measured in the first launch of a case."""
+    """The counters of the first launch of a case."""
     command = [
         executable(), "--csv", "--print-units", "base", "--clock-control", "none",
         "--kernel-name-base", "function", "--kernel-name", entry.of(case.kernel).last_name,
@@ -41,12 +41,12 @@ def count(device: DeviceInfo, case: Case, timeout_s: float) -> HardwareCounters:
     if found is None:
         lines = (done.stdout + done.stderr).splitlines()
         errors = [line for line in lines if line.startswith("==ERROR==")] or lines
-        raise MatbenchError(f"ncu counted nothing: {errors[0] if errors else 'it said nothing'}")
+        raise MatbenchError(f"ncu counted nothing: {errors[0] if errors else 'no output'}")
     return found
 
 
 def counted(output: str) -> HardwareCounters | None:
-    """The counters in what `ncu --csv` printed, one line a metric; None where there are none."""
+    """The counters in the output of `ncu --csv`, a line per metric; None if there are none."""
     lines = [line for line in output.splitlines() if line.startswith('"')]
     fields = {metric: name for name, metric in METRICS.items()}
     values: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Explains a wrong C to the person who wrote the kernel: how many, which first, and the pattern."""
+"""Explains a wrong C to the kernel's author: how many elements, the first one, and the pattern."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
-    """Where C is not what the trial says, in its shape."""
+    """Where C is wrong, in the shape of the trial."""
     right: Mask
     if trial.exact is not None:
         right = trial.exact == C
@@ -29,11 +29,11 @@ def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
 
 
 def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
-    """One line: the count, the first wrong element, what it should be, and what it looks like."""
+    """One line: the count, the first wrong element, its expected value, and the pattern."""
     wrong = wrong_elements(C, trial, bound)
     count = int(wrong.sum())
     if count == 0:
-        return "right when looked at again: not deterministic"
+        return "right when compared again: not deterministic"
     expected = trial.expected
     first = int(wrong.argmax())
     values = f"expected {_number(expected.flat[first])}, found {_number(C.flat[first])}"
@@ -60,7 +60,7 @@ def _number(value: np.generic) -> str:
 
 
 def unwritten_parts(parts: Array) -> str:
-    """How many blocks left no partial result, in words; nothing where all did."""
+    """How many blocks wrote no partial result, in words; empty if all did."""
     missing = int((parts.view(np.uint32) == UNWRITTEN).sum())
     return f"; {missing:,} of {parts.size:,} blocks wrote no partial result" if missing else ""
 
@@ -71,7 +71,7 @@ def patterns(
     wrong: Mask,
     params: Mapping[str, int],
 ) -> list[str]:
-    """What the wrong elements have in common, in words; most telling first."""
+    """The patterns of the wrong elements, in words; the most informative first."""
     return [
         text
         for text in (
@@ -85,15 +85,15 @@ def patterns(
 
 
 _ORIGINS = {
-    UNWRITTEN: "never written (or added to what was never written)",
+    UNWRITTEN: "never written (or added to an unwritten value)",
     OUTSIDE_INPUTS: "NaN read from outside A or B",
     OUTSIDE_C: "NaN read from outside C",
-    UNSHARED: "NaN read from shared memory that nobody had written",
+    UNSHARED: "NaN read from uninitialized shared memory",
 }
 
 
 def _nan(C: Array, wrong: Mask) -> str | None:
-    """Where NaNs came from, as far as their payloads still tell."""
+    """Where NaNs came from, as far as their payloads show it."""
     words = C.view(np.uint64) >> np.uint64(32) if C.dtype == np.float64 else C.view(np.uint32)
     bits = words[wrong & np.isnan(C)]
     said, told = [], 0
@@ -103,7 +103,7 @@ def _nan(C: Array, wrong: Mask) -> str | None:
         if count:
             said.append(f"{count:,} {origin}")
     if bits.size > told:
-        said.append(f"{bits.size - told:,} NaN, as from a read outside or of unwritten memory")
+        said.append(f"{bits.size - told:,} NaN, as from out-of-bounds or uninitialized reads")
     return ", ".join(said) or None
 
 
@@ -122,22 +122,22 @@ def _rearranged(C: Array, expected: Array, wrong: Mask) -> str | None:
     if wrong.sum() < 3:
         return None
     rows, columns = expected.shape
-    if rows == 1 or columns == 1:  # its transposed is itself
+    if rows == 1 or columns == 1:  # the transpose has the same elements
         found, meant, off = C.ravel(), expected.ravel(), wrong.ravel()
         if near(found[1:], meant[:-1], off[1:]):
             return "shifted by one, towards the end"
         if near(found[:-1], meant[1:], off[:-1]):
             return "shifted by one, towards the start"
-        return "back to front" if near(found, meant[::-1], off) else None
+        return "reversed" if near(found, meant[::-1], off) else None
     if rows == columns and near(C, expected.T, wrong):
         return "transposed"
     if near(C, np.ascontiguousarray(expected.T).reshape(rows, columns), wrong):
-        return "transposed (stored column by column)"
+        return "transposed (stored in column-major order)"
     return None
 
 
 def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
-    """One number that is added to, or multiplies, every wrong element."""
+    """One number that is added to every wrong element, or multiplies it."""
     if wrong.sum() < 3:
         return None
     with np.errstate(all="ignore"):
@@ -145,19 +145,19 @@ def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
         if not np.isfinite(found).all():
             return None
         if (found == found[0]).all():
-            return f"all of them {found[0]:.6g}"
+            return f"all are {found[0]:.6g}"
         size = np.abs(meant).max()
         difference = found - meant
         if size and np.ptp(difference) <= 1e-5 * size and abs(difference.mean()) > 1e-5 * size:
-            return f"every one off by {difference.mean():+.6g}"
+            return f"each off by {difference.mean():+.6g}"
         ratio = found[meant != 0] / meant[meant != 0]
         if ratio.size and np.ptp(ratio) <= 1e-4 * abs(ratio.mean()) < abs(ratio.mean() - 1):
-            return f"every one multiplied by {ratio.mean():.6g}"
+            return f"each multiplied by {ratio.mean():.6g}"
     return None
 
 
 def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
-    """The region: all, the last row or column, the edge beyond whole tiles, every so-many-th."""
+    """The region: all, the last row or column, the edge beyond whole tiles, every n-th row."""
     rows, columns = wrong.shape
     if wrong.all():
         return "every element"
@@ -192,7 +192,7 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
             steps = np.diff(places)
             step = int(np.gcd.reduce(steps))
             if step > 1 and (steps == step).all():
-                return f"every {step}th {axis} from {places[0]} on"
+                return f"every {_ordinal(step)} {axis} from {places[0]} on"
     first_row, last_row_at = np.flatnonzero(in_rows)[[0, -1]]
     first_column, last_column_at = np.flatnonzero(in_columns)[[0, -1]]
     if (first_row, first_column) == (0, 0) and (last_row_at, last_column_at) == (
@@ -205,8 +205,13 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
     return f"within rows {first_row}–{last_row_at}, columns {first_column}–{last_column_at}"
 
 
+def _ordinal(number: int) -> str:
+    last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if 10 < number % 100 < 20 else last}"
+
+
 def _edge(used: Mask) -> int | None:
-    """Where a run of True that reaches the end begins; None when the end is False."""
+    """Where the final run of True begins; None if the last is False."""
     if not used[-1]:
         return None
     clean = np.flatnonzero(~used)

@@ -1,8 +1,8 @@
-"""Judges C where it lies: comparisons on the device, guarded buffers, poison.
+"""Verifies C on the device: comparisons, guarded buffers, poison.
 
-Every buffer that a kernel may touch lies between guard bands of a NaN that no arithmetic makes. A
-write outside changes a guard; a stray read brings a NaN that no multiplication by zero removes.
-What C must be is masked with random keys that only the comparing launches receive.
+Every buffer that a kernel may touch lies between guard bands of NaNs that arithmetic cannot make.
+An out-of-bounds write changes a guard; an out-of-bounds read returns a NaN, which multiplying by
+zero does not remove. Expected results are masked with random keys that only comparisons receive.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from matbench.kernelfile import signature
 from matbench.measure import oracle
 from matbench.model import Kernel, Launch, LaunchRules, Reading, Storage
 
-# Quiet NaNs with payloads that no arithmetic makes. They differ by place: some devices carry a
-# payload through arithmetic, so that a stray value written to a guard must not look like the guard,
-# and so that a NaN in C tells where it came from. Two of a kind are a NaN as a float64, too.
-#: Where C was not written.
+# Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
+# payloads in arithmetic, so a stray value written to a guard must differ from the guard, and the
+# payload of a NaN in C shows where it came from. Two equal ones are a NaN as a float64, too.
+#: C before a launch.
 UNWRITTEN = 0x7FF8DEAD
 #: The guards around C.
 OUTSIDE_C = 0x7FF8C0DE
@@ -40,14 +40,14 @@ UNWRITTEN_NARROW = 0x7FDE
 OUTSIDE_C_NARROW = 0x7FC3
 OUTSIDE_NARROW = 0x7FC1
 _ALIGNMENT_BYTES = 4096  # views start at multiples of it
-#: Writes far outside are noticed too, and those to a neighbour are not blamed on it.
+#: So many that far out-of-bounds writes are noticed and do not reach other buffers.
 _GUARD_ROWS = 256
 _LEAST_GUARD_WORDS = 2**16
 _LARGEST_GUARD_WORDS = 2**22
 _THREADS = 256
 _MOST_BLOCKS = 128
 _FOLDER = Path(__file__).parent / "device_code"
-#: What files are compiled behind.
+#: The files that are put before a file when it is compiled.
 _BEHIND = {
     "judge.cu": ("elements.cu", "draws.cu"),
     "samples.cu": ("elements.cu", "draws.cu"),
@@ -63,10 +63,10 @@ class Difference(NamedTuple):
 
 
 class Guarded(NamedTuple):
-    """A matrix on the device between two guard bands; `data` is what a kernel is given.
+    """A matrix on the device between two guard bands; `data` is what a kernel receives.
 
-    A word is one number of it, of 2, 4 or 8 bytes. Where its lines of `width` words begin `pitch`
-    words apart, the words between them are guards, too.
+    A word is one number, of 2, 4 or 8 bytes. If its lines of `width` words begin `pitch` words
+    apart, the words between them are guards, too.
     """
 
     name: str
@@ -81,14 +81,14 @@ class Guarded(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What C must be, or how large its terms are, masked on the device with a key."""
+    """The expected C, or the size of its terms, masked on the device with a key."""
 
     masked: Buffer
     key: int
 
 
 class DeviceTrial(NamedTuple):
-    """A trial uploaded. The host keeps no answers: on a CPU a kernel could read them.
+    """An uploaded trial. The host keeps no expected results, which a CPU kernel could read.
 
     `on_host` makes them again. `shape` and `dtype` are C's.
     """
@@ -111,7 +111,7 @@ class DeviceTrial(NamedTuple):
 
 
 class Seal(NamedTuple):
-    """A buffer that nobody may change, and what its words add up to when hashed with a key."""
+    """A buffer that must not change, and the sum of its words hashed with a key."""
 
     buffer: Buffer
     key: int
@@ -119,14 +119,14 @@ class Seal(NamedTuple):
 
 
 class Judge:
-    """The device-side comparisons of one backend, built once and kept in its cache."""
+    """The device-side comparisons of one backend, built once and cached."""
 
     def __init__(self, backend: Backend, *, masked: bool = True) -> None:
         self.backend = backend
         self.masked = masked  # false in controls
         self.programs: dict[tuple[object, ...], Program] = {}
         units = backend.info.limits["multiprocessors"]
-        # What each thread found is read back, so there are no more threads than are of use.
+        # Each thread's result is read back, so there are no more threads than needed.
         self.most_blocks = _MOST_BLOCKS if backend.info.kind == "gpu" else 4 * units
         self.partial = backend.allocate(7 * 8 * self.most_blocks * _THREADS)
         self.sink = backend.allocate(4)
@@ -169,7 +169,7 @@ class Judge:
     def differing(
         self, buffer: Buffer, expected: Buffer, words: int, word_bytes: int = 4
     ) -> Difference:
-        """Bit for bit, word by word."""
+        """The words that differ in any bit."""
         (words,) = _halves(word_bytes, words)
         launch = self._launch(words)
         program = self._program("compare_words", word_bytes=word_bytes)
@@ -179,7 +179,7 @@ class Judge:
     def not_filled(
         self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4
     ) -> Difference:
-        """Words of a range that do not hold `value` any more."""
+        """The words of a range that no longer hold `value`."""
         start, count = _halves(word_bytes, start, count)
         launch = self._launch(count)
         arguments: list[Argument] = [buffer, start, count, value, self.partial]
@@ -197,10 +197,10 @@ class Judge:
         is_vector: bool = False,
         width: int | None = None,
     ) -> Guarded:
-        """A matrix between guards of some 256 rows each, which hold `value`; or without any.
+        """A matrix between guards of about 256 rows each, filled with `value`; or without guards.
 
-        The guards of a vector, a workload's one dimension, are as long as it is. Of each row only
-        the first `width` words are the matrix's own.
+        The guards of a vector are as long as the vector. Of each row, only the first `width` words
+        belong to the matrix.
         """
         rows, columns = shape
         words = rows * columns
@@ -218,7 +218,7 @@ class Judge:
         return Guarded(name, raw, data, words, word_bytes, guard, value, *lines)
 
     def broken_guard(self, matrix: Guarded) -> str | None:
-        """Which guard of a matrix was written to, and how far outside; both are restored."""
+        """Which guard was overwritten, and how far out of bounds; both guards are restored."""
         guard = matrix.guard_words
         if guard == 0:
             return None
@@ -232,13 +232,13 @@ class Judge:
                 distance = guard - found.first if side == "before" else found.first + 1
                 reports.append(
                     f"wrote outside {matrix.name}: {found.words:,} element"
-                    f"{'s' if found.words > 1 else ''}, the first {distance:,} {side} "
+                    f"{'s' if found.words > 1 else ''}, starting {distance:,} {side} "
                     f"its {'start' if side == 'before' else 'end'}"
                 )
         return reports[0] if reports else None
 
     def _changed_between(self, matrix: Guarded) -> int:
-        """Words between the lines of a matrix that were written to; they are restored."""
+        """The number of overwritten words between the lines of a matrix; they are restored."""
         launch = self._launch(matrix.words)
         arguments: list[Argument] = [*between(matrix), self.partial]
         program = self._program("compare_between", word_bytes=matrix.word_bytes)
@@ -251,7 +251,7 @@ class Judge:
         reading: Reading,
         on_host: Callable[[], oracle.Trial],
     ) -> DeviceTrial:
-        """Copy a trial to the device; S shares R's buffer where they are one array."""
+        """Copy a trial to the device; S shares R's buffer if they are the same array."""
 
         def send(array: oracle.Array) -> Buffer:
             buffer = self.backend.allocate(array.nbytes)
@@ -284,11 +284,11 @@ class Judge:
 
     @staticmethod
     def stored(trial: oracle.Trial, storage: Storage) -> list[oracle.Array]:
-        """A trial's inputs as they lie in a kernel's memory."""
+        """A trial's inputs in the storage type of a kernel."""
         return [np.ascontiguousarray(_stored(array, storage)) for array in trial.inputs]
 
     def compare(self, C: Guarded, trial: DeviceTrial, bound: oracle.Bound) -> oracle.Verdict:
-        """What `oracle.judge` says of C, found on the device if C is not left in parts."""
+        """The verdict of `oracle.judge` on C, found on the device unless C is in parts."""
         count = math.prod(trial.shape)
         launch = self._launch(count)
         arguments: list[Argument]
@@ -318,7 +318,7 @@ class Judge:
         return oracle.Verdict(accuracy, wrong, first)
 
     def result(self, C: Guarded, trial: DeviceTrial) -> oracle.Array:
-        """C on the host, in the shape of what it must be: the sum of its parts if it has more."""
+        """C on the host, in its expected shape: the sum of its parts if it has parts."""
         if C.words == math.prod(trial.shape):
             found = np.empty(trial.shape, trial.dtype)
             self.backend.read(C.data, found)
@@ -332,12 +332,12 @@ class Judge:
         return found
 
     def seal(self, buffer: Buffer) -> Seal:
-        """Remember what a buffer holds, for `is_intact`."""
+        """Remember the contents of a buffer, for `is_intact`."""
         key = secrets.randbits(64)
         return Seal(buffer, key, self._hashed(buffer, key))
 
     def is_intact(self, seal: Seal) -> bool:
-        """Whether a buffer still holds what it held."""
+        """Whether a buffer is unchanged."""
         return self._hashed(seal.buffer, seal.key) == seal.total
 
     def _hashed(self, buffer: Buffer, key: int) -> int:
@@ -351,18 +351,18 @@ class Judge:
         return int(partial.sum())
 
     def empty_launch_ns(self) -> float:
-        """The event time of a launch that does nothing: the median of some."""
+        """The median event time of launches that do nothing."""
         program = self._program("empty", "empty.cu")
         once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
         times = [self.backend.time_ns(program, once, [0], cold=True) for _ in range(5)]
         return float(np.median(times))
 
     def clear(self) -> None:
-        """Leave no word of an earlier launch in the judge's own memory."""
+        """Remove all traces of earlier launches from the judge's own memory."""
         self.fill(self.partial, 0, self.partial.nbytes // 4, 0)
 
     def hold(self, duration_ns: int) -> None:
-        """Keep a CUDA device busy about so long: twice as many cycles."""
+        """Keep a CUDA device busy for about this long, counting 2 cycles per nanosecond."""
         if self.backend.info.backend == "cuda":
             once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
             self._program("hold", "hold.cu").launch(once, [2 * duration_ns])
@@ -371,7 +371,7 @@ class Judge:
         """Fill the shared memory of every multiprocessor with `value`."""
         limits = self.backend.info.limits
         launch = Launch(
-            # Enough that none is left out; a CPU's threads share blocks less evenly.
+            # Enough blocks to reach all; a CPU distributes blocks less evenly.
             grid=((2 if self.backend.info.kind == "gpu" else 8) * limits["multiprocessors"], 1, 1),
             block=(min(1024, limits["max_threads_per_block"]), 1, 1),
             shared_bytes=limits["max_shared_bytes_per_block"],
@@ -381,18 +381,18 @@ class Judge:
 
 
 def guards(matrix: Guarded) -> list[Argument]:
-    """The words of a guard, those of the matrix between the two, and what the guards hold."""
+    """Arguments of a program: the words of a guard, those of the matrix, and the guards' value."""
     return [*_halves(matrix.word_bytes, matrix.guard_words, matrix.words), matrix.guard]
 
 
 def between(matrix: Guarded) -> list[Argument]:
-    """What tells a program where the words between the lines of a matrix are, and their value."""
+    """Arguments of a program: the place of the words between a matrix's lines, and their value."""
     sizes = _halves(matrix.word_bytes, matrix.words, matrix.width, matrix.pitch)
     return [matrix.data, *sizes, matrix.guard]
 
 
 def _halves(word_bytes: int, *words: int) -> tuple[int, ...]:
-    """Counts of words; of two words of 4 bytes for each of 8."""
+    """Counts of words, where a word of 8 bytes counts as two."""
     return tuple(2 * count for count in words) if word_bytes == 8 else words
 
 
@@ -403,15 +403,15 @@ def _whole(word_bytes: int, found: Difference) -> Difference:
 
 
 def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
-    """Numbers as they lie in a kernel's memory; they are rounded to that type already."""
+    """Numbers in a storage type, to which they are already rounded."""
     if storage == "bfloat16":  # the upper half of a float32
         return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16)
     if storage == "float16":
         most, largest = float(np.abs(array).max(initial=0)), float(np.finfo(np.float16).max)
         if most > largest:
             raise CaseError(
-                f"inputs up to {most:,.0f} do not fit into float16, which ends at {largest:,.0f}; "
-                "take other --inputs or smaller --sizes"
+                f"inputs up to {most:,.0f} exceed {largest:,.0f}, the maximum of float16; "
+                "use other --inputs or smaller --sizes"
             )
         return array.astype(np.float16)
     return array
@@ -423,14 +423,14 @@ def _difference(rows: npt.NDArray[np.float64]) -> Difference:
 
 
 def device_source(file: str) -> str:
-    """The text that is compiled for a file of `device_code`."""
+    """The source text to compile for a file of `device_code`."""
     files = (*_BEHIND.get(file, ()), file)
     return "".join((_FOLDER / name).read_text(encoding="utf-8") for name in files)
 
 
 @cache
 def device_kernel(file: str, entry: str) -> Kernel:
-    """A kernel of the harness's own, from `device_code`."""
+    """One of matbench's own kernels, from `device_code`."""
     source = device_source(file)
     return Kernel(
         name=entry,

@@ -1,4 +1,4 @@
-"""Timed launches of one case: single ones, many back to back, and one with stamps; all verified."""
+"""Timed launches of one case: single, back to back, and instrumented; all are verified."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from matbench.measure.samples import keys
 from matbench.measure.sampling import Sampler, clock, sample_until_known, timing_of
 from matbench.records.outcome import BlockTimes, Timing
 
-#: A launch slower than this is repeated no more than it must be.
+#: Launches slower than this are repeated as little as possible.
 SLOW_NS = 100e6
-#: So many sets of buffers, guards included, fit on any device.
+#: The most sets of buffers; with guards, these fit on any device.
 _MOST_SETS = 64
-#: Products with fewer terms than this have few digits, signs and places to change.
+#: Problems with fewer multiply-adds than this have little that can vary.
 _TINY = 512
-#: How long a sample of hot launches, back to back, takes at least.
+#: The minimum length of a sample of hot launches back to back.
 _HOT_SAMPLE_NS = 1e6
-#: The device is idle so soon after the event that ends a launch, or after this share of its time.
+#: The device must be idle this soon after a launch's end event, plus this share of its time.
 _IDLE_NS = 50e3
 _IDLE_SHARE = 0.05
-#: Devices whose launches can outlive their events; a CPU that others use, too, only seems to.
+#: Devices whose launches can outlive their events; on a CPU other load gives that impression.
 _OUTLIVING = ("gpu",)
-#: What the host takes to enqueue launches, at most.
+#: The most time that the host needs to enqueue launches.
 _HOLD_NS = 50_000
 _HOLD_NS_PER_LAUNCH = 10_000
 
 
 class Times(NamedTuple):
-    """What timing a case gave."""
+    """The times of a case."""
 
     cold: Timing | None = None
     hot: Timing | None = None
@@ -50,7 +50,7 @@ class Times(NamedTuple):
 def own_times(
     samples: Sequence[float], options: Options, seed: int, notes: Sequence[str] = ()
 ) -> Times:
-    """Samples of the kind that the row ranks by, of launches that were verified."""
+    """Samples, of verified launches, of the kind that the case is ranked by."""
     graph = options.graph and not options.cold
     timing = timing_of(samples, graph=graph, notes=notes)
     timing = msgspec.structs.replace(timing, seed=f"{seed:x}")
@@ -58,10 +58,10 @@ def own_times(
 
 
 class Launches:
-    """Launches of one case, each on inputs of its own and each verified.
+    """Launches of one case, each with its own inputs and each verified.
 
-    `seed` gives their keys. Cases that take turns share it, and so their inputs; then each launch
-    is judged before the other case has its turn.
+    `seed` determines their keys. Cases that take turns share it, and so have the same inputs; then
+    each launch is verified before the other case's turn.
     """
 
     def __init__(self, checks: Checks, seed: int | None = None) -> None:
@@ -77,12 +77,12 @@ class Launches:
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
         self._last: list[tuple[Buffers, int]] = []
-        self._most_sets = 1  # that a batch had
+        self._most_sets = 1  # of launches back to back
         self._outlived_ns: list[float] = []
         self.verifying_ns = 0
 
     def time(self) -> Times:
-        """Sample until the medians are known, then clock the blocks."""
+        """Sample until the medians are known, then time the blocks."""
         cold = hot = None
         if self.options.cold:
             cold = self._sampled(self.once_ns, cold=True)
@@ -106,7 +106,7 @@ class Launches:
         return msgspec.structs.replace(taken, seed=f"{self.seed:x}")
 
     def untimed(self) -> None:
-        """Some verified launches whose times nobody asked for: more where little can vary."""
+        """Some verified launches without timing: more if the inputs have little that can vary."""
         problem = self.checks.case.problem
         few = problem.M * problem.N * problem.K < _TINY
         for _ in range(8 if few else 2):
@@ -114,21 +114,21 @@ class Launches:
         self.verify()
 
     def replay(self, key: int) -> None:
-        """One verified launch on the inputs that a key stands for."""
+        """One verified launch with the inputs of a key."""
         self._keys = iter([key])
         self.once_ns()
         self.verify()
 
     def verify(self) -> None:
-        """`WrongError` if a launch since the last call was wrong, or wrote what it must not.
+        """`WrongError` if a launch since the last call was wrong or wrote out of bounds.
 
-        Also if the launches of the case, all together, outlive what is timed.
+        Also if the launches of the case, all together, ran on after the timed interval.
         """
         self.checks.require_right(self.samples.verdicts())
         self.checks.require_idle(self._outlived_ns)
         for buffers, key in () if self.takes_turns else self._last:
             self.checks.require_unchanged(buffers, key)
-        if not self.judge.has_float64:  # where guards are not looked at after each launch
+        if not self.judge.has_float64:  # guards are not checked after each launch
             for buffers in self.checks.sets(self._most_sets):
                 self.checks.require_guards(buffers)
 
@@ -145,7 +145,7 @@ class Launches:
         return taken
 
     def _await_idle(self, taken_ns: float) -> None:
-        """Note for how long the device is at work after the event that ended what was timed."""
+        """Record how long the device stays busy after the event that ended the timed interval."""
         ended = time.perf_counter_ns()
         self.backend.synchronize()
         busy_ns = time.perf_counter_ns() - ended
@@ -154,7 +154,7 @@ class Launches:
         self._outlived_ns.append(busy_ns if outlived else 0.0)
 
     def _make_ready(self, launches: Sequence[tuple[Buffers, int]]) -> None:
-        """New inputs for launches that follow each other, and nothing left of those before."""
+        """New inputs for successive launches, and no traces of earlier ones."""
         started = time.perf_counter_ns()
         if self.samples.is_full:
             self.checks.require_right(self.samples.verdicts())
@@ -177,14 +177,15 @@ class Launches:
         self.verifying_ns += time.perf_counter_ns() - started
 
     def sampler(self) -> Sampler:
-        """Samples of the kind that the row ranks by."""
+        """A sampler of the kind that the case is ranked by."""
         return self.once_ns if self.options.cold else self._hot_sampler()
 
     def _hot_sampler(self) -> Sampler:
-        """Means of launches back to back, each on a set of buffers of its own.
+        """Means of launches back to back, each on its own set of buffers.
 
-        As many as make a sample long enough, and as the sets fit into half of the cache: all of
-        them are there, and none is computed twice. The first one warms up, if there are more.
+        There are enough launches for a sample of sufficient length, but only as many sets as fit in
+        half of the cache, so that all are cached and none is used twice. If there are several, the
+        first launch is a warm-up.
         """
         if not self.options.back_to_back:
             return self.once_ns
@@ -216,7 +217,7 @@ class Launches:
         return taken
 
     def _block_times(self, plain_ns: float) -> BlockTimes | None:
-        """What the stamps of an instrumented launch say; None where no block stamped its end."""
+        """Figures from the stamps of an instrumented launch; None if no block has an end stamp."""
         if self.built.clocked is None:
             return None
         short = plain_ns < SLOW_NS / 50
@@ -230,10 +231,10 @@ class Launches:
     def stamps(
         self, clocked: Program, pairs: int, known_plain_ns: float | None = None
     ) -> BlockSample:
-        """The stamps of one instrumented launch, and what clocking it cost.
+        """The stamps of one instrumented launch, and its slowdown.
 
-        Plain and instrumented launches take turns, so that drift does not count as a cost; unless
-        it is known what a plain one takes.
+        Plain and instrumented launches take turns, so that drift does not appear as a slowdown,
+        unless the time of a plain launch is known.
         """
         stamps = np.zeros((self.launch.blocks, STAMP_WORDS), np.uint64)
         buffer = self.backend.allocate(self.launch.blocks * STAMP_BYTES)

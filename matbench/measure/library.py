@@ -1,4 +1,4 @@
-"""Baselines that are a library's own product on the host: NumPy's, checked like a kernel."""
+"""Baselines from a library on the host: NumPy's matrix product, checked like a kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from matbench.records.outcome import CaseRecord, Outcome
 
 
 def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> Outcome:
-    """NumPy's product on every trial, then timed call by call, each on inputs of its own."""
+    """Check NumPy's product on every trial, then time single calls, each with its own inputs."""
     problem = case.problem
     require_host_memory(problem)
     trials = oracle.trials(problem, case.kernel.reading, cache)

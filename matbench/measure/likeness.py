@@ -1,4 +1,4 @@
-"""What a wrong C is instead: the product of matrices that lie otherwise, or of other factors."""
+"""Recognizes a wrong C as the product for another layout, transpose, alpha or beta."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from matbench.measure.oracle import Array, Bound, Float64, Trial
 from matbench.model import Case, Layout, Placing, Transpose
 
-#: Larger products are not tried: that would take longer than to look for oneself.
+#: Larger products are not tried, because that would take too long.
 _MOST_OPERATIONS = 2**29
 _NAMES = {"NN": "A·B", "NT": "A·Bᵀ", "TN": "Aᵀ·B", "TT": "Aᵀ·Bᵀ"}
 
 
 def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
-    """What C is, in words; None where it is nothing that is known."""
+    """What C is, in words; None if it is not recognized."""
     problem = case.problem
     size = problem.M * problem.N * problem.K
     if problem.workload != "matmul" or size > _MOST_OPERATIONS or trial.S is None:
@@ -33,7 +33,7 @@ def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
 
 
 def _is(found: Array, wanted: Float64, S: Float64, bound: Bound) -> bool:
-    """Whether all of C is that: as near as rounding brings it, for terms of any sign."""
+    """Whether all of C is that, within the error bound for terms of any sign."""
     with np.errstate(all="ignore"):
         size = np.full_like(wanted, float(np.abs(S).max()))
         right: bool = bool((np.abs(found - wanted) <= bound.of(wanted, size)).all())
@@ -43,7 +43,7 @@ def _is(found: Array, wanted: Float64, S: Float64, bound: Bound) -> bool:
 def _candidates(
     C: Array, A: Float64, B: Float64, added: Float64 | float, case: Case
 ) -> Iterator[tuple[str, Array, Float64]]:
-    """What it may be, C as it would then be read, and what it would have to be."""
+    """Descriptions of what C may be, with C as it would be read then, and its expected value."""
     problem = case.problem
     alpha, beta = problem.alpha, problem.beta
     AB = A @ B
@@ -62,7 +62,7 @@ def _candidates(
             continue
         a, b = (_read(X, name, own, other) for X, name in ((A, "A"), (B, "B")))
         if np.array_equal(a, A) and np.array_equal(b, B):
-            continue  # C alone lies otherwise: it is transposed, and that is told elsewhere
+            continue  # only C's layout differs: it is transposed, which is reported elsewhere
         c = _read(C, "C", own, other)
         wanted = alpha * (a @ b) + (beta * _read(added, "C", own, other) if beta else 0.0)
         key = c.tobytes(), wanted.tobytes()
@@ -72,7 +72,7 @@ def _candidates(
 
 
 def _read(X: Array | float, name: str, own: Placing, other: Placing) -> Array:
-    """A matrix as it is in memory that lies as `own`, read as if it lay as `other`."""
+    """A matrix stored in the layout `own`, read as if it were in the layout `other`."""
     matrix = np.asarray(X)
     if matrix.ndim == 0:
         return matrix
@@ -89,5 +89,5 @@ def _words(own: Placing, other: Placing) -> str:
         keys.append(f'layout = "{other.layout}"')
     if other.transpose != own.transpose:
         keys.append(f'transpose = "{other.transpose}"')
-    by = ", column by column" if other.layout == "column-major" else ""
+    by = ", column-major" if other.layout == "column-major" else ""
     return f"it is {_NAMES[other.transpose]}{by}: {' and '.join(keys)}"

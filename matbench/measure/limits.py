@@ -1,4 +1,4 @@
-"""What a device can do at best, measured once and kept: memory bandwidth and multiply-adds."""
+"""The limits of a device, measured once and cached: memory bandwidth and multiply-adds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAMPLES = 5
 _COPIES = 4
 _FOUR_BYTES = 16
 _FLOP_PER_ROUND = 2 * 8 * 8
-#: How long one launch of the multiply-adds takes at least, and rounds that end any search for it.
+#: The minimum time of a launch of multiply-adds, and the most rounds to try for that.
 _LEAST_NS = {"gpu": 2e6, "cpu": 2e7}
 _MOST_ROUNDS = 2**20
 #: How often a launch reads a buffer.
@@ -30,10 +30,10 @@ _MOST_BYTES = 2**29
 
 
 def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:
-    """The limits of an open device: from the cache, or measured in about a second and kept.
+    """The limits of an open device: from the cache, or measured in about a second and cached.
 
-    `anew` measures in any case, and keeps the better of old and new: what else runs on a machine
-    can only lower them.
+    `anew` measures in any case, and keeps the better of old and new: other load on the machine can
+    only lower them.
     """
     info = backend.info
     source = device_kernel("limits.cu", "copy_fours").sha256
@@ -62,8 +62,8 @@ def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:
 
 
 def _bytes_per_s(backend: Backend) -> tuple[float, float]:
-    """The fastest copy from one large buffer to another, by a kernel or by the driver's own; and
-    the fastest reading of one."""
+    """The rates of the fastest copy between two large buffers, by a kernel or the driver, and of
+    the fastest read."""
     info = backend.info
     cache_bytes = int(info.properties.get("last-level cache (bytes)") or 0)
     size = min(max(_LEAST_BYTES, 4 * cache_bytes), _MOST_BYTES)
@@ -82,7 +82,7 @@ def _bytes_per_s(backend: Backend) -> tuple[float, float]:
             grids = [8 * units, 32 * units, whole]
             if entry == "read_fours":
                 arguments.append(passes)
-                # Blocks that wait for others to end would find in the cache what those have read.
+                # Only resident blocks: later ones could find data of earlier ones in the cache.
                 together = program.resident_blocks(_launch(info, units))
                 grids = [units * together] if together else grids
             fastest[entry] = _fastest(
@@ -102,7 +102,7 @@ def _bytes_per_s(backend: Backend) -> tuple[float, float]:
 
 
 def _fma_flop_per_s(backend: Backend) -> float:
-    """The fastest of a register-only loop that keeps every lane of every multiprocessor busy."""
+    """The highest rate of a register-only loop that keeps all lanes of all multiprocessors busy."""
     info = backend.info
     launch = _launch(info, 16 * info.limits["multiprocessors"])
     threads = launch.blocks * launch.threads_per_block
@@ -113,7 +113,7 @@ def _fma_flop_per_s(backend: Backend) -> float:
         )
 
         def once_ns(rounds: int) -> float:
-            # Sums tend to addend / (1 - factor) = 1: they neither overflow nor become denormal.
+            # Sums converge to addend / (1 - factor) = 1: they neither overflow nor become denormal.
             arguments: list[Argument] = [out, 0.5, 0.5, rounds]
             return backend.time_ns(program, launch, arguments, cold=False)
 

@@ -1,9 +1,9 @@
-"""How much of its claims a kernel needs: it runs again with each of them taken away or reduced.
+"""How much of its claims a kernel needs: it runs again with each claim removed or reduced.
 
-Claims make checks easier to pass, and nobody has to prove them. So `matbench check` tries each at
-three of the probes that came out right, with all sets of parameters: that with the shortest sum,
-which is allowed the least error, that with the longest and that with the most work; on signed
-inputs where there are such.
+Claims make checks easier to pass, and need no proof. So `matbench check` tests each claim at three
+of the probes that passed, with all sets of parameters: the one with the shortest sum, which has
+the smallest error bound, the one with the longest and the one with the most work; with signed
+inputs if there are any.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from matbench.model import Case, Kernel, Problem
 from matbench.records.outcome import Outcome
 from matbench.records.probe import Need
 
-#: So often a kernel that claims to differ from run to run is tried.
+#: How often a kernel that claims not to be deterministic is run.
 _RUNS = 3
-#: So many probes that pass their deadline are enough.
+#: After this many missed deadlines, no more probes are run.
 _DEADLINES = 2
 
 _Finding = tuple[bool | None, str]
-_UNTRIED: _Finding = (None, "not tried: no probe came out right")
+_UNTRIED: _Finding = (None, "not tried: no probe passed")
 
 
 class Trials:
-    """A kernel's probes, which of them came out right, and the worker that runs more."""
+    """A kernel's probes, which of them passed, and the worker that runs more."""
 
     def __init__(
         self, worker: Worker, probed: Sequence[tuple[str, Case]], outcomes: Sequence[Outcome]
@@ -52,7 +52,7 @@ class Trials:
             "deterministic": self._deterministic,
             "where": lambda: self._where(claim.declared),
             "accumulator": self._accumulator,
-            "result": lambda: (True, "needed: it stores them so"),
+            "result": lambda: (True, "needed: C has this type"),
         }
         needed, finding = ways[claim.key]() if self.tried or claim.key == "where" else _UNTRIED
         declared = f"where {claim.declared}" if claim.key == "where" else claim.declared
@@ -88,14 +88,14 @@ class Trials:
         lowest, highest = FLOAT32_EXPONENTS
         full = msgspec.structs.replace(given, exponents=FLOAT32_EXPONENTS)
         if oracle.shifts(given) == oracle.shifts(full):
-            return None, "no check scales inputs beyond it"
+            return None, "no check scales inputs beyond this range"
         if self._passes(exponents=FLOAT32_EXPONENTS):
             return False, "not needed: passes with float32's range"
         small = not self._passes(exponents=(lowest, high))
         large = not self._passes(exponents=(low, highest))
         if small == large:
             return True, "needed for small and large numbers" + ("" if small else " together")
-        return True, f"needed for {'small' if small else 'large'} numbers alone"
+        return True, f"needed only for {'small' if small else 'large'} numbers"
 
     def _deterministic(self) -> _Finding:
         for _ in range(_RUNS):
@@ -105,10 +105,10 @@ class Trials:
                     return True, f"needed: runs differed {_place(outcome)}"
                 if outcome.status != "measured":
                     return None, f"not known: {outcome.status} when run again: {reason}"
-        return False, "not needed, three runs agreed"
+        return False, "not needed: three runs agreed"
 
     def _where(self, condition: str) -> _Finding:
-        """The probes that this condition alone excludes, run without it."""
+        """Run the probes that only this condition excludes, without it."""
         found = [self._freed(case, condition) for case in self.cases]
         freed = [case for case in found if case is not None]
         right = 0
@@ -119,14 +119,11 @@ class Trials:
         if not excluded:
             return None, "not tried: it excludes no probe that other conditions allow"
         if right == excluded:
-            return False, f"not needed: all {excluded} probes that it excludes come out right"
-        return (
-            True,
-            f"needed: {right} of {excluded} probes that it excludes come out right without it",
-        )
+            return False, f"not needed: all {excluded} probes that it excludes pass"
+        return True, f"needed: {right} of {excluded} probes that it excludes pass without it"
 
     def _freed(self, case: Case, condition: str) -> Case | None:
-        """A case that a condition excludes without it; None where it is not what excludes it."""
+        """A case without the condition that excludes it; None if something else excludes it."""
         if not _is_unmet(case, condition):
             return None
         rules = case.kernel.launch
@@ -157,7 +154,7 @@ class Trials:
 
 
 def _powers(declared: float) -> Iterator[float]:
-    """0, 1, 2, 4, … below what is declared."""
+    """0, 1, 2, 4, … below the declared value."""
     constant = 0.0
     while constant < declared:
         yield constant
@@ -170,7 +167,7 @@ def _is_large(case: Case) -> bool:
 
 
 def _is_unmet(case: Case, condition: str) -> bool:
-    """Whether it is this condition that skips a case."""
+    """Whether the case is skipped because of this condition."""
     return f"{case.skip} (".startswith(f"needs {condition} (")
 
 
@@ -179,7 +176,7 @@ def _place(outcome: Outcome) -> str:
 
 
 def _representative(right: Sequence[Case]) -> list[Case]:
-    """For each set of parameters those with the shortest sum, the longest, and the most work."""
+    """For each set of parameters, the cases with the shortest sum, the longest, and most work."""
     if not right:
         return []
     workload = workloads.of(right[0].problem)

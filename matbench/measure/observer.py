@@ -1,4 +1,4 @@
-"""Runs one case in a child Python that one of NVIDIA's tools observes: a sanitizer, a profiler."""
+"""Runs one case in a child Python process under one of NVIDIA's tools: sanitizer or profiler."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def executable(name: str, option: str, known_as: str | None = None) -> str:
     if found is None:
         shown = f"{name} ({known_as})" if known_as else name
         raise UsageError(
-            f"{option} needs {shown}; it comes with the CUDA toolkit: put the toolkit's bin folder "
-            "on PATH"
+            f"{option} needs {shown}, which is part of the CUDA toolkit; add the toolkit's bin "
+            "folder to PATH"
         )
     return found
 
 
-# Isolated, for Python would import from the current folder, whoever filled it.
+# Isolated: otherwise Python would import from the current folder, which is not trusted.
 _START = """
 import sys
 sys.path[:] = {path!r}
@@ -51,7 +51,7 @@ def observe(
     timeout_s: float,
     tool: str,
 ) -> subprocess.CompletedProcess[str]:
-    """What `command` printed about a child that checks the case as always."""
+    """The output of `command` on a child process that checks the case as usual."""
     with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
         job = Path(folder) / "case"
         job.write_bytes(msgspec.msgpack.encode(_Job(device, case, guarded)))
@@ -78,7 +78,7 @@ def observe(
 
 
 def child(path: str) -> None:
-    """What the tool observes."""
+    """The code that the tool observes."""
     from matbench import backends
     from matbench.cache import Cache
     from matbench.measure.options import Options

@@ -1,4 +1,4 @@
-"""How cases are measured, and how long that may take; light, so that commands can import it."""
+"""Options and deadlines of measuring; imports little, so that commands can import it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import msgspec
 
 from matbench.backends import VARIANTS, Variant
 
-#: What is checked and what keeps it honest, each by its name. All of it always is; tests take one
-#: away to show what it does.
+#: All checks and protections, by name. All are always on; tests turn one off to show its effect.
 CHECKS = frozenset(
     {
         "reference", "integers", "selection", "staggered", "samples", "repeat", "determinism",
@@ -20,13 +19,12 @@ CHECKS = frozenset(
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How cases are measured; None: what suits the device.
+    """How cases are measured; None: the default for the device.
 
-    A GPU is sampled until its median is known to ±0.5%, for 2 s at most, with a cold cache. A CPU
-    shares its time with all else on the machine: ±2%, 0.5 s, and its caches as they are.
-    `back_to_back`: a hot sample is the mean of many launches; on a CPU it is one of them.
-    `error_map`: describe where a wrong C is wrong, for a picture. `replay`: the key of a sample; it
-    is launched once, and nothing is timed.
+    A GPU is sampled until its median is known to ±0.5%, for at most 2 s, with a cold cache. A CPU
+    is shared with other programs: ±2%, 0.5 s, and a hot cache. `back_to_back`: a hot sample is the
+    mean of many launches; on a CPU it is a single launch. `error_map`: record where C is wrong, for
+    a picture. `replay`: the key of a sample, which is launched once, without timing.
     """
 
     timed: bool = True
@@ -44,7 +42,7 @@ class Options(msgspec.Struct, frozen=True):
     replay: int | None = None
 
     def on(self, kind: Literal["gpu", "cpu"]) -> Options:
-        """The options with everything decided for a device of that kind."""
+        """The options with the defaults for a device of that kind."""
         gpu = kind == "gpu"
         return msgspec.structs.replace(
             self,
@@ -58,7 +56,7 @@ class Options(msgspec.Struct, frozen=True):
 
     @property
     def builds(self) -> tuple[Variant, ...]:
-        """The builds of a kernel that measuring it takes."""
+        """The builds of a kernel that are needed to measure it."""
         clocked = self.timed and self.blocks
         named = {"plain": True, "clocked": clocked, "staggered": "staggered" in self.checks}
         return tuple(variant for variant in VARIANTS if named[variant])

@@ -1,6 +1,6 @@
-"""What measuring a case gives: outcomes, also of cases that were not measured, and comparisons.
+"""Results of measuring: outcomes, also of cases that were not measured, and comparisons.
 
-Light, so that the main process can import it while a worker opens its device.
+Imports little, so that the main process can import it while a worker opens its device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """The outcome of a case, and what was asked for besides."""
+    """The outcome of a case, and the requested extras."""
 
     outcome: Outcome
     error_map: ErrorMap | None = None
@@ -31,7 +31,7 @@ def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) ->
 
 
 def not_run(case: Case, device: DeviceInfo) -> Outcome:
-    """An outcome for a case that says itself why it cannot run; its own mistake is a failure."""
+    """An outcome for a case with a reason not to run: skipped, or failed if it is mistaken."""
     assert case.skip is not None
     return not_measured(case, device, "failed" if case.is_mistaken else "skipped", case.skip)
 

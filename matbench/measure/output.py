@@ -1,4 +1,4 @@
-"""What the worker processes print: read as it comes, and all but its beginning thrown away."""
+"""The output of the worker processes: read at once, and discarded except for its beginning."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from typing import NamedTuple
 MAX_LINES = 20
 MAX_BYTES = 2000
 _PIECE = 1 << 16
-#: A process that prints all the time must not keep the one that asks.
+#: A process that never stops printing must not block the reader.
 _PIECES_AT_ONCE = 64
 
 
 class Said(NamedTuple):
-    """The first lines of what was printed, and how many more there were."""
+    """The first lines of the output, and how many more there were."""
 
     lines: tuple[str, ...] = ()
     more: int = 0
 
 
-#: Takes what a task has printed, and who printed it: the kernel, say.
+#: Receives the source of output (such as the kernel) and the output.
 Listener = Callable[[str, Said], None]
 
 
 class Output:
-    """A pipe that stands for standard output and standard error of other processes.
+    """A pipe that is standard output and standard error of other processes.
 
-    A thread empties it, so that what prints megabytes never waits, and takes no memory.
+    A thread empties it, so that megabytes of output neither block nor take memory.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Output:
         threading.Thread(target=self._empty, daemon=True).start()
 
     def taken(self) -> Said:
-        """What was printed since this was asked last; nothing has no lines."""
+        """The output since the last call."""
         with self._lock:
             self._read_on()
             text = self._kept.decode("utf-8", "replace")
@@ -57,14 +57,14 @@ class Output:
         return Said(lines, count - len(lines))
 
     def close(self) -> None:
-        """Keep what is there for `taken`; processes that are left print into nothing."""
+        """Keep the output so far for `taken`; later output of other processes is lost."""
         with self._lock:
             self._read_on()
             self.writer.close()
             self._reader.close()
 
     def _empty(self) -> None:
-        with suppress(OSError, ValueError):  # closed just now
+        with suppress(OSError, ValueError):  # just closed
             while True:
                 select.select([self._reader], [], [])
                 with self._lock:
@@ -72,7 +72,7 @@ class Output:
                         return
 
     def _read_on(self) -> bool:
-        """Read what is there; whether more may come."""
+        """Read the available output; returns whether more may come."""
         if not self._reader.closed:
             for _ in range(_PIECES_AT_ONCE):
                 if not (piece := self._read()):
@@ -80,7 +80,7 @@ class Output:
         return not self._reader.closed
 
     def _read(self) -> bytes | None:
-        """A piece, kept as far as there is room; None where there is none, b"" at the end."""
+        """Read a piece and keep what there is room for; None if there is none, b"" at the end."""
         try:
             piece = os.read(self._reader.fileno(), _PIECE)
         except BlockingIOError:
@@ -92,13 +92,13 @@ class Output:
 
 
 def redirect(writer: Connection) -> None:
-    """Print to a writer of `Output` from now on, with all that is called here."""
+    """Send all output of this process to a writer of `Output` from now on."""
     for descriptor in (1, 2):
         os.dup2(writer.fileno(), descriptor)
     writer.close()
 
 
 def flush() -> None:
-    """Hand over what C libraries have kept back."""
+    """Flush the buffers of C libraries."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).fflush(None)

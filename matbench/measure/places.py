@@ -1,7 +1,7 @@
-"""Puts matrices where a kernel has them: by columns, transposed, padded, in batches, in 16 bits.
+"""Converts matrices to a kernel's layout: column-major, transposed, padded, batched or 16-bit.
 
-All that is checked and compared is row-major. For a kernel with matrices of its own, inputs are
-copied to them before a launch, and results back after it.
+Checks and comparisons are row-major. For a kernel with another layout, inputs are copied to its
+own matrices before a launch, and results copied back after it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _THREADS = 256
 
 
 class Own(NamedTuple):
-    """The matrices of a kernel's own, A, B and C, and where each lies; one behind the other if
-    there are several of each. `result` is the type of C."""
+    """A kernel's own matrices A, B and C, and their layouts; those of a batch are stored one after
+    the other. `result` is the type of C."""
 
     matrices: tuple[Guarded, ...]
     places: tuple[Place, ...]
@@ -27,7 +27,7 @@ class Own(NamedTuple):
 
 
 def needed(kernel: Kernel, problem: Problem) -> bool:
-    """Whether a kernel has its matrices otherwise than matbench."""
+    """Whether a kernel's layout or type of C differs from matbench's."""
     if problem.workload != "matmul":
         return False
     plain = kernel.placing == type(kernel.placing)()
@@ -35,18 +35,18 @@ def needed(kernel: Kernel, problem: Problem) -> bool:
 
 
 def write(judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int) -> None:
-    """Copy op(A), op(B) and C to item `item` of the kernel's own."""
+    """Copy op(A), op(B) and C to item `item` of the kernel's own matrices."""
     for index in range(3):
         _copy(judge, matrices, own, item, index, "place")
 
 
 def take(judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int) -> None:
-    """Copy the kernel's own C to C."""
+    """Copy the kernel's own C back to C."""
     _copy(judge, matrices, own, item, 2, "take")
 
 
 def take_inputs(judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int) -> None:
-    """Copy the kernel's own inputs back, to see whether they changed."""
+    """Copy the kernel's own inputs back, to check whether they changed."""
     for index in range(2):
         _copy(judge, matrices, own, item, index, "take")
 

@@ -26,7 +26,7 @@ from matbench.model import WORD_BYTES, Kernel, Problem, Reading
 
 
 class Buffers(NamedTuple):
-    """What one launch works on: guarded inputs and C, or a kernel's own in their place."""
+    """The buffers of one launch: guarded inputs and C, or the kernel's own layout of them."""
 
     inputs: tuple[Guarded, ...]
     C: Guarded
@@ -38,7 +38,7 @@ class Buffers(NamedTuple):
 
     @property
     def given(self) -> tuple[Guarded, ...]:
-        """What the kernel is given."""
+        """The matrices that the kernel receives."""
         return self.own.matrices if self.own is not None else self.all
 
     @property
@@ -48,7 +48,7 @@ class Buffers(NamedTuple):
 
 
 class Prepared:
-    """What all cases of one problem share, for kernels that read their inputs alike.
+    """The data shared by all cases of one problem whose kernels read their inputs alike.
 
     `release` gives the memory back. Outputs are by their shape: some kernels leave one partial
     result per block.
@@ -104,9 +104,9 @@ class Prepared:
     def sets(
         self, shape: tuple[int, int], count: int, kernel: Kernel | None = None
     ) -> list[Buffers]:
-        """So many sets of buffers with a C of that shape, made when they are first asked for.
+        """`count` sets of buffers with a C of that shape, made on first use.
 
-        A kernel that has its matrices otherwise than by rows gets its own.
+        A kernel whose matrices are not row-major gets its own.
         """
         own = kernel if kernel is not None and places.needed(kernel, self.problem) else None
         layout = (own.placing, own.reading.result) if own else None
@@ -121,25 +121,25 @@ class Prepared:
         return made[:count]
 
     def first(self, C: Guarded) -> Buffer:
-        """Where the C of a case's first run is kept."""
+        """The buffer that keeps the C of a case's first run."""
         nbytes = C.data.nbytes
         if nbytes not in self._first:
             self._first[nbytes] = self.allocate(nbytes)
         return self._first[nbytes]
 
     def allocate(self, nbytes: int) -> Buffer:
-        """Memory that is released with the rest."""
+        """Memory that is released together with everything else."""
         buffer = self.backend.allocate(nbytes)
         self._held.append(buffer)
         return buffer
 
     def load(self, trial: DeviceTrial) -> None:
-        """Put a trial's inputs where kernels read them."""
+        """Copy a trial's inputs to the buffers that kernels read."""
         for matrix, source in zip(self.inputs, trial.inputs, strict=True):
             self.backend.copy(matrix.data, source)
 
     def is_intact(self) -> bool:
-        """Whether all uploaded inputs are what they were."""
+        """Whether all uploaded inputs are unchanged."""
         return all(map(self.judge.is_intact, self.seals))
 
     def release(self) -> None:
@@ -166,7 +166,7 @@ class Prepared:
         )
 
     def _own(self, kernel: Kernel) -> places.Own:
-        """The matrices of a kernel that has them otherwise than by rows."""
+        """The matrices of a kernel whose matrices are not row-major."""
         problem, workload, reading = self.problem, workloads.of(self.problem), kernel.reading
         found = []
         for name in workload.buffers:
@@ -196,7 +196,7 @@ class Prepared:
 
 
 def host_memory_bytes() -> int | None:
-    """The memory of this machine; None where it is not known."""
+    """The memory of this machine; None if it is not known."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -204,10 +204,10 @@ def host_memory_bytes() -> int | None:
 
 
 def require_host_memory(problem: Problem) -> None:
-    """Refuse a problem whose trials this host cannot hold, before it swaps or is killed."""
+    """`OutOfMemoryError` if the trials do not fit in this host's memory, before it swaps."""
     needed, available = workloads.of(problem).host_bytes(problem), host_memory_bytes()
     if available is not None and needed > 0.8 * available:
         raise OutOfMemoryError(
-            f"out of host memory: the inputs and references of {problem.size} take "
+            f"out of host memory: the inputs and references of {problem.size} need "
             f"{needed:,} bytes; this machine has {available:,}"
         )

@@ -21,17 +21,17 @@ T = TypeVar("T")
 
 
 class DiedError(MatbenchError):
-    """The process ended in the middle of a task; says how."""
+    """The process ended in the middle of a task; the message says how."""
 
 
 class DeadlineError(MatbenchError):
-    """The task passed its deadline and its process was killed."""
+    """The task missed its deadline and its process was killed."""
 
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """What is started here is deaf to Ctrl-C and its like: they may be sent to all of a group, and
-    only the main process is to hear them."""
+    """Processes started here ignore Ctrl-C and similar signals, which may be sent to a whole
+    process group but are for the main process only."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -44,7 +44,7 @@ def _deaf() -> Iterator[None]:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """What is started here does not run the main module again: nothing in it is needed there."""
+    """Processes started here do not run the main module again: they need nothing from it."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -67,7 +67,7 @@ class _Spawn(SpawnContext):
 
 
 class Pool:
-    """Processes of pebble's that are kept, and replaced when they die; one unless told otherwise.
+    """Pebble processes that are reused, and replaced when they die; by default one.
 
     `initializer` runs first in each process, with `initargs`.
     """
@@ -88,7 +88,7 @@ class Pool:
     def schedule(
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
     ) -> Any:
-        """Start on a task; `result` waits for it."""
+        """Start a task; `result` waits for it."""
         from pebble import ProcessPool
 
         if self._pool is not None and not self._pool.active:  # its process died between two tasks
@@ -106,9 +106,9 @@ class Pool:
                     initargs=(*self._start, self._output.writer),
                 )
             return self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
-        except (MemoryError, RuntimeError) as error:  # of a thread that cannot be started, too
+        except (MemoryError, RuntimeError) as error:  # also if a thread cannot be started
             if not is_new:
-                raise  # the loss of a task
+                raise  # only this task fails
             reason = str(error) or "out of memory"
             raise MatbenchError(f"a worker process cannot be started: {reason}") from None
 
@@ -118,7 +118,7 @@ class Pool:
         return found
 
     def said(self) -> output.Said:
-        """What the processes printed since this was asked last."""
+        """The output of the processes since the last call."""
         return self._output.taken() if self._output is not None else output.Said()
 
     @signals.held()
@@ -133,7 +133,7 @@ class Pool:
 
 
 def result(future: Any) -> Any:
-    """A task's result; the ways in which its process can be lost as errors of ours."""
+    """A task's result; `DeadlineError` or `DiedError` if its process was lost."""
     from concurrent.futures.process import BrokenProcessPool
 
     from pebble import ProcessExpired
@@ -141,11 +141,11 @@ def result(future: Any) -> Any:
     try:
         return future.result()
     except concurrent.futures.TimeoutError:
-        raise DeadlineError("past its deadline") from None
+        raise DeadlineError("deadline missed") from None
     except ProcessExpired as error:
         raise DiedError(_manner_of_death(error.exitcode)) from None
     except BrokenProcessPool:
-        raise DiedError("it was gone before the task began") from None
+        raise DiedError("was gone before the task began") from None
 
 
 def _manner_of_death(exitcode: int | None) -> str:
@@ -155,28 +155,28 @@ def _manner_of_death(exitcode: int | None) -> str:
         except ValueError:
             name = f"signal {-exitcode}"
         words = {
-            "SIGSEGV": "it crashed (segmentation fault: an address outside its memory)",
-            "SIGABRT": "it aborted (SIGABRT)",
-            "SIGFPE": "it crashed (arithmetic error, such as a division by zero)",
-            "SIGKILL": "it was killed from outside (SIGKILL, as when memory runs out)",
+            "SIGSEGV": "crashed (segmentation fault: access to an invalid address)",
+            "SIGABRT": "aborted (SIGABRT)",
+            "SIGFPE": "crashed (arithmetic error, such as a division by zero)",
+            "SIGKILL": "was killed from outside (SIGKILL, perhaps because memory ran out)",
         }
-        return words.get(name, f"it was ended by {name}")
-    return f"it exited with code {exitcode}"
+        return words.get(name, f"was ended by {name}")
+    return f"exited with code {exitcode}"
 
 
 def _begin(
     initializer: Callable[..., None] | None, initargs: tuple[Any, ...], writer: Connection
 ) -> None:
-    """What a kernel prints must not mix with the table; nothing outlives the main process."""
+    """Keep kernels' output out of the table, and end with the main process."""
     signals.end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where there are no masks
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks
     output.redirect(writer)
     if initializer is not None:
         initializer(*initargs)
 
 
 def _flushed(function: Callable[..., T], args: tuple[Any, ...]) -> T:
-    """What the function returns; all that it has printed is handed over by then."""
+    """Call the function, and flush its output."""
     try:
         return function(*args)
     finally:

@@ -1,4 +1,4 @@
-"""Which of a kernel's parameters to compare or profile: the fastest by a quick look at all."""
+"""Chooses a kernel's parameters for a comparison or profile: the fastest in a quick look."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from matbench.model import Case, settings_of
 
 
 def fastest(worker: Worker, cases: list[Case]) -> tuple[Case, str]:
-    """The only case that can run, or the fastest by a quick look at all of them.
+    """The only case that can run, or the fastest in a quick look at all.
 
-    With it what was considered, in words; nothing where there was no choice.
+    Also returns a note on the choice; empty if there was none.
     """
     runnable = [case for case in cases if case.skip is None]
     if len(runnable) <= 1:
@@ -24,6 +24,6 @@ def fastest(worker: Worker, cases: list[Case]) -> tuple[Case, str]:
     varied = " and ".join(
         f"{name} {', '.join(map(str, found))}" for name, found in values.items() if len(found) > 1
     )
-    note = f"{best.kernel.name}: the fastest of {len(runnable)} by a quick look at {varied}"
+    note = f"{best.kernel.name}: the fastest of {len(runnable)} in a quick look at {varied}"
     bad = [f"{settings_of(case.params)} {o.status}" for o, case in looks if o.median_ns is None]
     return best, f"{note}; {', '.join(bad)}" if bad else note

@@ -1,9 +1,9 @@
-"""Inputs that are new for each launch, and the verdict on what came of it; all on the device.
+"""New inputs for each launch, and the verdict on its result; all on the device.
 
-What is random follows from a key of 64 bits, so that any launch can be made again. Its inputs are
-changed in ways whose effect on the result is known exactly; `device_code/samples.cu` has the
-details, and `oracle.sample_trial` does the same on the host. No launch sees inputs that another one
-saw, and every launch is compared as a whole: one that skips work, or remembers, is wrong.
+All randomness follows from a 64-bit key, so that any launch can be repeated. Inputs are changed in
+ways whose effect on the result is known exactly; `device_code/samples.cu` has the details, and
+`oracle.sample_trial` does the same on the host. No two launches have the same inputs, and all of
+each result is compared: a kernel that skips work, or keeps results, is wrong.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from matbench.model import Launch, Storage
 
 _THREADS = 256
 _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
-_RESULTS = 64  # that are read back at once
+_RESULTS = 64  # verdicts read back at once
 _SUMS = 3
 _NONE = 2**64 - 1
 _JUDGED = -1  # on the host
-#: Programs that look at C, whose type they have to know.
+#: Programs that depend on the type of C.
 _OF_C = ("matrix_contents", "matrix_compare")
 
 
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
     """How many elements of C were wrong after the launch with that key, and the first of them.
 
     `forged`: something other than the judge wrote the verdict. `outside`: the matrix whose guards
-    were counted in place of C. `item`: which product of a batch.
+    were checked instead of C. `item`: the product of a batch.
     """
 
     key: int
@@ -49,13 +49,13 @@ class Verdict(NamedTuple):
 
 
 class _Method(Protocol):
-    """How the inputs of one workload are made anew, and its results compared."""
+    """Makes new inputs of one workload, and compares its results."""
 
     def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
-        """Inputs for a launch and poison for its C; or, to `check`, whether they are unchanged."""
+        """Write a launch's inputs, and poison to C; or, with `check`, find changed inputs."""
 
     def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
-        """Compare C; how many blocks left what they found, None: all. Or -1 if it is judged."""
+        """Compare C; returns the number of blocks with a result (None: all), or `_JUDGED`."""
 
 
 class Samples:
@@ -84,11 +84,11 @@ class Samples:
 
     @property
     def is_full(self) -> bool:
-        """Whether verdicts have to be read before more launches are compared."""
+        """Whether verdicts must be read before more launches can be compared."""
         return len(self._sealed) == _RESULTS
 
     def write(self, buffers: Buffers, key: int) -> None:
-        """New inputs for a launch, and a C that nobody has written."""
+        """Write new inputs for a launch, and poison to C."""
         for item in buffers.items:
             self._method.write(buffers, _key_of(key, item), check=False)
             if buffers.own is not None:
@@ -106,10 +106,10 @@ class Samples:
     def compare_guards(self, buffers: Buffers, key: int) -> None:
         """Whether a launch wrote outside its matrices; the guards are restored."""
         if not self.judge.has_float64:
-            return  # `samples.cu` cannot be built there; guards are looked at in the end
+            return  # `samples.cu` cannot be built there; guards are checked at the end
         for matrix in buffers.given:
             if matrix.guard_words:
-                # Numbers of 8 bytes are two words; those of 2 are what bfloat16's words are.
+                # A number of 8 bytes is two words; one of 2 bytes is a word of bfloat16.
                 storage: Storage = "bfloat16" if matrix.word_bytes == 2 else "float32"
                 sizes = guards(matrix)
                 self.start("guards_changed", [matrix.raw, *sizes, self.partial], storage=storage)
@@ -120,7 +120,7 @@ class Samples:
                     self.seal(key, outside=matrix.name)
 
     def changed_inputs(self, buffers: Buffers, key: int) -> Verdict | None:
-        """Which of the inputs that `write` made the kernel changed; None if none."""
+        """The verdict on inputs that changed since `write`; None if none did."""
         before = self.verdicts()
         for item in buffers.items:
             if buffers.own is not None:
@@ -131,7 +131,7 @@ class Samples:
         return next((verdict for verdict in found if verdict.wrong), None)
 
     def verdicts(self) -> list[Verdict]:
-        """What the comparisons since the last call said, in their order."""
+        """The verdicts since the last call, in order."""
         if self._sealed:
             words = np.empty((_RESULTS, 3), np.uint64)
             self.backend.read(self.results, words)
@@ -146,7 +146,7 @@ class Samples:
         return found
 
     def trial(self, key: int, item: int = 0) -> oracle.Trial:
-        """The inputs of a launch, and what C must be, made on the host."""
+        """The inputs of a launch and its expected C, made on the host."""
         given = self.prepared.reference.on_host()
         if not given.inputs:
             problem, reading, cache = self.problem, self.reading, self.prepared.cache
@@ -164,7 +164,7 @@ class Samples:
         blocks: int | None = None,
         storage: Storage | None = None,
     ) -> None:
-        """Launch one of the kernels of `samples.cu`, for the inputs' storage or another."""
+        """Launch one of the kernels of `samples.cu`, for the inputs' storage type or another."""
         kind = storage or self.reading.storage
         params = {kind.upper(): 1} if kind in ("float16", "bfloat16", "float64") else {}
         if entry in _OF_C and self.reading.result == "float64":
@@ -176,7 +176,7 @@ class Samples:
     def seal(
         self, key: int, *, blocks: int | None = None, outside: str | None = None, item: int = 0
     ) -> None:
-        """Add up what the comparing blocks found, and put it where it cannot be forged."""
+        """Add up the results of the comparing blocks, and seal them against forgery."""
         if self.is_full:
             self._verdicts = self.verdicts()
         own = secrets.randbits(64)
@@ -187,7 +187,7 @@ class Samples:
     def write_or_check(
         self, entry: str, arguments: list[Argument], buffers: Buffers, key: int, *, check: bool
     ) -> None:
-        """Launch what writes the inputs and poisons C, or what finds inputs that changed since."""
+        """Launch the kernel that writes inputs and poisons C, or that finds changed inputs."""
         if check:
             self.start(f"{entry}_changed", [*arguments, self.partial])
             self.seal(key)
@@ -196,7 +196,7 @@ class Samples:
             self.start(entry, [*arguments, buffers.C.data, words, UNWRITTEN])
 
     def judged(self, key: int, verdict: oracle.Verdict) -> None:
-        """A verdict that was reached on the host."""
+        """Add a verdict reached on the host."""
         self._verdicts.append(Verdict(key, verdict.wrong, verdict.first_wrong))
 
 
@@ -210,7 +210,7 @@ class _Matrices:
         self.order = [allocate(4 * places) for _ in range(3)]
 
     def _draw(self, key: int) -> list[Argument]:
-        """The order that a key stands for; made each time, for a kernel may have written to it."""
+        """The order for a key; made each time, because a kernel may have overwritten it."""
         samples = self.samples
         flags = [int(samples.vary), int(samples.select)]
         limits = oracle.shifts(samples.reading)
@@ -244,7 +244,7 @@ class _Matrices:
 
 
 class _Vectors:
-    """What the workloads of one dimension have in common."""
+    """The common part of the workloads of one dimension."""
 
     name = ""
 
@@ -307,7 +307,7 @@ class _Reverse(_Vectors):
 
 
 class _OnHost:
-    """The same by NumPy, for devices without float64."""
+    """The same with NumPy, for devices without float64."""
 
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
@@ -351,5 +351,5 @@ def _key_of(key: int, item: int) -> int:
 
 
 def keys(seed: int) -> Iterator[int]:
-    """The keys of the launches that a seed stands for, one after the other."""
+    """The keys of successive launches, from a seed."""
     return (drawn(seed, index) for index in itertools.count())

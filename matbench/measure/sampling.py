@@ -1,4 +1,4 @@
-"""Samples until their median is known, and what must be known of them."""
+"""Takes samples until their median is known, with notes on their quality."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from matbench.model import Conditions
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Timing
 
-#: How often a case is sampled at most when clocks were not calm, how often they are looked at,
-#: and by which share they may move.
+#: How often a case is sampled at most if clocks were unstable, how often clocks are read, and the
+#: share by which they may vary.
 _MOST_TRIES = 3
 _LOOK_AT_CLOCKS_NS = 50_000_000
 _CLOCK_TOLERANCE = 0.02
-#: How long cold samples of a GPU are taken at least.
+#: The minimum time for taking cold samples of a GPU.
 _LEAST_TIME_NS = 30e6
 
 Sampler = Callable[[], float]
 
 
 def clock(verifying_ns: Callable[[], int]) -> Callable[[], int]:
-    """The host's time from now on, less what is spent on verifying: up to half of it.
+    """The host's time from now on, without verification, but at least half of all time.
 
-    So launches that are much shorter than their verification end in time, too.
+    The limit lets launches that are much shorter than their verification end in time, too.
     """
     began_ns, before_ns = time.perf_counter_ns(), verifying_ns()
 
@@ -50,11 +50,11 @@ def sample_until_known(
     cold: bool = False,
     clock: Callable[[], int] = time.perf_counter_ns,
 ) -> Timing:
-    """Take samples (nanoseconds) until the median is known to the precision asked for.
+    """Take samples (nanoseconds) until the median is known to the requested uncertainty.
 
-    When a GPU's clocks were held down or moved meanwhile, up to twice more: the calmest try counts,
-    and says what was wrong with it if none was calm. `clock` gives the nanoseconds that count for
-    how long it may take.
+    If a GPU's clocks were throttled or varied meanwhile, up to two more attempts are made. The most
+    stable attempt counts, with notes if it was not stable either. `clock` gives the nanoseconds
+    that count towards the time limit.
     """
     tries: list[_Try] = []
     while len(tries) < _MOST_TRIES:
@@ -110,15 +110,15 @@ def _sample_once(
 
 
 def _unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
-    """What was wrong with a GPU's clocks while it was sampled, in words."""
+    """Notes on a GPU's clocks if they were throttled or varied during sampling."""
     found = []
     throttled = sorted({reason for moment in during for reason in moment.throttled})
     if throttled:
-        found.append(f"clocks held down while sampled: {', '.join(throttled)}")
+        found.append(f"clocks throttled during sampling: {', '.join(throttled)}")
     clocks = [moment.sm_mhz for moment in during if moment.sm_mhz]
     if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
         found.append(
-            f"SM clock moved from {min(clocks):,} to {max(clocks):,} MHz while sampled "
+            f"SM clock varied from {min(clocks):,} to {max(clocks):,} MHz during sampling "
             "(`matbench info` says how to hold it)"
         )
     return tuple(found)
@@ -130,10 +130,10 @@ def sample_in_turns(
     seed: int,
     clock: Callable[[], int] = time.perf_counter_ns,
 ) -> tuple[tuple[list[float], list[float]], Comparison]:
-    """Samples of a baseline and a candidate, pair by pair, until the plan says how they compare.
+    """Samples of a baseline and a candidate, pair by pair, until the plan has a verdict.
 
-    The order within each pair is random, seeded: neither profits from coming second. `clock` gives
-    the nanoseconds that count for how long it may take.
+    The order within each pair is random, with a seed, so that neither side gains from coming
+    second. `clock` gives the nanoseconds that count towards the time limit.
     """
     samples: tuple[list[float], list[float]] = ([], [])
     for sample in (*samplers, *samplers):
@@ -149,7 +149,7 @@ def sample_in_turns(
 
 
 def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:
-    """So many samples; only two where neither is within `limit_ns`."""
+    """`count` samples, or only two if neither is within `limit_ns`."""
     sample()  # warm-up
     taken: list[float] = []
     while len(taken) < count and not (len(taken) > 1 and min(taken) > limit_ns):
@@ -160,7 +160,7 @@ def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:
 def timing_of(
     samples: Sequence[float], *, graph: bool = False, notes: Sequence[str] = ()
 ) -> Timing:
-    """Samples with their median, its interval and what to doubt in them."""
+    """Samples with their median, its interval and notes on their quality."""
     return Timing(
         samples_ns=tuple(samples),
         median_ns=float(np.median(samples)),
@@ -171,7 +171,7 @@ def timing_of(
 
 
 def _positive(sample_ns: float) -> float:
-    """The sample; `CaseError` where the clock did not advance, so that there is none."""
+    """The sample; `CaseError` if the clock did not advance."""
     if not 0 < sample_ns < math.inf:
         raise CaseError("the device's clock did not advance during a launch")
     return sample_ns

@@ -1,7 +1,7 @@
-"""One case under NVIDIA's compute-sanitizer, its findings with file and line.
+"""One case under NVIDIA's compute-sanitizer; findings have file and line.
 
-The sanitizer watches a child Python that checks the case as always, but without guard bands: an
-access outside a buffer is then one outside its allocation, which is what the sanitizer sees.
+The sanitizer watches a child Python process that checks the case as usual, but without guard bands:
+out-of-bounds accesses are then outside the allocation, where the sanitizer sees them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def executable() -> str:
 
 
 def run(device: DeviceInfo, case: Case, tool: str, timeout_s: float) -> list[Finding]:
-    """What one tool finds in one case; empty when it finds nothing."""
+    """The findings of one tool in one case."""
     command = [executable(), "--tool", tool, "--print-limit", "1000"]
     done = observer.observe(command, device, case, guarded=False, timeout_s=timeout_s, tool=tool)
     if f"{_PREFIX}COMPUTE-SANITIZER" not in done.stdout:
         said = (done.stderr or done.stdout).strip().splitlines()
-        raise MatbenchError(f"{tool} did not run: {said[-1] if said else 'it said nothing'}")
+        raise MatbenchError(f"{tool} did not run: {said[-1] if said else 'no output'}")
     return findings(tool, done.stdout)
 
 
 def findings(tool: str, output: str) -> list[Finding]:
-    """The sanitizer's report as findings, equal ones counted together."""
+    """The sanitizer's report as findings; equal ones are counted together."""
     counts: Counter[tuple[str, str]] = Counter()
     what = None
     for line in output.splitlines():
@@ -54,7 +54,7 @@ def findings(tool: str, output: str) -> list[Finding]:
 
 
 def _without_addresses(text: str) -> str:
-    """An error's words without what differs from thread to thread."""
+    """An error's text without the parts that differ between threads."""
     text = re.sub(r" at __shared__ 0x[0-9a-f]+", " in shared memory", text.strip(" :"))
     text = re.sub(r"^(Error|Warning|ERROR): ", "", text)
     return re.sub(r" in block \(\d+,\d+,\d+\)| (block|by thread) \(\d+,\d+,\d+\)", "", text)

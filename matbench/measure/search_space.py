@@ -1,4 +1,4 @@
-"""What tuning can try: the legal combinations of a kernel's constants, in an order drawn by lot."""
+"""The candidates of tuning: legal combinations of a kernel's constants, in random order."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from matbench.kernelfile import sweep, syntax
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.tuning import SearchSpace
 
-#: More combinations than this are not all looked through for legal ones: some are drawn.
+#: Of more combinations than this, only a random sample is examined.
 MOST_COMBINATIONS = 20_000
-#: A bare run of more is too long to be what candidates are held against.
+#: The most defaults: comparing candidates with more would take too long.
 MOST_DEFAULTS = 16
 
 Values = Mapping[str, tuple[int, ...]]
 
 
 class Refused(NamedTuple):
-    """Combinations that one condition refuses: how many, and what is said of one of them."""
+    """Combinations ruled out by one condition: how many, and the reason for one of them."""
 
     many: int
     example: str
 
 
 class Space(NamedTuple):
-    """The candidates of a kernel on one problem: what a bare run takes first, the others drawn.
+    """The candidates of a kernel on one problem: first the defaults, then the others at random.
 
-    `combinations` counts all there are, `drawn` those that were looked through for legal ones;
-    `refused` has a condition for each that was not, and `merged` counts those that are the same
-    launch as one of the candidates.
+    `combinations` counts all, `drawn` those that were examined. `refused` groups illegal ones by
+    condition, and `merged` counts those that are the same launch as a candidate.
     """
 
     defaults: list[Case]
@@ -67,9 +66,9 @@ def space(
 ) -> Space:
     """Every combination of `[sweep]` and `[tune]` that the device and `where` allow.
 
-    Overrides take the place of a constant's own values, for the defaults too, of which there are
-    `MOST_DEFAULTS` at most. The order is drawn with `seed`, so that a budget that ends early leaves
-    a fair sample. No more are drawn once there are `most` candidates.
+    Overrides replace a constant's own values, for the defaults too, of which there are at most
+    `MOST_DEFAULTS`. The order is random, with `seed`, so that a limited budget covers a fair
+    sample. Drawing stops at `most` candidates.
     """
     own = kernel.sweep | kernel.tune
     values = own | {name: given for name, given in overrides.items() if name in own}
@@ -109,7 +108,7 @@ def space(
 
 
 def _drawn(values: Values, seed: int) -> Iterator[dict[str, int]]:
-    """Combinations in an order drawn by lot, without making a list of them all."""
+    """Combinations in random order, without a list of all."""
     for index in _order(math.prod(map(len, values.values())), seed):
         chosen: dict[str, int] = {}
         for name, choices in reversed(list(values.items())):
@@ -119,7 +118,7 @@ def _drawn(values: Values, seed: int) -> Iterator[dict[str, int]]:
 
 
 def _order(count: int, seed: int) -> Iterator[int]:
-    """Numbers below `count` in an order drawn by lot, each once."""
+    """Numbers below `count` in random order, each once."""
     lot = random.Random(seed)  # noqa: S311
     seen: set[int] = set()
     while len(seen) < min(count, MOST_COMBINATIONS):
@@ -136,7 +135,7 @@ def _key(params: Mapping[str, int]) -> frozenset[tuple[str, int]]:
 def _default_values(
     kernel: Kernel, values: Values, overrides: Values
 ) -> dict[str, tuple[int, ...]]:
-    """What a bare run takes of the values given: its own, or the first where none of them is."""
+    """The default values among those given, or the first of those given if none is a default."""
     found = {}
     for name in overrides.keys() & values.keys():
         own = tuple(value for value in values[name] if value in kernel.sweep.get(name, ()))
@@ -145,7 +144,7 @@ def _default_values(
 
 
 def _words(kernel: Kernel) -> frozenset[str]:
-    """Every word of the source and of what is passed to it."""
+    """Every word of the source and of the arguments."""
     code = "\n".join((syntax.without_comments(kernel.source), kernel.entry, *kernel.args))
     return frozenset(re.findall(r"\w+", code))
 
@@ -153,6 +152,6 @@ def _words(kernel: Kernel) -> frozenset[str]:
 def _identity(case: Case, words: frozenset[str]) -> object:
     """Equal for cases that run the same code in the same launch.
 
-    A constant that the source does not name changes nothing but the launch.
+    A constant that the source does not name affects only the launch.
     """
     return case.launch, frozenset(pair for pair in case.params.items() if pair[0] in words)

@@ -1,7 +1,7 @@
-"""An open device that works through cases: build, check, time.
+"""An open device that builds, checks and times cases.
 
-Knows no backend by name. A kernel is timed only after it was right on every trial, and every launch
-that is timed is verified.
+Knows no backend by name. A kernel is timed only if it was right on every trial, and every timed
+launch is verified.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
 
 
 class Session:
-    """A device with what its cases share: the inputs of one problem, builds, measured limits."""
+    """A device, and the data its cases share: the inputs of one problem, builds, limits."""
 
     def __init__(self, backend: Backend, cache: Cache, options: Options) -> None:
         self.backend = backend
@@ -49,29 +49,29 @@ class Session:
         self._samples: Samples | None = None
         self._built: dict[bytes, Built] = {}
         self._limits: Limits | None = None
-        self._reading_C: set[bytes] = set()  # builds that were seen to read C at beta = 0
+        self._reading_C: set[bytes] = set()  # builds that were found to read C at beta = 0
 
     def prepare(self, problem: Problem, reading: Reading) -> None:
-        """Draw the inputs, take or compute the reference, and upload them; once per problem."""
+        """Draw the inputs, load or compute the reference, and upload them; once per problem."""
         self._prepare(problem, reading)
 
     def build(self, case: Case, variants: Sequence[Variant] | None = None) -> None:
-        """Compile what measuring the case needs; `BuildError` carries the compiler's message."""
+        """Compile the builds needed for the case; `BuildError` has the compiler's message."""
         self._build(case, variants)
 
     def sight(self, case: Case, *, poisoned: bool = False) -> Sighting:
-        """What one launch computes, whatever its front matter says."""
+        """What one launch computes, ignoring its front matter."""
         program = self._build(case, ("plain",)).program
         return sighting.sight(self.backend, program, case, poisoned=poisoned)
 
     def measure(self, case: Case) -> Found:
-        """Check and time. `CaseError` when the kernel could not run."""
+        """Check and time a case; `CaseError` if the kernel could not run."""
         return self._measure(case, timed=self.options.timed and self.options.replay is None)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
-        """A few samples of a plain build, checked before unless it was already.
+        """A few samples of a plain build; with `check`, it is checked first.
 
-        They end early when two of them have taken longer than `limit_ns`.
+        Sampling ends early after two samples longer than `limit_ns`.
         """
         case = self._as_it_reads(case)
         built = self._build(case, ("plain",))
@@ -90,7 +90,7 @@ class Session:
                     return again
                 self._reading_C.discard(_identity(case))
             return self._wrong(case, built, accuracy, wrong).outcome
-        notes = (f"a quick look: {len(taken)} samples, no more",)
+        notes = (f"a quick look: only {len(taken)} samples",)
         times = own_times(taken, self.options, launches.seed, notes)
         return self._outcome(case, built, accuracy, times)
 
@@ -123,7 +123,7 @@ class Session:
         return compared(*timed, comparison=comparison)
 
     def clock_blocks(self, case: Case) -> Found:
-        """Check a case, then clock its blocks; no stamps of a kernel that is not right."""
+        """Check a case, then time its blocks; without stamps if the kernel is not right."""
         found = self._measure(case, timed=False)
         case = self._as_it_reads(case)
         built = self._build(case)
@@ -140,12 +140,12 @@ class Session:
         return found._replace(stamps=stamps)
 
     def limits(self, *, anew: bool = False) -> Limits:
-        """What the device can do at best, measured once and kept; `CaseError` where it fails."""
+        """The device's limits, measured once and cached; `CaseError` if that fails."""
         self._limits = limits.measured(self.backend, self.cache, anew=anew)
         return self._limits
 
     def close(self) -> None:
-        """Give back all memory and the device."""
+        """Release all memory and the device."""
         self._forget()
         self.judge.close()
         self.backend.close()
@@ -169,8 +169,8 @@ class Session:
 
     @contextlib.contextmanager
     def _checks(self, case: Case, built: Built, reading: Reading | None = None) -> Iterator[Checks]:
-        """The checks of a case. What it may have spoiled is made anew if it does not come to its
-        end."""
+        """The checks of a case. If they do not complete, shared buffers are made again, because the
+        kernel may have overwritten them."""
         prepared = self._prepare(case.problem, reading or case.kernel.reading)
         assert self._samples is not None
         try:
@@ -180,15 +180,16 @@ class Session:
             raise
 
     def _as_it_reads(self, case: Case) -> Case:
-        """The case; of a kernel that was seen to read C, with numbers in C when it starts."""
+        """The case; if its kernel was found to read C, with numbers in C before a launch."""
         if case.kernel.reads or _identity(case) not in self._reading_C:
             return case
         kernel = msgspec.structs.replace(case.kernel, reads=("C",))
         return msgspec.structs.replace(case, kernel=kernel)
 
     def _may_read_C(self, case: Case, wrong: WrongError) -> bool:
-        """Whether the kernel may be right but for reading C, which BLAS says it does not if beta is
-        0: then it is looked at again with numbers in C, of which nothing may be seen in the result.
+        """Whether the kernel may be right except that it reads C, which BLAS forbids if beta is 0.
+
+        If so, it is run again with numbers in C, which must not affect the result.
         """
         if not wrong.reads_C or case.problem.workload != "matmul" or case.problem.beta != 0:
             return False
@@ -215,7 +216,7 @@ class Session:
                 again = self._measure(case, timed=timed)
                 if again.outcome.status == "measured":
                     return again
-                self._reading_C.discard(_identity(case))  # that was not all
+                self._reading_C.discard(_identity(case))  # there is another mistake
             return self._wrong(case, built, accuracy, wrong)
         outcome = self._outcome(case, built, accuracy, times)
         if timed:
@@ -224,14 +225,14 @@ class Session:
         return Found(self._possible(outcome, case))
 
     def _possible(self, outcome: Outcome, case: Case) -> Outcome:
-        """The outcome; wrong if its times are beyond the device.
+        """The outcome; wrong if its times are impossible on the device.
 
-        Where a limit is known less well, of a cache or a CPU, a note says so in place of a verdict.
+        If the limit is less certain, as for hot samples or a CPU, it only gets a note.
         """
         info, median_ns = self.backend.info, outcome.median_ns
         if median_ns is None or "impossible" not in self.options.checks:
             return outcome
-        if case.problem.alpha == 0:  # then nothing is to be multiplied, or read
+        if case.problem.alpha == 0:  # no multiplications or reads are needed then
             return outcome
         workload, problem = workloads.of(case.problem), case.problem
         clock = info.properties.get("clock rate (MHz)")
@@ -266,7 +267,7 @@ class Session:
     def _in_turns(
         self, cases: Sequence[Case], plan: ComparisonPlan, seed: int, inputs_seed: int
     ) -> tuple[tuple[list[float], list[float]], Comparison]:
-        """Samples of both on inputs that suit both; pairs have the same ones."""
+        """Samples of both on inputs that suit both; the two of a pair have the same inputs."""
         reading = oracle.common([case.kernel.reading for case in cases])
         with contextlib.ExitStack() as stack:
             checks = [
@@ -291,7 +292,7 @@ class Session:
         if "builds" in self.options.checks:
             _require_one_kernel(case.kernel)
         start = time.perf_counter()
-        # Nothing can be added to a library's machine code.
+        # A library's machine code cannot be instrumented.
         wanted = ("plain",) if case.kernel.library else variants or self.options.builds
         builds: dict[Variant, Program] = {}
         notes = []
@@ -305,14 +306,14 @@ class Session:
             except BuildError as error:
                 if variant == "plain":
                     raise
-                # What wraps the kernel may not suit it; then that look at it is missing.
+                # The instrumentation may not suit the kernel; then this variant is missing.
                 notes.append(f"not {variant}: {error.reason.splitlines()[0]}")
-        # What was compiled has to be what the record names.
+        # The compiled source must be the one that the record names.
         if name := includes.changed(case.kernel):
-            raise CaseError(f"{name} changed after {case.kernel.path} was read; run it again")
+            raise CaseError(f"{name} changed after {case.kernel.path} was read; run matbench again")
         if "malloc" in self.options.checks and any(made.allocates for made in builds.values()):
             raise CaseError(
-                "malloc: takes memory from the device's heap, which could carry results from "
+                "malloc: allocates memory from the device's heap, which could carry results from "
                 "one launch to the next"
             )
         self._built[key] = Built(
@@ -333,7 +334,7 @@ class Session:
         *,
         wrong: WrongError | None = None,
     ) -> Outcome:
-        """A case that ran: right, or wrong and without times."""
+        """The outcome of a case that ran: right, or wrong and without times."""
         assert case.launch is not None
         return Outcome(
             case=CaseRecord.of(case, self.backend.info),
@@ -348,7 +349,7 @@ class Session:
         )
 
     def _build_record(self, built: Built, launch: Launch) -> Build:
-        """What was built, and how many blocks of the launch fit on a multiprocessor at once."""
+        """The build, and how many blocks of the launch fit on a multiprocessor at once."""
         resident = built.program.resident_blocks(launch)
         architecture = architectures.of_capability(self.backend.info.compute_capability)
         occupancy = None
@@ -363,10 +364,10 @@ class Session:
         )
 
     def _copy_bytes_per_s(self, problem: Problem) -> float | None:
-        """The device's bandwidth; measured once for a GPU, for a CPU if speed is bytes there."""
+        """The device's bandwidth; on a CPU only if the workload's rate is in bytes."""
         counted = workloads.of(problem).rate == "B/s"
         if self._limits is None and (counted or self.backend.info.kind == "gpu"):
-            with contextlib.suppress(CaseError):  # as when memory is short
+            with contextlib.suppress(CaseError):  # for example, too little memory
                 self.limits()
         return self._limits.copy_bytes_per_s if self._limits is not None else None
 
@@ -377,12 +378,12 @@ class Session:
 
 
 def _require_one_kernel(kernel: Kernel) -> None:
-    """Refuse a kernel that could tell its clocked or staggered build from the plain one."""
+    """Reject a kernel that could distinguish its instrumented builds from the plain one."""
     for source in (kernel.source, *includes.texts(kernel.includes)):
         if name := instrument.telltale(source):
             raise CaseError(
-                f"builds: the source uses `{name}`, by which it could tell matbench's builds of it "
-                "apart; use another name"
+                f"builds: the source uses `{name}`, which could tell it which of matbench's builds "
+                "it is; use another name"
             )
 
 
@@ -396,6 +397,6 @@ def _identity(case: Case) -> bytes:
 
 
 def _read(case: Case) -> tuple[str, ...]:
-    """What BLAS does not allow."""
+    """A note on reading C, which BLAS does not allow if beta is 0."""
     reads = case.kernel.reads and case.problem.beta == 0
     return ("reads C at beta = 0",) if reads else ()

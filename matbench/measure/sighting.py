@@ -1,9 +1,8 @@
-"""One launch of a kernel on numbers that tell what it computes, however it is called.
+"""Launches a kernel once on numbers that reveal what it computes, however it is called.
 
-Inputs are small multiples of 1/8, so that sums are nearly exact in any type. What the kernel left
-in C is compared with every product of the matrices as they lie in memory, each times one factor
-plus C as it was times another: so one launch tells operands that lie transposed, results by
-columns, and what becomes of alpha and beta.
+Inputs are small multiples of 1/8, so that sums are nearly exact in any type. C is compared with
+every product of the matrices as they are in memory, times one factor plus the old C times another.
+So one launch shows transposed operands, a column-major result, and the effect of alpha and beta.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-#: NumPy's types for what a pointer may point to; bfloat16 goes as its 16 bits.
+#: NumPy's types for the types of pointers; bfloat16 is passed as 16 bits.
 _TYPES: dict[str, str] = {
     "float": "f4", "float2": "f4", "float4": "f4", "double": "f8", "double2": "f8",
     "half": "f2", "__half": "f2", "half2": "f2", "__half2": "f2", "float16": "f2",
     "__nv_bfloat16": "u2", "nv_bfloat16": "u2", "__nv_bfloat162": "u2", "nv_bfloat162": "u2",
 }  # fmt: skip
-#: What is watched on both sides of each matrix, at least; as many bytes as it has itself.
+#: The minimum size of the guards on both sides of a matrix, which are as large as the matrix.
 _GUARD_BYTES = 1 << 18
-#: Views of buffers start at multiples of it.
+#: Views of buffers start at multiples of this.
 _ALIGNMENT_BYTES = 4096
-#: What lies around C: not NaN, so that a NaN which is written there shows.
+#: The values around C: not NaN, so that a NaN written there is noticed.
 _OUTSIDE_C = 77.0
 
 
 class Product(msgspec.Struct, frozen=True):
-    """C is `alpha` times a product plus `beta` times what it was.
+    """C is `alpha` times a product plus `beta` times the old C.
 
-    `left` and `right` say which matrix is which side of it, in rows as they lie in memory:
-    `("A", "B")` is A·B, `("B'", "A'")` is Bᵀ·Aᵀ.
+    `left` and `right` are its operands, row-major as in memory: `("A", "B")` is A·B, `("B'", "A'")`
+    is Bᵀ·Aᵀ.
     """
 
     left: str
@@ -53,8 +52,8 @@ class Product(msgspec.Struct, frozen=True):
 
 
 class Sighting(msgspec.Struct, frozen=True):
-    """What one launch did: the product that it left in C, what else it wrote to, and the share of
-    C's elements that are what the case should compute."""
+    """The effect of one launch: the product in C, what else was written to, and the share of C's
+    elements that are right for the case."""
 
     product: Product | None
     spoiled: tuple[str, ...] = ()
@@ -62,7 +61,7 @@ class Sighting(msgspec.Struct, frozen=True):
 
 
 def sight(backend: Backend, program: Program, case: Case, *, poisoned: bool = False) -> Sighting:
-    """Launch a case once; `CaseError` where that cannot be done. `poisoned`: C starts as NaN."""
+    """Launch a case once; `CaseError` if that fails. `poisoned`: C is NaN before the launch."""
     assert case.launch is not None
     kernel, problem = case.kernel, case.problem
     rng = np.random.default_rng(12345)
@@ -101,12 +100,12 @@ def sight(backend: Backend, program: Program, case: Case, *, poisoned: bool = Fa
 
 
 def _place(kernel: Kernel, problem: Problem, name: str) -> Place:
-    """How a matrix of the problem lies in memory."""
+    """The layout in memory of a matrix of the problem."""
     return kernel.placing.place(name, *workloads.of(problem).shape(name, problem))
 
 
 class _Guarded:
-    """The matrices of a batch on the device, `outside` around them and in the padding of rows."""
+    """The matrices of a batch on the device, with `outside` around them and in row padding."""
 
     def __init__(
         self, backend: Backend, kind: str, matrices: Array, pitch: int, outside: float
@@ -134,13 +133,13 @@ class _Guarded:
 
     @functools.cached_property
     def now(self) -> npt.NDArray[Any]:
-        """All of it after the launch."""
+        """The whole buffer after the launch."""
         found = np.empty_like(self.sent)
         self.backend.read(self.raw, found)
         return found
 
     def matrices(self) -> list[Array]:
-        """What is in memory now."""
+        """The matrices after the launch."""
         inside = self.now[self.inside]
         if self.kind == np.uint16:
             inside = (inside.astype(np.uint32) << 16).view(np.float32)
@@ -148,11 +147,11 @@ class _Guarded:
         return list(numbers[:, :, : self.columns])
 
     def is_changed(self) -> bool:
-        """Whether it is not what it was."""
+        """Whether anything changed."""
         return self.now.tobytes() != self.sent.tobytes()
 
     def is_changed_outside(self) -> bool:
-        """Whether the guards are not what they were, or what lies between the rows."""
+        """Whether the guards or the padding between rows changed."""
 
         def outside(array: npt.NDArray[Any]) -> bytes:
             left = array.copy()
@@ -165,7 +164,7 @@ class _Guarded:
 def _product(
     tolerance: float, poisoned: bool, C: Array, A: Array, B: Array, before: Array
 ) -> Product | None:
-    """The product of the matrices as they lie that C is made of, with its two factors."""
+    """The product, with its two factors, that C is; None if there is none."""
     if not np.isfinite(C).all():
         return None
     sides = {"A": A, "A'": A.T, "B": B, "B'": B.T}
@@ -185,7 +184,7 @@ def _product(
 
 
 def _share(case: Case, tolerance: float, C: Array, A: Array, B: Array, before: Array) -> float:
-    """How many of C's elements are what the case should compute."""
+    """The share of C's elements that are right for the case."""
     problem = case.problem
 
     def logical(name: str, matrix: Array) -> Array:

@@ -1,9 +1,9 @@
 """Finds the fastest values of a kernel's constants on a device.
 
-Each candidate is checked, then timed with a few samples, and left as soon as two show it slow.
-The fastest quarter goes on to the next round with three times as many (successive halving: Jamieson
-and Talwalkar, AISTATS 2016), until some are left. Those are measured like any case of a run, and
-take turns to decide between them: chance picks the best of many quick looks too often.
+Each candidate is checked, then timed with a few samples, and dropped as soon as two are slow. The
+fastest quarter goes on to the next round with three times as many samples (successive halving:
+Jamieson and Talwalkar, AISTATS 2016), until a few are left. These are measured like any case of a
+run and compared in turns, because the best of many quick looks is often best by chance.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from matbench.records.outcome import Outcome
 from matbench.records.tuned import Store, without_inputs
 from matbench.records.tuning import Tuned, TuningRecord
 
-#: What each round keeps: a quarter, with three times the samples of the round before.
+#: Each round keeps a quarter, with three times the samples of the previous round.
 _KEPT = 4
 _MORE_SAMPLES = 3
 _FIRST_SAMPLES = 3
 _FINALISTS = 4
-#: A first look ends when samples take so many times as long as the best median so far.
+#: A first look ends if samples take this many times as long as the best median so far.
 _HOPELESS = 2.0
 _MOST_BUDGET = 999_999
 
 
 class Budget(NamedTuple):
-    """What the first looks may take: so many candidates, or so many seconds; None: no bound."""
+    """The budget of the first looks: a number of candidates or of seconds; None: unlimited."""
 
     candidates: int | None = None
     seconds: float | None = None
@@ -53,17 +53,19 @@ def parse_budget(text: str | None) -> Budget:
         return Budget()
     found = re.fullmatch(r"0*([0-9]{1,30})([smh]?)", text.strip())
     if found is None or int(found[1]) == 0:
-        raise UsageError(f"--budget {text!r:.60}: write 200 (candidates), or 90s, 10m, 1h")
+        raise UsageError(
+            f"--budget {text!r:.60}: give a count such as 200, or a duration such as 90s, 10m or 1h"
+        )
     number = int(found[1])
     if number > _MOST_BUDGET:
-        raise UsageError(f"--budget {text!r}: {_MOST_BUDGET:,}{found[2]} at most")
+        raise UsageError(f"--budget {text!r}: the maximum is {_MOST_BUDGET:,}{found[2]}")
     if not found[2]:
         return Budget(candidates=number)
     return Budget(seconds=number * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]])
 
 
 def rounds(candidates: int) -> list[tuple[int, int]]:
-    """How many candidates each round has, the first looks included, and samples of each."""
+    """The number of candidates in each round, first looks included, and of samples for each."""
     found = [(candidates, _FIRST_SAMPLES)]
     while found[-1][0] > _FINALISTS:
         count, samples = found[-1]
@@ -73,7 +75,7 @@ def rounds(candidates: int) -> list[tuple[int, int]]:
 
 @dataclass(eq=False)
 class Standing:
-    """A candidate, what came of it last, and how many rounds it went on."""
+    """A candidate, its latest outcome, and the last round that it reached."""
 
     case: Case
     outcome: Outcome
@@ -91,21 +93,21 @@ class Standing:
         return -self.round, self.median_ns
 
     def goes_on(self, outcome: Outcome, number: int) -> None:
-        """Take what came of it in a later round, which may not have checked it again."""
+        """Take the outcome of a later round, which may not have checked the candidate again."""
         accuracy = outcome.accuracy or self.outcome.accuracy
         self.outcome = msgspec.structs.replace(outcome, accuracy=accuracy)
         self.round = number
 
 
 class Search:
-    """One kernel on one problem. What is known so far outlives an interruption."""
+    """The search for one kernel on one problem; results so far survive an interruption."""
 
     def __init__(self, space: Space, budget: Budget) -> None:
         self.space = space
         self.budget = budget
         self.standings: list[Standing] = []
         self.winner: Standing | None = None
-        #: Who took turns with the fastest default at last, and what came of it.
+        #: The candidate that was last compared with the fastest default, and the result.
         self.compared: Standing | None = None
         self.comparison: Comparison | None = None
         self.complete = False
@@ -116,7 +118,7 @@ class Search:
 
     @property
     def steps(self) -> int:
-        """How many looks and measurements it takes at most."""
+        """The most looks and measurements that it can take."""
         planned = rounds(len(self.candidates))
         return sum(count for count, _ in planned) + planned[-1][0] + 1
 
@@ -134,11 +136,11 @@ class Search:
         return self.winner or min(self.timed, key=lambda standing: standing.rank, default=None)
 
     def default(self) -> Standing | None:
-        """The fastest of what a bare run takes."""
+        """The fastest of the defaults."""
         return next((standing for standing in self.ranking() if standing.is_default), None)
 
     def run(self, worker: Worker, builders: Builders, advance: Callable[[str], None]) -> None:
-        """Look at all, go on with fewer and fewer, and let the last ones take turns."""
+        """Look at all candidates, continue with fewer and fewer, and compare the last in turns."""
         builders.start(worker.device, self.candidates, ("plain",))
         self._look_at_all(worker, advance)
         planned = rounds(len(self.timed))
@@ -152,7 +154,7 @@ class Search:
         self.complete = True
 
     def _look_at_all(self, worker: Worker, advance: Callable[[str], None]) -> None:
-        """Check and time every candidate that the budget allows, the defaults in any case."""
+        """Check and time every candidate that the budget allows, and all defaults."""
         started = time.monotonic()
         defaults = len(self.space.defaults)
         best: Standing | None = None
@@ -162,7 +164,7 @@ class Search:
             if late and not is_default:
                 break
             advance(_label(case, best))
-            # What all are held against must not be cut short.
+            # Defaults are what all are compared with, so they are not cut short.
             hopeless_ns = math.inf if is_default or best is None else _HOPELESS * best.median_ns
             outcome = worker.look(case, _FIRST_SAMPLES, hopeless_ns, check=True)
             standing = Standing(case, outcome, is_default)
@@ -173,7 +175,7 @@ class Search:
     def _finals(
         self, worker: Worker, builders: Builders, advance: Callable[[str], None], last: int
     ) -> None:
-        """Measure the finalists and the default as a run does, then let the best take turns."""
+        """Measure the finalists and the default as in a run, then compare the best in turns."""
         finalists = self.ranking()[:_FINALISTS]
         default = self.default()
         if default is not None and default not in finalists:
@@ -190,9 +192,9 @@ class Search:
             self._decide(worker, ranked)
 
     def _decide(self, worker: Worker, ranked: list[Standing]) -> None:
-        """The best against its runner-up, and then against the default, which it must beat.
+        """Compare the best with its runner-up, and then with the default, which it must beat.
 
-        Whoever turns out to be wrong meanwhile is out, and there is no winner yet.
+        A candidate that turns out to be wrong is dropped, and there is no winner yet.
         """
         best, default = ranked[0], self.default()
         for rival in ranked[1:2]:
@@ -217,7 +219,7 @@ class Search:
         return record.comparison
 
     def is_fruitless(self) -> bool:
-        """Whether there was something to try, and none of it was right."""
+        """Whether there were candidates, but none was right."""
         return bool(self.space.cases) and self.leader() is None
 
     def broken(self) -> list[Standing]:
@@ -230,7 +232,7 @@ def _label(case: Case, best: Standing | None) -> str:
 
 
 def records(searches: Iterable[Search]) -> list[TuningRecord]:
-    """Each search's candidates, the winner first, and how long they take against the default."""
+    """Each search's candidates, the winner first, compared with the default."""
     found = []
     for search in searches:
         leader, default = search.leader(), search.default()
@@ -252,7 +254,7 @@ def records(searches: Iterable[Search]) -> list[TuningRecord]:
 
 
 def tuned(search: Search, device: DeviceInfo) -> Tuned | None:
-    """What a search found, as it is kept; None when nothing was right."""
+    """A search's winner in the form that is stored; None if no candidate was right."""
     leader = search.leader()
     if leader is None:
         return None
@@ -276,9 +278,9 @@ def tuned(search: Search, device: DeviceInfo) -> Tuned | None:
 
 
 def tuned_case(kernel: Kernel, problem: Problem, device: DeviceInfo, store: Store) -> Case | None:
-    """The kernel with what tuning found, where that is legal; None when nothing fits.
+    """The kernel with tuned parameters that are legal here; None if there are none.
 
-    A note says where that was found otherwise than for this size, to the end, with this driver.
+    Notes say if they were tuned at another size, by an unfinished search or with another driver.
     """
     for winner in store.nearest(kernel.sha256, device, problem):
         case = sweep.case(kernel, problem, winner.params, device)
@@ -288,8 +290,8 @@ def tuned_case(kernel: Kernel, problem: Problem, device: DeviceInfo, store: Stor
         if winner.problem != without_inputs(problem):
             notes.append(f"parameters tuned at {winner.problem.size}")
         if not winner.complete:
-            notes.append("parameters from a tuning that was interrupted")
+            notes.append("parameters from an interrupted search")
         if winner.driver not in ("", device.driver):
-            notes.append(f"parameters tuned with driver {winner.driver}, this is {device.driver}")
+            notes.append(f"parameters tuned with driver {winner.driver}, not {device.driver}")
         return msgspec.structs.replace(case, notes=tuple(notes))
     return None

@@ -1,9 +1,8 @@
-"""Follows one kernel file: what became of each save, and how it compares with what it has to beat.
+"""Watches one kernel file: checks each saved version, and compares it with earlier ones and rungs.
 
-A save is checked like any other kernel. One that is right is timed in turns with the version before
-it, the last that was right, and with the nearest rung: of the other kernels the slowest that it
-has not beaten yet, and when it has beaten all, the fastest. The rungs are measured one case at a
-time while nobody saves.
+Each save is checked like any other kernel. If it is right, it is timed in turns with the previous
+version that was right, and with the nearest rung: the slowest of the other kernels that is faster,
+or the fastest if none is. The rungs are measured one case at a time between saves.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from matbench.model import Case, Included, Kernel, Problem
 from matbench.records.outcome import Claims
 from matbench.records.watch import Standing, Version
 
-#: How long a file has to stay as it is before a change counts as a save, in seconds: editors
-#: empty it before they write it, or put another one in its place.
+#: How long a file must stay unchanged before a change counts as a save, in seconds: editors empty
+#: a file before they write it, or replace it.
 _STEADY_S = 0.05
-#: A change that no event tells of, as on some network drives, is found within this time.
+#: A change without an event, as on some network drives, is found within this time.
 _LOOK_AGAIN_MS = 1000
 
 
@@ -39,9 +38,9 @@ class _Held(NamedTuple):
 
 
 class Saves:
-    """A file and what it includes, looked at again and again.
+    """A file and the files that it includes, polled for changes.
 
-    `seen` is what the file held when it was judged.
+    `seen` is the content of the file when it was last checked.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +56,7 @@ class Saves:
         self._seen = self._with_included(content)
 
     def new(self) -> bytes | None:
-        """What it holds, if that or a file included was not `seen` and no one is writing now."""
+        """The content, if it or an included file changed since `seen` and is not being written."""
         held = self._held()
         if held is None or held == self._seen:
             return None
@@ -65,11 +64,11 @@ class Saves:
         return held.content if self._held() == held else None
 
     def wait(self) -> Iterator[None]:
-        """Each turn lasts until something may have changed."""
+        """Each iteration waits until something may have changed."""
         from watchfiles import watch
 
-        # The folder: an editor's rename puts another file into the place of a watched one, and
-        # headers lie beside it. Those elsewhere are looked at when time is up.
+        # Watch the folder: editors replace the file by renaming another, and headers are beside
+        # it. Headers elsewhere are checked after each timeout.
         folder = self.path.absolute().parent
         turns = watch(
             folder,
@@ -96,13 +95,13 @@ class Saves:
             table = tables.beside_of(self.path).read_bytes()
         try:
             found = includes.of(content.decode(errors="replace"), self.path)
-        except UsageError:  # whoever judges it will be told
+        except UsageError:  # reported when the file is checked
             found = ()
         return _Held(content, found, table)
 
 
 class Watch:
-    """The versions of a file, oldest first, and the rungs they are held against."""
+    """The versions of a file, oldest first, and the rungs that they are compared with."""
 
     def __init__(
         self,
@@ -117,7 +116,7 @@ class Watch:
     ) -> None:
         """`cases` are those of one version; `draw` draws an error map and says where it is.
 
-        What the command line has `given` takes the place of keys of the file's table.
+        Values `given` on the command line override keys of the file's table.
         """
         self.given = given
         self.crew = crew
@@ -136,9 +135,9 @@ class Watch:
     # -- a save ----------------------------------------------------------------------------
 
     def look(self, content: bytes) -> Iterator[str]:
-        """Judge what the file holds now: says before each step what it is about to do.
+        """Check and time the current content; yields a description before each step.
 
-        Whoever does not go on to the next step leaves the version as far as it has come.
+        If the caller stops early, the version keeps its results so far.
         """
         if self.versions and not self.versions[-1].wrong and self.versions[-1].standings:
             self._before = self.versions[-1]
@@ -146,9 +145,9 @@ class Watch:
         self.versions.append(version)
         try:
             kernel = catalogue.parse(content, self.path, given=self.given)
-            catalogue.Catalogue([*catalogue.builtin(), kernel])  # the name is its own
+            catalogue.Catalogue([*catalogue.builtin(), kernel])  # its name must be unique
             if kernel.on_host:
-                raise UsageError(f"{kernel.name} runs on the host alone; `matbench run` shows it")
+                raise UsageError(f"{kernel.name} runs on the host; use `matbench run` to time it")
             cases = sorted(self.cases(kernel), key=lambda c: _volume(c.problem))
         except UsageError as error:
             version.wrong, version.paste = str(error), error.paste
@@ -157,13 +156,13 @@ class Watch:
         for problem, standing in version.standings.items():
             before = self._before
             if before is not None and problem in before.standings:
-                yield f"{before.label} and {version.label} in turns at {problem.size}"
+                yield f"timing {before.label} and {version.label} in turns at {problem.size}"
                 old = self._best[before.number, problem]
                 self._compare(version, problem, standing, before.label, old)
         yield from self._against_rungs(version)
 
     def _check(self, version: Version, cases: Sequence[Case]) -> Iterator[str]:
-        """Check and time every case; the fastest of each size stands for the version."""
+        """Check and time every case; the fastest of each size represents the version."""
         self.crew.build_ahead([(self.worker.device, case) for case in cases])
         found: dict[Problem, Standing] = {}
         for case in cases:
@@ -205,7 +204,7 @@ class Watch:
 
     @property
     def can_climb(self) -> bool:
-        """Whether there is something to do while nobody saves."""
+        """Whether there is something to do between saves."""
         if not self.versions:
             return False
         version = self.versions[-1]
@@ -216,10 +215,10 @@ class Watch:
         )
 
     def climb(self) -> Iterator[str]:
-        """Measure the rungs, then hold the version at hand against them; says each step."""
+        """Measure the rungs, then compare the current version with them; yields each step."""
         for problem, cases in self._ladder.items():
             while cases:
-                yield f"measuring the rungs at {problem.size}, {len(cases)} to go: {cases[0].label}"
+                yield f"measuring the rungs at {problem.size}, {len(cases)} left: {cases[0].label}"
                 case = cases.pop(0)
                 outcome = self.worker.measure(case).outcome
                 if outcome.median_ns is not None:
@@ -227,20 +226,20 @@ class Watch:
             yield from self._against_rungs(self.versions[-1])
 
     def _against_rungs(self, version: Version) -> Iterator[str]:
-        """The nearest rung of each size whose rungs are all measured."""
+        """Compare with the nearest rung at each size whose rungs are all measured."""
         for problem, standing in version.standings.items():
             if self._ladder[problem] or standing.rung is not None:
                 continue
             rung = self._nearest(version, problem, standing)
             if rung is not None:
-                yield f"{rung.kernel.name} and {version.label} in turns at {problem.size}"
+                yield f"timing {rung.kernel.name} and {version.label} in turns at {problem.size}"
                 standing.rung = rung.kernel.name
                 self._compare(version, problem, standing, rung.kernel.name, rung)
 
     def _nearest(self, version: Version, problem: Problem, standing: Standing) -> Case | None:
         """The slowest rung that is faster than the version, or the fastest of all.
 
-        Rungs that are held to as much as the version come before those whose claims weaken a check.
+        If the version has no claims, rungs without claims are preferred.
         """
         mine = self._best[version.number, problem].kernel
         own, has_claims = mine.name, bool(weakening(Claims.of(mine)))

@@ -1,7 +1,7 @@
-"""Runs cases in a process that may die, so that a bad kernel hurts only itself.
+"""Runs cases in a process that may die, so that a bad kernel harms only its own case.
 
-Each device has one worker process that owns it and keeps its `Session`. A build and a measurement
-have a deadline each; a worker that passes one, or dies, is replaced, and the case becomes a failed
+Each device has one worker process that owns it and keeps its `Session`. Builds and measurements
+have deadlines; a worker that misses one, or dies, is replaced, and the case becomes a failed
 outcome with the reason.
 """
 
@@ -33,12 +33,12 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-#: A case is sampled three times at most, and as much time again goes to verification.
+#: A case is sampled up to three times, and verification may take as long again.
 _TIMES_SAMPLED = 6
 
 
 class _LateError(CaseError):
-    """What a `DeadlineError` is for its case."""
+    """The error of a case that missed its deadline."""
 
 
 # -- in the worker process -----------------------------------------------------------------------
@@ -62,7 +62,7 @@ def _open() -> Session:
 
         cache = Cache()
         _session = Session(open_backend(_device, cache), cache, _options)
-        gc.disable()  # no pause while a kernel is timed; `_do` collects
+        gc.disable()  # no pauses during timing; `_do` collects
     return _session
 
 
@@ -75,7 +75,7 @@ def _do(method: Callable[..., T], args: tuple[Any, ...], more: dict[str, Any]) -
     try:
         return method(_open(), *args, **more)
     finally:
-        gc.collect()  # here, because only this thread may free what is on the device
+        gc.collect()  # here, because only this thread may free device memory
 
 
 def _measure_library(case: Case) -> Outcome:
@@ -89,17 +89,17 @@ def _measure_library(case: Case) -> Outcome:
 
 
 class _Step(NamedTuple):
-    """What a worker is doing, for how long at most, and the option that says so."""
+    """What a worker is doing, its deadline, and the option that sets the deadline."""
 
     doing: str
     deadline_s: float | None = None
     option: str = ""
-    #: Whose words those are that are printed meanwhile.
+    #: The source of any output meanwhile.
     printer: str = "driver"
 
 
 class Worker:
-    """One device's cases, one after the other; whatever happens becomes an outcome."""
+    """Runs one device's cases, one after the other; any failure becomes an outcome."""
 
     def __init__(
         self,
@@ -123,11 +123,11 @@ class Worker:
         self._refused: dict[tuple[bytes, tuple[Variant, ...] | None], BuildError] = {}
 
     def start(self) -> None:
-        """Begin to open the device."""
+        """Start opening the device."""
         self.pool.schedule(_start)
 
     def deadlines_passed(self, case: Case) -> int:
-        """How many runs of this kernel with these parameters, of any problem, took too long."""
+        """How often this kernel with these parameters missed its deadline, on any problem."""
         return self._late[build_key(case)]
 
     def measure(self, case: Case) -> Found:
@@ -135,12 +135,12 @@ class Worker:
         return self._on_case(case, _methods().measure)
 
     def clock_blocks(self, case: Case) -> Found:
-        """Build and check one case, and clock its blocks."""
+        """Build and check one case, and time its blocks."""
         return self._on_case(case, _methods().clock_blocks)
 
     def sight(self, case: Case, limit_s: float, *, poisoned: bool = False) -> Sighting:
-        """What one launch computes, whatever its front matter says; `CaseError` where it fails."""
-        self._task(_Step("opening the device"), _start)  # again, after a kernel that ended it
+        """What one launch computes, ignoring its front matter; `CaseError` if it fails."""
+        self._task(_Step("opening the device"), _start)  # again, if a kernel killed the process
         self._compiled(case, ("plain",))
         step = self._running._replace(deadline_s=limit_s)
         more = {"poisoned": poisoned}
@@ -148,7 +148,7 @@ class Worker:
         return found
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
-        """A few samples of one case, fewer when one takes longer than `limit_ns`."""
+        """A few samples of one case, fewer if they take longer than `limit_ns`."""
         try:
             self._ready(case, ("plain",))
             return self._ask(_methods().look, case, samples, limit_ns, check=check)
@@ -158,12 +158,12 @@ class Worker:
     def compare(
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
     ) -> ComparisonRecord:
-        """Both cases in turns; a case that cannot run leaves no comparison."""
+        """Time both cases in turns; without a comparison if one cannot run."""
         cases = (baseline, candidate)
         for case in cases:
             unfit = self._unfit(case)
             if unfit is not None:
-                reason = "not compared: the other one could not run"
+                reason = "not compared: the other kernel could not run"
                 first, second = (
                     unfit if each is case else not_measured(each, self.device, "skipped", reason)
                     for each in cases
@@ -182,7 +182,7 @@ class Worker:
             return compared(first, second)
 
     def limits(self, *, anew: bool = False) -> Limits:
-        """What the device can do at best, measured once and kept; `CaseError` where it fails."""
+        """The device's limits, measured once and cached; `CaseError` if that fails."""
         return self._ask(_methods().limits, anew=anew)
 
     def close(self) -> None:
@@ -201,7 +201,7 @@ class Worker:
             return Found(not_measured(case, self.device, "failed", error.reason))
 
     def _unfit(self, case: Case) -> Outcome | None:
-        """What became of a case that cannot run; None where its inputs and builds are in place."""
+        """The outcome of a case that cannot run; None if its inputs and builds are ready."""
         if case.skip is not None:
             return not_run(case, self.device)
         try:
@@ -211,9 +211,9 @@ class Worker:
         return None
 
     def _ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
-        """Inputs and builds in place, also in a worker that has just replaced another.
+        """Prepare inputs and builds, also in a worker that has just replaced another.
 
-        What the compiler refused is not compiled again for another problem.
+        A kernel that did not compile is not compiled again for another problem.
         """
         if (build_key(case), variants) not in self._refused:
             given = case.problem, case.kernel.reading
@@ -234,7 +234,7 @@ class Worker:
     def _ask(
         self, method: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs
     ) -> T:
-        """What a method of the session returns."""
+        """Call a method of the session in the worker process."""
         found: T = self._task(self._running, _do, method, args, more)
         return found
 
@@ -248,7 +248,7 @@ class Worker:
                 self.listener(step.printer, said)
 
     def _attempt(self, step: _Step, call: Callable[[], T]) -> T:
-        """What the call returns; whatever ends it otherwise is a `CaseError`."""
+        """The result of the call; any failure is a `CaseError`."""
         try:
             return call()
         except CaseError as error:
@@ -259,27 +259,27 @@ class Worker:
             late = f"{step.doing} took longer than {step.deadline_s:g} s and was stopped"
             raise _LateError(f"{late} (see {step.option})") from None
         except DiedError as error:
-            reason = f"{step.doing} ended its process: {error}"
+            reason = f"{step.doing}: the worker process {error}"
         except MatbenchError:
-            raise  # what is wrong with every case: a cache folder, say
+            raise  # it concerns every case, such as an unusable cache folder
         except Exception as error:
-            # A mistake of matbench's own, or memory that ran out: this case's loss alone.
+            # A bug in matbench, or out of memory: only this case fails.
             self.pool.kill()
             reason = f"{step.doing} raised {type(error).__name__}: {error}"
         raise CaseError(reason)
 
 
 def _methods() -> type[Session]:
-    """Imported with the first case: by then the worker process is opening its device."""
+    """Imported late: by the first case, the worker process is already opening its device."""
     from matbench.measure.session import Session
 
     return Session
 
 
 class Crew:
-    """A worker for each device of a sweep, started when its first case comes.
+    """A worker for each device of a sweep, started with its first case.
 
-    `listener` is called with what kernels print, soon after they did.
+    `listener` is called with the output of kernels soon after it was printed.
     """
 
     def __init__(
@@ -308,13 +308,13 @@ class Crew:
         return self.workers[device.label]
 
     def start(self, devices: Iterable[DeviceInfo]) -> None:
-        """Begin to open devices; what goes wrong then shows again with their first case."""
+        """Start opening devices; errors appear again with their first case."""
         for device in devices:
             if device.backend != "host":
                 self.worker(device).start()
                 self.builders.start_own(device)
 
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:
-        """Start compiling for devices that are not disturbed by it."""
+        """Start compiling for devices whose timing is not disturbed by it."""
         for device, case in cases:
             self.builders.start(device, [case], self.options.builds)

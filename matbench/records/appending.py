@@ -1,4 +1,4 @@
-"""A file that one process at a time adds to: each write is on disk, as a whole or not at all."""
+"""A file that one process at a time appends to: each write reaches the disk whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from matbench.errors import UsageError
 class LockedFile:
     """A file open for appending, and locked against other runs until it is closed.
 
-    `UsageError` when it cannot be written, with `hint`, or when another run still holds it after
-    `wait_s`. A link is followed. What is no regular file, as a pipe or a terminal, has no lock
-    and counts as empty. A file that was made here and stays empty is removed on closing.
+    `UsageError`, with `hint`, if it cannot be written or is still locked by another run after
+    `wait_s`. A link is followed. A pipe, a terminal or another special file is not locked and
+    counts as empty. A file that was created here and stays empty is removed on closing.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class LockedFile:
                 self._target = path.resolve() if self.is_regular else path
                 folder = self._target.parent
                 if not folder.is_dir():
-                    raise UsageError(f"{path}: no folder {folder}; make it, or {hint}")
+                    raise UsageError(f"{path}: no folder {folder}; create it, or {hint}")
                 if self.is_regular:
                     lock = filelock.FileLock(folder / f".{self._target.name}.lock")
                     lock.acquire(timeout=wait_s)
@@ -51,23 +51,23 @@ class LockedFile:
                 self._file = FileIO(self._target, "a+" if self.is_regular else "a")
                 undo.callback(lambda: self._file.close())
             except filelock.Timeout as error:
-                # A lock that cannot be made times out like one that is held.
-                reason = f"cannot be written: no file can be made in {folder}; {hint}"
+                # A lock that cannot be created times out like one that is held.
+                reason = f"cannot be written: no file can be created in {folder}; {hint}"
                 if Path(error.lock_file).exists():
-                    reason = f"another run is writing to it; wait for its end or {hint}"
+                    reason = f"another run is writing to it; wait until it ends or {hint}"
                 raise UsageError(f"{path}: {reason}") from None
-            except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in it
+            except (OSError, RuntimeError, ValueError) as error:  # a loop of links or a NUL, say
                 why = getattr(error, "strerror", None) or error
                 raise UsageError(f"{path}: cannot be written: {why}; {hint}") from None
             self._undo = undo.pop_all()
 
     @property
     def size(self) -> int:
-        """Its bytes; 0 for what is no regular file."""
+        """Its size in bytes; 0 for special files."""
         return os.fstat(self._file.fileno()).st_size if self.is_regular else 0
 
     def append(self, lines: bytes) -> None:
-        """All of `lines` or, with an `OSError`, nothing; they begin on a line of their own."""
+        """Append `lines` on a new line, completely or, with an `OSError`, not at all."""
         size = self.size
         if size:
             self._file.seek(size - 1)
@@ -85,13 +85,13 @@ class LockedFile:
             raise
 
     def truncate(self, size: int) -> None:
-        """Cut what follows the first `size` bytes."""
+        """Cut off everything after the first `size` bytes."""
         self._file.truncate(size)
 
     def replace(self, lines: bytes) -> None:
-        """Hold `lines` alone; with an `OSError` what was there before.
+        """Replace the contents with `lines`; an `OSError` leaves them unchanged.
 
-        It is written to a file beside this one, which then takes its place.
+        `lines` are written to a temporary file beside this one, which then replaces it.
         """
         if not self.is_regular:
             self.append(lines)
@@ -111,18 +111,18 @@ class LockedFile:
         self._file = FileIO(self._target, "a+")
 
     def close(self) -> None:
-        """Unlock it; closing twice does no harm."""
+        """Unlock it; may be called twice."""
         self._undo.close()
 
     def _remove_if_empty(self) -> None:
-        # By what it holds, not by what was counted: Ctrl-C may have come in between.
+        # Look at the file, not at a count of writes: Ctrl-C may have come in between.
         with suppress(OSError):
             if not self._target.stat().st_size:
                 self._target.unlink()
 
 
 def _unlock(lock: filelock.BaseFileLock) -> None:
-    # The name goes while it is still held: another run that waits for it sees that it is gone.
+    # Delete the lock file while it is locked: a run that waits for it then sees that it is gone.
     with suppress(OSError):
         if sys.platform != "win32":
             Path(lock.lock_file).unlink()

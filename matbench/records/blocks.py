@@ -1,4 +1,4 @@
-"""What the stamps of one clocked launch tell, block by block."""
+"""The stamps of one instrumented launch, evaluated block by block."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from matbench.model import Launch
 
-#: A block clock that slows its launch by more than this share is marked.
+#: Launches that were slowed by more than this share, by reading the clock, are marked.
 PERTURBATION_LIMIT = 0.05
 Counters = Literal["aligned", "not aligned", "one", "not known"]
 
@@ -39,27 +39,26 @@ class Bin(msgspec.Struct, frozen=True):
 
 
 class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", kw_only=True):
-    """One instrumented launch, block by block. None: this device does not tell.
+    """One instrumented launch, block by block. None: this device does not report it.
 
-    `blocks` have both stamps; `unstamped_blocks` ended without the second one and count nowhere.
+    `blocks` have both stamps; `unstamped_blocks` ended without the second one and are excluded.
     A multiprocessor is busy while at least one block is resident on it.
 
     - `resident_most` is the most blocks that were resident together on one multiprocessor;
       `resident_median` the median, over the multiprocessors that ran any, of each one's most;
       `running_most` the most that ran together on the whole device.
-    - `waves` is `blocks` over what the device held at once: the sum of each multiprocessor's most,
-      or `running_most` where multiprocessors are not told.
-    - `tail_share` is the share of the span that passes after the first multiprocessor has ended
-      its last block; where multiprocessors are not told, after the last moment at which
-      `running_most` blocks ran.
-    - `imbalance` is the longest busy time of a multiprocessor over their mean, less 1. Those that
-      ran no block are busy for no time, and count.
-    - `naive_span_ticks` is the latest end less the earliest start over all blocks, whichever
-      counters they were read from. `counter_offset_ticks` is how far apart the counters of two
-      multiprocessors are at one moment, at most.
-    - `span_ns` goes by the clock that all share, `multiprocessor_span_ns` is the longest on one
+    - `waves` is `blocks` over the number that the device held at once: the sum of each
+      multiprocessor's most, or `running_most` if multiprocessors are not known.
+    - `tail_share` is the share of the span after the first multiprocessor ended its last block;
+      if multiprocessors are not known, after the last moment at which `running_most` blocks ran.
+    - `imbalance` is the longest busy time of a multiprocessor over the mean of all, minus 1.
+      Multiprocessors that ran no block count with a busy time of 0.
+    - `naive_span_ticks` is the latest end minus the earliest start over all blocks, regardless of
+      the counter. `counter_offset_ticks` is the largest difference between the counters of two
+      multiprocessors at one moment.
+    - `span_ns` is by the clock that all share, `multiprocessor_span_ns` the longest on one
       multiprocessor by its own counter.
-    - The ratios compare each span with `launch_ns`, the event time less an empty launch's.
+    - The ratios compare each span with `launch_ns`, the event time minus an empty launch's.
     """
 
     backend: str
@@ -99,5 +98,5 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
 
     @property
     def perturbed(self) -> bool:
-        """Whether the clock slowed the launch by more than the limit."""
+        """Whether reading the clock slowed the launch by more than the limit."""
         return not self.perturbation <= PERTURBATION_LIMIT

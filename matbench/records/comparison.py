@@ -1,4 +1,4 @@
-"""A candidate against a baseline: their outcomes, and what the two samples say."""
+"""A candidate against a baseline: their outcomes, and the comparison of their samples."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Two samples held against each other; None where they allow no such number.
+    """Two sets of samples compared; None for a number that they do not allow.
 
-    `ratio` is median(candidate) / median(baseline), `interval` encloses it, `p_value` is Mann
-    and Whitney's (two-sided, unpaired). `samples` counts (baseline, candidate), `looks` how
-    often they had been looked at, this time included.
+    `ratio` is median(candidate) / median(baseline), `interval` its confidence interval, `p_value`
+    that of the Mann-Whitney test (two-sided, unpaired). `samples` counts (baseline, candidate),
+    `looks` counts the interim analyses, including this one.
     """
 
     ratio: float | None
@@ -33,8 +33,8 @@ class ComparisonRecord(
 ):
     """Two cases timed in turns, or one case in two record files; times are in the outcomes.
 
-    The names are what tells the sides apart: kernels, files, versions of a file. Without a
-    `comparison` one of the outcomes has no samples, and says why.
+    The names distinguish the sides: kernels, files or versions of a file. Without a `comparison`,
+    one of the outcomes has no samples, and its reason says why.
     """
 
     baseline_name: str
@@ -54,7 +54,7 @@ class ComparisonRecord(
 
     @property
     def reason(self) -> str:
-        """Why the verdict is what it is, or why there is none."""
+        """The reason for the verdict, or for its absence."""
         if self.comparison is not None:
             return self.comparison.reason
         reasons = [

@@ -1,4 +1,4 @@
-"""Records as JSON: what is not known is null, and a number that is not finite is not known."""
+"""Records as JSON: unknown values and numbers that are not finite are null."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from matbench.records.outcome import Timing
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-#: What JSON may hold as it is, but ends lines for some readers or commands some terminals.
+#: Legal in JSON, but a line end to some readers or a control character to some terminals.
 _UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def finite(record: T) -> T:
     """The record as it is written: numbers that are not finite become unknown, with a note.
 
-    The note stands with the samples, or else with the outcome, that the numbers belong to. Samples
-    are left out one by one; a pair of bounds is unknown as a whole.
+    The note is added to the samples, or else to the outcome, that the numbers belong to. Samples
+    are dropped one by one; a pair of bounds becomes unknown as a whole.
     """
     found: T = _finite(record, "", [])
     return found
 
 
 def _finite(value: Any, place: str, lost: list[str]) -> Any:
-    """The value without what is not finite; `lost` gets the places of what that was."""
+    """The value without numbers that are not finite; their places are added to `lost`."""
     if isinstance(value, msgspec.Struct):
         notes = getattr(value, "notes", None)
         told: list[str] = lost if notes is None else []
@@ -41,7 +41,7 @@ def _finite(value: Any, place: str, lost: list[str]) -> Any:
             note = f"not finite, so recorded as unknown: {', '.join(told)}"
             fields["notes"] = (*notes, note)
         if isinstance(value, Timing) and len(fields["samples_ns"]) < len(value.samples_ns):
-            # They were those of all samples, and are not computed here from those that remain.
+            # They were those of all samples; this module does not compute statistics.
             fields |= {"median_ns": None, "interval_ns": None}
         return type(value)(**fields)
     if isinstance(value, dict):
@@ -60,14 +60,14 @@ def _finite(value: Any, place: str, lost: list[str]) -> Any:
 
 
 def line(record: msgspec.Struct) -> str:
-    """One line of JSON, without its end."""
+    """One line of JSON, without a newline."""
     plain = msgspec.to_builtins(finite(record), enc_hook=lambda number: number.item())  # NumPy's
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # File names that are not UTF-8 reach argv and messages as lone surrogates.
+    # File names that are not UTF-8 appear in argv and messages as lone surrogates.
     text = text.encode("utf-8", "replace").decode("utf-8")
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def array(records: Iterable[msgspec.Struct]) -> str:
-    """Records as one JSON array, an object a line."""
+    """Records as one JSON array, an object per line."""
     return "[\n" + ",\n".join(map(line, records)) + "\n]"

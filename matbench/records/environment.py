@@ -1,4 +1,4 @@
-"""Where and how a record file was made: one line of it for each run."""
+"""Where and how a record file was made: one line per run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Why a case is as fast as it is: what its file claims, what fits, and what was measured.
+"""What determines the speed of a case: its model, its occupancy, and its measurements.
 
-What front matter claims is called modelled, what a clock or a counter gave is called measured, and
-no figure is both. There is no prose in these records: `show.explanation` puts them into words.
+Figures from front matter are called modelled, those from a clock or a counter measured. These
+records hold no prose: `show.explanation` puts them into words.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import msgspec
 
 from matbench.records.outcome import CaseRecord, Outcome
 
-#: What may keep more blocks from a multiprocessor, in the order in which ties are told.
+#: What may limit the blocks on a multiprocessor, in the order in which ties are listed.
 Limiter = Literal["threads", "blocks", "registers", "shared memory"]
-#: What holds a case back, as far as the figures tell. `cache`: memory would, but the last-level
-#: cache holds everything. `tensor cores`, `integers`: its own arithmetic limit is not measured.
+#: What limits a case, as far as the figures show. `cache`: memory would, but the last-level cache
+#: holds all of the data.
 BoundBy = Literal["arithmetic", "memory", "cache", "neither", "doubtful limit", "not known"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The best that was measured on a device: nothing here is taken from a data sheet.
+    """The highest rates measured on a device; none is taken from a data sheet.
 
-    `copy_bytes_per_s` counts bytes read and written; `read_bytes_per_s` is reading alone (None in
-    older records). `fma_flop_per_s` is float32, a multiply-add as two operations. `sm_mhz` is the
-    clock right after it, where one is told.
+    `copy_bytes_per_s` counts bytes read and written; `read_bytes_per_s` is for reading only (None
+    in older records). `fma_flop_per_s` is float32, a multiply-add counting as two operations.
+    `sm_mhz` is the clock right after that, if the device reports it.
     """
 
     device: str
@@ -37,7 +37,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HardwareCounters(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted in one launch; None where this GPU has no such counter.
+    """The hardware counters of one launch; None if this GPU has no such counter.
 
     `achieved_occupancy` is the share of a multiprocessor's warps that were active, on average.
     """
@@ -50,10 +50,10 @@ class HardwareCounters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Occupancy(msgspec.Struct, frozen=True):
-    """How many blocks a multiprocessor holds at once; `by` has what each resource alone allows.
+    """How many blocks a multiprocessor holds at once; `by` has each resource's own limit.
 
-    `by` leaves out what was not known or is not used. `share` is resident warps over the most that
-    there can be. With `refused` the block cannot be launched at all, and that is why.
+    `by` omits resources that are unknown or unused. `share` is resident warps over the most that a
+    multiprocessor can hold. If the block cannot be launched at all, `refused` says why.
     """
 
     blocks: int
@@ -65,12 +65,12 @@ class Occupancy(msgspec.Struct, frozen=True):
 
 
 class Traffic(msgspec.Struct, frozen=True):
-    """Memory traffic as modelled: elements that all threads load and store, caches left aside.
+    """Modelled memory traffic: elements that all threads load and store, ignoring caches.
 
     `least_bytes` reads each input once and writes the output once. Intensities are operations per
-    byte of global memory; no kernel has a higher one than `least_intensity`. `claims` is front
-    matter's `[model]`. Without `global_loads` in it only the least is modelled; likewise where the
-    claim is less than the least possible, and then `claimed_bytes` is that claim.
+    byte of global memory; no kernel exceeds `least_intensity`. `claims` is front matter's
+    `[model]`. Without `global_loads` in it, or if the modelled traffic is below the minimum, only
+    the minimum is given; in the latter case `claimed_bytes` is the modelled traffic.
     """
 
     operations: int
@@ -86,12 +86,12 @@ class Traffic(msgspec.Struct, frozen=True):
 
 
 class Width(msgspec.Struct, frozen=True, kw_only=True):
-    """One set of parameters on one architecture: what fits on a multiprocessor, and what it costs.
+    """One set of parameters on one architecture: its occupancy and its cost.
 
-    `architecture` is None for a device that the table does not know, `here` true for the one at
-    hand: only there is something measured, and `driver_blocks` the driver's own count of resident
-    blocks. `registers` and `shared_bytes` are None where no build told them; the occupancy then
-    takes them as not limiting. `reason` says why a width is illegal, wrong or failed.
+    `architecture` is None for a device that is not in the table. `here` is true for the device in
+    use: only there are times measured, and `driver_blocks` is the driver's count of resident
+    blocks. `registers` and `shared_bytes` are None without a build; they are then assumed not to
+    limit. `reason` says why a width is illegal, wrong or failed.
     """
 
     architecture: str | None
@@ -108,12 +108,12 @@ class Width(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
-    """What bounds a case, and the shares that say so.
+    """What limits a case, and the shares that show it.
 
     `computed_share` is its rate over that of multiply-adds alone; `least_share` and
-    `modelled_share` are the bandwidth that the least and the modelled traffic would take, over a
-    copy's; `counted_share` is that of the DRAM traffic which was counted.
-    `idle_multiprocessors` have no block of the launch.
+    `modelled_share` are the bandwidth of the minimum and the modelled traffic over a copy's;
+    `counted_share` is that of the DRAM traffic that was counted. `idle_multiprocessors` get no
+    block of the launch.
     """
 
     by: BoundBy
@@ -125,10 +125,10 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", tag_field="type"):
-    """All that is known of one case. Without an `outcome` nothing was measured.
+    """The explanation of one case. Without an `outcome` nothing was measured.
 
     `whole_numbers`: its arithmetic is on integers, for which no limit is measured;
-    `tensor_cores`: its source asks for them, whose own limit is not measured either.
+    `tensor_cores`: its source uses them, and their limit is not measured either.
     """
 
     case: CaseRecord

@@ -1,7 +1,7 @@
-"""What became of one case: the record that every command makes, and all its parts.
+"""The outcome of one case: the record that every command makes, and all its parts.
 
-Units stand in the names: `_ns` nanoseconds, `_s` seconds, `_bytes` bytes. Shares and ratios are
-plain numbers (0.01 is 1%). None: not known.
+Names end in units: `_ns` nanoseconds, `_s` seconds, `_bytes` bytes. Shares and ratios are plain
+numbers (0.01 is 1%). None: not known.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from matbench.model import (
 
 Status = Literal["measured", "wrong", "skipped", "failed"]
 TimingMode = Literal["cold", "hot", "hot graph"]
-#: More numbers with a limit, as `model.Count` is one.
+#: Numbers with a lower limit, like `model.Count`.
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 Nanoseconds = Annotated[float, msgspec.Meta(gt=0)]
-#: A ratio less 1, which rounding may take just below 0.
+#: A ratio minus 1, which rounding may make slightly negative.
 Excess = Annotated[float, msgspec.Meta(ge=-1e-9)]
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What a kernel file says of itself that changes how it is judged; see `model.Kernel`.
+    """What a kernel file declares that changes how its results are checked; see `model.Kernel`.
 
     `result` is the type of C.
     """
@@ -67,8 +67,8 @@ class Claims(msgspec.Struct, frozen=True):
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Which kernel ran on which problem with which parameters, and where.
 
-    `arithmetic` is what it says it multiplies with; None: not told. `placing` is how its matrices
-    lie in memory.
+    `arithmetic` is the declared arithmetic of its products, None if not declared. `placing` is the
+    layout of its matrices in memory.
     """
 
     kernel: str
@@ -87,7 +87,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, case: Case, device: DeviceInfo | None) -> CaseRecord:
-        """What every outcome says of its case; without a device, its fields are empty."""
+        """The record of a case; without a device, the device's fields are empty."""
         kernel = case.kernel
         return cls(
             kernel=kernel.name,
@@ -112,7 +112,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True):
-    """What the compiler made of a kernel, and what of it fits on a multiprocessor.
+    """A built kernel: its resources, and how many of its blocks fit on a multiprocessor.
 
     `duration_s` is the time to build it, or to load it from the cache. `resident_blocks` is the
     driver's count of blocks on one multiprocessor, `occupancy` their share of its warps.
@@ -137,15 +137,15 @@ class Accuracy(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """The samples of one kind of launches, cold or hot, in the order they were taken.
+    """The samples of one kind of launch, cold or hot, in the order they were taken.
 
-    `interval_ns` is the 95% interval of the median. `settled` says whether the median is known as
-    well as it was asked to be, `stopped` why sampling ended; both are None where no precision was
-    asked for. `attempts` counts how often sampling began anew because clocks were not calm,
-    `conditions` are those before and during it, and `notes` say what to doubt in these samples.
-    `graph`: hot launches as one CUDA graph. `seed`, in hexadecimal, is what the inputs of the
-    launches were drawn with: each had its own, and each result was compared with its reference.
-    None: times taken when matbench did not yet verify the launches that it timed.
+    `interval_ns` is the 95% interval of the median. `settled` says whether the median reached the
+    requested uncertainty, `stopped` why sampling ended; both are None if none was requested.
+    `attempts` counts how often sampling was restarted because clocks were unstable, `conditions`
+    are those before and during it, and `notes` give reasons to doubt the samples. `graph`: hot
+    launches as one CUDA graph. `seed`, in hexadecimal, is that of the launches' inputs: each launch
+    had its own inputs, and each result was verified. None: the samples are from a version of
+    matbench that did not yet verify timed launches.
     """
 
     samples_ns: tuple[Nanoseconds, ...] = ()
@@ -162,15 +162,15 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verified(self) -> bool:
-        """Whether the result of each of these launches was compared with its reference."""
+        """Whether each launch's own result was compared with its reference."""
         return self.seed is not None
 
 
 class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """What the stamps of one clocked launch say; `records.blocks` has all of it.
+    """A summary of the stamps of one instrumented launch; `records.blocks` has all of it.
 
-    `imbalance` is the busiest multiprocessor's time over the mean of all, less 1; `perturbation`
-    by which share the clock slowed that launch; `sm_mhz` the SM clock that was held meanwhile.
+    `imbalance` is the busiest multiprocessor's time over the mean of all, minus 1; `perturbation`
+    is the share by which reading the clock slowed that launch; `sm_mhz` is its SM clock.
     """
 
     median_ns: Nanoseconds | None
@@ -180,9 +180,9 @@ class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_only=True):
-    """What became of one case: measured, or wrong, skipped or failed with the reason.
+    """The outcome of one case: measured, or wrong, skipped or failed with a reason.
 
-    Only a measured case has times. With both kinds of samples, the cold ones are the row's own.
+    Only a measured case has times. With both kinds of samples, cases are ranked by the cold ones.
     `copy_bytes_per_s` is the device's bandwidth: bytes read and written by the fastest copy.
     """
 
@@ -199,12 +199,12 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
 
     @property
     def timing(self) -> Timing | None:
-        """The samples that the row ranks by."""
+        """The samples that the case is ranked by."""
         return self.cold or self.hot
 
     @property
     def mode(self) -> TimingMode | None:
-        """What the row's own samples are."""
+        """The kind of these samples."""
         if self.cold is not None:
             return "cold"
         if self.hot is not None:
@@ -213,12 +213,12 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
 
     @property
     def median_ns(self) -> float | None:
-        """The row's own time."""
+        """The median of these samples."""
         return self.timing.median_ns if self.timing is not None else None
 
     @property
     def samples_ns(self) -> tuple[float, ...]:
-        """The row's own samples."""
+        """The times in these samples."""
         return self.timing.samples_ns if self.timing is not None else ()
 
     @property

@@ -1,4 +1,4 @@
-"""What `matbench check` found: a probe of one shape, the need of a claim, a sanitizer's finding."""
+"""Results of `matbench check`: probes, whether claims are needed, and a sanitizer's findings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matbench.records.outcome import Outcome
 
 
 class Finding(msgspec.Struct, frozen=True, order=True):
-    """One kind of error that a sanitizer's tool saw at one place of the source, and how often."""
+    """A kind of error that a sanitizer's tool found at one place in the source, and how often."""
 
     tool: str
     what: str
@@ -21,17 +21,17 @@ class Finding(msgspec.Struct, frozen=True, order=True):
 
 
 class Probe(msgspec.Struct, frozen=True, tag="probe", tag_field="type", kw_only=True):
-    """One case at a shape that finds mistakes; `purpose` says which ones."""
+    """One case at a size that reveals mistakes; `purpose` says which ones."""
 
     purpose: str
     outcome: Outcome
 
 
 class Need(msgspec.Struct, frozen=True, tag="need", tag_field="type", kw_only=True):
-    """How much of a claim that weakens a check a kernel needs, by runs without it or with less.
+    """How much of a claim a kernel needs, according to runs without it or with less of it.
 
-    `key` is the claim's in front matter and `declared` what the file says there. `needed`: some of
-    it is, as far as the runs show; None: they show nothing. `finding` says how much, in words.
+    `key` is the claim's key in front matter, `declared` its value in the file. `needed`: the runs
+    show that some of it is needed; None: they show nothing. `finding` says how much, in words.
     """
 
     key: str

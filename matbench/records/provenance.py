@@ -1,4 +1,4 @@
-"""Where a run is made, with what, and where what it leaves for later is kept."""
+"""The environment of a run, and the folder for files that later runs use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Settings = Mapping[str, str | int | float | bool | None]
 def environment(
     argv: Iterable[str], devices: Iterable[DeviceInfo], settings: Settings
 ) -> Environment:
-    """Where and how this run is made: now, here, with what is installed."""
+    """The environment of this run, with the current time, machine and packages."""
     return Environment(
         schema=SCHEMA,
         argv=tuple(argv),

@@ -1,7 +1,7 @@
-"""Reads record files, also torn, older and hostile ones.
+"""Reads record files, including torn, older and hostile ones.
 
-A file is a line of environment followed by one line per outcome, and again for every run that was
-added to it. An array of the same objects, as `--format json` prints it, can be read too.
+A file has a line of environment followed by one line per outcome, for each run that wrote to it.
+An array of the same objects, as printed by `--format json`, can be read too.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _FIRST_BYTES = b'{"type":"environment",'
 
 
 class RecordError(ValueError):
-    """A line that is no record; the message says why."""
+    """A line that is not a record; the message says why."""
 
 
 class _TornError(RecordError):
-    """A line that is no JSON, as the end of a write that was interrupted is not."""
+    """A line that is not JSON, perhaps because its write was interrupted."""
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -48,8 +48,8 @@ _RECORD = msgspec.json.Decoder(Environment | Outcome | TuningRecord)
 def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
     """The environments and outcomes of a file, in its order, upgraded to the current schema.
 
-    A torn last line is left out, and `notes` says so. `UsageError` names the file and the line
-    that is no record. Nothing in the file is executed, and no path in it is opened.
+    A torn last line is ignored, with a line in `notes`. `UsageError` names the file and the line
+    that is not a record. Nothing in the file is executed, and no path in it is opened.
     """
     contents = Contents(path)
     if contents.note and notes is not None:
@@ -58,7 +58,7 @@ def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment],
 
 
 def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome:
-    """One line of a file as a record of the current schema; a `RecordError` says what it is not."""
+    """One line of a file as a record of the current schema; `RecordError` if it is not one."""
     with _refusals():
         record: Environment | Outcome | TuningRecord
         if schema == SCHEMA:
@@ -70,9 +70,9 @@ def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome:
             try:
                 plain = upgrade(plain, schema)
             except (LookupError, TypeError, ValueError, AttributeError):
-                raise RecordError(f"no outcome of schema {schema}") from None
+                raise RecordError(f"not an outcome of schema {schema}") from None
             record = msgspec.convert(plain, Environment | Outcome)
-        # The decoder takes the last of two values without a word. Numbers need no reading here.
+        # The decoder silently takes the last of two values. Numbers need not be parsed here.
         json.loads(line, object_pairs_hook=_without_repeats, parse_int=str, parse_float=str)
         wrong = contradiction(record) if isinstance(record, Outcome) else None
         if wrong is not None:
@@ -82,7 +82,7 @@ def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Whatever decoding raises, as a `RecordError` of one line."""
+    """Turns any decoding error into a `RecordError` of one line."""
     try:
         yield
     except (msgspec.DecodeError, ValueError) as error:
@@ -100,9 +100,9 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
 
 
 class Contents:
-    """What a file holds; `UsageError` as for `read`.
+    """The contents of a file; `UsageError` as for `read`.
 
-    `whole_bytes` end with its last whole record; `note` says what follows.
+    `whole_bytes` is the length up to the last complete record; `note` describes a torn line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -137,12 +137,12 @@ class Contents:
             try:
                 self._add(text.removesuffix(b",") if self.is_array else line)
             except RecordError as error:
-                # The first line of a file tells by its start whether matbench began it.
+                # The start of a file's first line shows whether matbench wrote it.
                 start = line[: len(_FIRST_BYTES)]
                 is_ours = self._schema is not None or _FIRST_BYTES.startswith(start)
                 if not isinstance(error, _TornError) or line.endswith(b"\n") or not is_ours:
                     self._refuse(f"not a record: {error}; fix or remove the line")
-                self.note = f"{self._path}:{self._number}: not written to its end, so left out"
+                self.note = f"{self._path}:{self._number}: incomplete line ignored"
                 return
         self.whole_bytes += len(line)
 
@@ -153,13 +153,13 @@ class Contents:
             self._schema = head.schema
             if self._schema is not None and self._schema > SCHEMA:
                 self._refuse(
-                    f"written by a newer matbench (schema {self._schema}, this one reads up to "
-                    f"{SCHEMA}); upgrade matbench-cuda"
+                    f"written by a newer version of matbench (schema {self._schema}; this version "
+                    f"reads up to {SCHEMA}); upgrade matbench-cuda"
                 )
             if self._schema not in (*UPGRADES, SCHEMA):
                 raise RecordError(f"there is no schema {self._schema}")
         if self._schema is None:
-            raise RecordError("no line of environment comes before it")
+            raise RecordError("no environment line before it")
         record = decode(line, self._schema)
         if isinstance(record, Environment):
             self.environments.append(record)

@@ -1,4 +1,4 @@
-"""Which cases of an interrupted run are done, and which of its outcomes a later try replaces."""
+"""Which cases of an interrupted run are done, and which outcomes were replaced by a retry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matbench.records.outcome import Outcome
 
 
 class CaseKey(NamedTuple):
-    """What makes two cases the same: another source, size, input, seed or device is another."""
+    """Identifies a case: its source, parameters, problem (with inputs and seed) and device."""
 
     kernel: str
     sha256: str
@@ -37,8 +37,8 @@ def outcome_key(outcome: Outcome) -> CaseKey:
 def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:
     """The cases that a resumed run need not run again.
 
-    A failed case is none of them: what failed it (a deadline, a device lost, memory that another
-    program held, a killed worker) may be over. Nor is one whose timed launches were not verified.
+    Failed cases are run again, because the cause (a deadline, a lost device, memory used by another
+    program, a killed worker) may be gone. So are cases whose timed launches were not verified.
     """
     return {outcome_key(found): found for found in outcomes if not _to_be_redone(found)}
 
@@ -49,7 +49,7 @@ def _to_be_redone(outcome: Outcome) -> bool:
 
 
 def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Outcomes without those that were measured anew; what follows a failure says so in a note."""
+    """Outcomes without those that were measured again; a retry after a failure has a note."""
     kept: list[Outcome] = []
     later: dict[CaseKey, int] = {}
     for outcome in reversed(outcomes):
@@ -58,7 +58,7 @@ def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
             continue
         if outcome.status == "failed" and key in later:
             retry = kept[later[key]]
-            note = f"an earlier try failed: {outcome.reason}"
+            note = f"an earlier attempt failed: {outcome.reason}"
             kept[later[key]] = msgspec.structs.replace(retry, notes=(*retry.notes, note))
             continue
         later[key] = len(kept)

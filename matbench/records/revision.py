@@ -1,7 +1,7 @@
-"""The git revision of a folder that need not be trusted: nothing that it configures is run.
+"""The git revision of an untrusted folder, without running anything that it configures.
 
-Whether files were modified is not said: to compare them git would run the clean filters that a
-repository names. A record has the hash of its kernel's file.
+It does not say whether files were modified: to compare them, git would run the repository's clean
+filters. Each record has the hash of its kernel's source.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SAFE = (
     "--no-pager",
     "-c", "core.fsmonitor=false",
     "-c", f"core.hooksPath={os.devnull}",
-    # A folder that merely looks like a repository, as one inside a project's files can.
+    # Ignore folders that merely look like a repository, such as one among a project's files.
     "-c", "safe.bareRepository=explicit",
 )  # fmt: skip
 _KEPT = {"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"}
@@ -24,7 +24,7 @@ _KEPT = {"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"}
 
 def project_revision() -> str | None:
     """The commit of the project in the current folder; None without git or a commit."""
-    # A relative entry of PATH would take a `git` from the folder itself.
+    # A relative entry of PATH could run a `git` from the folder itself.
     folders = os.environ.get("PATH", "").split(os.pathsep)
     path = os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
     git = shutil.which("git", path=path) if path else None

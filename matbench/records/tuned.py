@@ -1,7 +1,7 @@
 """The parameters that searches found, kept for `matbench run --tuned`.
 
-Winners are lines of JSON in the user's state folder, and are only ever added. Lines that this
-version cannot read stay where they are and count for nothing.
+Winners are lines of JSON in the user's state folder; lines are added, never changed. Lines that
+this version cannot read are kept and ignored.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _Key = tuple[str, str, str, str, Problem]
 
 
 class Store:
-    """Winners, one for each kernel source, device and size, whatever its inputs were."""
+    """Winners, one for each kernel source, device and size; inputs are ignored."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or state_folder() / "tuned.jsonl"
 
     def winners(self) -> list[Tuned]:
-        """The latest of each, the latest of all last.
+        """The latest of each, in order of time.
 
-        An unfinished search takes the place of another unfinished one alone.
+        An unfinished search replaces only another unfinished one.
         """
         try:
             data = self.path.read_bytes()
@@ -52,11 +52,11 @@ class Store:
         return list(found.values())
 
     def require(self) -> None:
-        """`UsageError` when nothing could be kept here, before anything is measured for it."""
+        """`UsageError` if winners cannot be stored here; call this before measuring."""
         self._append(None)
 
     def keep(self, winner: Tuned) -> bool:
-        """Add a winner; false where its search is unfinished and an earlier one was not."""
+        """Add a winner; false if its search is unfinished and an earlier one was complete."""
         known = {_key(one): one for one in self.winners()}.get(_key(winner))
         if known is not None and known.complete and not winner.complete:
             return False
@@ -65,7 +65,7 @@ class Store:
         return True
 
     def nearest(self, sha256: str, device: DeviceInfo, problem: Problem) -> list[Tuned]:
-        """Winners for this source on this device: of the same size, else of the nearest volumes."""
+        """Winners for this source on this device: of the same size first, then by similar M·N·K."""
 
         def distance(winner: Tuned) -> tuple[bool, float]:
             apart = math.log(_volume(winner.problem) / _volume(problem))
@@ -76,7 +76,7 @@ class Store:
         return sorted(fitting, key=distance)
 
     def _append(self, line: bytes | None) -> None:
-        """Add one line; without one, only find out whether that could be done."""
+        """Add one line; with None only find out whether that is possible."""
         try:
             opened = LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S, make_folder=True)
             with closing(opened) as file:
@@ -85,12 +85,12 @@ class Store:
                 if line is None:
                     file.truncate(size)
         except OSError as error:
-            reason = f"a winner cannot be kept: {error.strerror}"
+            reason = f"the winner cannot be stored: {error.strerror}"
             raise UsageError(f"{self.path}: {reason}; {_HINT}") from None
 
 
 def _decoded(line: bytes) -> Tuned | None:
-    """The winner in a line; None where there is none, or one of another schema."""
+    """The winner in a line; None if there is none, or one of another schema."""
     try:
         return msgspec.json.decode(line, type=Tuned)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -103,7 +103,7 @@ def _key(winner: Tuned) -> _Key:
 
 
 def without_inputs(problem: Problem) -> Problem:
-    """The problem without what its inputs are: winners are not told apart by them."""
+    """The problem with standard inputs: winners are not distinguished by their inputs."""
     return msgspec.structs.replace(problem, inputs="uniform", seed=0)
 
 

@@ -1,4 +1,4 @@
-"""What a search for the fastest parameters tried, and the winners that later runs take."""
+"""The candidates of a search for the fastest parameters, and the winners that later runs use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from matbench.records.outcome import Outcome
 
 
 class SearchSpace(msgspec.Struct, frozen=True, kw_only=True):
-    """What there was to try on one problem.
+    """The parameters that could be tried on one problem.
 
-    `combinations` counts all there are, `drawn` those that were looked through for legal ones:
-    `candidates` are legal, `refused` are not, `merged` are the same launch as a candidate.
+    `combinations` counts all, `drawn` those that were examined. Of these, `candidates` are legal,
+    `refused` are not, and `merged` are the same launch as a candidate.
     """
 
     combinations: int
@@ -28,8 +28,8 @@ class SearchSpace(msgspec.Struct, frozen=True, kw_only=True):
 class TuningRecord(msgspec.Struct, frozen=True, tag="tuning", tag_field="type", kw_only=True):
     """One candidate of a search; `comparison` is with the fastest default, timed in turns.
 
-    `median_ratio` is the candidate's median over that of the default, which were not taken at the
-    same time. `round` counts how often it went on. A search that was interrupted is not `complete`.
+    `median_ratio` is the candidate's median over the default's, which were not timed in turns.
+    `round` is the last round that it reached. A search that was interrupted is not `complete`.
     """
 
     outcome: Outcome
@@ -46,9 +46,9 @@ class TuningRecord(msgspec.Struct, frozen=True, tag="tuning", tag_field="type", 
 class Tuned(msgspec.Struct, frozen=True, tag="tuned", tag_field="type", kw_only=True):
     """The parameters that won for one kernel source on one device and problem.
 
-    `ratio` is its time over that of the default, by turns; None when it is the default. `tried`
-    counts the candidates that were looked at, of `combinations` in all. A search that was
-    interrupted is not `complete`. An empty string is not known.
+    `ratio` is its time over the default's, timed in turns; None if it is the default. `tried`
+    counts the candidates that were timed, of `combinations` in all. A search that was interrupted
+    is not `complete`. An empty string means not known.
     """
 
     schema: Literal[1] = 1

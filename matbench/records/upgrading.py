@@ -1,4 +1,4 @@
-"""Turns records of older schemas into the current one, as plain objects, before they are typed."""
+"""Converts records of older schemas, as plain objects, into the current one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Plain = dict[str, Any]
 
 _SAMPLING = ("warmups", "settled", "stopped", "attempts", "conditions")
 _ABOUT_TIMES = {*_SAMPLING, "block_imbalance", "block_perturbation", "sm_mhz"}
-#: The groups of an outcome, and what each flat field of schema 1 is called in its group. `own` are
-#: the samples that the row ranks by, which `timing_mode` calls cold or hot.
+#: The groups of an outcome, and the name in its group of each flat field of schema 1. `own` are
+#: the samples that the case is ranked by, cold or hot according to `timing_mode`.
 _GROUPS: dict[str, dict[str, str]] = {
     "outcome": {name: name for name in ("type", "status", "reason", "copy_bytes_per_s", "notes")},
     "case": {
@@ -35,14 +35,14 @@ _GROUPS: dict[str, dict[str, str]] = {
         "sm_mhz": "sm_mhz",
     },
 }  # fmt: skip
-#: What a group has to hold, where it is not a median.
+#: The fields that a group requires, if not `median_ns`.
 _REQUIRED = {"build": (), "accuracy": tuple(_GROUPS["accuracy"])}
 
 
 def upgrade(plain: Plain, schema: int) -> Plain:
     """An object of `schema` as one of the current schema.
 
-    Fields that an object lacks are still missing afterwards: decoding says which.
+    Fields that an object lacks stay missing: decoding reports them.
     """
     for older in range(schema, SCHEMA):
         plain = UPGRADES[older](plain)
@@ -50,9 +50,9 @@ def upgrade(plain: Plain, schema: int) -> Plain:
 
 
 def _nested(old: Plain) -> Plain:
-    """Schema 1 to 2: the flat outcome, with its fields in groups; a group that is empty is None.
+    """Schema 1 to 2: the fields of a flat outcome in groups; an empty group is None.
 
-    An outcome that was not measured has no times, so what else it says of them has no place.
+    An outcome that was not measured has no times, so its other fields about times are dropped.
     """
     if old["type"] == "environment":
         return old | {"schema": 2}
@@ -77,5 +77,5 @@ def _nested(old: Plain) -> Plain:
     return new | told
 
 
-#: From each older schema to the next.
+#: The step from each older schema to the next.
 UPGRADES: dict[int, Callable[[Plain], Plain]] = {1: _nested}

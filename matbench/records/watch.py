@@ -10,9 +10,9 @@ from matbench.records.comparison import ComparisonRecord
 
 @dataclass
 class Standing:
-    """A version at one size: its fastest parameters, and how it compares with its opponents.
+    """A version at one size: its fastest parameters, and its comparisons.
 
-    `rung` names the kernel of the ladder that it was held against.
+    `rung` names the kernel of the ladder that it was compared with.
     """
 
     params: dict[str, int]
@@ -25,7 +25,7 @@ class Standing:
 class Version:
     """One save at `saved` (HH:MM:SS); `wrong` says why it was not timed.
 
-    Lines to `paste` may show what would be right.
+    `paste` may have lines of code that would fix it.
     """
 
     number: int

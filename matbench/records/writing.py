@@ -1,6 +1,6 @@
-"""Writes a record file: each outcome is on disk as soon as it is made.
+"""Writes a record file, flushing each outcome to disk at once.
 
-Whatever ends a run leaves a file that can be read, and resumed.
+However a run ends, its file can be read and resumed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Mode = Literal["new", "append", "force", "resume"]
 
 
 class RecordWriter:
-    """Appends outcomes to one file, each flushed to disk as it is made.
+    """Appends outcomes to one file, flushing each to disk.
 
-    `new` refuses a file that holds something, `append` and `resume` add to it (a file that is not
-    there is begun), and `force` replaces it once the first outcome is written. Entering raises a
-    `UsageError` when the file cannot be written or another run holds it. `environments` and
-    `outcomes` are what an appended or resumed file held, `notes` what was fixed in it.
+    `new` rejects a file that is not empty, `append` and `resume` add to it (or create it), and
+    `force` replaces it once the first outcome is written. Entering raises a `UsageError` if the
+    file cannot be written or is locked by another run. `environments` and `outcomes` are the
+    earlier contents of an appended or resumed file, `notes` say what was repaired in it.
 
-    With `best_effort` no error leaves this class: `error` keeps the first, and recording ends.
+    With `best_effort` no error is raised: `error` keeps the first, and recording ends.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class RecordWriter:
         self._close()
 
     def write(self, outcome: Outcome) -> None:
-        """Append one outcome; a `MatbenchError` when the disk refuses it, or it is no record."""
+        """Append one outcome; `MatbenchError` if it cannot be written or is not a valid record."""
         if self.error is not None:
             return
         assert self._file is not None, "not entered"
         try:
             data = f"{encoding.line(outcome)}\n".encode()
-            decode(data)  # a line that cannot be read again would cost the whole file
+            decode(data)  # one unreadable line would make the whole file unreadable
             if not self.written:
                 data = f"{encoding.line(self.environment)}\n".encode() + data
             if self.mode == "force" and not self.written:
@@ -94,7 +94,7 @@ class RecordWriter:
             return MatbenchError(f"{self.path}: an outcome contradicts itself: {error}")
         hint = "fix that, or name another file"
         if self.written and self._file is not None and self._file.is_regular:
-            kept = f"it keeps the {self.written} outcomes of this run so far"
+            kept = f"it holds {self.written} outcomes of this run"
             hint = f"{kept}; fix that and continue with --resume {self.path}"
         return MatbenchError(f"{self.path}: cannot be written: {error.strerror}; {hint}")
 
@@ -104,8 +104,8 @@ class RecordWriter:
             return
         if self.mode == "new":
             raise UsageError(
-                f"{self.path}: exists; add to it with --append, replace it with --force, "
-                "or continue it with --resume"
+                f"{self.path}: already exists; use --append to add to it, --force to replace it, "
+                "or --resume to continue it"
             )
         if self.mode in ("append", "resume"):
             self._continue(self._file)
@@ -114,13 +114,13 @@ class RecordWriter:
         """Read what the file holds, and cut off a torn last line."""
         contents = Contents(self.path)
         if contents.is_array:
-            raise UsageError(f"{self.path}: a JSON array cannot be added to; name another file")
+            raise UsageError(f"{self.path}: cannot append to a JSON array; name another file")
         self.environments, self.outcomes = contents.environments, contents.outcomes
         if contents.note:
             try:
                 file.truncate(contents.whole_bytes)
             except OSError as error:
-                raise UsageError(f"{self.path}: cannot be fixed: {error.strerror}") from None
+                raise UsageError(f"{self.path}: cannot be repaired: {error.strerror}") from None
             self.notes.append(contents.note)
 
     def _close(self) -> None:

@@ -1,4 +1,4 @@
-"""What the blocks of one launch tell: durations, occupancy, and how long the launch took."""
+"""The blocks of one launch: their durations, their occupancy, and the length of the launch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(
     outcome: Outcome,
     environments: Sequence[Environment],
 ) -> Report:
-    """One launch in every form; CSV has the stamps of each block, JSON the records.
+    """One launch in every format; CSV has the stamps of each block, JSON the records.
 
     `outcome` is that of the launch's case, `title` its label.
     """
@@ -62,7 +62,7 @@ def _section(
 
 
 class Stamp(msgspec.Struct, frozen=True):
-    """The stamps of one block as CSV has them; None where the device does not tell."""
+    """The stamps of one block as a row of CSV; None if the device does not report it."""
 
     block_x: int
     block_y: int
@@ -85,12 +85,12 @@ def _stamps(sample: BlockSample, profile: BlockProfile) -> Iterator[Stamp]:
 
 
 def facts(profile: BlockProfile) -> Iterator[Fact]:
-    """What is known of the blocks and multiprocessors, and what is not."""
+    """The figures of the blocks and multiprocessors, and which of them are not known."""
     p = profile
     ticks, us = p.duration_ticks, p.duration_us
     yield Fact("blocks", count(p.blocks), f"{_times(p.launch.block)} threads each")
     if p.unstamped_blocks:
-        left_out = "left out of all that follows"
+        left_out = "excluded from the figures below"
         yield Fact("blocks without an end stamp", count(p.unstamped_blocks), left_out)
     quarters = ", ".join(number(value, 4) for value in (us.lower, us.median, us.upper))
     yield Fact("duration, shortest", f"{number(us.minimum, 4)} µs", f"{count(ticks.minimum)} ticks")
@@ -111,27 +111,27 @@ def facts(profile: BlockProfile) -> Iterator[Fact]:
         where = f"on {p.multiprocessors:,} {units}"
         yield Fact("running together", f"{count(p.running_most)} at most", where)
     if p.waves is not None:
-        yield Fact("waves", number(p.waves, 4), "blocks over what the device held at once")
+        yield Fact("waves", number(p.waves, 4), "blocks ÷ blocks that the device held at once")
     if p.tail_share is not None:
-        since = "the first multiprocessor ran out of blocks"
+        since = "after the first multiprocessor ran out of blocks"
         if used is None:
-            since = f"fewer than {p.running_most:,} blocks ran together"
-        yield Fact("tail", share(p.tail_share), f"of the launch: from when {since}")
+            since = f"once fewer than {p.running_most:,} blocks ran together"
+        yield Fact("tail", share(p.tail_share), f"of the launch: {since}")
     if p.imbalance is not None:
-        busiest = "time of the busiest multiprocessor above the mean"
+        busiest = "busiest multiprocessor's time above the mean"
         yield Fact("imbalance", percent(p.imbalance), busiest)
     else:
-        yield Fact("imbalance", "not known", "without each block's multiprocessor")
-    cost = "slowdown of the launch: instrumented against plain, in turns"
+        yield Fact("imbalance", "not known", "the blocks' multiprocessors are not known")
+    cost = "slowdown of the instrumented launch, in turns with the plain one"
     if p.perturbed:
         cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
     elif p.perturbation < -PERTURBATION_LIMIT:
         cost = "noise: plain launches were slower than instrumented ones"
-    yield Fact("cost of the clock", f"{p.perturbation:+.1%}", cost)
+    yield Fact("cost of reading the clock", f"{p.perturbation:+.1%}", cost)
 
 
 def spans(profile: BlockProfile) -> list[tuple[str, ...]]:
-    """How long the launch took by each clock there is: cells below `SPAN_TITLES`."""
+    """The length of the launch by each available clock: cells below `SPAN_TITLES`."""
     p = profile
     found = [
         ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns, p.naive_span_ratio),
@@ -164,12 +164,12 @@ def histogram(profile: BlockProfile) -> list[tuple[str, int]]:
 
 
 def explanation(profile: BlockProfile) -> str:
-    """Whether "latest end minus earliest start" is the launch's length here, and why or why not."""
+    """Whether "latest end minus earliest start" is the launch's length here, and why."""
     p = profile
     figure = f"{count(p.naive_span_ticks)} ticks from the earliest start to the latest end"
     if p.counters == "not known":
         return (
-            "This device tells neither the multiprocessor of a block nor a time that all "
+            "This device reports neither a block's multiprocessor nor a clock that all "
             "multiprocessors share. It is not known whether their counters are aligned, so the "
             f"{figure} may not be the length of this launch."
         )
@@ -191,8 +191,8 @@ def explanation(profile: BlockProfile) -> str:
     if p.counters == "aligned":
         return (
             f"Read at the same moment of the global timer, the multiprocessors' counters differ by "
-            f"{apart}, which is little compared with the launch: the {figure} can be trusted here. "
-            "Other devices may differ."
+            f"{apart}, which is small compared with the launch: the {figure} can be trusted here, "
+            "but perhaps not on other devices."
         )
     length = "" if p.naive_span_ratio is None else f", {p.naive_span_ratio:,.1f} times its length"
     return (
@@ -205,6 +205,6 @@ def explanation(profile: BlockProfile) -> str:
 
 
 def _times(sizes: tuple[int, ...]) -> str:
-    """16 × 16, without the trailing ones of a launch."""
+    """`16 × 16` for the block or grid (16, 16, 1)."""
     kept = [size for i, size in enumerate(sizes) if i == 0 or any(s > 1 for s in sizes[i:])]
     return " × ".join(f"{size:,}" for size in kept)

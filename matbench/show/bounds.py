@@ -1,4 +1,4 @@
-"""What the figures of a case mean, in words: its traffic, its occupancy, and what bounds it."""
+"""The figures of a case in sentences: its traffic, its occupancy, and what limits it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _FEW = 0.5
 
 
 def words(found: Explanation) -> Iterator[str]:
-    """What the figures mean, a sentence or a few each; never more than was modelled or measured."""
+    """The figures in sentences that say only what was modelled or measured."""
     moved = found.traffic
     if moved.loads is not None and moved.bytes is not None:
         yield (
-            f"As modelled, its threads load {count(moved.loads)} elements; loads and stores are "
-            f"{moved.bytes / moved.least_bytes:,.1f} times the least traffic."
+            f"In the model, threads load {count(moved.loads)} elements; loads and stores are "
+            f"{moved.bytes / moved.least_bytes:,.1f} times the minimum traffic."
         )
     elif moved.claimed_bytes is not None:
         yield (
-            f"Its model claims {bytes_(moved.claimed_bytes)} of traffic, less than the least "
-            f"possible {bytes_(moved.least_bytes)}: the model does not hold at this size."
+            f"The model gives {bytes_(moved.claimed_bytes)} of traffic, less than the minimum "
+            f"of {bytes_(moved.least_bytes)}: it is not valid at this size."
         )
     for each in found.widths:
         if each.params == found.case.params and each.architecture is not None:
@@ -35,7 +35,7 @@ def words(found: Explanation) -> Iterator[str]:
 
 def _width_in_words(each: Width, name: str) -> str:
     params = ", ".join(f"{key} = {value}" for key, value in each.params.items())
-    title = ", ".join(filter(None, [f"this, {name}" if each.here else name, params]))
+    title = ", ".join(filter(None, [f"this device, {name}" if each.here else name, params]))
     fits, a = each.occupancy, architectures.named(name)
     if fits is None:
         return f"{title}: {each.reason or 'not known'}."
@@ -44,7 +44,7 @@ def _width_in_words(each: Width, name: str) -> str:
     ]
     if "registers" in fits.by:
         room = _blocks(fits.by["registers"])
-        parts.append(f"{a.registers:,} registers hold {room} at {each.registers} a thread")
+        parts.append(f"{a.registers:,} registers hold {room} at {each.registers} per thread")
     if "shared memory" in fits.by:
         room = _blocks(fits.by["shared memory"])
         of = "" if each.shared_bytes is None else f" of {each.shared_bytes:,}"
@@ -63,30 +63,30 @@ def _blocks(number: int) -> str:
 def _bound_in_words(found: Explanation) -> Iterator[str]:
     bound = found.bound
     if bound.by == "not known":
-        yield f"What bounds it is not known: {_unmeasured(found)}."
+        yield f"What limits it is not known: {_unmeasured(found)}."
         return
     yield f"{_computed(found)}; {_memory(found)}."
     if bound.by == "doubtful limit":
-        yield "That limit is not its own, or was measured while the machine was busier."
+        yield "That limit does not apply to it, or was measured while the machine was busier."
     elif bound.by == "arithmetic":
         yield "It is compute-bound."
     elif bound.by == "memory":
         least = bound.counted_share is None
-        yield "It is memory-bound: no kernel moves less." if least else "It is memory-bound."
+        yield "It is memory-bound: no kernel can move less." if least else "It is memory-bound."
     elif bound.by == "cache":
         yield (
-            "The last-level cache holds all of it and is faster than memory, so that share does "
-            "not show what limits it."
+            "All data fits in the last-level cache, which is faster than memory, so that share "
+            "does not show what limits it."
         )
     else:
         yield from _neither(found)
 
 
 def _unmeasured(found: Explanation) -> str:
-    """Why nothing is known of what bounds it."""
+    """Why the limit is not known."""
     outcome = found.outcome
     if outcome is None:
-        return "it was interrupted before" if found.case.device else "no device is at hand"
+        return "the run was interrupted" if found.case.device else "there is no device"
     if outcome.status == "measured":
         return "no limits were measured"
     first, _, _ = (outcome.reason or "").partition("\n")
@@ -96,12 +96,12 @@ def _unmeasured(found: Explanation) -> str:
 def _computed(found: Explanation) -> str:
     rate = rates_of(found)
     if found.tensor_cores:
-        return "It computes on tensor cores, whose limit is not measured"
+        return "It uses tensor cores, whose limit is not measured"
     if not found.operations_per_s:
         return "It does no arithmetic"
     computed = f"It computes at {rate(found.operations_per_s)}"
     if found.whole_numbers or found.limits is None:
-        return f"{computed} on integers, for which no limit is measured"
+        return f"{computed} with integers, for which no limit is measured"
     return (
         f"{computed}, {percent(found.bound.computed_share)} of the "
         f"{rate(found.limits.fma_flop_per_s)} measured for multiply-adds alone"
@@ -112,7 +112,8 @@ def _memory(found: Explanation) -> str:
     if found.bound.counted_share is not None:
         taken = percent(found.bound.counted_share)
         return f"its measured DRAM traffic takes {taken} of the bandwidth of a copy"
-    return f"the least traffic takes {percent(found.bound.least_share)} of the bandwidth of a copy"
+    share = percent(found.bound.least_share)
+    return f"the minimum traffic takes {share} of the bandwidth of a copy"
 
 
 def _neither(found: Explanation) -> Iterator[str]:
@@ -121,26 +122,26 @@ def _neither(found: Explanation) -> Iterator[str]:
     if idle and launch is not None:
         yield (
             f"The launch has {_blocks(launch.blocks)} for {launch.blocks + idle} multiprocessors: "
-            f"{idle} of them are idle."
+            f"{idle} are idle."
         )
     if modelled > 1:
         yield (
             f"The modelled traffic would need {modelled:.1f} times the bandwidth of a copy, so "
-            f"caches serve at least {1 - 1 / modelled:.0%} of it. Whether caches, shared memory, "
-            "barriers or latency limit it, these figures do not show."
+            f"caches serve at least {1 - 1 / modelled:.0%} of it. These figures do not show "
+            "whether caches, shared memory, barriers or latency limit it."
         )
     elif modelled >= BOUND_SHARE and bound.counted_share is None:
         yield (
-            f"The modelled traffic would take {modelled:.0%} of the bandwidth of a copy: it is "
-            "limited by memory if caches serve none of that, which the model does not show."
+            f"The modelled traffic would take {modelled:.0%} of the bandwidth of a copy: the "
+            "kernel is memory-bound if caches serve none of it, which the model does not show."
         )
     elif not idle:
         yield "It reaches neither limit; the model does not show what limits it."
     own = next((w for w in found.widths if w.here and w.params == found.case.params), None)
     if own is not None and own.occupancy is not None:
         share = own.occupancy.share
-        resident = f"{share:.0%} of the warps that a multiprocessor can hold are resident"
-        yield f"Only {resident}: few to hide latency." if share < _FEW else f"{resident}."
+        few = ": few warps to hide latency" if share < _FEW else ""
+        yield f"Its occupancy is {share:.0%}{few}."
     if bound.counted_share is None and found.case.backend == "cuda":
         yield "`--counters` measures DRAM traffic, bank conflicts and occupancy."
 

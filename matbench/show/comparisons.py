@@ -1,4 +1,4 @@
-"""Comparisons as tables: a section per device and pair, or a square of any number of kernels."""
+"""Comparisons as tables: a section per device and pair, or a matrix of any number of kernels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
 
 
 def report(records: Iterable[ComparisonRecord], environments: Iterable[Environment] = ()) -> Report:
-    """Candidates against baselines, in the order given; those of one size stand together."""
+    """Candidates against baselines, in the order given, grouped by size."""
     shown, about = list(records), list(environments)
 
     def pair_on_device(record: ComparisonRecord) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def _size(record: ComparisonRecord) -> str:
 
 
 def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRecord]]:
-    """Cases that could not be compared at several sizes, for reasons that differ in numbers."""
+    """Cases not compared at several sizes, for reasons that differ at most in their numbers."""
 
     def alike(record: ComparisonRecord) -> tuple[str, ...]:
         kernel = record.candidate.case.kernel
@@ -118,7 +118,7 @@ def _row(size: str, record: ComparisonRecord, time: units.Formatter) -> Row:
             " + ".join(map(str, found.samples)) if found else UNKNOWN,
         ),
         status=record.verdict or "no verdict",
-        # Which way the interval lies is said in words already.
+        # FASTER and SLOWER need no reason.
         reason="" if record.verdict in _TURNED else safe.lines(record.reason),
         claims=claimed(record),
         notes=tuple(map(safe.lines, record.notes)),
@@ -127,7 +127,7 @@ def _row(size: str, record: ComparisonRecord, time: units.Formatter) -> Row:
 
 
 def claimed(record: ComparisonRecord) -> str:
-    """The claims of either side that weaken its checks, and whose they are."""
+    """Each side's claims that weaken its checks."""
     sides = (
         (record.baseline_name, record.baseline.case.claims),
         (record.candidate_name, record.candidate.case.claims),
@@ -146,7 +146,7 @@ def _both_params(record: ComparisonRecord) -> str:
 
 
 def _both(baseline: str, candidate: str) -> str:
-    """What is the same on both sides once, or `baseline's / candidate's`."""
+    """One text if both sides agree, else `baseline's / candidate's`."""
     return baseline if baseline == candidate else f"{baseline} / {candidate}"
 
 
@@ -173,15 +173,15 @@ _FIELDS = {
 }
 
 
-# Any number of kernels, each with each
+# Every pair of any number of kernels
 
 _Square = dict[tuple[str, str], ComparisonRecord]
 
 
 def matrix(records: Sequence[ComparisonRecord], names: Sequence[str]) -> Iterator[RenderableType]:
-    """For each size a square: how the column's kernel compares with that of the row.
+    """A matrix for each size: how the column's kernel compares with the row's.
 
-    Where a pair was compared with several values of a constant, there is a square for each.
+    If pairs were compared with several values of a constant, there is a matrix for each.
     """
     for title, square in _squares(records):
         cells: dict[tuple[str, str], str] = {}
@@ -198,7 +198,7 @@ def matrix(records: Sequence[ComparisonRecord], names: Sequence[str]) -> Iterato
             ]
             table.add_row(*map(Text, (name, *row)))
         yield from (Text(title, style="bold"), table, Text())
-    yield Text("each cell: the column's kernel is faster or slower than the row's")
+    yield Text("each cell: the column's kernel compared with the row's")
     reasons = [record.reason for record in records if record.comparison is None]
     notes = [*filter(None, map(claimed, records))]
     notes += [note for record in records for note in record.notes]
@@ -206,7 +206,7 @@ def matrix(records: Sequence[ComparisonRecord], names: Sequence[str]) -> Iterato
 
 
 def _squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square]]:
-    """Titles, and the records of each square by the names of their sides."""
+    """The title of each matrix, and its records by the names of their sides."""
     sizes: dict[str, list[_Square]] = {}
     for record in records:
         squares = sizes.setdefault(_size(record), [])
@@ -225,13 +225,13 @@ def _squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square
 
 
 def _cell(ratio: float, verdict: str) -> str:
-    """`14.7 × faster`; where no side is faster, the verdict first."""
+    """`14.7 × faster`; after the verdict, if that is neither FASTER nor SLOWER."""
     factor = units.speedup(ratio)
     return factor if verdict in _TURNED else f"{verdict}: {factor}"
 
 
 def in_words(name: str, comparison: Comparison) -> str:
-    """`1.40 × slower than tiled`, or that it is the same, or undecided."""
+    """`1.40 × slower than tiled`, `the same as tiled` or `undecided against tiled`."""
     factor = units.speedup(comparison.ratio)
     if comparison.verdict in _TURNED:
         return f"{factor} than {name}"

@@ -1,4 +1,4 @@
-"""Why a case is as fast as it is: its figures, and what fits on which architecture, as tables."""
+"""What determines the speed of a case: its figures, and its occupancy on each architecture."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ _COLUMNS = (
 def report(
     found: Explanation, environments: Sequence[Environment], *, chart: int | None = 76
 ) -> Report:
-    """The explanation in every form; `chart` is the width of the roofline, None leaves it out."""
+    """The explanation in every format; `chart` is the width of the roofline, None omits it."""
     device = _device(found, environments)
     roof = roofline(found)
     heading = (
-        f"{safe.line(found.case.label)}{f' on {device}' if device else ', no device at hand'}",
+        f"{safe.line(found.case.label)}{f' on {device}' if device else ', no device'}",
         *(roofline_chart(roof, chart) if chart is not None and roof is not None else ()),
     )
     groups = grouped(found.widths, lambda each: (each.here, each.architecture))
@@ -87,7 +87,7 @@ def _device(found: Explanation, environments: Sequence[Environment]) -> str:
 
 
 def facts(found: Explanation) -> list[Fact]:
-    """The figures of a case in the order in which they explain each other."""
+    """The figures of a case; later ones build on earlier ones."""
     return [*_traffic(found), *_measured(found), *_given(found), *_counted(found)]
 
 
@@ -101,14 +101,14 @@ def _traffic(found: Explanation) -> Iterator[Fact]:
         stores = claims.get("global_stores", stores)
         yield Fact("modelled loads", count(moved.loads), f"elements: {claims['global_loads']}")
         yield Fact("modelled stores", count(moved.stores), f"elements: {stores}")
-        yield Fact("modelled traffic", bytes_(moved.bytes), "if caches served none of it")
+        yield Fact("modelled traffic", bytes_(moved.bytes), "without caches")
         yield Fact("modelled intensity", number(moved.intensity), "operations per byte")
     if moved.shared_loads is not None:
         claim = f"elements: {claims['shared_loads']}"
         yield Fact("modelled shared loads", count(moved.shared_loads), claim)
     each_once = "each input read once, the output written once"
-    yield Fact("least traffic", bytes_(moved.least_bytes), each_once)
-    yield Fact("highest intensity", number(moved.least_intensity), "at the least traffic")
+    yield Fact("minimum traffic", bytes_(moved.least_bytes), each_once)
+    yield Fact("highest intensity", number(moved.least_intensity), "at the minimum traffic")
 
 
 def _measured(found: Explanation) -> Iterator[Fact]:
@@ -122,22 +122,22 @@ def _measured(found: Explanation) -> Iterator[Fact]:
             what = "operations on integers" if found.whole_numbers else ""
             yield Fact("measured rate", rate(found.operations_per_s), what)
         least = found.traffic.least_bytes / outcome.median_ns * 1e9
-        yield Fact("least bandwidth", bandwidth(least), "the least traffic in that time")
+        yield Fact("minimum bandwidth", bandwidth(least), "the minimum traffic in that time")
     if limits is not None:
         copied = bandwidth(limits.copy_bytes_per_s)
-        yield Fact("measured copy", copied, "the most on this device, bytes read and written")
+        yield Fact("measured copy", copied, "this device's limit, bytes read and written")
         if not found.whole_numbers:
             fastest = rate(limits.fma_flop_per_s)
-            yield Fact("measured multiply-adds", fastest, "the most on this device, float32")
+            yield Fact("measured multiply-adds", fastest, "this device's limit, float32")
     if found.clock_flop_per_s is not None:
         clock, own = f"at {count(found.sm_mhz)} MHz", found.case.arithmetic
         if own is not None:
-            clock += f", as it multiplies: {own.products} × {own.precision} for each product"
-        yield Fact("the clock allows", rate(found.clock_flop_per_s), clock)
+            clock += f", with {own.products} × {own.precision} for each product"
+        yield Fact("peak at this clock", rate(found.clock_flop_per_s), clock)
 
 
 def _given(found: Explanation) -> Iterator[Fact]:
-    """What the build and the launch give it."""
+    """The resources that the build and the launch give it."""
     launch = found.case.launch
     build = found.outcome.build if found.outcome is not None else None
     given = build.resources if build is not None else None
@@ -145,14 +145,14 @@ def _given(found: Explanation) -> Iterator[Fact]:
         spilled = {None: "", 0: "no spills"}.get(
             given.spilled_bytes, f"{count(given.spilled_bytes)} bytes spilled"
         )
-        yield Fact("registers a thread", count(given.registers), spilled)
+        yield Fact("registers per thread", count(given.registers), spilled)
     if launch is not None:
-        yield Fact("threads a block", count(launch.threads_per_block))
+        yield Fact("threads per block", count(launch.threads_per_block))
         yield Fact("blocks", count(launch.blocks))
         if given is not None and given.static_shared_bytes is not None:
             static, dynamic = given.static_shared_bytes, launch.shared_bytes
             parts = f"{static:,} static, {dynamic:,} set at launch"
-            yield Fact("shared memory a block", f"{static + dynamic:,} bytes", parts)
+            yield Fact("shared memory per block", f"{static + dynamic:,} bytes", parts)
 
 
 def _counted(found: Explanation) -> Iterator[Fact]:
@@ -162,15 +162,15 @@ def _counted(found: Explanation) -> Iterator[Fact]:
         return
     dram_bytes = dram_traffic_bytes(counters)
     if dram_bytes is not None:
-        compared = f"{dram_bytes / moved.least_bytes:.2f} of the least"
+        compared = f"{dram_bytes / moved.least_bytes:.2f} × the minimum"
         if moved.bytes:
-            compared += f", {dram_bytes / moved.bytes:.2f} of the modelled"
+            compared += f", {dram_bytes / moved.bytes:.2f} × the modelled"
         yield Fact("measured DRAM traffic", bytes_(dram_bytes), compared)
     if counters.shared_bytes is not None:
         compared = "moved by its instructions"
         if moved.shared_loads:
             ratio = counters.shared_bytes / (WORD_BYTES["float32"] * moved.shared_loads)
-            compared += f", {ratio:.2f} of the modelled loads"
+            compared += f", {ratio:.2f} × the modelled loads"
         yield Fact("measured shared memory", bytes_(counters.shared_bytes), compared)
     if counters.bank_conflicts is not None:
         yield Fact("measured bank conflicts", count(counters.bank_conflicts), "in shared memory")
@@ -181,28 +181,28 @@ def _counted(found: Explanation) -> Iterator[Fact]:
 
 def _width_section(found: Explanation, widths: Sequence[Width], device: str) -> Section:
     first = widths[0]
-    heading = [f"this: {device}"] if first.here else []
+    heading = [f"this device: {device}"] if first.here else []
     if first.architecture is not None:
         a = architectures.named(first.architecture)
         heading.append(
             f"{a.name}: a multiprocessor holds {a.threads:,} threads, {a.blocks} blocks, "
             f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
-            f"a block at most {a.threads_per_block:,} threads"
+            f"a block has at most {a.threads_per_block:,} threads"
         )
     rows = tuple(_width_row(each, chosen=each.params == found.case.params) for each in widths)
     return section([*heading, *_unknown(widths)], _COLUMNS, "limited by", [Group("", rows)])
 
 
 def _unknown(widths: Sequence[Width]) -> Iterator[str]:
-    """What the widths of one architecture were computed without."""
+    """The resources that were unknown when the occupancy on this architecture was computed."""
     fitting = [each for each in widths if each.occupancy is not None]
     if any(each.registers is None for each in fitting):
-        yield "registers unknown: taken as not limiting"
+        yield "registers unknown: assumed not to limit"
     if any(each.shared_bytes is None for each in fitting):
-        yield "static shared memory unknown: taken as none"
+        yield "static shared memory unknown: assumed to be 0"
     first = fitting[0].architecture if fitting else None
     if first is not None and architectures.named(first).compute_capability < (2, 0):
-        yield "not counted: parameters of a launch, here in shared memory too (≤ 256 bytes)"
+        yield "not counted: launch parameters, which are in shared memory here (≤ 256 bytes)"
 
 
 def _width_row(each: Width, *, chosen: bool) -> Row:

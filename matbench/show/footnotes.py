@@ -1,4 +1,4 @@
-"""Notes below a table: each text once, with the number that rows refer to it by."""
+"""Notes below a table: each text once, with the number that rows cite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"(?<![\w.,])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
 
 
 class Footnotes:
-    """Texts in the order in which they are first mentioned.
+    """Texts in the order of their first mention.
 
     Notes that differ only in their numbers become one text with ranges.
     """
@@ -36,7 +36,7 @@ class Footnotes:
 
 
 def kind(text: str) -> str:
-    """A text without its numbers: the same for texts that differ in nothing else."""
+    """A text without its numbers: equal for texts that differ only in their numbers."""
     return _NUMBER.sub("\0", text)
 
 

@@ -1,4 +1,4 @@
-"""Reports in every form but a terminal's: the markups of tabulate, CSV and JSON."""
+"""Reports in every format but a terminal's: tabulate's markups, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from matbench.show import safe
 from matbench.show.footnotes import Footnotes
 from matbench.show.table import Column, Report, Row, Section
 
-# The markup of these has no known way to hold any text whatever, and a record is not trusted.
+# Excluded: these have no known escape for arbitrary text, and records are not trusted.
 _NO_ESCAPE = {
     "asciidoc", "jira", "latex_raw", "mediawiki", "moinmoin", "textile", "unsafehtml", "youtrack",
 }  # fmt: skip
-#: What `--format` takes.
+#: The values of `--format`.
 FORMATS: tuple[str, ...] = (
     "rich", "csv", "json", *(name for name in tabulate_formats if name not in _NO_ESCAPE),
 )  # fmt: skip
@@ -39,7 +39,7 @@ def text(report: Report, fmt: str) -> str:
 
 
 def last_cell(row: Row, footnotes: Footnotes, *, inline: bool) -> str:
-    """Status with its reason, or with a footnote for it; a long reason keeps one for all of it."""
+    """The status with its reason or a footnote; a reason of several lines has a footnote, too."""
     first = safe.line(row.reason.partition("\n")[0])
     below = [row.claims] if row.claims else []
     below += [row.reason] if row.reason and (first != row.reason or not inline) else []
@@ -48,7 +48,7 @@ def last_cell(row: Row, footnotes: Footnotes, *, inline: bool) -> str:
 
 
 def _section(section: Section, fmt: str) -> list[str]:
-    """Heading, table and notes; a size that all rows share stands in the heading."""
+    """Heading, table and notes; a size that all rows share is in the heading."""
     footnotes = Footnotes()
     sizes = {group.size for group in section.groups if group.size}
     size = [Column("size")] if len(sizes) > 1 else []
@@ -72,7 +72,7 @@ def _section(section: Section, fmt: str) -> list[str]:
 
 
 def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: str) -> str:
-    """Cells in one of tabulate's formats, as they are."""
+    """Cells, escaped but otherwise unchanged, in one of tabulate's formats."""
     table = tabulate(
         [[escape(cell, fmt) for cell in row] for row in rows],
         headers=[column.title for column in columns],
@@ -82,7 +82,7 @@ def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: 
     )
     if fmt != "tsv":
         return str(table)
-    tabs = len(columns) - 1  # tabulate takes those before empty last cells away
+    tabs = len(columns) - 1  # tabulate strips those before empty last cells
     return "\n".join(line + "\t" * (tabs - line.count("\t")) for line in table.split("\n"))
 
 
@@ -97,7 +97,7 @@ def escape(cell: str, fmt: str) -> str:
 
 
 def prose(lines: Sequence[str], fmt: str) -> str:
-    """Lines outside a table; where the markup joins lines, each is a paragraph."""
+    """Lines outside a table; each is a paragraph if the markup joins lines."""
     if fmt == "html":
         return "\n".join(f"<p>{html.escape(line)}</p>" for line in lines)
     if fmt.startswith("latex"):
@@ -110,7 +110,7 @@ def prose(lines: Sequence[str], fmt: str) -> str:
 
 
 def csv_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Rows below their titles, without the last line's end."""
+    """Titles and rows, without a final newline."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(titles)
@@ -119,7 +119,7 @@ def csv_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _at(value: object, path: Sequence[str]) -> object:
-    """The attribute, item or `len` at the end of a path; None where a part of it is None."""
+    """The attribute, item or `len` at the end of a path; None if any part of it is None."""
     for name in path:
         if value is None:
             return None

@@ -1,4 +1,4 @@
-"""The lines above a table: the device, its software, and what must be known to read the times."""
+"""The lines above a table: the device, its software, and the conditions of the measurement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CPU_TIMINGS = "CPU timings: measured on a processor, not on a GPU"
 
 _MODES = {
     "cold": "cold samples: the cache is overwritten before each",
-    "hot": "hot samples: caches are left as they are",
+    "hot": "hot samples: the cache is not overwritten",
     "hot graph": "hot samples: launches back to back, as one CUDA graph",
 }
 
@@ -49,7 +49,7 @@ def device_lines(
 
 
 def _host_load(outcomes: Iterable[Outcome]) -> str:
-    """How busy the host was when its cases began, and what governs its frequency."""
+    """The host's load when its cases began, and its frequency governor."""
     moments = [
         timing.conditions[0]
         for outcome in outcomes
@@ -65,7 +65,7 @@ def _host_load(outcomes: Iterable[Outcome]) -> str:
 
 
 def _clocks(outcomes: Sequence[Outcome]) -> str:
-    """The SM clocks while blocks were stamped, or while samples were taken; apart for hot ones."""
+    """SM clocks while blocks were stamped or samples taken, separately for hot samples."""
     stamped = [o.blocks.sm_mhz for o in outcomes if o.blocks is not None and o.blocks.sm_mhz]
     sampled = [clock for o in outcomes if (clock := held_mhz(o.timing))]
     hot = [clock for o in outcomes if o.cold is not None and (clock := held_mhz(o.hot))]
@@ -81,20 +81,20 @@ def _range(values: Sequence[float], decimals: int = 0) -> str:
 
 
 def _verified(outcomes: Iterable[Outcome]) -> str:
-    """Whether all times are those of launches whose results were compared."""
+    """A warning, unless every timed launch was verified."""
     verified = [o.timing.verified for o in outcomes if o.timing is not None]
     if all(verified):
         return ""
     whose = "some of these launches were" if any(verified) else "these launches were"
-    return f"timed by an earlier matbench: {whose} not verified one by one"
+    return f"timed by an earlier version of matbench: {whose} not verified individually"
 
 
 def _modes(outcomes: Iterable[Outcome]) -> str:
-    """What kind of samples the rows rank by, and what the column beside them holds."""
+    """The kind of samples that rows are ranked by, and the kind in the column `hot`."""
     timed = [outcome for outcome in outcomes if outcome.mode is not None]
     modes = {outcome.mode for outcome in timed}
     if len(modes) > 1:
-        return "cold and hot samples, ranked apart"
+        return "cold and hot samples, ranked separately"
     graphs = {outcome.hot.graph for outcome in timed if outcome.hot is not None}
     hot = [_MODES["hot graph" if graph else "hot"] for graph in sorted(graphs)]
     beside = [mode.replace("hot samples", "hot") for mode in hot] if "cold" in modes else []

@@ -1,4 +1,4 @@
-"""The kernels at hand as a list, and one of them at length."""
+"""The list of kernels, and the details of one kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matbench.show import safe
 if TYPE_CHECKING:  # rich and tabulate take longer to import than a list takes to print
     from rich.console import RenderableType
 
-#: What `matbench list` takes besides a terminal's form.
+#: The formats of `matbench list`.
 FORMATS = ("rich", "plain", "github", "json")
 
 
@@ -41,7 +41,7 @@ def text(kernels: Sequence[Kernel], fmt: str) -> str:
 
 
 def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
-    """For a terminal: names beside summaries; below, what is swept and required."""
+    """For a terminal: names and summaries; below them, swept constants and requirements."""
     from rich.table import Table
     from rich.text import Text
 
@@ -60,7 +60,7 @@ def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
 
 
 def details(kernel: Kernel) -> RenderableType:
-    """The front matter of one kernel in words."""
+    """The front matter of one kernel, described."""
     from rich.table import Table
     from rich.text import Text
 
@@ -69,9 +69,9 @@ def details(kernel: Kernel) -> RenderableType:
     lines = {
         kernel.name: kernel.summary,
         "group": kernel.group,
-        "file": kernel.path or f"none: a call of {kernel.library}",
-        "runs by default": _values(kernel.sweep),
-        "can be tuned over": _values(kernel.tune),
+        "file": kernel.path or f"none: a call to {kernel.library}",
+        "default values": _values(kernel.sweep),
+        "tuning values": _values(kernel.tune),
         "called as": f"{kernel.entry}({', '.join(kernel.args)})" if kernel.entry else "",
         "block (threads)": " × ".join(map(str, rules.block)) if own else "",
         "grid (blocks)": " × ".join(map(str, rules.grid)) if own else "",
@@ -79,9 +79,9 @@ def details(kernel: Kernel) -> RenderableType:
         "needs": "; ".join([*kernel.requires, *rules.where]),
         "computes": _product(kernel),
         "matrices": _placed(kernel),
-        "reads its inputs as": kernel.precision,
-        "sums in": kernel.accumulator or "",
-        "deterministic": "" if kernel.deterministic else "no, its file says",
+        "input precision": kernel.precision,
+        "accumulates in": kernel.accumulator or "",
+        "deterministic": "" if kernel.deterministic else "no (declared)",
         **{f"modelled {key.replace('_', ' ')}": value for key, value in kernel.model.items()},
     }
     table = Table.grid(padding=(0, 2))
@@ -97,14 +97,14 @@ def source(kernel: Kernel) -> str:
 
 
 def highlighted(kernel: Kernel) -> RenderableType:
-    """The same in a terminal's colours."""
+    """The same, highlighted for a terminal."""
     from rich.syntax import Syntax
 
     return Syntax(source(kernel), "cuda", theme="ansi_dark", background_color="default")
 
 
 def _product(kernel: Kernel) -> str:
-    """What is not C = A·B: factors and batches, by the values that it runs with."""
+    """The product with its values of alpha, beta and batch; empty if it is C = A·B."""
     usual = {"alpha": 1.0, "beta": 0.0, "batch": 1}
     found = []
     for name, value in usual.items():

@@ -20,7 +20,7 @@ from matbench.show.units import UNKNOWN
 from matbench.workloads import Workload
 
 BEST = "★"
-#: The fastest of those whose claims weaken a check.
+#: The fastest of the kernels with claims.
 BEST_WITH_CLAIMS = "☆"
 PERTURBED = "≈"
 
@@ -30,9 +30,9 @@ _STYLES = {"measured": "green", "wrong": "bold red", "failed": "red", "skipped":
 def report(
     outcomes: Iterable[Outcome], environments: Iterable[Environment], *, fastest: bool = False
 ) -> Report:
-    """What became of the cases; `fastest` shows each kernel at its fastest parameters alone.
+    """The results of the cases; with `fastest`, each kernel only at its fastest parameters.
 
-    A failed case that was tried again is shown once. GPUs come first, baselines on the CPU last.
+    A failed case that was retried is shown once. GPUs come first, baselines on the CPU last.
     """
     every, about = list(outcomes), list(environments)
     found = resuming.without_retried([encoding.finite(outcome) for outcome in every])
@@ -100,9 +100,9 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
 
 
 def _rankings(label: str, rows: Sequence[Ranked]) -> Iterator[tuple[str, list[Ranked]]]:
-    """The rows that rank together, with the title of each ranking.
+    """The rows of each ranking, with its title.
 
-    What has no time does not rank; it stands with the first, those of float32 without claims.
+    Rows without a time are not ranked; they are listed with the first, float32 without claims.
     """
     found: dict[str, list[Ranked]] = {"": []}
     for row in rows:
@@ -112,7 +112,7 @@ def _rankings(label: str, rows: Sequence[Ranked]) -> Iterator[tuple[str, list[Ra
 
 
 def _workload_line(workload: Workload) -> tuple[str, ...]:
-    """What is computed, where that is no matrix product, and how to read its table."""
+    """A workload other than a matrix product, and how to read its table."""
     if workload is workloads.MATMUL:
         return ()
     what = f"{workload.name}: {workload.title}"
@@ -131,20 +131,20 @@ def _is_perturbed(outcome: Outcome) -> bool:
 
 
 def _legend(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
-    """What ≈ before a block's time means, with the worst of it."""
+    """The meaning of ≈ before a block's time, with the largest slowdown."""
     perturbed = [o.blocks.perturbation for o in outcomes if o.blocks and _is_perturbed(o)]
     if not perturbed:
         return ()
     limit, worst = f"{PERTURBATION_LIMIT:.0%}", max(share or 0.0 for share in perturbed)
-    text = f"per block: its clock slowed the launch by more than {limit}"
-    return ((PERTURBED, f"{text}, {units.percent(worst)} at worst"),)
+    text = f"per block: reading the clock slowed the launch by more than {limit}"
+    return ((PERTURBED, f"{text} ({units.percent(worst)} at worst)"),)
 
 
 # Rows
 
 
 def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
-    """Rows of one problem; times of a kind have one unit."""
+    """Rows of one problem; times of one kind share a unit."""
     outcomes = [row.outcome for row in ranked]
     time = units.durations(map(ranking.time_ns, outcomes))
     hot_time = units.durations(row.hot.median_ns for row in ranked if row.hot)
@@ -172,7 +172,7 @@ def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
                 units.error(accuracy.avg_rel_err) if accuracy else UNKNOWN,
                 units.percent(accuracy.bound_ratio) if accuracy else UNKNOWN,
             ),
-            status="" if row.rivals else outcome.status,  # a time says that it was measured
+            status="" if row.rivals else outcome.status,  # a time implies "measured"
             reason=safe.lines(outcome.reason or ""),
             claims=_claimed(row),
             notes=_notes(outcome),
@@ -185,7 +185,7 @@ def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
 
 
 def size_label(problem: Problem) -> str:
-    """The size, and what is not the usual: inputs, alpha, beta, batch."""
+    """The size, and inputs, alpha, beta and batch if they are not the usual ones."""
     usual = Problem(1, 1, 1, inputs=workloads.of(problem).inputs[0])
     found = [problem.size]
     if problem.inputs != usual.inputs:
@@ -197,13 +197,13 @@ def size_label(problem: Problem) -> str:
 
 
 def _claimed(row: Ranked) -> str:
-    """The claims that its result was judged by, where there is a result."""
+    """The claims that weakened the checks of its result, if there is a result."""
     judged = row.claims and row.outcome.status in ("measured", "wrong")
     return safe.lines(f"claims: {'; '.join(row.claims)}") if judged else ""
 
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
-    """What changes how to read the row; CSV and JSON hold all notes."""
+    """The notes that matter for reading the row; CSV and JSON have all notes."""
     own = _about(outcome.timing, outcome.notes)
     hot = _about(outcome.hot) if outcome.cold is not None else []
     return tuple(map(safe.lines, [*own, *(f"hot samples: {note}" for note in hot)]))
@@ -220,15 +220,15 @@ def _about(timing: Timing | None, others: Sequence[str] = ()) -> list[str]:
     return [*found, *(note for note in notes if sample_notes.matters(note, half_width))]
 
 
-# Rows that are the same at several sizes
+# Rows that are alike at several sizes
 
 _Placed = tuple[Problem, Ranked]
 
 
 def _repeated(table: DeviceRanking) -> list[list[_Placed]]:
-    """Cases that were skipped or failed for one reason at several sizes, each with those sizes.
+    """Cases skipped or failed for the same reason at several sizes, each with those sizes.
 
-    What skips a case may name its size: such reasons may differ in their numbers.
+    Reasons of skipped cases may name the size, so they may differ in their numbers.
     """
 
     def alike(placed: _Placed) -> tuple[object, ...]:
@@ -249,7 +249,7 @@ def _repeated(table: DeviceRanking) -> list[list[_Placed]]:
 
 
 def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list[Group]:
-    """A group for those that no size gave a result, and one for each other set of sizes."""
+    """A group for cases without a result at any size, and one for each other set of sizes."""
 
     def row(found: list[_Placed]) -> Row:
         ranked = [row for _, row in found]
@@ -268,7 +268,7 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
     return groups
 
 
-#: CSV's columns; numbers stay as they were recorded.
+#: CSV's columns; numbers are written as recorded.
 _FIELDS = {
     **under("outcome.case", "backend device device_kind"),
     **under("outcome.case.problem", "workload size M N K inputs seed"),

@@ -1,4 +1,4 @@
-"""Probes of awkward shapes: one line a shape, one column a set of parameters."""
+"""Probes of awkward sizes: a row per size and inputs, a column per set of parameters."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WORDS = {"measured": "right", "wrong": "WRONG", "failed": "FAILED", "skipped": 
 def renderables(
     kernel_name: str, device: DeviceInfo, probes: Sequence[Probe], needs: Sequence[Need] = ()
 ) -> list[RenderableType]:
-    """The table; below it what is wrong, what claims are needed for, and how many were right."""
+    """The table; below it the errors, which claims are needed, and how many probes passed."""
     shapes: dict[tuple[str, str, str], dict[str, str]] = {}
-    # Reasons that differ only in their numbers are shown once, with how many more there are.
+    # Reasons that differ only in their numbers are shown once, with a count of the others.
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for probe in probes:
         outcome, problem = probe.outcome, probe.outcome.case.problem
@@ -61,14 +61,14 @@ def renderables(
 
 
 def _summary(kernel_name: str, device: DeviceInfo, probes: Sequence[Probe]) -> str:
-    """How many probes were right of those that could run, and why others could not."""
+    """How many of the probes that could run passed, and why others could not run."""
     name, place = safe.line(kernel_name), safe.line(device.label)
     outcomes = [probe.outcome for probe in probes]
     skipped = [safe.line(o.reason or "") for o in outcomes if o.status == "skipped"]
     why = "; ".join(map(footnotes.merged, grouped(skipped, footnotes.kind).values()))
     probed = len(outcomes) - len(skipped)
     if not probed:
-        return f"{name}: nothing could be probed on {place}" + (f": {why}" if why else "")
+        return f"{name}: no probe could run on {place}" + (f": {why}" if why else "")
     right = sum(outcome.status == "measured" for outcome in outcomes)
-    text = f"{name} is right at {right} of {probed} probes on {place}"
+    text = f"{name} passed {right} of {probed} probes on {place}"
     return f"{text}, {len(skipped)} skipped: {why}" if skipped else text

@@ -14,18 +14,18 @@ MARKS: dict[PointKind, str] = {
     "measured at modelled": "●",
 }
 LABELS: dict[PointKind, str] = {
-    "least": "what memory and arithmetic allow at the least traffic",
-    "modelled": "what they allow at the modelled traffic without any cache",
-    "measured at least": "measured rate, at the intensity of the least traffic",
-    "measured at modelled": "measured rate, at the intensity of the modelled traffic",
+    "least": "attainable rate at the minimum traffic",
+    "modelled": "attainable rate at the modelled traffic, without caches",
+    "measured at least": "measured rate at the intensity of the minimum traffic",
+    "measured at modelled": "measured rate at the intensity of the modelled traffic",
 }
 _HEIGHT = 13
-#: The width of what stands left of the chart, and of what may stick out to its right.
+#: The width of the labels on the left and of text that may extend beyond the right edge.
 _BESIDE = 20
 
 
 def chart(roof: Roofline, width: int = 76) -> list[str]:
-    """The roofline as lines of at most that width, both axes logarithmic; then its marks."""
+    """The roofline as lines of at most that width, both axes logarithmic; then a legend."""
     across = max(10, width - _BESIDE)
     (left, right), (bottom, top) = roof.bounds()
 

@@ -1,7 +1,7 @@
-"""Text on its way to a terminal: the one place that makes it harmless.
+"""The one place that makes text safe for a terminal.
 
-Records, kernel files, file names and what a kernel prints may come from anywhere: no character of
-theirs moves a cursor, sets a title or turns text around.
+Records, kernel files, file names and a kernel's output are not trusted: their characters must not
+move the cursor, set a title or reverse the direction of text.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _LONGEST_LINE = 300
 
 
 def text(text: str) -> str:
-    """The text without control or bidirectional characters, but for newlines and tabs."""
+    """The text without control or bidirectional characters, except newlines and tabs."""
     return _HOSTILE.sub("\ufffd", text)
 
 
 def lines(text: str) -> str:
-    """The same without tabs and surrounding space, for a table or below one."""
+    """The same without tabs and surrounding space, for a table or its footnotes."""
     return _HOSTILE.sub("\ufffd", text.expandtabs(4).replace("\r\n", "\n")).strip()
 
 
 def line(text: str) -> str:
-    """The text on one line, as long as a cell may be."""
+    """The text on one line, cut to the longest that a cell may be."""
     joined = " ".join(lines(text).split())
     return joined if len(joined) <= _LONGEST_LINE else joined[: _LONGEST_LINE - 1] + "…"
 

@@ -14,9 +14,9 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class Column:
-    """One column; on a narrow terminal those with the highest `drop` go first.
+    """One column; on a narrow terminal those with the highest `drop` are dropped first.
 
-    A `shared` column that says the same in every row becomes a line above the table.
+    A `shared` column with the same value in every row becomes a line above the table.
     """
 
     title: str
@@ -27,10 +27,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """Cells in the order of the columns, then what the last column and the footnotes say.
+    """Cells in the order of the columns, then the contents of the last column and the footnotes.
 
-    A `mark` goes beside the first of the cells that are shown. `claims` are a footnote as notes
-    are, but never merged with one that differs in its numbers.
+    A `mark` follows the first cell shown. `claims` become a footnote, as notes do, but are never
+    merged with claims that differ in their numbers.
     """
 
     cells: tuple[str, ...]
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows under one title; `size` is what a table without group titles says of them."""
+    """Rows under one title; `size` stands for it in tables without group titles."""
 
     title: str
     rows: tuple[Row, ...]
@@ -56,8 +56,8 @@ class Group:
 class Section:
     """What ran on one device; `legend` explains marks in its cells.
 
-    The last column, titled `last_title`, holds statuses, reasons and marks of footnotes; without a
-    title there is none.
+    The last column, titled `last_title`, holds statuses, reasons and footnote marks; if the title
+    is empty, there is no such column.
     """
 
     heading: tuple[str, ...]
@@ -71,7 +71,7 @@ class Section:
         return [row for group in self.groups for row in group.rows]
 
     def with_columns(self, titles: Collection[str]) -> Section:
-        """The section with those of its columns that have one of these titles."""
+        """The section with only the columns of these titles."""
         kept = [i for i, column in enumerate(self.columns) if column.title in titles]
         seen = "".join(row.cells[i] for row in self.rows for i in kept)
 
@@ -88,7 +88,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A table in every form: `sections` and `footer` for people, the rest for programs.
+    """A table in every format: `sections` and `footer` for people, the rest for programs.
 
     `fields` names CSV's columns, each with its path in one of `rows`: `outcome.case.params`, or
     `outcome.timing.interval_ns.0`.
@@ -102,7 +102,7 @@ class Report:
 
 
 class Fact(NamedTuple):
-    """One figure: its name, how much, and what it means or how it came about."""
+    """One figure: its name, its value, and its meaning or origin."""
 
     name: str
     figure: str
@@ -110,19 +110,19 @@ class Fact(NamedTuple):
 
 
 def facts_section(heading: Sequence[str], title: str, facts: Iterable[Fact]) -> Section:
-    """A line for each fact."""
+    """A table with a row for each fact."""
     rows = tuple(Row(fact[:2], reason=fact.remark) for fact in facts)
     columns = (Column(title), Column("figure", right=True))
     return Section(tuple(heading), columns, "remark", (Group("", rows),))
 
 
 def under(path: str, names: str) -> dict[str, str]:
-    """Fields of CSV that are named as the attributes of one object in a row, or of the row."""
+    """CSV fields named like the attributes of an object in the row, or of the row itself."""
     return {name: f"{path}.{name}".removeprefix(".") for name in names.split()}
 
 
 def grouped(values: Iterable[_Value], key: Callable[[_Value], _Key]) -> dict[_Key, list[_Value]]:
-    """Values that share a key, in the order in which they and their keys come."""
+    """Values by key; both keep their order of first appearance."""
     groups: dict[_Key, list[_Value]] = {}
     for value in values:
         groups.setdefault(key(value), []).append(value)
@@ -136,9 +136,9 @@ def section(
     groups: Sequence[Group],
     legend: tuple[tuple[str, str], ...] = (),
 ) -> Section:
-    """A section without what says nothing: empty columns, and those that are the same throughout.
+    """A section without empty columns, and without shared columns of only one value.
 
-    The latter become a line above the table. Where rows only have notes, the last column says so.
+    The latter become a line above the table. If rows have only notes, the last column is "notes".
     """
     rows = [row for group in groups for row in group.rows]
     kept: list[int] = []
@@ -146,13 +146,13 @@ def section(
     for index, column in enumerate(columns):
         values = [row.cells[index] for row in rows]
         known = [value for value in values if value != UNKNOWN]
-        # Numbers are the same when all that are known are.
+        # Unknown numbers are ignored in the comparison.
         compared = known if column.right else values
         if known and column.shared and len(compared) > 1 and len(set(compared)) == 1:
             shared[index] = known[0]
         elif known:
             kept.append(index)
-    if shared and all(columns[index].right for index in kept):  # numbers of what?
+    if shared and all(columns[index].right for index in kept):  # one column must name the rows
         first_shared = next(iter(shared))
         del shared[first_shared]
         kept = sorted([*kept, first_shared])

@@ -1,4 +1,4 @@
-"""Reports for a terminal: which columns its width has room for, and rich's renderables of them."""
+"""Reports for a terminal: which columns fit its width, as rich renderables."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from matbench.show.footnotes import Footnotes
 from matbench.show.formats import last_cell
 from matbench.show.table import Column, Report, Section
 
-#: Where the last column would be narrower than this, reasons stand below the table; where reasons
-#: are all that it has, they can wrap more.
+#: If the last column would be narrower than this, reasons go below the table. Remarks, in tables
+#: without statuses, may wrap more.
 _LEAST_REASON_WIDTH = 32
 _LEAST_REMARK_WIDTH = 20
 _GAP = 2
 
-#: Where a name or a parameter may be broken: after a space, a hyphen or an equals sign.
+#: Names and parameters may be broken after a space, a hyphen or an equals sign.
 _PIECE = re.compile(r"[^\s=-]*[\s=-]*")
 
 
 def renderables(report: Report, width: int | None = None) -> list[RenderableType]:
     """The report for a rich console of `width` cells; without a width nothing is cut.
 
-    Colour marks the status alone, and repeats what the words say.
+    Colour marks only the status, which is also in words.
     """
     parts = [part for section in report.sections for part in section_renderables(section, width)]
     return [*parts, Text(report.footer)]
@@ -58,7 +58,7 @@ def plain_table(*columns: Column, header: bool = True) -> Table:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """The columns that there is room for, the width of each and of the last one, for statuses."""
+    """The columns that fit, and all widths, the status column's last."""
 
     section: Section
     widths: tuple[int, ...]
@@ -66,7 +66,7 @@ class _Fitted:
 
 
 def _fitted(section: Section, width: int | None) -> _Fitted:
-    """Columns go, the least important first, until the rest fits with the bare status."""
+    """Drop columns, the least important first, until the rest fits with the bare status."""
     columns = section.columns
     texts = [[c.title, *(row.cells[i] for row in section.rows)] for i, c in enumerate(columns)]
     widths = [max(map(cell_len, cells)) for cells in texts]
@@ -131,7 +131,7 @@ def _section(fitted: _Fitted) -> Iterator[RenderableType]:
 
 
 def _table(fitted: _Fitted, *, header: bool) -> Table:
-    """Tables of one section have the same columns, so that they stand below each other."""
+    """A table with the section's column widths, so that the tables of a section line up."""
     last = Column(fitted.section.last_title)
     table = plain_table(*fitted.section.columns, last, header=header)
     for column, width in zip(table.columns, fitted.widths, strict=True):

@@ -15,7 +15,7 @@ from matbench.show.outcomes import size_label
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
 
-#: So many candidates of a search are shown, besides the winner and the defaults.
+#: How many candidates of a search are shown, besides the winner and the defaults.
 TOP = 10
 
 
@@ -41,7 +41,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
             *device_lines([record.outcome for record in records], environments),
             *_claimed(records[0]),
             *(f"size {size}: {_searched(found[0])}" for size, found in sizes.items()),
-            "against the fastest default: timed in turns with it; by medians: the samples shown",
+            "against default: in turns with the fastest default; by medians: of the samples shown",
         ),
         columns=(
             Column("parameters"),
@@ -65,14 +65,14 @@ def _claimed(record: TuningRecord) -> list[str]:
 
 
 def _searched(record: TuningRecord) -> str:
-    """How many were looked at, of how many candidates, of how many combinations."""
+    """How many candidates were tried, and how the candidates were found."""
     space = record.space
-    text = f"{record.tried:,} looked at of {space.candidates:,} candidates; "
-    text += f"{space.refused:,} of {space.drawn:,} combinations refused"
+    text = f"{record.tried:,} of {space.candidates:,} candidates tried; "
+    text += f"{space.refused:,} of {space.drawn:,} combinations ruled out"
     if space.merged:
-        text += f", {space.merged:,} the same launch as another"
+        text += f", {space.merged:,} duplicates of another launch"
     if space.drawn < space.combinations:
-        text += f", drawn from {space.combinations:,}"
+        text += f"; sampled from {space.combinations:,}"
     return text
 
 

@@ -1,4 +1,4 @@
-"""How numbers are written: every format of times, shares, errors, rates and counts."""
+"""Number formats: times, shares, errors, rates and counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_known(value: float | None) -> TypeGuard[float]:
 def durations(times_ns: Iterable[float | None]) -> Formatter:
     """One unit and one number of decimals for all: 3 or 4 significant digits of the smallest.
 
-    No unit is smaller than a microsecond, so that the times of small sizes share it.
+    The smallest unit is the microsecond, so that small sizes share a unit.
     """
     known = [time for time in times_ns if is_known(time) and time > 0]
     if not known:
@@ -42,12 +42,12 @@ def durations(times_ns: Iterable[float | None]) -> Formatter:
 
 
 def duration(time_ns: float | None) -> str:
-    """One time by itself, to four digits."""
+    """A single time, to four digits."""
     return durations([time_ns])(time_ns)
 
 
 def _decimals(value: float, digits: int) -> int:
-    """How many decimals show `value`, which is at least 1, to that many digits."""
+    """The decimals that give `value`, at least 1, so many significant digits."""
     return max(0, digits - len(str(int(value))))
 
 
@@ -66,7 +66,7 @@ def percent(part: float | None) -> str:
 
 
 def share(part: float | None) -> str:
-    """A share to a tenth of a percent, where it is read against 100%."""
+    """A share to a tenth of a percent, to be compared with 100%."""
     return f"{part:.1%}" if is_known(part) else UNKNOWN
 
 
@@ -137,7 +137,7 @@ def superscript(number: int) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """So many significant digits, whole ones in full below a billion: `0.0123`, `12,345`."""
+    """That many significant digits; whole digits in full below a billion: `0.0123`, `12,345`."""
     if not is_known(value):
         return UNKNOWN
     if not value:
@@ -166,7 +166,7 @@ def rates(values: Iterable[float | None], unit: str) -> Formatter:
 
 
 def rate_column(per_s: Iterable[float | None], unit: str) -> tuple[str, Formatter]:
-    """The unit of a column of rates, T or G by their median, and the numbers in it."""
+    """The title of a column of rates, T or G by their median, and the format of its numbers."""
     known = sorted(rate for rate in per_s if is_known(rate) and rate > 0)
     tera = bool(known) and known[len(known) // 2] >= 1e12
     scale = 1e12 if tera else 1e9

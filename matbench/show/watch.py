@@ -1,4 +1,4 @@
-"""A kernel file that is watched: the last version at length, those before it in a line each."""
+"""A watched kernel file: the latest version in detail, each earlier one on one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from matbench.show.table import Column, Group, Row, Section, section
 from matbench.show.terminal import section_renderables
 from matbench.show.units import UNKNOWN
 
-#: How many lines of a compiler's message are shown, and how many versions before the last.
+#: How many lines of a compiler's message are shown, and how many earlier versions.
 _SHOWN_LINES = 12
 _SHOWN_VERSIONS = 8
 
@@ -26,7 +26,7 @@ _SHOWN_VERSIONS = 8
 def screen(
     file_name: str, device: DeviceInfo, versions: Sequence[Version], width: int | None = None
 ) -> Iterator[RenderableType]:
-    """All of what a terminal shows of a file's versions, oldest first; there is at least one."""
+    """The whole screen for a file's versions, given oldest first; there is at least one."""
     version = versions[-1]
     heading = [f"{safe.line(file_name)} · {version.label} · {version.saved}"]
     heading.append(safe.line(device.label))
@@ -34,7 +34,7 @@ def screen(
         heading.append(CPU_TIMINGS)
     if version.standings and not version.wrong:
         yield from section_renderables(_section(heading, version), width)
-        yield Text("timed in turns with the version before and the nearest rung")
+        yield Text("timed in turns with the previous version and the nearest rung")
     else:
         yield Text(heading[0], style="bold")
         yield from map(Text, (*heading[1:], ""))
@@ -45,7 +45,7 @@ def screen(
         if others[_SHOWN_LINES:]:
             yield Text(f"… and {len(others) - _SHOWN_LINES} more lines")
         yield from (Text(f"    {each}") for each in version.paste)
-        yield Text("Nothing was timed; fix it and save.")
+        yield Text("Not timed. Fix the file and save again.")
     earlier = [v for v in versions[-_SHOWN_VERSIONS - 1 : -1] if v.wrong or v.standings]
     if earlier:
         yield Text()
@@ -54,7 +54,7 @@ def screen(
 
 
 def line(version: Version) -> str:
-    """What became of a version, on one line."""
+    """The result of a version, on one line."""
     head = f"{version.label}, {version.saved}"
     if version.wrong:
         return f"{head}: not timed: {safe.line(version.wrong)}"
@@ -64,7 +64,9 @@ def line(version: Version) -> str:
         time = f"{units.duration(standing.median_ns)} at {size_label(problem)}"
         own = time + (f" ({safe.line(settings)})" if settings else "")
         sizes.append("; ".join([own, *map(_in_words, standing.comparisons)]))
-    return f"{head}: right; {'; '.join(sizes)}" if sizes else f"{head}: saved anew meanwhile"
+    if not sizes:
+        return f"{head}: superseded before it was timed"
+    return f"{head}: right; {'; '.join(sizes)}"
 
 
 def _in_words(record: ComparisonRecord) -> str:

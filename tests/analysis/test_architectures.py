@@ -114,11 +114,11 @@ def test_a_full_multiprocessor_is_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("name", "threads", "registers", "shared_bytes", "reason"),
     [
-        ("g80", 1024, None, 0, "1,024 threads a block > 512"),
-        ("gt200", 1024, None, 0, "1,024 threads a block > 512"),
+        ("g80", 1024, None, 0, "1,024 threads per block > 512"),
+        ("gt200", 1024, None, 0, "1,024 threads per block > 512"),
         ("g80", 256, None, 20000, "20,000 bytes of shared memory > 16,384"),
-        ("kepler", 256, 64, 0, "64 registers a thread > 63"),
-        ("9.0", 1024, 72, 0, "73,728 registers a block > 65,536"),
+        ("kepler", 256, 64, 0, "64 registers per thread > 63"),
+        ("9.0", 1024, 72, 0, "73,728 registers per block > 65,536"),
     ],
 )
 def test_what_cannot_be_launched_says_why(

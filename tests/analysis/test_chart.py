@@ -47,8 +47,8 @@ def test_devices_and_ways_of_timing_are_lines_of_their_own() -> None:
 
 
 def test_what_is_no_chart_is_refused() -> None:
-    with pytest.raises(UsageError, match="no case with an n was measured"):
+    with pytest.raises(UsageError, match="no measured case has a single size n"):
         chart.of(LADDER[-2:])
     dot = timed("d", 8, 1, problem=Problem(1, 8, 1, workload="dot"))
-    with pytest.raises(UsageError, match="one workload a chart, not matmul and dot"):
+    with pytest.raises(UsageError, match="a chart shows one workload, not matmul and dot"):
         chart.of([LADDER[0], dot])

@@ -92,7 +92,7 @@ def test_a_case_that_broke_is_named_and_has_no_verdict() -> None:
     found = joined([outcome()], [wrong])
     assert found.records[0].verdict is None
     assert found.records[0].reason == "tiled: wrong: integers: 3 of 9 wrong"
-    assert found.broken == ["tiled TILE=16 at 64 is wrong now: integers: 3 of 9 wrong"]
+    assert found.broken == ["tiled TILE=16 at 64 is now wrong: integers: 3 of 9 wrong"]
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_only_what_worked_before_can_break(before: Any, after: Any, broken: bool
     ("change", "words"),
     [
         ({"blocks": BlockTimes(median_ns=None, sm_mhz=1700.0)}, "SM clock of tiled TILE=16 at 64"),
-        ({"cold": None, "hot": samples()}, "timing differs: cold then, hot now"),
-        ({"device": "Another GPU"}, "device differs: Some GPU then, Another GPU now"),
+        ({"cold": None, "hot": samples()}, "timing differs: was cold, now hot"),
+        ({"device": "Another GPU"}, "device differs: was Some GPU, now Another GPU"),
     ],
 )
 def test_what_makes_times_incomparable_is_said(change: dict[str, Any], words: str) -> None:
@@ -133,7 +133,7 @@ def test_what_makes_times_incomparable_is_said(change: dict[str, Any], words: st
 @pytest.mark.parametrize("field", ["name", "driver", "toolkit"])
 def test_another_device_or_its_software_makes_times_incomparable(field: str) -> None:
     found = joined([outcome()], [outcome()], msgspec.structs.replace(DEVICE, **{field: "99"}))
-    assert found.differences == [f"{field} differs: {getattr(DEVICE, field)} then, 99 now"]
+    assert found.differences == [f"{field} differs: was {getattr(DEVICE, field)}, now 99"]
     assert not comparison.comparable(found)
 
 
@@ -234,10 +234,10 @@ def test_times_taken_by_other_rules_are_not_comparable() -> None:
     """Verified launches, and unverified ones of an earlier version."""
     verified = records.outcome(cold=records.timing(2.0))
     before = records.outcome(cold=records.timing(2.0, seed=None))
-    for first, second, which in ((before, verified, "then"), (verified, before, "now")):
+    for first, second, which in ((before, verified, "old"), (verified, before, "new")):
         joined = comparison.compare_records(([], [first]), ([], [second]), ("a", "b"), 0.05)
         assert not comparison.comparable(joined)
         [said] = joined.differences
-        assert said == f"the rules differ: launches that were timed {which} were not verified"
+        assert said == f"verification differs: the {which} launches were not verified"
     same = comparison.compare_records(([], [before]), ([], [before]), ("a", "b"), 0.05)
     assert comparison.comparable(same)

@@ -21,14 +21,14 @@ def said(samples: Vector | list[float]) -> str:
 def test_outliers_are_counted() -> None:
     samples = times(np.random.default_rng(0).normal(0, 1, 60), 0.005)
     samples[[7, 30]] *= 1.3, 2
-    assert said(samples).startswith("2 of 60 samples are outliers (up to 1.99 of the")
+    assert said(samples).startswith("2 of 60 samples are outliers (up to 1.99 × the")
     samples[30] = samples[31]
-    assert said(samples).startswith("1 of 60 samples is an outlier (up to 1.31 of the")
+    assert said(samples).startswith("1 of 60 samples is an outlier (up to 1.31 × the")
 
 
 def test_one_spike_among_equal_samples_is_an_outlier() -> None:
     assert (
-        said([10240.0] * 39 + [20480.0]) == "1 of 40 samples is an outlier (up to 2 of the median)"
+        said([10240.0] * 39 + [20480.0]) == "1 of 40 samples is an outlier (up to 2 × the median)"
     )
 
 
@@ -104,7 +104,7 @@ def test_samples_that_are_no_times_are_mentioned(bad: float) -> None:
     ("note", "half_width", "expected"),
     [
         ("89 of 8902 samples are outliers (up to 14.3 of the median)", 0.001, False),
-        ("1 of 10 samples is an outlier (up to 1.01 of the median)", 0.5, False),
+        ("1 of 10 samples is an outlier (up to 1.01 × the median)", 0.5, False),
         ("drifting: +0.9% from the first to the last third of the samples", 0.001, False),
         ("drifting: -1.0% from the first to the last third of the samples", 0.001, True),
         ("drifting: -4.0% from the first to the last third of the samples", 0.05, False),

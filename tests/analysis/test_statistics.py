@@ -419,7 +419,7 @@ def test_unpaired_verdicts() -> None:
     assert compare_samples(a, 1.01 * b, threshold=0.02).verdict == "SAME"
     noisy = compare_samples(times(rng.normal(0, 1, 10), 0.1), times(rng.normal(0, 1, 10), 0.1))
     assert noisy.verdict == "UNDECIDED"
-    assert "reaches beyond ±1%" in noisy.reason
+    assert "extends beyond ±1%" in noisy.reason
 
 
 def test_same_comes_first() -> None:
@@ -439,7 +439,7 @@ def test_constant_samples(candidate: float, verdict: str, paired: bool) -> None:
         few = compare_samples([5.0] * count, [candidate] * count, paired=paired)
         assert few.verdict == "UNDECIDED"
         assert few.interval is None
-        assert few.reason == f"{count} samples are too few, 9 are needed"
+        assert few.reason == f"{count} samples are too few; 9 are needed"
     assert compare_samples([5.0] * 9, [candidate] * 9, paired=paired).verdict == verdict
 
 
@@ -582,11 +582,11 @@ def test_the_budget_ends_a_comparison_but_not_before_the_first_look() -> None:
     late = plan.decide(a[:13], b[:13], 10e9)
     assert late is not None
     assert (late.verdict, late.looks) == ("UNDECIDED", 2)
-    assert late.reason.endswith("reaches beyond ±1% after 13 pairs (time is up)")
+    assert late.reason.endswith("extends beyond ±1% after 13 pairs (time is up)")
     most = plan.decide(a[:1536], b[:1536], 0)
     assert most is not None
     assert most.looks == 8
-    assert most.reason.endswith("after 1536 pairs (no more are taken)")
+    assert most.reason.endswith("after 1536 pairs (the maximum)")
     assert plan.decide(a[:13], b[:13], math.nan) is not None
 
 

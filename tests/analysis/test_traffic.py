@@ -83,7 +83,7 @@ def test_a_claim_of_no_traffic_is_refused() -> None:
     kernel = msgspec.structs.replace(
         KERNELS.get("tiled"), model={"global_loads": "0 - M * N"}, path="idle.cu"
     )
-    with pytest.raises(UsageError, match=r"^idle.cu: \[model\] claims 0 bytes of traffic"):
+    with pytest.raises(UsageError, match=r"^idle.cu: \[model\] gives 0 bytes of traffic"):
         traffic(kernel, square(33), {"TILE": 16}, H200.limits)
     kernel = msgspec.structs.replace(kernel, model={"global_loads": "M * TILES"})
     with pytest.raises(UsageError, match=r"^idle.cu: \[model\]: .*TILES"):

@@ -48,7 +48,7 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight() -> None:
 @pytest.mark.parametrize("name", ["tiled", "naive-2d"])
 def test_a_tile_of_32_is_illegal_before_fermi(arch: str, name: str) -> None:
     found = on(arch, name, TILE=32)
-    assert found.reason == "illegal: 32 × 32 = 1,024 threads a block > 512"
+    assert found.reason == "illegal: 32 × 32 = 1,024 threads per block > 512"
     assert (found.threads_per_block, found.occupancy) == (1024, None)
 
 

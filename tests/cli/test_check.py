@@ -21,7 +21,7 @@ def last(text: str) -> str:
 def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) -> None:
     text = matbench("check", "reverse-static", "--no-large").stdout
     assert last(text) == (
-        f"reverse-static is right at 6 of 6 probes on {device.label}, 14 skipped: "
+        f"reverse-static passed 6 of 6 probes on {device.label}, 14 skipped: "
         "needs N <= 64 (N = 255…1000003)"
     )
     assert text.count("needs") == 1
@@ -34,7 +34,7 @@ def test_json_has_every_probe_as_a_record(matbench: Matbench, device: DeviceInfo
     assert environment["type"] == "environment"
     need = msgspec.convert(found.pop(), Need)
     assert (need.key, need.declared, need.needed) == ("where", "where N <= 64", True)
-    assert need.finding == "needed: 0 of 14 probes that it excludes come out right without it"
+    assert need.finding == "needed: 0 of 14 probes that it excludes pass without it"
     probes = [msgspec.convert(one, Probe) for one in found]
     assert [probe.outcome.status for probe in probes].count("measured") == 6
     assert all(probe.purpose for probe in probes)
@@ -45,7 +45,7 @@ def test_where_nothing_could_be_probed(
     matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
     path = write_kernel(launch='block = [1]\ngrid = [1]\nwhere = ["M > 2**20"]')
-    start = f"mine: nothing could be probed on {device.label}: needs M > 2**20 (M = 1…"
+    start = f"mine: no probe could run on {device.label}: needs M > 2**20 (M = 1…"
     result = matbench("check", path, "--no-large", code=1)
     assert last(result.stdout).startswith(start)
     assert "where M > 2**20" not in result.stdout, "where nothing runs, no claim is tried"
@@ -108,7 +108,7 @@ def test_inputs_that_16_bits_cannot_hold_are_refused_in_words(
         'extern "C" __global__ void mine(const __half *A, const __half *B, float *C, int N) { }\n'
     )
     result = matbench("run", "--kernel", path, "--inputs", "ramp", "--format", "plain", code=1)
-    assert "inputs up to 67,584 do not fit into float16, which ends at 65,504" in result.stdout
+    assert "inputs up to 67,584 exceed 65,504, the maximum of float16" in result.stdout
     assert "Warning" not in result.output
 
 
@@ -156,13 +156,13 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
             "exponents = [-12, 15]",
             "(fabsf(x) > 65504.0f ? 0.0f : x)",
             "1.0f",
-            "exponents = [-12, 15]: needed for large numbers alone",
+            "exponents = [-12, 15]: needed only for large numbers",
         ),
         (
             "deterministic = false",
             "x",
             "1.0f",
-            "deterministic = false: not needed, three runs agreed",
+            "deterministic = false: not needed: three runs agreed",
         ),
     ],
 )
@@ -171,7 +171,7 @@ def test_how_much_of_a_claim_is_needed(
 ) -> None:
     path = write_kernel(front=front, body=BODY.replace("READ", read).replace("FACTOR", factor))
     lines = matbench("check", path, "--no-large").stdout.splitlines()
-    assert lines[-1].startswith("mine is right at 30 of 30 probes")
+    assert lines[-1].startswith("mine passed 30 of 30 probes")
     assert lines[-2].startswith(line)
 
 

@@ -120,8 +120,8 @@ def test_what_the_fastest_was_chosen_from_is_told(
     path = write_kernel("partly")
     text = path.read_text(encoding="utf-8").replace("TILE = [8]", "TILE = [4, 8, 16]")
     path.write_text(text.replace("k < K", "k < K - (TILE == 16)"), encoding="utf-8")
-    tiled = "tiled: the fastest of 3 by a quick look at TILE 8, 16, 32"
-    partly = "partly: the fastest of 3 by a quick look at TILE 4, 8, 16; TILE=16 wrong"
+    tiled = "tiled: the fastest of 3 in a quick look at TILE 8, 16, 32"
+    partly = "partly: the fastest of 3 in a quick look at TILE 4, 8, 16; TILE=16 wrong"
     arguments = ("tiled", "partly", "--kernel", path, *BRIEFLY)
     record = compare(matbench, *arguments)
     assert record["notes"] == [tiled, partly]

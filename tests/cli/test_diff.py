@@ -51,7 +51,7 @@ def test_environments_that_differ_are_exit_3_unless_they_are_ignored(
     old = write(tmp_path / "old.jsonl", steady())
     new = write(tmp_path / "new.jsonl", steady(factor=1.2), device=records.device(driver="99"))
     result = matbench("diff", old, new, "--fail-if-slower", "5%", code=3)
-    assert "driver differs: 1.2 then, 99 now" in result.stderr
+    assert "driver differs: was 1.2, now 99" in result.stderr
     assert "use --ignore-environment to judge anyway" in result.stderr
     matbench("diff", old, new, "--fail-if-slower", "5%", "--ignore-environment", code=1)
     matbench("diff", old, new)
@@ -62,7 +62,7 @@ def test_a_case_that_broke_fails_and_is_named(tmp_path: Path, matbench: Matbench
     wrong = records.outcome("tiled", status="wrong", reason="integers: 3 of 9 wrong")
     new = write(tmp_path / "new.jsonl", wrong)
     result = matbench("diff", old, new, "--fail-if-slower", "5%", code=1)
-    assert "is wrong now: integers: 3 of 9 wrong" in result.stderr
+    assert "is now wrong: integers: 3 of 9 wrong" in result.stderr
 
 
 def test_verdicts_and_cases_of_one_file_alone(tmp_path: Path, matbench: Matbench) -> None:

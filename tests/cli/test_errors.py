@@ -198,7 +198,7 @@ def test_a_bad_kernel_file_is_told_with_its_line(
 def test_an_output_that_cannot_be_written_is_refused(refusal: Refusal) -> None:
     message = refusal("run", "tiled", "--output", "none/x.jsonl")
     assert message.startswith("none/x.jsonl: no folder ")
-    assert message.endswith("make it, or name another file")
+    assert message.endswith("create it, or name another file")
     assert refusal("run", "tiled", "--output", ".") == ".: is a folder; name a file in it"
     message = refusal("run", "tiled", "--output", "/sys/matbench.jsonl")
     assert message.startswith("/sys/matbench.jsonl: cannot be written: ")
@@ -208,8 +208,8 @@ def test_an_output_that_cannot_be_written_is_refused(refusal: Refusal) -> None:
 @pytest.mark.usefixtures("nothing_runs", "device")
 def test_an_output_that_exists_is_kept(refusal: Refusal) -> None:
     assert refusal("run", "tiled", "--output", "kept.jsonl") == (
-        "kept.jsonl: exists; add to it with --append, replace it with --force, "
-        "or continue it with --resume"
+        "kept.jsonl: already exists; use --append to add to it, --force to replace it, "
+        "or --resume to continue it"
     )
     for how in (["--append", "--output", "kept.jsonl"], ["--resume", "kept.jsonl"]):
         assert refusal("run", "tiled", *how).startswith("kept.jsonl:1: not a record")

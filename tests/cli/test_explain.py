@@ -99,7 +99,7 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: M
     assert lines_of(result, "TILE=16") == [
         ["TILE=16", "256", "2,048", "3", "8", "3", "100%", "125,000,000", "threads"]
     ]
-    assert "registers unknown: taken as not limiting" in result.stdout
+    assert "registers unknown: assumed not to limit" in result.stdout
 
 
 def test_the_same_where_a_device_has_built_it(matbench: Matbench) -> None:
@@ -129,7 +129,7 @@ def test_the_same_where_a_device_has_built_it(matbench: Matbench) -> None:
 def test_a_tile_of_32_is_illegal_before_fermi(matbench: Matbench, arch: str, name: str) -> None:
     result = matbench("explain", name, "--set", "TILE=16,32", "--arch", arch, "--format", "plain")
     (row,) = lines_of(result, "TILE=32")
-    assert " ".join(row).endswith("illegal: 32 × 32 = 1,024 threads a block > 512")
+    assert " ".join(row).endswith("illegal: 32 × 32 = 1,024 threads per block > 512")
 
 
 @pytest.mark.usefixtures("no_device")
@@ -164,7 +164,7 @@ def test_tiles_divide_the_loads_by_their_width(
     )
     (row,) = lines_of(result, "modelled loads")
     assert row[2] == loads
-    assert f"As modelled, its threads load {loads} elements" in result.stdout
+    assert f"In the model, threads load {loads} elements" in result.stdout
 
 
 @pytest.mark.usefixtures("no_device")
@@ -185,14 +185,14 @@ def test_a_claim_below_the_least_is_said_to_be_off(matbench: Matbench) -> None:
     result = matbench(
         "explain", "thread-tile-2d", "--sizes", "64", "--arch", "kepler", "--format", "plain"
     )
-    assert "the model does not hold at this size" in result.stdout
-    assert "times the least traffic" not in result.stdout
+    assert "it is not valid at this size" in result.stdout
+    assert "times the minimum traffic" not in result.stdout
 
 
 @pytest.mark.usefixtures("no_device")
 def test_nothing_is_modelled_below_the_least(matbench: Matbench) -> None:
     result = matbench("explain", "tiled", "--sizes", "1", "--set", "TILE=16", "--arch", "kepler")
-    said = "Its model claims 4.50 B of traffic, less than the least possible 12.0 B: the model does"
+    said = "The model gives 4.50 B of traffic, less than the minimum of 12.0 B: it is not"
     assert said in result.stdout
     assert "modelled" not in result.stdout
     result = matbench(*("explain", "tiled", "--sizes", "1", "--arch", "kepler", "--format", "json"))
@@ -215,7 +215,7 @@ def test_whole_numbers_are_not_held_against_floating_point(matbench: Matbench) -
     assert "Gop/s" in result.stdout or "Mop/s" in result.stdout
     assert "flop" not in result.stdout.lower()
     assert "multiply-adds" not in result.stdout
-    assert "on integers, for which no limit is measured" in result.stdout
+    assert "with integers, for which no limit is measured" in result.stdout
     assert "┤" not in result.stdout
 
 
@@ -233,7 +233,7 @@ def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench)
 def test_a_limit_of_the_kernel_comes_before_those_of_devices(matbench: Matbench) -> None:
     found = matbench("explain", "reverse-static", "--sizes", "5000", "--arch", "g80").stdout
     assert "illegal: needs N <= 64 (N = 5000)" in found
-    assert "threads a block >" not in found
+    assert "threads per block >" not in found
 
 
 # -- on a device ---------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def printed(matbench: Matbench, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def test_a_case_is_measured_and_stands_under_its_roof(printed: Result, device: DeviceInfo) -> None:
     for text in ("●", "◇", "─", "measured time", "measured copy", "measured multiply-adds"):
         assert text in printed.stdout
-    assert f"this: {device.label}" in printed.stdout
+    assert f"this device: {device.label}" in printed.stdout
     words = printed.stdout.strip().splitlines()
     assert any("measured for multiply-adds alone" in line for line in words)
 
@@ -272,7 +272,7 @@ def test_modelled_and_measured_never_share_a_name(printed: Result) -> None:
 
 
 def test_every_width_has_its_time_here(printed: Result) -> None:
-    after = printed.stdout.split("this: ")[1]
+    after = printed.stdout.split("this device: ")[1]
     rows = [line.split() for line in after.splitlines() if line.startswith("TILE=")]
     assert [row[0] for row in rows] == ["TILE=4", "TILE=16"]
     assert all({"ns", "µs", "ms", "s"} & set(row) for row in rows)
@@ -303,7 +303,7 @@ def test_a_kernel_that_this_device_cannot_run_is_explained_elsewhere(
     result = matbench(
         "explain", "warp-tiled", "--sizes", "33", "--arch", "kepler,this", "--format", "plain"
     )
-    assert "What bounds it is not known: skipped, needs CUDA" in result.stdout
+    assert "What limits it is not known: skipped, needs CUDA" in result.stdout
     assert "Kepler 3.0" in result.stdout
     assert "needs sm_80" in result.stdout
 
@@ -373,7 +373,7 @@ def test_a_kernel_without_tiles_is_explained_over_what_it_sweeps(matbench: Matbe
         "--format", "plain",
     )  # fmt: skip
     assert [row[0] for row in lines_of(result, "THREADS=")] == ["THREADS=64", "THREADS=1024"]
-    assert "illegal: 1,024 threads a block > 512" in result.stdout
+    assert "illegal: 1,024 threads per block > 512" in result.stdout
 
 
 def test_a_wrong_kernel_has_no_time_and_is_no_success(
@@ -388,7 +388,7 @@ def test_a_wrong_kernel_has_no_time_and_is_no_success(
     path = write_kernel("faulty", body=body)
     result = matbench("explain", path, "--sizes", "33", "--set", "TILE=8", code=1)
     assert "wrong: " in result.stdout
-    assert "What bounds it is not known: wrong, " in result.stdout
+    assert "What limits it is not known: wrong, " in result.stdout
 
 
 @pytest.mark.long
@@ -399,7 +399,7 @@ def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) ->
     )
     path.write_text(text, encoding="utf-8")
     result = matbench("explain", path, "--sizes", "33", code=2)
-    assert "[model] claims 0 bytes of traffic" in result.stderr
+    assert "[model] gives 0 bytes of traffic" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
@@ -416,7 +416,7 @@ def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) ->
         (["thread-1d", "--set", "TILE=8"], "no selected kernel sweeps it; known: THREADS"),
         (["numpy"], "is a library routine"),
         (["host-loop"], "runs only on the host"),
-        (["tiled", "--plot", "roof.pdf"], "ends in .svg, .png"),
+        (["tiled", "--plot", "roof.pdf"], "must end in .svg or .png"),
         (["tild"], "did you mean 'tiled'?"),
     ],
 )
@@ -436,7 +436,7 @@ def test_without_a_device_this_alone_explains_nothing(matbench: Matbench) -> Non
 def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) -> None:
     result = matbench("explain", "naive-2d", "--set", "TILE=16", "--format", "plain")
     assert "not measured: no device" in result.stderr
-    assert "What bounds it is not known: no device is at hand." in result.stdout
+    assert "What limits it is not known: there is no device." in result.stdout
     assert "measured time" not in result.stdout
     assert "┤" not in result.stdout
 
@@ -469,7 +469,7 @@ def test_what_computes_nothing_has_no_roofline(matbench: Matbench, tmp_path: Pat
     path.write_text(MIRROR, encoding="utf-8")
     picture = tmp_path / "roof.svg"
     result = matbench("explain", path, "--sizes", "4099", "--arch", "this", "--plot", picture)
-    assert "It does no arithmetic; the least traffic takes" in result.stdout
+    assert "It does no arithmetic; the minimum traffic takes" in result.stdout
     assert "┤" not in result.stdout
     assert "not drawn: no floating-point rate was measured" in result.stderr
     assert not picture.exists()

@@ -76,11 +76,11 @@ def test_a_torn_line_is_fixed_and_said(matbench: Matbench, device: DeviceInfo) -
     whole = OUTPUT.read_bytes()
     OUTPUT.write_bytes(whole + b'{"type":"outcome","kern')
     result = run(matbench, *NINE, "--set", "TILE=8", "--resume", OUTPUT)
-    assert result.stderr == "out.jsonl:3: not written to its end, so left out\n"
+    assert result.stderr == "out.jsonl:3: incomplete line ignored\n"
     assert OUTPUT.read_bytes() == whole
     OUTPUT.write_bytes(whole + b'{"type":"outcome","kern')
     shown = matbench("report", OUTPUT)
-    assert shown.stderr == "note: out.jsonl:3: not written to its end, so left out\n"
+    assert shown.stderr == "note: out.jsonl:3: incomplete line ignored\n"
     assert "1 measured" in shown.stdout
 
 
@@ -96,6 +96,6 @@ def test_records_that_cannot_be_written_are_one_line(
     )
     result = matbench(*command, "/proc/x.jsonl", code=2)
     assert result.stderr == (
-        "matbench: /proc/x.jsonl: cannot be written: no file can be made in /proc; "
+        "matbench: /proc/x.jsonl: cannot be written: no file can be created in /proc; "
         "name another file\n"
     )

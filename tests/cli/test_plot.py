@@ -111,7 +111,7 @@ def test_one_size_is_no_chart(matbench: Matbench, tmp_path: Path) -> None:
     matbench("run", "single-block", "--sizes", "8", "--output", records, "--no-blocks")
     refused = matbench("plot", records, "--output", tmp_path / "c.svg", code=2)
     [line] = refused.stderr.splitlines()
-    assert "a chart over n needs two sizes or more, these records have 8 alone" in line
+    assert "a chart over n needs two or more sizes; these records have only 8" in line
     assert not (tmp_path / "c.svg").exists()
 
 
@@ -127,7 +127,7 @@ def test_a_picture_never_replaces_what_it_is_made_from(matbench: Matbench, tmp_p
     kernel = tmp_path / "kernel.svg"
     kernel.write_text("not read", encoding="utf-8")
     refused = matbench("explain", "tiled", "--kernel", kernel, "--plot", kernel, code=2)
-    assert "is read for this picture" in refused.stderr
+    assert "the picture is drawn from this file" in refused.stderr
     assert (data.read_bytes(), kernel.read_text(encoding="utf-8")) == (before, "not read")
 
 

@@ -143,7 +143,7 @@ def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench, device: DeviceInfo)
         assert outcome.mode == "hot"
         assert outcome.hot.samples_ns
         assert outcome.hot.conditions
-        assert "hot samples: caches are left as they are" in result.stdout
+        assert "hot samples: the cache is not overwritten" in result.stdout
 
 
 def test_both_kinds_are_asked_for(

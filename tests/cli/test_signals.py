@@ -353,7 +353,7 @@ def test_ctrl_c_while_the_program_is_imported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "second", "known", "said"),
     [
-        (["check", "PARTLY"], "TILE=16", "right at 1 of 1", "probes are done"),
+        (["check", "PARTLY"], "TILE=16", "passed 1 of 1", "probes are done"),
         pytest.param(
             ["explain", "PARTLY", "--sizes", "20", "--set", "TILE=8,16"],
             "TILE=16", "TILE=8", "of ", marks=pytest.mark.long,

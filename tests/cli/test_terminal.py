@@ -125,8 +125,8 @@ def test_an_explanation_keeps_to_the_width_and_breaks_no_name_of_a_column(width:
     assert all(line.split()[:2] == ["parameters", "threads"] for line in tables)
     assert all("resident" in line for line in tables[:1])
     text = "\n".join(lines)
-    assert "32 × 32 = 1,024 threads a block > 512" in text
-    [row] = [line for line in lines if re.match(r"least traffic +\d", line)]
+    assert "32 × 32 = 1,024 threads per block > 512" in text
+    [row] = [line for line in lines if re.match(r"minimum traffic +\d", line)]
     assert "each input read" in row  # the remark wraps in its column
     chart = [line for line in lines if "└" in line]
     assert [cell_len(line.rstrip()) for line in chart] == [min(width, 100) - 8]

@@ -119,11 +119,11 @@ def test_what_tuning_prints_can_be_reported(
     printed.write_text(result.stdout, encoding="utf-8")
     table = matbench("report", printed).stdout
     assert "8 measured, 0 wrong" in table
-    assert re.search(r"a quick look: [0-9…]+ samples, no more", table)
+    assert re.search(r"a quick look: only [0-9…]+ samples", table)
     refused = matbench(
         "run", "single-block", "--sizes", "8", "--output", printed, "--append", code=2
     )
-    assert "a JSON array cannot be added to" in refused.stderr
+    assert "cannot append to a JSON array" in refused.stderr
     assert printed.read_text(encoding="utf-8") == result.stdout
 
 
@@ -151,7 +151,7 @@ def test_a_budget_of_candidates(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:
     result = matbench("tune", file, "--sizes", "20", "--budget", "2", "--set", "KIND=1")
-    assert "2 looked at of " in result.stdout
+    assert re.search(r"\b2 of [0-9,]+ candidates tried", result.stdout)
     [kept] = Store().winners()
     assert kept.tried == 2
 
@@ -165,7 +165,7 @@ def test_a_hundred_million_combinations_take_seconds(
     started = time.monotonic()
     result = matbench("tune", file, "--sizes", "20", "--budget", budget)
     assert time.monotonic() - started < 60
-    assert "drawn from 100,000,000" in result.stdout
+    assert "sampled from 100,000,000" in result.stdout
     [kept] = Store().winners()
     assert (kept.combinations, kept.complete) == (10**8, True)
 

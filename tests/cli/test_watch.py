@@ -210,7 +210,7 @@ def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWri
     assert session.code == 0
     assert "Traceback" not in text
     assert "Measuring the rungs at 48, 6 to go: tiled TILE=8 at 48 …" in text
-    assert "Nothing was timed; fix it and save." in text
+    assert "Not timed. Fix the file and save again." in text
     assert re.search(r"first\s+C\[0,\s0\]: expected [\d.]+, found", text)
     final = text[text.rindex("mine.cu · version 3") :]
     assert re.search(

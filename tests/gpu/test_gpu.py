@@ -387,7 +387,7 @@ def test_work_on_another_stream_is_seen(
     cuda.release(area)
     assert outcome.status == "wrong", outcome
     assert outcome.reason is not None
-    assert outcome.reason.startswith("idle: still at work ")
+    assert outcome.reason.startswith("idle: still running ")
 
 
 @pytest.mark.usefixtures("built")

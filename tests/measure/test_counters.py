@@ -79,7 +79,7 @@ def test_the_case_is_handed_to_ncu(fake_ncu: Path, device: DeviceInfo, tmp_path:
     ("script", "message"),
     [
         ("echo '==ERROR== ERR_NVGPUCTRPERM: no permission'; exit 1", "ERR_NVGPUCTRPERM"),
-        ("exit 3", "it said nothing"),
+        ("exit 3", "no output"),
     ],
 )
 def test_an_ncu_that_counts_nothing_says_why(

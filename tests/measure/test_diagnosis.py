@@ -55,7 +55,7 @@ def reasons(
 MOVED = {
     "later": ("if (i < N) C[i] = i ? A[N - i] : 7;", "shifted by one, towards the end"),
     "sooner": ("if (i < N) C[i] = A[N - 1 - (i + 1) % N];", "shifted by one, towards the start"),
-    "turned": ("if (i < N) C[i] = A[i];", "back to front"),
+    "turned": ("if (i < N) C[i] = A[i];", "reversed"),
 }
 
 

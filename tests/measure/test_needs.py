@@ -114,8 +114,8 @@ def test_the_smallest_power_of_two_that_suffices(
     ("low", "high", "needed", "finding"),
     [
         (-126, 127, False, "not needed: passes with float32's range"),
-        (-12, 127, True, "needed for small numbers alone"),
-        (-126, 15, True, "needed for large numbers alone"),
+        (-12, 127, True, "needed only for small numbers"),
+        (-126, 15, True, "needed only for large numbers"),
         (-12, 15, True, "needed for small and large numbers"),
     ],
 )
@@ -133,7 +133,7 @@ def test_which_half_of_the_exponents_is_needed(
 
 def test_a_range_that_no_check_leaves_shows_nothing(needs: Asked) -> None:
     found = only(needs("exponents = [-100, 100]", unless(lambda case: True)))
-    assert found == (None, "no check scales inputs beyond it")
+    assert found == (None, "no check scales inputs beyond this range")
 
 
 def test_a_precision_is_taken_away_but_not_its_range(needs: Asked) -> None:
@@ -155,7 +155,7 @@ def test_a_kernel_that_may_differ_is_run_three_times(needs: Asked) -> None:
     assert needed is True
     assert finding.startswith("needed: runs differed at ")
     agreed = only(needs(front, unless(lambda case: True)))
-    assert agreed == (False, "not needed, three runs agreed")
+    assert agreed == (False, "not needed: three runs agreed")
     other = only(needs(front, unless(lambda case: False, "repeat: 3 of 4 wrong")))
     assert other == (None, "not known: wrong when run again: repeat: 3 of 4 wrong")
 
@@ -168,9 +168,7 @@ def test_probes_that_a_condition_excludes_are_run_without_it(needs: Asked) -> No
     found = needs("", even, where='"N % 2 == 0", "TILE <= 8", "M < 1000"')
     assert list(found) == ["where N % 2 == 0", "where M < 1000"]
     assert found["where N % 2 == 0"].finding.startswith("needed: ")
-    assert found["where N % 2 == 0"].finding.endswith(
-        " probes that it excludes come out right without it"
-    )
+    assert found["where N % 2 == 0"].finding.endswith(" probes that it excludes pass without it")
     assert found["where M < 1000"].needed is None
     every = only(needs("", unless(lambda case: True), where='"N % 2 == 0"'))
     assert every[0] is False
@@ -179,4 +177,4 @@ def test_probes_that_a_condition_excludes_are_run_without_it(needs: Asked) -> No
 
 def test_without_a_probe_that_is_right_nothing_is_tried(needs: Asked) -> None:
     found = needs("error_constant = 8", unless(lambda case: False), right=False)
-    assert only(found) == (None, "not tried: no probe came out right")
+    assert only(found) == (None, "not tried: no probe passed")

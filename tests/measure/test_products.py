@@ -151,11 +151,11 @@ LIKENESSES: dict[str, tuple[Gemm, dict[str, str]]] = {
     'it is A·Bᵀ: transpose = "NT"': (Gemm(transpose="NT"), {"transpose": "NN"}),
     'it is Aᵀ·B: transpose = "TN"': (Gemm(transpose="TN"), {"transpose": "NN"}),
     'it is A·B: transpose = "NN"': (Gemm(), {"transpose": "TT"}),
-    'it is A·B, column by column: layout = "column-major"': (
+    'it is A·B, column-major: layout = "column-major"': (
         Gemm(layout="column-major"),
         {"layout": "row-major"},
     ),
-    'it is A·Bᵀ, column by column: layout = "column-major" and transpose = "NT"': (
+    'it is A·Bᵀ, column-major: layout = "column-major" and transpose = "NT"': (
         Gemm(layout="column-major", transpose="NT"),
         {"layout": "row-major", "transpose": "NN"},
     ),

@@ -46,14 +46,14 @@ def test_after_three_tries_the_row_is_marked_and_kept() -> None:
     found = sampled([CALM, CALM, Conditions(sm_mhz=1900)] * LOOKS_A_TRY)
     assert found.attempts == 3
     assert found.samples_ns
-    assert any("SM clock moved from 1,900 to 1,980 MHz" in note for note in found.notes)
+    assert any("SM clock varied from 1,900 to 1,980 MHz" in note for note in found.notes)
 
 
 def test_what_held_the_clocks_down_is_named() -> None:
     throttled = Conditions(sm_mhz=1980, throttled=("SwPowerCap",))
     found = sampled([throttled])
     assert found.attempts == 3
-    assert "clocks held down while sampled: SwPowerCap" in found.notes
+    assert "clocks throttled during sampling: SwPowerCap" in found.notes
 
 
 def test_a_move_within_two_percent_is_calm() -> None:

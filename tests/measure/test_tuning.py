@@ -45,9 +45,9 @@ def test_budgets() -> None:
     assert tuning.parse_budget("200") == (200, None)
     assert [tuning.parse_budget(text).seconds for text in ("90s", "10m", "1h")] == [90, 600, 3600]
     for text in ("", "0", "0s", "-1", "1d", "1.5m", "many", "9" * 40):
-        with pytest.raises(UsageError, match="write 200"):
+        with pytest.raises(UsageError, match="give a count such as 200"):
             tuning.parse_budget(text)
-    with pytest.raises(UsageError, match="'9999999999999999h': 999,999h at most"):
+    with pytest.raises(UsageError, match="'9999999999999999h': the maximum is 999,999h"):
         tuning.parse_budget("9999999999999999h")
     with pytest.raises(UsageError, match="999,999 at most"):
         tuning.parse_budget("1000000")
@@ -305,7 +305,7 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
         assert (patient.status, len(patient.samples_ns)) == ("measured", 5)
         assert patient.accuracy is None
         assert patient.timing is not None
-        assert patient.timing.notes == ("a quick look: 5 samples, no more",)
+        assert patient.timing.notes == ("a quick look: only 5 samples",)
         wrong = look(1, 2, 5, math.inf)
         assert (wrong.status, wrong.samples_ns, wrong.median_ns) == ("wrong", (), None)
         assert look(1, 4, 5, math.inf).status == "failed"
@@ -350,8 +350,8 @@ def test_what_to_doubt_is_noted(kernel: Kernel, device: DeviceInfo, tmp_path: Pa
     doubtful = tuning.tuned_case(kernel, Problem(8, 8, 8), device, store)
     assert doubtful is not None
     assert doubtful.notes == (
-        "parameters from a tuning that was interrupted",
-        f"parameters tuned with driver 1.0, this is {device.driver}",
+        "parameters from an interrupted search",
+        f"parameters tuned with driver 1.0, not {device.driver}",
     )
     sure = tuning.tuned_case(kernel, Problem(9, 9, 9), device, store)
     assert sure is not None and sure.notes == ()

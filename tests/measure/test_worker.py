@@ -77,12 +77,12 @@ def _raise(error: Exception) -> None:
 @pytest.mark.parametrize(
     ("function", "arguments", "manner"),
     [
-        (os._exit, (7,), "it exited with code 7"),
-        (os.abort, (), "it aborted (SIGABRT)"),
-        (signal.raise_signal, (signal.SIGSEGV,), "it crashed (segmentation fault"),
-        (signal.raise_signal, (signal.SIGFPE,), "it crashed (arithmetic error"),
-        (signal.raise_signal, (signal.SIGKILL,), "it was killed from outside (SIGKILL"),
-        (signal.raise_signal, (signal.SIGBUS,), "it was ended by SIGBUS"),
+        (os._exit, (7,), "exited with code 7"),
+        (os.abort, (), "aborted (SIGABRT)"),
+        (signal.raise_signal, (signal.SIGSEGV,), "crashed (segmentation fault"),
+        (signal.raise_signal, (signal.SIGFPE,), "crashed (arithmetic error"),
+        (signal.raise_signal, (signal.SIGKILL,), "was killed from outside (SIGKILL"),
+        (signal.raise_signal, (signal.SIGBUS,), "was ended by SIGBUS"),
     ],
 )
 def test_how_a_process_died_is_told(
@@ -161,7 +161,7 @@ def test_the_sweep_goes_on_whatever_a_kernel_does(
         assert outcome.median_ns is None
     assert null_write.reason is not None
     if device.backend == "opencl":
-        assert null_write.reason.startswith("running ended its process: it crashed (segmentation")
+        assert null_write.reason.startswith("running: the worker process crashed (segmentation")
     else:
         assert "illegal" in null_write.reason
     assert spins.reason == "running took longer than 4 s and was stopped (see --timeout)"
@@ -208,8 +208,8 @@ def test_a_worker_killed_from_outside_costs_one_case(
         assert time.monotonic() - started < 15
         assert killed.status == "failed"
         assert killed.reason == (
-            "running ended its process: "
-            "it was killed from outside (SIGKILL, as when memory runs out)"
+            "running: the worker process "
+            "was killed from outside (SIGKILL, perhaps because memory ran out)"
         )
         assert worker.measure(good).outcome.status == "measured"
         assert worker.pool.call(os.getpid) != process

@@ -87,7 +87,9 @@ def test_a_newer_schema_is_refused(path: Path) -> None:
     write(path, outcome())
     path.write_text(path.read_text().replace('"schema":2', '"schema":3', 1))
     for attempt in (lambda: read(path), lambda: write(path, outcome(), mode="append")):
-        with pytest.raises(UsageError, match=r"x\.jsonl:1: written by a newer matbench \(schema 3"):
+        with pytest.raises(
+            UsageError, match=r"x\.jsonl:1: written by a newer version of matbench \(schema 3"
+        ):
             attempt()
 
 

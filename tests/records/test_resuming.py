@@ -70,7 +70,7 @@ def test_a_retried_failure_is_told_by_the_later_try() -> None:
     other = outcome(kernel="other", status="failed", reason="trap")
     kept = without_retried([failed, other, failed, outcome(), outcome()])
     assert [one.case.kernel for one in kept] == ["other", "tiled", "tiled"]
-    assert kept[1].notes == ("an earlier try failed: killed",) * 2
+    assert kept[1].notes == ("an earlier attempt failed: killed",) * 2
     assert kept[2].notes == ()
 
 

@@ -150,7 +150,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_measured(
         with pytest.raises(UsageError) as raised:
             attempt(Store(tmp_path / "file" / "state" / "tuned.jsonl"))
         text = str(raised.value)
-        assert "file/state/tuned.jsonl: cannot be " in text or "a winner cannot be kept" in text
+        assert "file/state/tuned.jsonl: cannot be " in text or "the winner cannot be stored" in text
         assert "MATBENCH_STATE_DIR" in text
         assert "Errno" not in text
     (tmp_path / "tuned.jsonl").mkdir()
@@ -175,7 +175,7 @@ def test_a_full_disk_is_told_and_costs_no_earlier_winner(store: Store) -> None:
     try:
         for attempt in (store.require, lambda: store.keep(winner(9))):
             with pytest.raises(
-                UsageError, match=r"tuned\.jsonl: a winner cannot be kept: File too"
+                UsageError, match=r"tuned\.jsonl: the winner cannot be stored: File too"
             ):
                 attempt()
     finally:

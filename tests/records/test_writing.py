@@ -171,7 +171,7 @@ def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:
         before = path.read_bytes()
         with (
             largest_file(len(before) + 100),
-            pytest.raises(MatbenchError, match=r"keeps the 1 outcomes.*--resume"),
+            pytest.raises(MatbenchError, match=r"holds 1 outcomes.*--resume"),
         ):
             writer.write(outcome(kernel="lost"))
         assert path.read_bytes() == before

@@ -55,7 +55,7 @@ def test_unstamped_blocks_are_said_to_be_left_out() -> None:
     sample = sampled([*UNEVEN, Block(1, 10, 20), Block(0, 5, 6)])
     sample.stamps[3, 1] = 0
     sample.stamps[4, 1] = sample.stamps[4, 0] - 1
-    assert ("blocks without an end stamp", "2", "left out of all that follows") in blocks.facts(
+    assert ("blocks without an end stamp", "2", "excluded from the figures below") in blocks.facts(
         analysed(sample)
     )
     assert "without an end stamp" not in str(list(blocks.facts(analysed(sampled(UNEVEN)))))
@@ -66,7 +66,7 @@ def test_a_cpu_is_not_said_to_have_multiprocessors() -> None:
     facts = {fact.name: fact for fact in blocks.facts(found)}
     assert facts["multiprocessor of a block"].figure == "not known"
     assert facts["imbalance"].figure == "not known"
-    assert "without each block's multiprocessor" in facts["imbalance"].remark
+    assert "the blocks' multiprocessors are not known" in facts["imbalance"].remark
     assert facts["running together"].remark == "on 2 compute units"
     assert "read one clock" in blocks.explanation(found)
     assert [clock for clock, *_ in blocks.spans(found)][1:] == ["events − an empty launch's"]
@@ -83,7 +83,7 @@ def test_nothing_is_concluded_where_no_clock_is_shared() -> None:
 )
 def test_a_clock_that_costs_more_than_the_limit_is_marked(cost: float, marked: bool) -> None:
     found = analysed(sampled(UNEVEN)._replace(perturbation=cost))
-    [fact] = [f for f in blocks.facts(found) if f.name == "cost of the clock"]
+    [fact] = [f for f in blocks.facts(found) if f.name == "cost of reading the clock"]
     assert fact.figure == f"{cost:+.1%}"
     assert ("≈" in fact.remark) is marked
 
@@ -102,7 +102,7 @@ def test_figures_for_people() -> None:
         "waves": "1.500",
         "tail": "25.0%",
         "imbalance": "14%",
-        "cost of the clock": "+1.0%",
+        "cost of reading the clock": "+1.0%",
     }
     assert [us for _, _, us, _ in blocks.spans(found)] == ["200.0"] * 4
 

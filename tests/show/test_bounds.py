@@ -48,14 +48,14 @@ def test_near_the_rate_of_multiply_adds_it_is_compute_bound() -> None:
 
 def test_faster_than_the_limit_is_said_not_to_be_held_by_it() -> None:
     found = words_of(4096, 2 * 4096**3 / 300e12 * 1e9)
-    assert "That limit is not its own" in found
+    assert "That limit does not apply to it" in found
     assert "-bound" not in found
 
 
 def test_when_the_least_traffic_takes_the_bandwidth_it_is_memory_bound() -> None:
     found = words_of(64, 3 * 64 * 64 * 4 / 3.6e12 * 1e9)
-    assert "the least traffic takes 90% of the bandwidth of a copy" in found
-    assert "It is memory-bound: no kernel moves less." in found
+    assert "the minimum traffic takes 90% of the bandwidth of a copy" in found
+    assert "It is memory-bound: no kernel can move less." in found
 
 
 def test_a_cache_that_holds_everything_is_no_memory() -> None:
@@ -64,7 +64,7 @@ def test_a_cache_that_holds_everything_is_no_memory() -> None:
     )
     hot = records.timing(13.7e-6)
     found = said(case_of("tiled", 64), device=cached, hot=hot)
-    assert "The last-level cache holds all of it" in found
+    assert "All data fits in the last-level cache" in found
     assert "-bound" not in found
 
 
@@ -74,7 +74,7 @@ def test_tensor_cores_are_not_held_against_multiply_adds() -> None:
     kernel = msgspec.structs.replace(case.kernel, source=source)
     case = msgspec.structs.replace(case, kernel=kernel)
     found = said(case, 2 * 4096**3 / 50e12 * 1e9)
-    assert "It computes on tensor cores, whose limit is not measured" in found
+    assert "It uses tensor cores, whose limit is not measured" in found
     assert "-bound" not in found
 
 
@@ -83,28 +83,28 @@ def test_integers_are_not_held_against_floating_point() -> None:
     kernel = KERNELS.get("cubes-blocks")
     case = sweep.case(kernel, problem, next(iter(sweep.parameter_sets(kernel, {}))), H200)
     found = said(case, 1e4)
-    assert "It computes at 30.0 Gop/s on integers, for which no limit is measured" in found
+    assert "It computes at 30.0 Gop/s with integers, for which no limit is measured" in found
     assert "flop" not in found.lower()
 
 
 def test_what_computes_nothing_says_so() -> None:
     problem = Problem(1, 64, 1, inputs="ramp", workload="reverse")
     case = sweep.case(KERNELS.get("reverse-static"), problem, {}, H200)
-    assert "It does no arithmetic; the least traffic takes" in said(case)
+    assert "It does no arithmetic; the minimum traffic takes" in said(case)
 
 
 def test_in_between_it_says_what_caches_serve_and_no_more() -> None:
     found = words_of(4096, 23e6, name="naive-2d")
     expected = "would need 6.0 times the bandwidth of a copy, so caches serve at least 83% of it"
     assert expected in found
-    assert "these figures do not show" in found
+    assert "These figures do not show" in found
     assert "-bound" not in found
 
 
 def test_far_from_every_limit_it_says_so() -> None:
     found = words_of(4096, 16e6)
     assert "It reaches neither limit; the model does not show what limits it." in found
-    assert "100% of the warps that a multiprocessor can hold are resident." in found
+    assert "Its occupancy is 100%." in found
     assert "`--counters` measures DRAM traffic" in found
     assert "-bound" not in found
 
@@ -119,7 +119,7 @@ def test_few_resident_warps_are_said_to_be_few() -> None:
     resources = Resources(registers=255, static_shared_bytes=120_000)
     build = records.Build(resources=resources)
     found = said(case_of("tiled", 4096, 16), 16e6, build=build)
-    assert "Only 12% of the warps that a multiprocessor can hold are resident: few" in found
+    assert "Its occupancy is 12%: few warps" in found
 
 
 def test_counters_settle_whether_memory_bounds_it() -> None:
@@ -134,24 +134,24 @@ def test_counters_settle_whether_memory_bounds_it() -> None:
 
 def test_a_launch_with_few_blocks_leaves_multiprocessors_idle() -> None:
     found = words_of(256, 20e3)
-    assert "The launch has 64 blocks for 132 multiprocessors: 68 of them are idle." in found
+    assert "The launch has 64 blocks for 132 multiprocessors: 68 are idle." in found
 
 
 def test_modelled_traffic_is_held_against_the_least() -> None:
     found = words_of(1000, 1e6)
     assert (
-        "As modelled, its threads load 62,500,000 elements; loads and stores are 21.2 times the "
-        "least traffic."
+        "In the model, threads load 62,500,000 elements; loads and stores are 21.2 times the "
+        "minimum traffic."
     ) in found
 
 
 def test_a_claim_below_the_least_is_said_not_to_hold() -> None:
     found = words_of(1, 1e6)
     assert (
-        "Its model claims 4.25 B of traffic, less than the least possible 12.0 B: the model does "
-        "not hold at this size."
+        "The model gives 4.25 B of traffic, less than the minimum of 12.0 B: it is not "
+        "valid at this size."
     ) in found
-    assert "As modelled" not in found
+    assert "In the model" not in found
 
 
 def test_what_fits_is_said_resource_by_resource() -> None:
@@ -165,7 +165,7 @@ def test_what_fits_is_said_resource_by_resource() -> None:
         "G80 1.0, TILE = 16: 768 threads hold 3 blocks of 256, 16,384 bytes of shared memory hold "
         "8 blocks of 2,048, and a multiprocessor holds at most 8 blocks. So 3 blocks can be "
         "resident, limited by threads: 24 of 24 warps.",
-        "What bounds it is not known: no device is at hand.",
+        "What limits it is not known: there is no device.",
     ]
 
 
@@ -176,14 +176,14 @@ def test_a_width_that_does_not_fit_has_its_reason() -> None:
     found = list(
         words(explanation(Case(kernel, problem, {"TILE": 32}, None), None, None, None, [width]))
     )
-    assert found[1] == "G80 1.0, TILE = 32: illegal: 32 × 32 = 1,024 threads a block > 512."
+    assert found[1] == "G80 1.0, TILE = 32: illegal: 32 × 32 = 1,024 threads per block > 512."
 
 
 def test_without_a_time_the_reason_is_said() -> None:
     case = case_of("tiled", 64)
     found = said(case, status="wrong", reason="result: C is \x1b[2Joff\nat row 3")
-    assert found.endswith("What bounds it is not known: wrong, result: C is \ufffd[2Joff.")
+    assert found.endswith("What limits it is not known: wrong, result: C is \ufffd[2Joff.")
     interrupted = words(explanation(case, H200, None, LIMITS, []))
-    assert list(interrupted)[-1] == "What bounds it is not known: it was interrupted before."
+    assert list(interrupted)[-1] == "What limits it is not known: the run was interrupted."
     unlimited = words(explanation(case, H200, outcome_of(case, 1e6), None, []))
-    assert list(unlimited)[-1] == "What bounds it is not known: no limits were measured."
+    assert list(unlimited)[-1] == "What limits it is not known: no limits were measured."

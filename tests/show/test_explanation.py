@@ -66,7 +66,7 @@ def test_counted_traffic_stands_beside_the_model() -> None:
     found = {fact.name: fact for fact in facts(explained(counters=counted))}
     assert found["measured DRAM traffic"][1:] == (
         "98.3 kB",
-        "2.00 of the least, 1.20 of the modelled",
+        "2.00 × the minimum, 1.20 × the modelled",
     )
     assert found["measured bank conflicts"].figure == "7"
     assert found["measured occupancy"].figure == "50%"
@@ -87,34 +87,34 @@ def test_each_figure_has_its_unit() -> None:
     found = {fact.name: fact.figure for fact in facts(explained(n=1000))}
     assert found["operations"] == "2,000,000,000"
     assert found["modelled loads"] == "62,500,000"
-    assert found["least traffic"] == "12.0 MB"
+    assert found["minimum traffic"] == "12.0 MB"
     assert found["measured time"] == "1.000 ms"
     assert found["measured rate"] == "2.00 TFLOP/s"
-    assert found["least bandwidth"] == "12.0 GB/s"
+    assert found["minimum bandwidth"] == "12.0 GB/s"
     assert found["measured copy"] == "4.00 TB/s"
     assert found["measured multiply-adds"] == "60.0 TFLOP/s"
-    assert found["the clock allows"] == "66.9 TFLOP/s"
-    assert found["shared memory a block"] == "8,192 bytes"
+    assert found["peak at this clock"] == "66.9 TFLOP/s"
+    assert found["shared memory per block"] == "8,192 bytes"
 
 
 def test_the_clock_allows_what_the_kernel_multiplies_with() -> None:
     case = split_case("fp16x3", 1000)
     found = explanation(case, H200, outcome_of(case, 1e6), LIMITS, [])
-    [fact] = [fact for fact in facts(found) if fact.name == "the clock allows"]
+    [fact] = [fact for fact in facts(found) if fact.name == "peak at this clock"]
     assert fact[1:] == (
         "357 TFLOP/s",
-        "at 1,980 MHz, as it multiplies: 3 × float16 for each product",
+        "at 1,980 MHz, with 3 × float16 for each product",
     )
 
 
 def test_spills_are_counted() -> None:
     found = explained()
-    assert ("registers a thread", "32", "no spills") in facts(found)
+    assert ("registers per thread", "32", "no spills") in facts(found)
     spilled = msgspec.structs.replace(BUILT, spilled_bytes=1234)
     build = records.Build(resources=spilled)
     outcome = msgspec.structs.replace(outcome_of(case_of("tiled", 64), 1e6), build=build)
     found = msgspec.structs.replace(found, outcome=outcome)
-    assert ("registers a thread", "32", "1,234 bytes spilled") in facts(found)
+    assert ("registers per thread", "32", "1,234 bytes spilled") in facts(found)
 
 
 def test_the_margin_of_a_measured_time_is_shown() -> None:
@@ -127,7 +127,7 @@ def test_there_is_a_section_for_each_architecture() -> None:
     _, g80, hopper, here = sections(explained("g80", "hopper", tiles=(16, 8)))
     assert g80.heading[0].startswith("G80 1.0: a multiprocessor holds 768 threads, 8 blocks")
     assert hopper.heading[0].startswith("Hopper 9.0: ")
-    assert here.heading[0] == f"this: {H200.label}"
+    assert here.heading[0] == f"this device: {H200.label}"
     assert [row.cells[0] for row in g80.rows] == ["TILE=16", "TILE=8"]
     assert [row.best for row in g80.rows] == [True, False]
     assert here.columns[-1].title == "measured"
@@ -136,16 +136,16 @@ def test_there_is_a_section_for_each_architecture() -> None:
 
 def test_what_is_unknown_is_said() -> None:
     unknown = sections(explained("g80", tiles=(16,), compiled=None))[1].heading
-    assert "registers unknown: taken as not limiting" in unknown
-    assert "static shared memory unknown: taken as none" in unknown
-    assert any("parameters of a launch" in line for line in unknown)
+    assert "registers unknown: assumed not to limit" in unknown
+    assert "static shared memory unknown: assumed to be 0" in unknown
+    assert any("launch parameters" in line for line in unknown)
     known = sections(explained("hopper", tiles=(16,)))[1].heading
     assert len(known) == 1
 
 
 def test_an_illegal_width_has_its_reason_in_place_of_limiters() -> None:
     (row,) = sections(explained("g80"))[1].rows
-    assert (row.status, row.reason) == ("illegal", "32 × 32 = 1,024 threads a block > 512")
+    assert (row.status, row.reason) == ("illegal", "32 × 32 = 1,024 threads per block > 512")
 
 
 def test_the_heading_has_the_roofline_where_it_fits() -> None:
@@ -167,7 +167,7 @@ def test_csv_has_a_line_for_each_width() -> None:
         (row["architecture"], row["params"], row["resident_blocks"], row["limiters"], row["reason"])
         for row in csv.DictReader(io.StringIO(text))
     ]
-    illegal = "illegal: 32 × 32 = 1,024 threads a block > 512"
+    illegal = "illegal: 32 × 32 = 1,024 threads per block > 512"
     assert rows == [
         ("G80 1.0", "TILE=16", "1", "registers", ""),
         ("G80 1.0", "TILE=32", "", "", illegal),

@@ -53,8 +53,8 @@ def test_one_kernel_in_words() -> None:
     page = printed([kernels.details(TILED)], 100)
     for label, value in {
         "file": "kernels/tiled.cu",
-        "runs by default": "TILE 8, 16",
-        "can be tuned over": "TILE 4",
+        "default values": "TILE 8, 16",
+        "tuning values": "TILE 4",
         "called as": "tiled(A, B, C, M, N, K)",
         "block (threads)": "TILE × TILE",
         "needs": "sm_80; TILE <= 32",
@@ -67,7 +67,7 @@ def test_one_kernel_in_words() -> None:
 
 def test_a_library_call_has_no_launch_and_no_file() -> None:
     page = printed([kernels.details(CUBLAS)], 100)
-    assert "none: a call of cuBLAS" in page
-    assert "no, its file says" not in page or "deterministic" in page
+    assert "none: a call to cuBLAS" in page
+    assert "no (declared)" not in page or "deterministic" in page
     assert "block" not in page
     assert kernels.source(CUBLAS) == ""

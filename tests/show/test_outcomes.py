@@ -36,7 +36,7 @@ from matbench.show.table import Section
 
 #: Formats with their own layout or escaping.
 ESCAPED_APART = ("csv", "json", "plain", "github", "rst", "html", "latex", "orgtbl")
-FEW_OUTLIERS = "1 of 10 samples is an outlier (up to 1.01 of the median)"
+FEW_OUTLIERS = "1 of 10 samples is an outlier (up to 1.01 × the median)"
 
 
 def titles(section: Section) -> list[str]:
@@ -121,7 +121,7 @@ def test_the_footer_counts() -> None:
 def test_a_failure_that_was_tried_anew_is_one_row() -> None:
     table = made(outcome("x", status="failed", reason="killed"), outcome("x", 2))
     assert table.footer == "1 measured, 0 wrong, 0 failed, 0 skipped"
-    assert "an earlier try failed: killed" in text(table, "plain")
+    assert "an earlier attempt failed: killed" in text(table, "plain")
     assert len(json.loads(text(table, "json"))) == 3  # the records, as they are
 
 
@@ -349,9 +349,9 @@ def test_cold_and_hot_samples_rank_apart() -> None:
     assert [found[name]["times_slowest"] for name in ("cold", "hot", "colder")] == [
         "2.0", "1.0", "1.0",
     ]  # fmt: skip
-    assert "cold and hot samples, ranked apart" in shown(table)
+    assert "cold and hot samples, ranked separately" in shown(table)
     assert "cold samples: the cache is overwritten before each" in shown(made(outcome("one", 1)))
-    assert "hot samples: caches are left as they are" in shown(made(hot("one", 1)))
+    assert "hot samples: the cache is not overwritten" in shown(made(hot("one", 1)))
 
 
 def test_hot_samples_beside_cold_ones_say_what_is_wrong_with_them() -> None:
@@ -371,7 +371,7 @@ def test_hot_samples_beside_cold_ones_say_what_is_wrong_with_them() -> None:
     assert "² hot samples: clocks held down while sampled: SwPowerCap" in page
     assert "outlier" not in page
     assert "SM clock held: 1,980 MHz, hot: 1,205 MHz" in page
-    assert "before each; hot: caches are left as they are" in page
+    assert "before each; hot: the cache is not overwritten" in page
     assert re.search(r"both ★ .* 500\.0 µs +1\.0% ", page)
     row = next(row for row in rows(table) if row["kernel"] == "both")
     assert (row["timing_mode"], row["hot_median_ns"], row["hot_samples"]) == (
@@ -407,7 +407,8 @@ def test_notes_are_footnotes_and_the_same_note_is_one() -> None:
     assert re.search(r"^d .* 400.0 µs .*×$", page, re.MULTILINE)
     assert page.count("samples drift") == 1
     assert "² not settled: time is up" in page
-    assert "≈ per block: its clock slowed the launch by more than 5%, 8.2% at worst" in page
+    slowed = "≈ per block: reading the clock slowed the launch by more than 5% (8.2% at worst)"
+    assert slowed in page
 
 
 @pytest.mark.parametrize("where", ["timing", "outcome"])
@@ -428,12 +429,13 @@ def test_a_note_that_changes_nothing_is_in_the_records_alone(where: str) -> None
 
 def test_times_of_launches_that_were_not_verified_are_marked() -> None:
     old, new = records.timing(2.0, seed=None), records.timing(2.0)
+    earlier = "timed by an earlier version of matbench: "
     for timings, words in (
-        ((old, old), "timed by an earlier matbench: these launches were not verified one by one"),
-        ((old, new), "timed by an earlier matbench: some of these launches were not verified"),
+        ((old, old), f"{earlier}these launches were not verified individually"),
+        ((old, new), f"{earlier}some of these launches were not verified"),
         ((new, new), ""),
     ):
         found = [records.outcome(f"k{i}", cold=each) for i, each in enumerate(timings)]
         said = text(outcomes.report(found, []), "plain")
         assert words in said
-        assert ("earlier matbench" in said) == bool(words)
+        assert (earlier in said) == bool(words)

@@ -115,7 +115,7 @@ def test_an_error_of_nothing_is_drawn_at_the_edge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("outcomes", "name", "told"), [
     ([], "c.svg", "nothing to draw"),
     ([LADDER[-1], LADDER[-2]], "c.svg", "nothing to draw"),
-    (LADDER, "c.pdf", "ends in .svg, .png"),
+    (LADDER, "c.pdf", "must end in .svg or .png"),
     (LADDER, "no/c.svg", "no folder"),
     ([LADDER[0], timed("d", 8, 1, problem=Problem(1, 8, 1, workload="dot"))], "c.svg", "workload"),
 ])  # fmt: skip

@@ -82,6 +82,6 @@ def test_an_error_map_says_how_many_are_wrong(tmp_path: Path) -> None:
     said = words((tmp_path / "e.svg").read_text(encoding="utf-8"))
     for part in (
         TITLE, "2 of 900,000 elements wrong", "the worst of 3 × 3 elements", "row of C",
-        "column of C", "share of what rounding allows",
+        "column of C", "|C − expected| / error bound",
     ):  # fmt: skip
         assert part in said

@@ -14,7 +14,7 @@ SUFFIXES = (".svg", ".png", ".html")
 
 @pytest.mark.parametrize("name", ["t.gif", "t", "t.svg.txt", ".svg"])
 def test_a_kind_of_picture_that_is_not_made(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"name ends in \.svg, \.png, \.html"):
+    with pytest.raises(UsageError, match=r"name must end in \.svg, \.png or \.html"):
         files.require(tmp_path / name, SUFFIXES)
 
 
@@ -31,7 +31,7 @@ def test_a_picture_never_replaces_what_it_is_made_from(tmp_path: Path) -> None:
     records.touch()
     link.symlink_to(records)
     for path in (records, link):
-        with pytest.raises(UsageError, match="is read for this picture"):
+        with pytest.raises(UsageError, match="the picture is drawn from this file"):
             files.require(path, SUFFIXES, [str(records)])
 
 

@@ -78,7 +78,8 @@ def test_a_timeline_says_what_it_shows(tmp_path: Path) -> None:
     timeline.draw(sample, profile, tmp_path / "t.svg", TITLE)
     said = words((tmp_path / "t.svg").read_text(encoding="utf-8"))
     for part in (
-        TITLE, "Device & Sons", "24 blocks", "≈ the clock changed the launch's time by +8.0%",
+        TITLE, "Device & Sons", "24 blocks",
+        "≈ reading the clock changed the launch's time by +8.0%",
         "time since the first block started (µs)", "multiprocessor", "block duration (µs)", "tail",
         "1 of 5 multiprocessors ran no block",
     ):  # fmt: skip
@@ -158,7 +159,7 @@ def test_a_cpus_lanes_claim_no_core(tmp_path: Path) -> None:
 @needs_matplotlib
 def test_without_a_shared_clock_nothing_is_drawn(tmp_path: Path) -> None:
     sample, profile = launched(told=False)
-    with pytest.raises(UsageError, match="no clock that its multiprocessors share"):
+    with pytest.raises(UsageError, match="share no clock"):
         timeline.draw(sample, profile, tmp_path / "t.svg", TITLE)
     assert list(tmp_path.iterdir()) == []
 

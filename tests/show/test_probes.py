@@ -33,7 +33,7 @@ def test_shapes_are_rows_and_parameters_columns() -> None:
         "15", "uniform", "one", "of", "15", "right", "WRONG",
     ]  # fmt: skip
     assert "TILE=32 at 15, uniform: C[0] is 1" in page
-    assert page.endswith("tiled is right at 3 of 4 probes on cuda:0 A GPU")
+    assert page.endswith("tiled passed 3 of 4 probes on cuda:0 A GPU")
 
 
 def test_reasons_that_differ_in_numbers_are_told_once_the_worst_first() -> None:
@@ -57,19 +57,19 @@ def test_what_claims_are_needed_for_stands_between_what_is_wrong_and_the_summary
         "TILE=16 at 15, uniform: C[0] is 1",
         "where N > 3: not tried",
         "error_constant = 8: needs 2",
-        "tiled is right at 1 of 2 probes on cuda:0 A GPU",
+        "tiled passed 1 of 2 probes on cuda:0 A GPU",
     ]
 
 
 def test_what_could_not_run_says_why() -> None:
     skips = [probe(n, status="skipped", reason=f"needs N <= 8 (N = {n})") for n in (15, 16)]
     assert shown(*skips).endswith(
-        "tiled: nothing could be probed on cuda:0 A GPU: needs N <= 8 (N = 15…16)"
+        "tiled: no probe could run on cuda:0 A GPU: needs N <= 8 (N = 15…16)"
     )
     assert shown(probe(3), *skips).endswith(
-        "right at 1 of 1 probes on cuda:0 A GPU, 2 skipped: needs N <= 8 (N = 15…16)"
+        "passed 1 of 1 probes on cuda:0 A GPU, 2 skipped: needs N <= 8 (N = 15…16)"
     )
-    assert shown().endswith("nothing could be probed on cuda:0 A GPU")
+    assert shown().endswith("no probe could run on cuda:0 A GPU")
 
 
 def test_text_of_a_kernel_is_harmless() -> None:

@@ -90,7 +90,7 @@ def test_colour_only_repeats_the_words() -> None:
 def test_a_mark_is_explained_where_it_is_seen() -> None:
     table = made(*(perturbed(f"k{n}", n, 0.05 + n / 100) for n in (1, 2, 3)))
     for page in (shown(table), text(table, "plain"), text(table, "github")):
-        assert page.count("more than 5%, 8.0% at worst") == 1
+        assert page.count("more than 5% (8.0% at worst)") == 1
     narrow = shown(table, 40)
     assert "per block" not in narrow, "neither the column nor what its mark means"
     assert "more than 5%" not in shown(made(outcome("x", 1)))

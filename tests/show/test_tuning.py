@@ -39,8 +39,8 @@ def test_the_winner_comes_first_and_the_default_is_shown() -> None:
     page = shown(tuning.report(SEARCH, [environment()]))
     assert "tiled" in page.splitlines()[0]
     assert (
-        "size 1000: 14 looked at of 15 candidates; 3 of 20,000 combinations refused, "
-        "2 the same launch as another, drawn from 30,000"
+        "size 1000: 14 of 15 candidates tried; 3 of 20,000 combinations ruled out, "
+        "2 duplicates of another launch; sampled from 30,000"
     ) in page
     winner = line_of(page, "TILE=32 ")
     assert "2.00 × faster" in winner

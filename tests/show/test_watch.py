@@ -33,7 +33,7 @@ def test_the_last_version_is_a_table() -> None:
     assert "2.00 × faster" in row
     assert "1.98 to 2.02 × faster" in row
     assert "1.004 × slower" in line_of(page, "naive TILE=16", "SAME")
-    assert "timed in turns with the version before and the nearest rung" in page
+    assert "timed in turns with the previous version and the nearest rung" in page
 
 
 def test_claims_of_a_version_or_its_rung_stand_below() -> None:
@@ -72,7 +72,9 @@ def test_a_version_on_one_line() -> None:
     assert watch.line(version(1, "no such\nthing")) == (
         "version 1, 12:00:01: not timed: no such thing"
     )
-    assert watch.line(Version(3, "12:00:03")) == "version 3, 12:00:03: saved anew meanwhile"
+    assert watch.line(Version(3, "12:00:03")) == (
+        "version 3, 12:00:03: superseded before it was timed"
+    )
 
 
 def test_what_could_not_be_compared_says_why() -> None:
@@ -90,7 +92,7 @@ def test_a_wrong_version_shows_the_start_of_a_long_message() -> None:
     assert "line 12\n" in page
     assert "line 13" not in page
     assert "… and 7 more lines" in page
-    assert "Nothing was timed; fix it and save." in page
+    assert "Not timed. Fix the file and save again." in page
     assert line_of(page, "version 1, 12:00:01: right")
 
 

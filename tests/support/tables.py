@@ -95,7 +95,7 @@ def compared(ratio: float | None = 1.4, size: int = 1000, **changes: Any) -> Com
     params = changes.pop("params", {"THREADS": 256})
     base_params = changes.pop("baseline_params", {"TILE": 16})
     verdict = changes.pop("verdict", "SLOWER" if ratio and ratio > 1 else "FASTER")
-    reason = changes.pop("reason", "the whole interval lies above 1")
+    reason = changes.pop("reason", "the whole interval is above 1")
     baseline = outcome("tiled", 0.25, GPU, problem=at, params=base_params)
     candidate = outcome(
         kernel, (ratio or 1) * 0.25, GPU, problem=at, params=params,

@@ -1,5 +1,5 @@
-// Random numbers that any thread can draw again: the number at an index, for a 64-bit key. What
-// judge.cu and samples.cu are compiled behind.
+// Counter-based random numbers: any thread can compute the number at an index, for a 64-bit key.
+// This file is put before judge.cu and samples.cu when they are compiled.
 
 // The finalizer of splitmix64 (G. Steele, D. Lea and C. Flood, "Fast splittable pseudorandom number
 // generators", OOPSLA 2014): a bijection whose bits look random.
@@ -16,7 +16,7 @@ static __device__ size_t drawn(size_t key, size_t index)
     return mixed(key ^ mixed(index));
 }
 
-// What masks word `index`: splitmix64's own sequence from `key`; without a key nothing does.
+// The mask of word `index`: splitmix64's sequence from `key`; 0 without a key.
 static __device__ size_t mask_of(size_t key, size_t index)
 {
     return key ? mixed(key + index * 0x9E3779B97F4A7C15) : 0;

@@ -1,6 +1,6 @@
-// How programs that look at matrices go over their elements, and the type of C's.
+// The loop over the elements of matrices, and the type of C's elements.
 
-// C as float32 or float64.
+// The type of C's elements: float32 or float64.
 #ifndef DOUBLE_C
 #define DOUBLE_C 0
 #endif
@@ -10,7 +10,7 @@ typedef double real;
 typedef float real;
 #endif
 
-// A thread's elements, of all threads of the launch: for (STRIDED(i, count)).
+// A grid-stride loop over a thread's share of the elements: for (STRIDED(i, count)).
 #define STRIDED(i, count)                                                     \
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < (count);    \
     i += (size_t)gridDim.x * blockDim.x

@@ -1,4 +1,4 @@
-// What a launch costs that does nothing.
+// Does nothing: its time is the cost of a launch.
 extern "C" __global__ void empty(int nothing)
 {
     (void)nothing;

@@ -1,4 +1,4 @@
-// Keeps the device busy for so many cycles, and no memory, while the host enqueues what is timed.
+// Keeps the device busy for `cycles`, without using memory, while the host enqueues timed launches.
 extern "C" __global__ void hold(long long cycles)
 {
     const long long start = clock64();

@@ -1,14 +1,14 @@
-// Comparisons on the device: on the host they would cost more than the sweep.
+// Comparisons on the device: on the host they would take longer than the sweep.
 //
-// Each thread strides over the elements and writes its share of the answer to `partial`, one row
-// of gridDim.x * blockDim.x numbers for each quantity; the host adds up the rows. Tests read
-// `!(error <= bound)`, so that a NaN is never right.
+// Each thread strides over the elements and writes its partial result to `partial`, one row of
+// gridDim.x * blockDim.x numbers for each quantity; the host adds up the rows. Tests are written as
+// `!(error <= bound)`, so that a NaN is always wrong.
 //
-// What C must be lies in memory masked: every word is XORed with a random one that its key and index
-// give. Only the launches below receive the key. A kernel that finds the answers cannot read them,
-// and one that overwrites them fails.
+// Expected results are masked in memory: every word is XORed with a random word that depends on a
+// key and its index. Only the launches below receive the key. A kernel that finds the results
+// cannot read them, and one that overwrites them fails.
 
-// Words are compared bit by bit; those of 16-bit inputs are half as wide.
+// Words are compared bit by bit; those of 16-bit inputs have 16 bits.
 #ifndef WORD_BYTES
 #define WORD_BYTES 4
 #endif
@@ -36,7 +36,7 @@ extern "C" __global__ void mask_doubles(size_t *bits, size_t count, size_t key)
         bits[i] ^= mask_of(key, i);
 }
 
-// One row of `partial`: sums whose total changes with any bit of any word.
+// One row of `partial`: hashes whose sum changes with any bit of any word.
 extern "C" __global__ void hash_words(const word *words, size_t count, size_t key, size_t *partial)
 {
     size_t sum = 0;
@@ -45,7 +45,7 @@ extern "C" __global__ void hash_words(const word *words, size_t count, size_t ke
     partial[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
-// Rows of `partial`: how many differ, the first of them (-1: none).
+// Rows of `partial`: the number of words that differ, the first of them (-1: none).
 extern "C" __global__ void compare_fill(const word *words, size_t start, size_t count,
                                         unsigned value, double *partial)
 {
@@ -61,7 +61,7 @@ extern "C" __global__ void compare_fill(const word *words, size_t start, size_t 
     partial[threads + t] = first;
 }
 
-// Words between lines of `width` words that begin `pitch` words apart; changed ones are restored.
+// Checks words between lines of `width` words that begin `pitch` words apart, and restores them.
 extern "C" __global__ void compare_between(word *words, size_t count, size_t width, size_t pitch,
                                            unsigned value, double *partial)
 {
@@ -93,7 +93,7 @@ extern "C" __global__ void compare_words(const word *words, const word *expected
     partial[threads + t] = first;
 }
 
-// Floats by value, not by bits: 0 and -0 are the same number.
+// Floats are compared by value, not by bits: 0 and -0 are equal.
 extern "C" __global__ void compare_exact(const unsigned *C, const unsigned *expected, size_t count,
                                          size_t key, int floats, double *partial)
 {
@@ -113,9 +113,9 @@ extern "C" __global__ void compare_exact(const unsigned *C, const unsigned *expe
     partial[threads + t] = first;
 }
 
-// Rows of `partial`: how many are wrong, the first of them (-1: none), how many are not finite,
-// the largest |C - R| / |R|, their sum, how many R are not zero, the largest |C - R| / bound.
-// An element may be off by of_S * S + of_R * |R| + least.
+// Rows of `partial`: how many elements are wrong, the first of them (-1: none), how many are not
+// finite, the largest |C - R| / |R|, their sum, how many R are not 0, the largest |C - R| / bound.
+// The error bound of an element is of_S * S + of_R * |R| + least.
 extern "C" __global__ void compare_reference(const real *C, const size_t *R, const size_t *S,
                                              size_t count, size_t R_key, size_t S_key, double of_S,
                                              double of_R, double least, double *partial)

@@ -1,4 +1,4 @@
-// What a device can do at best: move memory, and multiply and add in registers.
+// Measures a device's limits: copying and reading memory, and multiply-adds in registers.
 
 extern "C" __global__ void copy_fours(const float4 *from, float4 *to, size_t count)
 {
@@ -7,9 +7,9 @@ extern "C" __global__ void copy_fours(const float4 *from, float4 *to, size_t cou
         to[i] = from[i];
 }
 
-// Reads alone, `passes` times: so much that the start of a launch does not count, and each thread
-// asks for four loads at a time. What was read goes to `out` if it ever added up to a NaN: a
-// compiler must not drop it.
+// Only reads, `passes` times, so that the launch overhead is negligible. Each thread issues four
+// loads at a time. The sum is stored if it is NaN, which never happens, but keeps the compiler
+// from removing the loads.
 extern "C" __global__ void read_fours(const float4 *from, float *out, size_t count, int passes)
 {
     const size_t stride = (size_t)gridDim.x * blockDim.x;
@@ -28,8 +28,8 @@ extern "C" __global__ void read_fours(const float4 *from, float *out, size_t cou
     if (!(sum == sum)) out[0] = sum;
 }
 
-// Eight sums side by side, so that none waits for the one before it; `rounds` times eight
-// multiply-adds of each. What comes out is stored: a compiler must not drop it.
+// Eight independent sums, so that no multiply-add waits for the previous one; `rounds` times eight
+// multiply-adds of each. The result is stored so that the compiler cannot remove the arithmetic.
 extern "C" __global__ void multiply_add(float *out, float factor, float addend, int rounds)
 {
     float sum[8];

@@ -1,8 +1,8 @@
-// Between row-major matrices, which are checked, and what a kernel has in its own memory: rows or
-// columns that begin `pitch` numbers apart, and results of 16 bits. Element (i, j) lies at
+// Converts between row-major matrices, which are checked, and a kernel's own layout: rows or
+// columns that begin `pitch` numbers apart, and 16-bit results. Element (i, j) is at
 // start + i * row_step + j * column_step.
 
-// Bytes of a number; a result of 2 is bfloat16 or float16.
+// Bytes of a number; a 2-byte result is bfloat16 or float16.
 #ifndef WORD_BYTES
 #define WORD_BYTES 4
 #endif
@@ -36,7 +36,7 @@ extern "C" __global__ void take(word *matrix, size_t rows, size_t columns, const
 
 #if FLOAT16 || BFLOAT16
 
-// What was never written stays recognisable: `unwritten` as float32 is `narrow` in 16 bits.
+// Unwritten elements stay recognizable: `unwritten` as float32 is `narrow` in 16 bits.
 extern "C" __global__ void place_narrow(const unsigned *matrix, size_t rows, size_t columns,
                                         unsigned short *own, size_t start, size_t row_step,
                                         size_t column_step, unsigned unwritten, unsigned narrow)

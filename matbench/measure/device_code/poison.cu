@@ -1,6 +1,6 @@
-// Fills the shared memory of every multiprocessor, so that the next kernel finds no zeros there by
-// luck. What it read back goes to `sink` if it ever were the value nobody writes: a compiler must
-// not drop the stores.
+// Fills the shared memory of every multiprocessor, so that the next kernel does not find zeros
+// there by luck. Values are read back, and a mismatch would be stored in `sink`: this keeps the
+// compiler from removing the stores.
 
 extern __shared__ unsigned words[];
 

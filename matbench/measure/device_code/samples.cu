@@ -1,14 +1,14 @@
-// New inputs for every launch that is timed, and whether its result is right.
+// Makes new inputs for every timed launch, and verifies its result.
 //
-// Inputs are derived from those that were uploaded, by changes that are exact in floating point and
-// whose effect on the result is known: rows, columns and terms change places and signs, and are
-// multiplied by powers of two. What is random follows from a key, new for each launch, so that the
-// comparison draws it again.
+// Inputs are derived from uploaded ones by changes that are exact in floating point and whose
+// effect on the result is known: rows, columns and terms are permuted, change signs and are
+// multiplied by powers of two. All randomness follows from a key, new for each launch, so that the
+// comparison can repeat it.
 
 #define THREADS 256
 #define CHUNK 1024
 
-// How a number of an input lies in memory.
+// The storage type of an input's numbers.
 #ifndef FLOAT16
 #define FLOAT16 0
 #endif
@@ -65,7 +65,7 @@ static __device__ float signed_power(int exponent, int negative)
     return __uint_as_float((unsigned)(exponent + 127) << 23 | (unsigned)negative << 31);
 }
 
-// Each block's numbers of wrong elements, and the first of them, for `seal` to add up.
+// Each block's number of wrong elements, and the first of them, to be added up by `seal`.
 #define REPORT(partial, wrong, first)                                          \
     __shared__ size_t counts[THREADS];                                         \
     __shared__ size_t firsts[THREADS];                                         \
@@ -86,8 +86,8 @@ static __device__ float signed_power(int exponent, int negative)
 
 #define NONE ((size_t)-1)
 
-// The verdict on one launch, masked by a key that serves once: a kernel that runs later can neither
-// read it nor put another in its place.
+// Stores the verdict on one launch, masked by a key that is used once: a later kernel can neither
+// read it nor forge another.
 extern "C" __global__ void seal(const size_t *partial, int blocks, size_t key, size_t *sealed,
                                 size_t place)
 {
@@ -105,8 +105,8 @@ extern "C" __global__ void seal(const size_t *partial, int blocks, size_t key, s
     }
 }
 
-// How many words of the guards around a matrix somebody wrote to; they are restored. `words` lie
-// between the two guards of `guard` words each.
+// Counts the overwritten words of the guards around a matrix, and restores them. The matrix of
+// `words` words is between two guards of `guard` words each.
 extern "C" __global__ void guards_changed(word *raw, size_t guard, size_t words, unsigned value,
                                           size_t *partial)
 {
@@ -121,8 +121,8 @@ extern "C" __global__ void guards_changed(word *raw, size_t guard, size_t words,
     REPORT(partial, wrong, wrong ? 0 : NONE)
 }
 
-// How many words between lines of `width` words, which begin `pitch` words apart, somebody wrote to;
-// they are restored.
+// Counts the overwritten words between lines of `width` words, which begin `pitch` words apart, and
+// restores them.
 extern "C" __global__ void between_changed(word *words, size_t count, size_t width, size_t pitch,
                                            unsigned value, size_t *partial)
 {
@@ -138,7 +138,7 @@ extern "C" __global__ void between_changed(word *words, size_t count, size_t wid
 // -- the matrix product --------------------------------------------------------------------------
 
 // A permutation of 0 … count - 1: a Feistel network of four rounds over the next power of four,
-// walked until it comes back into the range.
+// repeated until the result is in range.
 static __device__ int permuted(size_t key, int index, int count)
 {
     int half_bits = 1;
@@ -162,7 +162,7 @@ static __device__ int between(size_t bits, int low, int high)
     return low + (int)(bits % (size_t)(high - low + 1));
 }
 
-// Which term row or column `index` selects; -1 for most, which select none.
+// The term that row or column `index` selects; -1 for most, which select none.
 static __device__ int selected(size_t key, int index, int count, int K)
 {
     const int some = count >= 32 ? 4 : count >= 8 ? 1 : (int)(drawn(key, 9) % 2);
@@ -173,8 +173,8 @@ static __device__ int selected(size_t key, int index, int count, int K)
     return term;
 }
 
-// For M rows, then N columns, then K terms: where each comes from, what it is multiplied by, and
-// which single term it selects. A's and B's exponents grow by `up` or shrink by `down` at most.
+// For M rows, then N columns, then K terms: the origin of each, its factor, and the single term
+// that it selects. Exponents of A and B grow by at most `up` or shrink by at most `down`.
 extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, int down,
                                       int vary, int select, int *from, float *factor, int *selects)
 {
@@ -201,7 +201,7 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
     }
 }
 
-// The rows of a matrix are worked on in pieces of CHUNK numbers.
+// Loops over the rows of a matrix in pieces of CHUNK numbers.
 #define PIECES(piece, rows, columns)                                           \
     size_t piece = blockIdx.x, chunks = ((columns) + CHUNK - 1) / CHUNK;       \
     piece < (rows) * chunks;                                                   \
@@ -214,7 +214,7 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
     column < end;                                                              \
     column += THREADS
 
-// Number k of row i of A, and number j of row k of B.
+// Element k of row i of A, and element j of row k of B.
 #define A_VALUE                                                                \
     (only < 0    ? scale * factor[terms + k] * value_of(A[row + from[terms + k]]) \
      : only == k ? scale * factor[terms + k]                                   \
@@ -224,7 +224,7 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
      : selects[M + j] == k ? scale * factor[M + j]                             \
                            : 0.0f)
 
-// A and B of one launch, and poison in C.
+// Writes A and B of one launch, and poison to C.
 extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int *from,
                                          const float *factor, const int *selects, word *a, word *b,
                                          int M, int N, int K, unsigned *C, size_t C_words,
@@ -249,7 +249,7 @@ extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int
         C[i] = poison;
 }
 
-// What C holds when a kernel that reads it starts: moved and scaled like the result.
+// Writes C before the launch of a kernel that reads it: permuted and scaled like the result.
 extern "C" __global__ void matrix_contents(const real *contents, const int *from,
                                            const float *factor, int M, int N, real *C)
 {
@@ -259,7 +259,7 @@ extern "C" __global__ void matrix_contents(const real *contents, const int *from
     }
 }
 
-// How many numbers of A and B are not those any more.
+// Counts the elements of A and B that have changed since `matrix_inputs`.
 extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, const int *from,
                                                  const float *factor, const int *selects,
                                                  const word *a, const word *b, int M, int N, int K,
@@ -284,11 +284,11 @@ extern "C" __global__ void matrix_inputs_changed(const word *A, const word *B, c
     REPORT(partial, wrong, wrong ? 0 : NONE)
 }
 
-// Every element of C against the reference, moved and scaled like the inputs; it may be off by
-// of_S * S + of_R * |R| + least. Where a row or column selects one term, C must be alpha times that
-// term, plus beta times what was in C (`reads`). `exact` is 1 if that takes no rounding: then it is
-// so to the last bit. It is -1 where the kernel splits its inputs or takes a narrow range of
-// exponents: then small terms may be off as much as 1 may.
+// Compares C with the reference, permuted and scaled like the inputs; the error bound is
+// of_S * S + of_R * |R| + least. If a row or column selects one term, C must be alpha times that
+// term, plus beta times the old C (if `reads`). `exact` is 1 if that needs no rounding: then C must
+// match to the last bit. It is -1 if the kernel splits its inputs or has a narrow range of
+// exponents: then the error bound of small terms is that of 1.
 extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const size_t *S,
                                           size_t R_key, size_t S_key, int S_is_R, const word *A,
                                           const word *B, const real *contents, int reads,
@@ -333,10 +333,10 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
 
 // -- vectors: the dot product, the sum of cubes, the reversal ------------------------------------
 
-// Where number i comes from: a rotation, since order does not matter to a sum.
+// The origin of element i: a rotation, because the order does not affect the sum.
 #define ROTATED(i) ((i) + shift < N ? (i) + shift : (i) + shift - N)
 
-// Each product's sign changes at random, and so does the sum. Exponents move from B to A.
+// The sign of each product is random, which changes the sum. Powers of two move from B to A.
 static __device__ float sign_of(size_t bits)
 {
     return bits & 1 ? -1.0f : 1.0f;
@@ -395,7 +395,7 @@ extern "C" __global__ void dot_inputs_changed(const word *A, const word *B, size
         for (int s = 0; s < SUMS; ++s)                                         \
             sums[SUMS * (size_t)blockIdx.x + s] = parts[s][0];
 
-// The sum that C must be, made after the launch, and the sum of absolute values.
+// The expected sum, computed after the launch, and the sum of absolute values.
 extern "C" __global__ void dot_sums(const word *A, const word *B, size_t key, size_t N, int vary,
                                     double *sums)
 {
@@ -410,7 +410,7 @@ extern "C" __global__ void dot_sums(const word *A, const word *B, size_t key, si
     REPORT_SUMS(sums, sum, size, 0.0)
 }
 
-// C may be in parts, one for each block of the kernel: their sum counts. One block.
+// Compares C, or the sum of its parts, one per block of the kernel. Launched as one block.
 extern "C" __global__ void sum_compare(const unsigned *C, size_t C_words, int floats,
                                        const double *sums, int blocks, double bound,
                                        size_t *partial)

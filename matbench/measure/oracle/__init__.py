@@ -1,16 +1,16 @@
-"""What is right: seeded inputs, what must come of them, and the error that rounding allows.
+"""Expected results: seeded inputs, the C that they must give, and the error bound.
 
-A `Trial` is one set of inputs with what C must be. Every workload tries some of these kinds on
-each problem, by the name of the check that they are for:
+A `Trial` is one set of inputs with its expected C. Every workload uses some of these kinds on each
+problem, named after their checks:
 
-- *reference*: the problem's own inputs; each element within a rounding-error bound of the float64
+- *reference*: the problem's own inputs; each element must be within the error bound of the float64
   result R, or equal to the exact one.
-- *integers*: whole numbers of both signs, and zeros, small enough that every float32 sum of them
-  is exact. C must match to the last bit.
-- *selection*: one input picks entries of the other. C must match to the last bit, so that a kernel
-  cannot round its inputs unseen.
-- *sample*: other inputs whose result is known from the reference trial's; new ones for each launch
-  that is timed. The device makes them; here they are made again to explain what went wrong.
+- *integers*: positive and negative integers, and zeros, so small that every float32 sum of them is
+  exact. C must match to the last bit.
+- *selection*: one input selects elements of the other. C must match to the last bit, so that a
+  kernel cannot round its inputs unnoticed.
+- *sample*: other inputs whose result follows from the reference trial's; new ones for each timed
+  launch. The device makes them; here they are made again to explain errors.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
 
-#: Bits of the significand (the hidden one included) that a precision keeps.
+#: Bits of a precision's significand, including the hidden one.
 SIGNIFICAND_BITS: dict[Precision, int] = {
     "float64": 53,
     "float32": 24,
@@ -44,11 +44,11 @@ SIGNIFICAND_BITS: dict[Precision, int] = {
 
 
 class Trial(NamedTuple):
-    """The inputs, in the order of the workload's buffers, and what C must be.
+    """The inputs, in the order of the workload's buffers, and the expected C.
 
-    Either `exact` is given, or R with S, the size of what rounding errors are measured by: for sums
-    of products the same sums of absolute values. Errors are shown relative to `scale` (None: |R|).
-    `C` is what C holds when the kernel starts, if it reads it.
+    Either `exact` is given, or R with S, the size that error bounds are relative to: for sums of
+    products, the same sums of absolute values. Errors are shown relative to `scale` (None: |R|).
+    `C` is the content of C before the launch, if the kernel reads it.
     """
 
     name: str
@@ -67,9 +67,9 @@ class Trial(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """How the inputs of one launch follow from the reference trial's: all that is random, by a key.
+    """How the inputs of one launch follow from the reference trial's; `key` fixes all randomness.
 
-    `vary`: they do change. `select`: some rows and columns of matrices select a single term.
+    `vary`: the inputs change. `select`: some rows and columns of matrices select a single term.
     """
 
     key: int
@@ -78,10 +78,10 @@ class Sample(NamedTuple):
 
 
 class Trials(NamedTuple):
-    """All that a kernel is tried on.
+    """All trials of a kernel.
 
-    Inputs are rounded to the precision that it reads; `given` is the reference trial on the inputs
-    as given where that is another one.
+    Inputs are rounded to the precision that the kernel reads; `given` is the reference trial on the
+    unrounded inputs, if rounding changes them.
     """
 
     reference: Trial
@@ -90,21 +90,21 @@ class Trials(NamedTuple):
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
-    """The trials of a problem, made for kernels that read their inputs like that."""
+    """The trials of a problem for kernels that read their inputs as `reading` says."""
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
     made: Trials = module.trials(problem, reading, cache)
     return made
 
 
 def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
-    """A reference trial as a sample changes it."""
+    """A reference trial changed by a sample."""
     module = importlib.import_module(f"matbench.measure.oracle.{problem.workload}")
     made: Trial = module.sample_trial(problem, reading, trial, sample)
     return made
 
 
 def generator(problem: Problem, purpose: str) -> np.random.Generator:
-    """A generator of its own for each purpose, so that no draw depends on another."""
+    """A separate generator for each purpose, so that no draw depends on another."""
     digest = hashlib.sha256(f"{problem.seed}/{purpose}".encode()).digest()
     return np.random.default_rng(np.frombuffer(digest, np.uint32))
 
@@ -112,7 +112,7 @@ def generator(problem: Problem, purpose: str) -> np.random.Generator:
 def draw(problem: Problem, purpose: str, rows: int, columns: int, *, wide: bool = False) -> Array:
     """Seeded numbers: `uniform` in [0, 1), `signed` in [−1, 1), `normal` with deviation 1.
 
-    Of float32, or of float64 where they are `wide`.
+    They are float32, or float64 if `wide`.
     """
     random = generator(problem, purpose)
     kind = np.float64 if wide else np.float32
@@ -127,9 +127,9 @@ def draw(problem: Problem, purpose: str, rows: int, columns: int, *, wide: bool 
 
 
 def round_to(values: Float32, precision: Precision) -> Float32:
-    """Values rounded to nearest, ties to even, in the significand of `precision`.
+    """Values rounded to nearest, ties to even, to the significand of `precision`.
 
-    The exponent range of float16 is not applied: a kernel says in its own file what range it takes.
+    The exponent range of float16 is not applied: kernels declare the range that they accept.
     """
     dropped = 24 - SIGNIFICAND_BITS[precision]
     if dropped <= 0:
@@ -143,19 +143,19 @@ def round_to(values: Float32, precision: Precision) -> Float32:
 
 
 def read_as(values: Float32, reading: Reading) -> Float32:
-    """Values as a kernel reads them: rounded, and as far as its storage has bits for small ones."""
+    """Values as a kernel reads them: rounded, small ones to the subnormals of its storage type."""
     values = round_to(values, reading.precision)
     if reading.precision != "float16":
         return values
-    unit = np.float32(2.0**-24)  # of those below 2⁻¹⁴
+    unit = np.float32(2.0**-24)  # the step of numbers below 2⁻¹⁴
     found: Float32 = np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
     return found
 
 
 def common(readings: Sequence[Reading]) -> Reading:
-    """What suits kernels that share their inputs: the coarsest precision, the narrowest range.
+    """A reading for kernels that share inputs: the coarsest precision, the narrowest range.
 
-    They lie in memory alike.
+    Their storage types are the same.
     """
     precision = min((reading.precision for reading in readings), key=SIGNIFICAND_BITS.__getitem__)
     lows, highs = zip(*(reading.exponents for reading in readings), strict=True)
@@ -173,26 +173,27 @@ def common(readings: Sequence[Reading]) -> Reading:
 def shifts(reading: Reading) -> tuple[int, int]:
     """How far one input may be scaled up and another down, as powers of two.
 
-    Beyond the range of float16, and not so far that fractions would become whole numbers. Room is
-    left for inputs that are not all near 1, and for the smallest of them: those that lie in memory
-    as float16 would lose bits when scaled down.
+    Enough to leave the range of float16, but not enough to turn fractions into integers. There is a
+    margin for inputs that are not near 1. Inputs stored as float16 are not scaled down, because
+    they would lose bits.
     """
     if reading.result == "float16" or reading.sums_in == "float16":
-        return 0, 0  # whose range large and small sums would leave
+        return 0, 0  # large and small sums would leave its range
     low, high = reading.exponents
     down = 0 if reading.precision == "float16" else -low - 4
     return min(18, max(0, high - 4)), min(18, max(0, down))
 
 
-#: Of numbers near 1, these make up little.
+#: Numbers below this are a small part of inputs near 1.
 _LARGEST_LEAST = 2.0**-4
 
 
 def least(reading: Reading) -> float:
-    """The size below which an input may lose bits: as given, or when a sample scales it down.
+    """The size below which an input may lose bits, as given or when a sample scales it down.
 
-    0 for kernels that take all that float32 holds, and for those that read float16, whose inputs
-    are not scaled down. A claim of a range that begins near 1 does not widen the bound further.
+    0 for kernels that accept the whole range of float32, and for those that read float16, whose
+    inputs are not scaled down. Claiming a range that begins near 1 does not widen the bound
+    further.
     """
     low = reading.exponents[0]
     if low <= -126 or reading.precision == "float16":
@@ -201,7 +202,7 @@ def least(reading: Reading) -> float:
 
 
 class Bound(NamedTuple):
-    """How far an element may be off: `of_S`·S + `of_R`·|R| + `least`."""
+    """The error bound of an element: `of_S`·S + `of_R`·|R| + `least`."""
 
     of_S: float
     of_R: float = 0.0
@@ -213,7 +214,7 @@ class Bound(NamedTuple):
 
 
 def bound(kernel: Kernel, problem: Problem) -> Bound:
-    """What rounding may do to a kernel's results: to its sums, and to what it stores of them.
+    """The error bound of a kernel: rounding errors of its sums, and of storing the results.
 
     Multiplying by alpha rounds once more, and adding beta·C twice: to the type of C, if that is
     narrower. The reference of float64 sums is itself rounded once.
@@ -230,32 +231,32 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
     stored = UNIT_ROUNDOFF.get(reading.result, 0.0)
     if stored <= unit:
         return Bound(factor * unit)
-    least = 2.0**-25 if reading.result == "float16" else 0.0  # it has no numbers below
+    least = 2.0**-25 if reading.result == "float16" else 0.0  # half its smallest number
     return Bound(factor * unit + scaled * stored, stored, least)
 
 
 def error_factor(K: int, constant: float = 0.0, *, truncated: bool = False) -> float:
-    """How many times u·S an element may be off, with u = 2⁻²⁴.
+    """The error bound of an element as a multiple of u·S, with u = 2⁻²⁴.
 
-    K + 1 is the classical bound for K products and their sum in any order. From K = 32 on the
-    errors of a float32 sum behave like a random walk: 4·√K, Higham and Mary, "A new approach to
+    K + 1 is the classical bound for K products and their sum in any order. From K = 32 on, errors
+    of a float32 sum behave like a random walk: 4·√K, Higham and Mary, "A new approach to
     probabilistic rounding error analysis", SIAM J. Sci. Comput. 41 (2019). A kernel beyond it
-    computes with less precision than it declares. `constant` is what a kernel declares that each
-    product loses before it is added: its share of the sum does not grow with K.
+    computes with less precision than it declares. `constant` is the declared error of each product
+    before it is added; relative to the sum, it does not grow with K.
 
-    Sums that are `truncated` have a bias besides, which grows with K itself when all products have
-    one sign. On an H200 cuBLAS's TF32 product is K/8 off: twice that is allowed for.
+    Sums that are `truncated` also have a bias, which grows with K if all products have one sign. On
+    an H200 the error of cuBLAS's TF32 product is K/8: the bound is twice that.
     """
     factor = min(K + 1, 4 * math.sqrt(K)) if K >= 32 else K + 1
     return constant + (max(2 * factor, K / 4) if truncated else factor)
 
 
-#: Where only right or wrong is asked for.
+#: For checks that only decide between right and wrong.
 UNKNOWN = Accuracy(None, None, None)
 
 
 class Verdict(NamedTuple):
-    """What comparing C with a trial gave: all counts over its elements."""
+    """The result of comparing C with a trial; all counts are of elements."""
 
     accuracy: Accuracy
     wrong: int
@@ -263,7 +264,7 @@ class Verdict(NamedTuple):
 
 
 def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
-    """Compare C with a trial on the host; the device's own comparison must agree with this one."""
+    """Compare C with a trial on the host; the device's comparison must give the same result."""
     if trial.exact is not None:
         bad = ~(trial.exact == C)
         return _verdict(bad, UNKNOWN)
@@ -286,14 +287,14 @@ def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
 
 
 def total(parts: Array) -> Array:
-    """What the host makes of one partial sum per block: their sum, 1×1, without overflow."""
+    """The sum of one partial result per block, 1×1, without overflow."""
     wide = np.int64 if parts.dtype == np.int32 else np.float64
     found: Array = np.sum(parts, dtype=wide).reshape(1, 1)
     return found if wide == np.int64 else found.astype(np.float32)
 
 
 def accuracy_of(largest: float, total: float, count: int, share: float) -> Accuracy:
-    """Accuracy from its sums; what is not finite or not defined is None."""
+    """Accuracy from its sums; None for values that are not finite or not defined."""
 
     def known(value: float) -> float | None:
         return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The sum of the cubes of N digits: whole numbers, so that it is exact."""
+"""The sum of the cubes of N digits: an integer, so it is exact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matbench.model import Problem, Reading
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
-    """Seeded digits, and zeros with one digit at the end, so that the last one counts."""
+    """Seeded digits; and zeros with one digit at the end, to check that the last one is read."""
     A = digits(problem)
     last = np.zeros((1, problem.N), np.int32)
     last[0, -1] = 7
@@ -20,7 +20,7 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
 
 
 def digits(problem: Problem) -> npt.NDArray[np.int32]:
-    """Whole numbers from 0 to 9, 1×N."""
+    """Integers from 0 to 9, 1×N."""
     return generator(problem, "A").integers(0, 10, (1, problem.N), dtype=np.int32)
 
 
@@ -31,7 +31,7 @@ def trial(name: str, A: npt.NDArray[np.int32]) -> Trial:
 
 
 def sample_trial(problem: Problem, reading: Reading, given: Trial, sample: Sample) -> Trial:
-    """Each digit goes on by another random number, as in `cubes_inputs` of `samples.cu`."""
+    """Add a random number to each digit, modulo 10, as in `cubes_inputs` of `samples.cu`."""
     [A] = given.inputs
     if sample.vary:
         steps = drawn_at(sample.key, np.arange(problem.N) + 100) % np.uint64(10)

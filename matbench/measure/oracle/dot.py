@@ -1,4 +1,4 @@
-"""The dot product: references that take N = 2³⁰, exact trials spread over all of it."""
+"""The dot product: references up to N = 2³⁰, and exact trials that cover all of N."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from matbench.measure.oracle import (
 from matbench.measure.oracle.draws import Words, drawn, drawn_at
 from matbench.model import Problem, Reading
 
-#: Float64 copies are made of so many elements at a time.
+#: Float64 copies are made of this many elements at a time.
 _CHUNK = 2**20
-#: So many products of at most 4 each add up exactly in float32, in any order.
+#: This many products of at most 4 have an exact float32 sum in any order.
 _MOST_TERMS = 2**22
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     """All kinds but samples."""
-    with ThreadPoolExecutor() as at_once:  # NumPy leaves the other cores alone
+    with ThreadPoolExecutor() as at_once:  # NumPy uses only one core
         integers = at_once.submit(integer_trial, problem)
         given = reference_trial(problem, *inputs(problem))
         reference = given
@@ -43,7 +43,7 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
 
 
 def inputs(problem: Problem) -> tuple[Float32, Float32]:
-    """a and b, 1×N each. A `ramp` is aᵢ = i and bᵢ = 2i, as far as float32 can say it."""
+    """a and b, 1×N each. A `ramp` is aᵢ = i and bᵢ = 2i, rounded to float32."""
     if problem.inputs == "ramp":
         a = np.arange(problem.N, dtype=np.float32).reshape(1, -1)
         return a, 2 * a
@@ -72,13 +72,13 @@ def product(a: Float32, b: Float32) -> tuple[float, float]:
 
 
 def _trial(name: str, a: Float32, b: Float32, total: float, size: float) -> Trial:
-    """Errors are shown relative to Σ|a·b|: of signed inputs no float32 sum comes near Σ a·b."""
+    """Errors are relative to Σ|a·b|: with signed inputs, no float32 sum is close to Σ a·b."""
     R, S = np.full((1, 1), total), np.full((1, 1), size)
     return Trial(name, (a, b), R=R, S=S, scale=S)
 
 
 def reference_trial(problem: Problem, a: Float32, b: Float32) -> Trial:
-    """The problem's own inputs; a ramp's answer is known without adding anything up."""
+    """The problem's own inputs; a ramp's result has a closed form."""
     if problem.inputs == "ramp" and problem.N <= 2**24 and a[0, -1] == problem.N - 1:
         total = size = float(closed_form(problem.N))
     else:
@@ -87,7 +87,7 @@ def reference_trial(problem: Problem, a: Float32, b: Float32) -> Trial:
 
 
 def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
-    """Terms elsewhere, with random signs and powers of two, as in `dot_inputs` of `samples.cu`."""
+    """Rotated terms with random signs and powers of two, as in `dot_inputs` of `samples.cu`."""
     a, b = trial.inputs
     if sample.vary:
         bits = drawn_at(sample.key, np.arange(problem.N) + 100)
@@ -106,7 +106,7 @@ def _exponents(bits: Words, reading: Reading) -> npt.NDArray[np.int64]:
 
 
 def integer_trial(problem: Problem) -> Trial:
-    """Whole numbers, most of them zero where N is large, so that Σ|a·b| ≤ 2²⁴."""
+    """Integers, most of them zero if N is large, so that Σ|a·b| ≤ 2²⁴."""
     random = generator(problem, "integers")
     N = problem.N
 
@@ -118,13 +118,13 @@ def integer_trial(problem: Problem) -> Trial:
     else:
         a, b = np.zeros((1, N), np.float32), small(N)
         a[0, random.integers(N, size=_MOST_TERMS - 1)] = small(_MOST_TERMS - 1)
-    a[0, -1], b[0, -1] = 1, 3  # the last one counts
+    a[0, -1], b[0, -1] = 1, 3  # to check that the last term is read
     total, _ = product(a, b)
     return Trial("integers", (a, b), exact=np.full((1, 1), total, np.float32))
 
 
 def selection_trials(problem: Problem, trial: Trial) -> tuple[Trial, Trial]:
-    """One input is 1 in a single place, the last or any, and picks what stands there."""
+    """One input is 1 in a single place, the last or a random one, and selects that element."""
     a, b = trial.inputs
     place = int(generator(problem, "selection").integers(problem.N))
     last, one = np.zeros(a.shape, np.float32), np.zeros(a.shape, np.float32)

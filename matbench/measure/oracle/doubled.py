@@ -1,4 +1,4 @@
-"""Products of float64 matrices with twice as many digits as float64 has."""
+"""Products of float64 matrices, computed with twice the precision of float64."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import numpy as np
 
 from matbench.measure.oracle import Float64
 
-#: So many slices hold all bits of inputs whose exponents are not far apart.
+#: This many slices hold all bits of inputs, unless their exponents are far apart.
 _MOST_SLICES = 6
 
 
 def product(A: Float64, B: Float64) -> Float64:
     """A·B, rounded once.
 
-    Inputs are split into slices of so few bits that float64 adds up their products exactly, and
-    the products of slices are added with the rounding error of each addition kept: K. Ozaki, T.
-    Ogita, S. Oishi and S. M. Rump, "Error-free transformations of matrix multiplication by using
-    fast routines of matrix multiplication and its applications", Numer. Algorithms 59 (2012).
+    Inputs are split into slices with so few bits that float64 sums of their products are exact; the
+    products of slices are added while keeping each rounding error: K. Ozaki, T. Ogita, S. Oishi and
+    S. M. Rump, "Error-free transformations of matrix multiplication by using fast routines of
+    matrix multiplication and its applications", Numer. Algorithms 59 (2012).
     """
     K = A.shape[1]
     bits = (53 - max(1, K - 1).bit_length()) // 2
     left, right = _slices(A, bits, axis=1), _slices(B, bits, axis=0)
     high, low = np.zeros((A.shape[0], B.shape[1])), np.zeros((A.shape[0], B.shape[1]))
-    # The largest first; those that come later do not change the result.
+    # The largest first; terms beyond the break do not change the result.
     pairs = sorted((i + j, i, j) for i in range(len(left)) for j in range(len(right)))
     for order, i, j in pairs:
         if order * bits > 2 * 53 + 8:
@@ -39,7 +39,7 @@ def product(A: Float64, B: Float64) -> Float64:
 def _slices(X: Float64, bits: int, axis: int) -> list[Float64]:
     """X as a sum of matrices whose numbers have `bits` bits, relative to their row's largest.
 
-    `axis` is the one that a product adds up along.
+    `axis` is the one that a product sums over.
     """
     found: list[Float64] = []
     rest = X

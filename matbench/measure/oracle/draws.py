@@ -32,9 +32,9 @@ def drawn_at(key: int, indices: npt.NDArray[Any]) -> Words:
 
 
 def permutation(key: int, count: int) -> npt.NDArray[np.int64]:
-    """The permutation of 0 … count − 1 that a key stands for: where each place takes from.
+    """The permutation of 0 … count − 1 for a key: the origin of each place.
 
-    A Feistel network of four rounds over the next power of four, walked until all are in range.
+    A Feistel network of four rounds over the next power of four, repeated until all are in range.
     """
     half = 1
     while 1 << 2 * half < count:

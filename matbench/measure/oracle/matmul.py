@@ -1,4 +1,4 @@
-"""The matrix product alpha·A·B + beta·C: its reference, kept on disk, and what follows from it."""
+"""The matrix product alpha·A·B + beta·C: its reference, cached on disk, and its trials."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from matbench.measure.oracle import (
 from matbench.measure.oracle.draws import drawn, drawn_at, mixed, permutation
 from matbench.model import UNIT_ROUNDOFF, Problem, Reading
 
-#: What most kernels read.
+#: The reading of most kernels.
 FLOAT32 = Reading()
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
-    """Both kinds; the product is computed once, or twice where inputs are rounded."""
+    """All kinds but samples; the product is computed once, or twice if inputs are rounded."""
     rounded = reading.precision not in ("float32", "float64")
     as_given = not rounded and least(reading) == 0
-    with ThreadPoolExecutor(1) as at_once:  # NumPy leaves the other cores alone
+    with ThreadPoolExecutor(1) as at_once:  # NumPy uses only one core
         integers = at_once.submit(integer_trial, problem, reading)
         given = reference_trial(problem, cache, reading)
         reference = given if as_given else rounded_trial(given, reading, cache)
@@ -60,7 +60,7 @@ def inputs(problem: Problem, reading: Reading = FLOAT32) -> tuple[Array, Array]:
 
 
 def contents(problem: Problem, reading: Reading) -> Float32 | None:
-    """What C holds when the kernel starts: numbers that all types have; None if it reads none."""
+    """C before the launch: numbers that all types can represent; None if the kernel reads none."""
     if not reads_C(problem, reading):
         return None
     eighths = generator(problem, "C").integers(-64, 65, (problem.M, problem.N))
@@ -73,7 +73,7 @@ def reads_C(problem: Problem, reading: Reading) -> bool:
 
 
 def _completed(trial: Trial, problem: Problem, C: Float32 | None) -> Trial:
-    """The trial of a product as that of alpha·A·B + beta·C."""
+    """Turns the trial of A·B into that of alpha·A·B + beta·C."""
     if not _is_scaled(problem):
         return trial._replace(C=C)
     alpha, added = problem.alpha, 0.0 if C is None else problem.beta * C.astype(np.float64)
@@ -88,10 +88,10 @@ def _is_scaled(problem: Problem) -> bool:
 
 
 def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float64, Float64]:
-    """R = A·B and S = |A||B| in float64, computed once for these inputs and kept on disk.
+    """R = A·B and S = |A||B| in float64, computed once for these inputs and cached on disk.
 
-    In S no input counts for less than `least`. Where none is, S is the same array as R. Products of
-    float64 inputs are rounded once, from twice as many digits.
+    In S, inputs count as at least `least`. If no input is smaller, S is the same array as R.
+    Products of float64 inputs are computed with twice the precision and rounded once.
     """
     digest = hashlib.sha256()
     for matrix in (A, B):
@@ -130,9 +130,9 @@ def reference_trial(problem: Problem, cache: Cache, reading: Reading = FLOAT32) 
 
 
 def rounded_trial(trial: Trial, reading: Reading, cache: Cache) -> Trial:
-    """The same inputs rounded to what a kernel declares it reads, with their own product.
+    """The same inputs rounded to the precision that a kernel declares, with their product.
 
-    Its errors may be as large for an input below its range of exponents as at the end of the range.
+    Inputs below the kernel's range of exponents may have errors as large as at the range's end.
     """
     A, B = (read_as(matrix, reading) for matrix in trial.inputs)
     R, S = product(A, B, cache, least(reading))
@@ -140,10 +140,10 @@ def rounded_trial(trial: Trial, reading: Reading, cache: Cache) -> Trial:
 
 
 def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sample) -> Trial:
-    """The reference trial as `draw_order` and `matrix_inputs` of `samples.cu` change it.
+    """The reference trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
 
-    Where a row or column selects a single term, S is 0: C must match to the last bit, unless
-    `selects_exactly` is false.
+    If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
+    `selects_exactly` says otherwise.
     """
     assert trial.R is not None and trial.S is not None
     A, B = trial.inputs
@@ -190,10 +190,10 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
 
 
 def selects_exactly(problem: Problem, reading: Reading) -> bool | None:
-    """Whether a term that is selected must come out to the last bit.
+    """Whether a selected term must match to the last bit.
 
-    False where alpha, beta or a type rounds it. None where inputs are split, or small ones may lie
-    below the range of exponents: then it may be off as much as 1 may.
+    False if alpha, beta or a type rounds it. None if inputs are split, or small ones may be below
+    the range of exponents: then the term's error bound is that of a term of size 1.
     """
     if not reading.exact or reading.exponents[0] > -126:
         return None
@@ -203,7 +203,7 @@ def selects_exactly(problem: Problem, reading: Reading) -> bool | None:
 
 
 class _Moved(NamedTuple):
-    """Where each row, column or term comes from, and the power of two that multiplies it."""
+    """The origin of each row, column or term, and its factor: a power of two with a sign."""
 
     origin: npt.NDArray[np.int64]
     factor: Float32
@@ -220,7 +220,7 @@ def _moved(key: int, count: int, low: int, high: int, *, vary: bool) -> _Moved:
 
 
 def selected(key: int, count: int, K: int) -> npt.NDArray[np.int64]:
-    """Which term each row or column selects; -1 for most, which select none."""
+    """The term that each row or column selects; -1 for most, which select none."""
     found = np.full(count, -1, np.int64)
     some = 4 if count >= 32 else 1 if count >= 8 else drawn(key, 9) % 2
     for s in range(some):
@@ -229,11 +229,11 @@ def selected(key: int, count: int, K: int) -> npt.NDArray[np.int64]:
 
 
 def integer_trial(problem: Problem, reading: Reading = FLOAT32) -> Trial:
-    """Whole numbers of which every partial sum is exact: Σ|a·b| ≤ 2²⁴, whatever the order.
+    """Integers for which every partial sum is exact in any order: Σ|a·b| ≤ 2²⁴.
 
-    B is an outer product x·yᵀ, so that the exact C = (A·x)·yᵀ costs no matrix product. Sums and
-    results of 16 bits cannot hold them all: there, where alpha or beta rounds them, and where the
-    kernel is not `exact`, C may be off by rounding errors, as the reference trial's may.
+    B is an outer product x·yᵀ, so that the exact C = (A·x)·yᵀ needs no matrix product. With sums or
+    results of 16 bits, with alpha or beta, or if the kernel is not `exact`, C may have rounding
+    errors, within the error bound of the reference trial.
     """
     random = generator(problem, "integers")
     M, N, K = problem.M, problem.N, problem.K
@@ -241,13 +241,13 @@ def integer_trial(problem: Problem, reading: Reading = FLOAT32) -> Trial:
     most = 2 ** (bits - 2)
     y = random.choice(np.array([-3, -2, -1, 1, 2, 3], np.float32), N)
     x = random.choice(np.array([-1, 1], np.float32), K)
-    x[most:] = 0  # beyond, even ones would not add up exactly
+    x[most:] = 0  # with more terms, even sums of ones would not be exact
     widest = 2 ** min(24, SIGNIFICAND_BITS[reading.precision]) - 1
     largest = max(1, min(4096, widest, 2**bits // (3 * min(K, most))))
     whole = random.integers(-largest, largest, (M, K), dtype=np.int16, endpoint=True)
     whole[random.integers(8, size=(M, K), dtype=np.uint8) == 0] = 0
     A = whole.astype(np.float32)
-    B, C = np.outer(x, y), np.outer(A @ x, y)  # exact in float32, in whatever order it is summed
+    B, C = np.outer(x, y), np.outer(A @ x, y)  # exact in float32, in any order of summation
     if reading.precision == "float64":
         A, B = A.astype(np.float64), B.astype(np.float64)
     wide = ("float32", "float64")

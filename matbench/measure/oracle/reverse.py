@@ -1,4 +1,4 @@
-"""The reversal of N whole numbers: what comes out is known to the last bit."""
+"""The reversal of N integers: the result is known to the last bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
 
 
 def inputs(problem: Problem) -> npt.NDArray[np.int32]:
-    """1×N: a `ramp` is 0, 1, 2, …; otherwise any 32 bits."""
+    """1×N: a `ramp` is 0, 1, 2, …; otherwise random 32-bit words."""
     if problem.inputs == "ramp":
         return np.arange(problem.N, dtype=np.int32).reshape(1, -1)
     return _random(problem, "A")
@@ -35,7 +35,7 @@ def trial(name: str, A: npt.NDArray[np.int32]) -> Trial:
 
 
 def sample_trial(problem: Problem, reading: Reading, given: Trial, sample: Sample) -> Trial:
-    """Every bit changes at random, as in `reverse_inputs` of `samples.cu`."""
+    """Flip random bits, as in `reverse_inputs` of `samples.cu`."""
     [A] = given.inputs
     if sample.vary:
         bits = drawn_at(sample.key, np.arange(problem.N) + 100).astype(np.uint32)

@@ -1,4 +1,4 @@
-"""One picture a module, each drawn by matplotlib (the extra `plots`) into a file.
+"""One module per picture, drawn by matplotlib (the extra `plots`) into a file.
 
-Never imports what only commands may: `measure`, a backend, `cli`.
+Must not import `measure`, a backend or `cli`.
 """

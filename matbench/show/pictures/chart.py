@@ -1,4 +1,4 @@
-"""The picture of speed and of the largest error over n, one line a kernel."""
+"""The picture of speed and largest error over n, one line per kernel."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from matbench.show.pictures import files
 from matbench.show.units import superscript
 
 SUFFIXES = (".svg", ".png")
-#: Raised when the same lines are drawn in another way.
+#: To be raised when the same lines are drawn differently.
 _VERSION = 4
 _MARKERS = "os^DvPX<>*p"
 _INK = "#808080"
-#: With more sizes than this, not all are named along the axis.
+#: With more sizes than this, not all are labelled on the axis.
 _MOST_SIZES = 14
-#: From here on powers of two are written as such.
+#: From here on powers of two are written as 2ⁿ.
 _LARGE_SIZE = 2**17
 
 
 def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
     """Draw the measured cases into an SVG or PNG, without errors if none is above 0.
 
-    `UsageError` if they make no chart, or if the file cannot be written.
+    `UsageError` if they cannot be drawn, or if the file cannot be written.
     """
     files.require(path, SUFFIXES)
     try:
@@ -42,7 +42,7 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
     sizes, with_errors = shown.sizes, any(shown.errors)
     if len(sizes) == 1:
         raise UsageError(
-            f"{path}: a chart over n needs two sizes or more, these records have {sizes[0]:,} alone"
+            f"{path}: a chart over n needs two or more sizes; these records have only {sizes[0]:,}"
         )
     figure, panels = (
         files.figure(files.WIDTH_IN, 8.0, (3, 2))
@@ -91,7 +91,7 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
 
 
 def digest(outcomes: Sequence[Outcome]) -> str:
-    """A hash of what a chart of these shows; it stands in the SVG, whatever release draws it."""
+    """A hash of what a chart of these shows, kept in the SVG; it does not depend on matplotlib."""
     shown = chart.of(outcomes)
     contents = (_VERSION, (shown.lines, shown.left_out), _heading(shown))
     return hashlib.sha256(repr(contents).encode()).hexdigest()
@@ -120,7 +120,7 @@ def _heading(shown: Chart) -> list[str]:
 
 
 def _draw_errors(axes: Any, line: Line, style: dict[str, Any]) -> None:
-    """Errors over n; those of 0, which a logarithm has no place for, at the bottom edge."""
+    """Errors over n; those of 0, which have no logarithm, at the bottom edge."""
     known = [(n, e or np.nan) for n, e in zip(line.n, line.error, strict=True) if e is not None]
     zeros = [n for n, e in zip(line.n, line.error, strict=True) if e == 0]
     if known:
@@ -144,7 +144,7 @@ def _mark(axis: Any, marks: Sequence[Any], word: Callable[[Any], str]) -> None:
 
 
 def _size_marks(sizes: Sequence[int]) -> list[int]:
-    """The sizes where they are few and apart; else powers of two, as many as can be read."""
+    """The sizes if they are few and far enough apart; else as many powers of two as are legible."""
     apart = math.log2(sizes[-1] / sizes[0]) / _MOST_SIZES
     if all(math.log2(after / before) >= apart for before, after in itertools.pairwise(sizes)):
         return list(sizes)
@@ -160,7 +160,7 @@ def _power_of_two(size: int) -> str:
 
 
 def _value_marks(low: float, high: float) -> list[float]:
-    """Round values from `low` to `high`: three at least, however near those are to each other."""
+    """At least three round values from `low` to `high`, however close together these are."""
     from matplotlib.ticker import MaxNLocator
 
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

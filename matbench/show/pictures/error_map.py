@@ -1,4 +1,4 @@
-"""The picture of an error map: blue where C is right, orange and up where it is wrong."""
+"""The picture of an error map: blue where C is right, from orange to dark red where it is wrong."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from matbench.analysis.error_map import ErrorMap
 from matbench.show.pictures import files
 
 SUFFIXES = (".png", ".svg")
-#: Up to so many wrong cells get a ring, for a single one is easily overlooked.
+#: Up to this many wrong cells get a ring, because single cells are easily overlooked.
 _MOST_RINGS = 40
-#: The least error that has its own colour, as a power of ten below the least wrong one.
+#: The smallest error with its own colour, in powers of ten below the smallest wrong one.
 _FLOOR = -4.0
 _BLUES, _ORANGES = ("#f2f6fa", "#2a6fb0"), ("#fdb35a", "#7a1c00")
 
@@ -59,10 +59,10 @@ def draw(found: ErrorMap, path: Path) -> None:
     scale.set_label(
         "|C − expected|, which must be 0"
         if found.exact
-        else "|C − expected| as a share of what rounding allows: above 1 is wrong"
+        else "|C − expected| / error bound: above 1 is wrong"
     )
     if missing.any():
-        black = Patch(color="black", label="not a number, or infinite")
+        black = Patch(color="black", label="NaN or infinite")
         axes.legend(handles=[black], loc="upper right", bbox_to_anchor=(1, 1.07), frameon=False)
     heading = f"{found.wrong_elements:,} of {M * N:,} elements wrong"
     if found.step > 1:
@@ -72,7 +72,7 @@ def draw(found: ErrorMap, path: Path) -> None:
 
 
 def _powers(found: ErrorMap, wrong: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.float64], float]:
-    """Errors as powers of ten, and the one that right cells stay below and wrong ones above."""
+    """Errors as powers of ten, and the power that separates right cells from wrong ones."""
     with np.errstate(divide="ignore"):
         powers = np.log10(found.worst)
     edge = float(np.floor(np.min(powers[wrong], initial=0.0))) - 1 if found.exact else 0.0

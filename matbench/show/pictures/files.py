@@ -1,6 +1,6 @@
-"""What all pictures share: the checks of the file they go to, its bytes, and a heading.
+"""What all pictures share: checks of the output file, encoding, and the heading.
 
-Colours can be told apart by colour-blind eyes, and every picture says what it leaves out.
+Colours are safe for colour-blind readers, and every picture says what it does not show.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WIDTH_IN = 12.0
 #: M. Okabe and K. Ito, 2008; readable on a light page and on a dark one.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#999999")
 _DPI = 110
-#: The same picture is the same bytes, whenever it is drawn and by whichever release.
+#: Without dates and versions, so that the same picture has the same bytes.
 _NO_METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -29,21 +29,22 @@ _NO_METADATA: dict[str, dict[str, Any]] = {
 
 
 def require(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str] = ()) -> None:
-    """`UsageError` if no picture can be written to `path`; ask before anything is measured for it.
+    """`UsageError` if no picture can be written to `path`; call this before measuring.
 
-    A picture must not replace one of the `inputs` that it is made from.
+    A picture must not replace one of the `inputs` that it is drawn from.
     """
     for file in inputs:
         if path.exists() and Path(file).exists() and path.samefile(file):
-            raise UsageError(f"{path}: is read for this picture; name another file to draw")
+            raise UsageError(f"{path}: the picture is drawn from this file; name another file")
     if path.suffix.lower() not in suffixes:
-        raise UsageError(f"{path}: a picture's name ends in {', '.join(suffixes)}")
+        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        raise UsageError(f"{path}: a picture's name must end in {known}")
     if path.is_dir():
         raise UsageError(f"{path}: is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"{path}: no folder {path.parent}; make it, or name another file")
+        raise UsageError(f"{path}: no folder {path.parent}; create it, or name another file")
     if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError(f"{path}: pictures need matplotlib; pip install 'matbench-cuda[plots]'")
+        raise UsageError(f"{path}: pictures need matplotlib: pip install 'matbench-cuda[plots]'")
 
 
 def unused(path: Path) -> Path:
@@ -53,7 +54,7 @@ def unused(path: Path) -> Path:
 
 
 def figure(width_in: float, height_in: float, rows: tuple[int, ...] = (1,)) -> tuple[Figure, Any]:
-    """A figure and its axes above each other, sharing x, with heights in proportion to `rows`."""
+    """A figure with axes stacked vertically, sharing x, with heights in proportion to `rows`."""
     from matplotlib.figure import Figure
 
     made = Figure(figsize=(width_in, height_in), dpi=_DPI, layout="constrained")
@@ -62,7 +63,7 @@ def figure(width_in: float, height_in: float, rows: tuple[int, ...] = (1,)) -> t
 
 
 def add_heading(figure: Figure, title: str, lines: list[str]) -> None:
-    """Put a title, and what a reader must know of the picture, above it."""
+    """Put a title, and lines that explain the picture, above it."""
     text = "\n".join([title, *lines] if title else lines)
     figure.suptitle(text, x=0.01, ha="left", fontsize=11, parse_math=False)
 
@@ -77,7 +78,7 @@ def encoded(figure: Figure, kind: str, description: str | None = None) -> bytes:
     import matplotlib
 
     out = io.BytesIO()
-    # Text stays text, and names within the picture do not change.
+    # Keep text as text, and make the ids in the picture reproducible.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matbench"}):
         metadata = {**_NO_METADATA[kind], **({"Description": description} if description else {})}
         figure.savefig(out, format=kind, metadata=metadata)

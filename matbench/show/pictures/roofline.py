@@ -1,4 +1,4 @@
-"""The picture of a roofline: measured limits and the points held against them."""
+"""The picture of a roofline: measured limits, and the points below them."""
 
 from __future__ import annotations
 

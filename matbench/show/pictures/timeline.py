@@ -29,17 +29,17 @@ _BARS = "blocks"
 
 
 def draw(sample: BlockSample, profile: BlockProfile, path: Path, title: str) -> None:
-    """Draw one lane a multiprocessor and one bar a block; the path's suffix chooses the format.
+    """Draw a lane per multiprocessor and a bar per block; the path's suffix chooses the format.
 
-    Bars of an SVG, and so of a page, have tooltips. `UsageError` if the blocks ran on no common
+    Bars of an SVG, and so of a page, have tooltips. `UsageError` if the blocks have no common
     clock, or if the file cannot be written.
     """
     files.require(path, SUFFIXES)
     placed = blocks.place(sample, profile.device_kind)
     if placed is None:
         raise UsageError(
-            f"{path}: {profile.device} has no clock that its multiprocessors share, so its blocks "
-            "cannot be drawn on one axis"
+            f"{path}: the multiprocessors of {profile.device} share no clock, so the blocks cannot "
+            "be drawn on one axis"
         )
     bars = _Bars(placed)
     figure = _figure(bars, profile, title)
@@ -76,7 +76,7 @@ class _Bars:
         return order[:: -(-len(order) // MOST_BARS)], slots
 
     def left_out(self) -> str:
-        """What is not drawn; empty if everything is."""
+        """A note on blocks that are not drawn; empty if all are."""
         if len(self.drawn) == len(self.start):
             return ""
         text = f"thinned: {len(self.drawn):,} of {len(self.start):,} blocks drawn"
@@ -85,7 +85,7 @@ class _Bars:
         return f"{text}; grey: busy with blocks that are not drawn"
 
     def tooltips(self, profile: BlockProfile) -> list[str]:
-        """A line about each bar, in the order in which they are drawn."""
+        """A line about each bar, in drawing order."""
         gx, gy, _ = profile.launch.grid
         names = self.placed.names
         found = []
@@ -164,7 +164,7 @@ def _figure(bars: _Bars, profile: BlockProfile, title: str) -> Figure:
 
 
 def _heading(bars: _Bars, profile: BlockProfile) -> list[str]:
-    cost = f"the clock changed the launch's time by {profile.perturbation:+.1%}"
+    cost = f"reading the clock changed the launch's time by {profile.perturbation:+.1%}"
     if profile.perturbed:
         cost = f"≈ {cost}, more than {PERTURBATION_LIMIT:.0%}"
     lines = [f"{profile.device} · {profile.blocks:,} blocks · {cost}"]
@@ -181,7 +181,7 @@ def _heading(bars: _Bars, profile: BlockProfile) -> list[str]:
 
 
 def _page(svg: bytes, profile: BlockProfile, title: str) -> bytes:
-    """A page that needs no other file."""
+    """A self-contained page."""
     escape = html.escape
 
     def table(rows: list[tuple[str, ...]]) -> str:
@@ -205,7 +205,7 @@ td {{ padding: 0 1.5em 0 0; vertical-align: top; }}
 </head>
 <body>
 {picture}
-<p>Point at a bar to read its block, its multiprocessor and its times.</p>
+<p>Point at a bar to see its block, its multiprocessor and its times.</p>
 {table(list(words.facts(profile)))}
 <h2>Length of the launch</h2>
 {table([words.SPAN_TITLES, *words.spans(profile)])}
@@ -217,7 +217,7 @@ td {{ padding: 0 1.5em 0 0; vertical-align: top; }}
 
 
 def _with_tooltips(svg: bytes, group_id: str, titles: list[str]) -> bytes:
-    """The picture with a title in each shape of a group, which browsers show under the pointer."""
+    """The picture with a title in each shape of a group, which browsers show as a tooltip."""
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ElementTree.fromstring(svg)  # noqa: S314 - matplotlib wrote it just now

@@ -2,6 +2,7 @@
 // name = "async-copied"
 // summary = "Copies from global to shared memory that bypass the registers, several steps ahead"
 // group = "ladder"
+// previous = "double-buffered"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [128]

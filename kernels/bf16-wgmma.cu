@@ -2,6 +2,7 @@
 // name = "bf16-wgmma"
 // summary = "bfloat16 in, float32 out at the tensor cores' full rate: TMA, clusters, a persistent grid"
 // group = "ladder"
+// previous = "tf32x3"
 // requires = ["cuda", "sm_90a"]
 // precision = "bfloat16"
 // args = ["tensor_map(A, 128, 64)", "tensor_map(B, 64, 64)", "tensor_map(C, 16, 32)",

@@ -1,6 +1,7 @@
 // /// matbench
 // name = "block-1d"
 // summary = "One block per row, its threads walk the columns"
+// previous = "thread-1d"
 // [sweep]
 // THREADS = [256]
 // [tune]

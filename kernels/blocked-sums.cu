@@ -2,6 +2,7 @@
 // name = "blocked-sums"
 // summary = "Short sums added up to long ones: a fraction of the rounding errors, at full speed"
 // group = "ladder"
+// previous = "sliced-k"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [32, 64]

@@ -2,6 +2,7 @@
 // name = "coalesced-1d"
 // summary = "One thread per element, the column running fastest: neighbours read side by side"
 // group = "ladder"
+// previous = "uncoalesced-1d"
 // [sweep]
 // THREADS = [256]
 // [tune]

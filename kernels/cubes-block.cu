@@ -2,6 +2,7 @@
 // name = "cubes-block"
 // summary = "One block: each thread adds up a stretch of its own"
 // workload = "cubes"
+// previous = "cubes-thread"
 // [sweep]
 // THREADS = [256]
 // [tune]

@@ -2,6 +2,7 @@
 // name = "cubes-blocks"
 // summary = "Many blocks, so that every multiprocessor works"
 // workload = "cubes"
+// previous = "cubes-coalesced"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]

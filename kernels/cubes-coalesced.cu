@@ -2,6 +2,7 @@
 // name = "cubes-coalesced"
 // summary = "One block: neighbours read side by side"
 // workload = "cubes"
+// previous = "cubes-block"
 // [sweep]
 // THREADS = [256]
 // [tune]

@@ -2,6 +2,7 @@
 // name = "cubes-shared"
 // summary = "A block's sums meet in shared memory, and one thread adds them up"
 // workload = "cubes"
+// previous = "cubes-blocks"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]

@@ -2,6 +2,7 @@
 // name = "cubes-tree"
 // summary = "A block's sums are added up in pairs: eight rounds for 256 threads"
 // workload = "cubes"
+// previous = "cubes-shared"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]

@@ -3,6 +3,7 @@
 // summary = "Carries what rounding takes from each product and each sum: as if in twice the digits"
 // workload = "dot"
 // group = "ladder"
+// previous = "dot-vectorized"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]

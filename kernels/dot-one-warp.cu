@@ -3,6 +3,7 @@
 // summary = "Blocks for every multiprocessor; one warp adds up what a block's threads found"
 // workload = "dot"
 // group = "ladder"
+// previous = "dot-tree"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]

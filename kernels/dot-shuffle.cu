@@ -3,6 +3,7 @@
 // summary = "Sums go from register to register within a warp; shared memory holds one per warp"
 // workload = "dot"
 // group = "ladder"
+// previous = "dot-vectorized"
 // requires = ["cuda"]
 // finish = "sum"
 // [sweep]

@@ -3,6 +3,7 @@
 // summary = "The last block to end adds up what all blocks found: one launch, nothing for the host"
 // workload = "dot"
 // group = "ladder"
+// previous = "dot-shuffle"
 // requires = ["cuda"]
 // [sweep]
 // THREADS = [256]

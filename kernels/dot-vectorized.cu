@@ -3,6 +3,7 @@
 // summary = "16 bytes a load, and several loads of each thread under way at once"
 // workload = "dot"
 // group = "ladder"
+// previous = "dot-one-warp"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]

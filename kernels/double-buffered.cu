@@ -2,6 +2,7 @@
 // name = "double-buffered"
 // summary = "The next tiles travel while these are multiplied; one barrier a step, not two"
 // group = "ladder"
+// previous = "vectorized"
 // [sweep]
 // BM = [128]
 // BN = [128]

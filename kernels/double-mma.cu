@@ -2,6 +2,7 @@
 // name = "double-mma"
 // summary = "float64 on tensor cores: mma.sync on fragments that are fetched one slice ahead"
 // group = "blas"
+// previous = "pipelined"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [128]

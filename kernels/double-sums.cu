@@ -2,6 +2,7 @@
 // name = "double-sums"
 // summary = "float32 in and out, products and sums in double: rounded once, at the end"
 // group = "ladder"
+// previous = "double-buffered"
 // [sweep]
 // BM = [64, 128]
 // BN = [128]

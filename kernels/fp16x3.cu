@@ -2,6 +2,7 @@
 // name = "fp16x3"
 // summary = "float32 accuracy from float16 tensor cores: a scaled rest, three products"
 // group = "ladder"
+// previous = "tf32x3"
 // requires = ["cuda", "sm_90a"]
 // error_constant = 8.0
 // exponents = [-12, 15]

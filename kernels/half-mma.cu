@@ -2,6 +2,7 @@
 // name = "half-mma"
 // summary = "float16 in and out on tensor cores, sums in float32: mma.sync, fed by ldmatrix"
 // group = "blas"
+// previous = "double-mma"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [128]

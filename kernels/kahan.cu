@@ -1,6 +1,7 @@
 // /// matbench
 // name = "kahan"
 // summary = "T×T tiles with compensated accumulation: float32 sums without their rounding errors"
+// previous = "tiled"
 // [sweep]
 // TILE = [8, 16, 32]
 // [launch]

@@ -1,6 +1,7 @@
 // /// matbench
 // name = "naive-2d"
 // summary = "One thread per element in T×T blocks, without shared memory"
+// previous = "single-block"
 // [sweep]
 // TILE = [8, 16, 32]
 // [launch]

@@ -2,6 +2,7 @@
 // name = "pipelined"
 // summary = "Warp tiles, the next values on their way to registers: a loop that hardly waits"
 // group = "ladder"
+// previous = "warp-tiled"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [128]

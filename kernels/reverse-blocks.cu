@@ -2,6 +2,7 @@
 // name = "reverse-blocks"
 // summary = "Any length: each block turns its piece round in shared memory"
 // workload = "reverse"
+// previous = "reverse-dynamic"
 // [sweep]
 // THREADS = [256]
 // [tune]

@@ -2,6 +2,7 @@
 // name = "reverse-direct"
 // summary = "Any length, without shared memory: each thread moves its number to the mirrored place"
 // workload = "reverse"
+// previous = "reverse-blocks"
 // [sweep]
 // THREADS = [256]
 // [tune]

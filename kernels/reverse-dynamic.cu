@@ -2,6 +2,7 @@
 // name = "reverse-dynamic"
 // summary = "One block, with as much shared memory as the launch asks for"
 // workload = "reverse"
+// previous = "reverse-static"
 // [sweep]
 // THREADS = [256]
 // [tune]

@@ -1,6 +1,7 @@
 // /// matbench
 // name = "shared-row"
 // summary = "One block per row, with A's row staged in shared memory"
+// previous = "block-1d"
 // [sweep]
 // THREADS = [256]
 // [tune]

@@ -2,6 +2,7 @@
 // name = "sliced-k"
 // summary = "The warps of a block share out K too: small products keep all schedulers busy"
 // group = "ladder"
+// previous = "pipelined"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [32, 64]

@@ -2,6 +2,7 @@
 // name = "split-k"
 // summary = "The blocks of a cluster share out K and add up in shared memory, in one launch"
 // group = "ladder"
+// previous = "sliced-k"
 // requires = ["cuda", "sm_90"]
 // [sweep]
 // BM = [32, 64]

@@ -2,6 +2,7 @@
 // name = "tf32x3"
 // summary = "float32 accuracy from TF32 tensor cores: two parts a number, three products"
 // group = "ladder"
+// previous = "pipelined"
 // requires = ["cuda", "sm_90a"]
 // error_constant = 8.0
 // [sweep]

@@ -1,6 +1,7 @@
 // /// matbench
 // name = "thread-1d"
 // summary = "One thread per element, counted along one dimension"
+// previous = "single-block"
 // [sweep]
 // THREADS = [256]
 // [tune]

@@ -2,6 +2,7 @@
 // name = "thread-tile-1d"
 // summary = "TM elements of a column per thread: one value of B from shared memory serves TM times"
 // group = "ladder"
+// previous = "tiled"
 // [sweep]
 // BM = [64]
 // BN = [64]

@@ -2,6 +2,7 @@
 // name = "thread-tile-2d"
 // summary = "TM×TN elements per thread: TM + TN values from shared memory serve TM·TN products"
 // group = "ladder"
+// previous = "thread-tile-1d"
 // [sweep]
 // BM = [128]
 // BN = [128]

@@ -2,6 +2,7 @@
 // name = "thread-tile-double"
 // summary = "float64 throughout, without tensor cores: TM×TN elements per thread"
 // group = "blas"
+// previous = "thread-tile-2d"
 // [sweep]
 // BM = [128]
 // BN = [64]

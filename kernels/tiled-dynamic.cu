@@ -1,6 +1,7 @@
 // /// matbench
 // name = "tiled-dynamic"
 // summary = "T×T tiles in shared memory that is sized at launch"
+// previous = "tiled"
 // [sweep]
 // TILE = [8, 16, 32]
 // [launch]

@@ -2,6 +2,7 @@
 // name = "tiled-nt"
 // summary = "A·Bᵀ from T×T tiles: rows of both operands, and one column of padding"
 // group = "blas"
+// previous = "tiled"
 // transpose = "NT"
 // [sweep]
 // TILE = [8, 16, 32]

@@ -2,6 +2,7 @@
 // name = "uncoalesced-1d"
 // summary = "One thread per element, the row running fastest: neighbours read far apart"
 // group = "ladder"
+// previous = "thread-1d"
 // [sweep]
 // THREADS = [256]
 // [tune]

@@ -2,6 +2,7 @@
 // name = "vectorized"
 // summary = "16 bytes at a time, from global and from shared memory; A is transposed while staged"
 // group = "ladder"
+// previous = "thread-tile-2d"
 // [sweep]
 // BM = [128]
 // BN = [128]

@@ -2,6 +2,7 @@
 // name = "warp-tiled"
 // summary = "Block, warp and thread tiles: which lanes share a fetch decides what the fetch costs"
 // group = "ladder"
+// previous = "async-copied"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [128]

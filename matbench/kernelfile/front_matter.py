@@ -100,7 +100,9 @@ def parse(
     table = Table(shown, source, beside, given or {})
     kernel = _Reader(shown, source, file, table).kernel()
     # The hash of the file covers all that is in it; what comes from elsewhere belongs to it, too.
-    outside = json.dumps(table.values, default=str).encode() if table.is_outside else b""
+    # Only `previous` does not: it changes nothing that is compiled, launched or claimed.
+    values = {key: value for key, value in table.values.items() if key != "previous"}
+    outside = json.dumps(values, default=str).encode() if table.is_outside else b""
     return msgspec.structs.replace(
         kernel, sha256=includes.identity(data + outside, kernel.includes)
     )
@@ -296,6 +298,11 @@ class _Reader:
                 "`precision` the inputs are rounded to instead",
                 "error_constant",
             )
+        with self.blaming("previous"):
+            if kernel.previous is not None:
+                check_name(kernel.previous)
+            if kernel.previous == kernel.name:
+                raise UsageError("previous: a kernel cannot follow itself")
         for requirement in kernel.requires:
             if not _REQUIREMENT.fullmatch(requirement):
                 known = "known are cuda, host, sm_80, sm_90a, …"

@@ -12,6 +12,7 @@ from matbench.model import Kernel
 #: The comments above the keys and tables of front matter, each written once.
 _GUIDE = {
     "name": "Its name on the command line, and that of its function unless `entry` is given.",
+    "previous": "The kernel that it changes: `matbench show` gives the command for the diff.",
     "workload": "What it computes.",
     "args": "What the function is passed, in order: buffers, and expressions for numbers.",
     "requires": "What it needs from the device; it is skipped on devices without that.",
@@ -80,13 +81,16 @@ def source(name: str, origin: Kernel, file: str) -> str:
 
 
 def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]:
-    """Its lines with a comment above each key; `group` and the old `entry` are dropped."""
+    """Its lines with a comment above each key; `group` and the old `entry` are dropped.
+
+    The copy follows its origin, not what its origin follows.
+    """
     lines = []
     explained = set()
     for line in body.splitlines(keepends=True):
         match = _KEY.match(line)
         key = (match["table"] or match["key"]) if match else ""
-        if key in ("group", "entry"):
+        if key in ("group", "entry", "previous"):
             continue
         if key in _GUIDE and key not in explained:
             lines.append(f"// # {_GUIDE[key]}\n")
@@ -95,6 +99,7 @@ def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]
             line = f'// name = "{name}"\n'
             if entry != front_matter.default_entry(name):
                 line += f'// entry = "{entry}"\n'
+            line += f'// # {_GUIDE["previous"]}\n// previous = "{origin.name}"\n'
         elif key == "summary":
             line = f'// summary = "{name}, from {origin.name}"\n'
         lines.append(line)

@@ -21,7 +21,9 @@ def made(name: str, origin: Kernel = TILED) -> Kernel:
 def test_a_copy_differs_in_its_name_alone(origin: Kernel) -> None:
     mine = made("mine", origin)
     assert (mine.name, mine.entry, mine.group) == ("mine", "mine", "tutorial")
-    for key in set(FrontMatter.__struct_fields__) - {"name", "summary", "group", "entry"}:
+    assert mine.previous == origin.name
+    changed = {"name", "summary", "group", "previous", "entry"}
+    for key in set(FrontMatter.__struct_fields__) - changed:
         assert getattr(mine, key) == getattr(origin, key), key
     was = without_comments(origin.source).replace(f"{origin.entry}(", "mine(")
     assert without_comments(mine.source).split() == was.split()

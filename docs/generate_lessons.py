@@ -1,9 +1,9 @@
 """Writes what the pages on the ladders show of each rung: its figures, and what its code changes.
 
-`python docs/generate_lessons.py` writes them; with `--check` it names the pages that are out of date
-and exits 1. A rung's part stands between `<!-- diff NAME -->` and `<!-- /diff NAME -->`: the lines
-"Predicted" (or "Limit") and "Measured" of the kernel file's header, and a folded diff with the
-kernel that front matter's `previous` names.
+`python docs/generate_lessons.py` writes them; with `--check` it names the pages that are out of
+date and exits 1. A rung's part stands between `<!-- diff NAME -->` and `<!-- /diff NAME -->`: the
+lines "Predicted" (or "Limit") and "Measured" of the kernel file's header, and a folded diff with
+the kernel that front matter's `previous` names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DOT_SIZE = 2**28
 #: The cuBLAS product that a rung is compared with, by its precision, and what headers call it.
 OPPONENTS = {"float32": ("cublas", "cuBLAS"), "bfloat16": ("cublas-bf16", "cuBLAS in bfloat16")}
 #: The longest part of a file that may change for a diff to say more than the file itself.
-MOST_CHANGED = 0.6
+MOST_CHANGED = 0.65
 MARKERS = re.compile(r"(<!-- diff (\S+) -->\n).*?(<!-- /diff \2 -->)", re.DOTALL)
 LABELS = ("Adds", "Predicted", "Limit", "Measured")
 
@@ -138,7 +138,7 @@ def part(kernel: Kernel, known: dict[str, Kernel]) -> str:
     """What a page shows of a rung."""
     lines = header(kernel)
     shown = [
-        f"- **{label}:** {' '.join(lines[label]) if label != 'Measured' else '; '.join(lines[label])}"
+        f"- **{label}:** {('; ' if label == 'Measured' else ' ').join(lines[label])}"
         for label in LABELS[1:]
         if label in lines
     ]

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tabulate import tabulate
+
 from matbench.analysis import ranking
 from matbench.kernelfile import catalogue, syntax
 from matbench.model import Kernel
@@ -31,6 +33,7 @@ OPPONENTS = {"float32": ("cublas", "cuBLAS"), "bfloat16": ("cublas-bf16", "cuBLA
 #: The longest part of a file that may change for a diff to say more than the file itself.
 MOST_CHANGED = 0.65
 MARKERS = re.compile(r"(<!-- diff (\S+) -->\n).*?(<!-- /diff \2 -->)", re.DOTALL)
+SUMMARY = re.compile(r"(<!-- predictions -->\n).*?(<!-- /predictions -->)", re.DOTALL)
 LABELS = ("Adds", "Predicted", "Limit", "Measured")
 
 
@@ -79,7 +82,7 @@ def _of_products(kernel: str, found: Sequence[Outcome]) -> Iterator[str]:
             continue
         product, title = OPPONENTS[precisions[name]]
         if (product, size) in speeds:
-            shown = f"{speed:.1f}" if speed < 100 else f"{speed:.0f}"
+            shown = f"{speed:.{2 if speed < 1 else 1 if speed < 100 else 0}f}"
             at = size if "x" in size else f"n = {size}"
             share = f"{speed / speeds[product, size]:.0%}"
             yield f"{shown} TFLOP/s at {at}, {share} of {title} (H200)"
@@ -157,11 +160,31 @@ def part(kernel: Kernel, known: dict[str, Kernel]) -> str:
     return "\n".join(shown)
 
 
+def predictions(kernels: Sequence[Kernel]) -> str:
+    """The rungs with a prediction, in their order, beside what was measured."""
+    rows = []
+    for kernel in kernels:
+        lines = header(kernel)
+        bound = re.match(r"at most ([\d.,]+) TFLOP/s", " ".join(lines.get("Predicted", [])))
+        speed = re.match(r"([\d.]+) TFLOP/s at n = 4096, (\d+%)", lines["Measured"][0])
+        if bound and speed:
+            rows.append([f"`{kernel.name}`", bound[1], speed[1], speed[2]])
+    return tabulate(
+        rows,
+        headers=["rung", "predicted: at most (TFLOP/s)", "measured", "of cuBLAS, same precision"],
+        tablefmt="pipe",
+        colalign=["left", "right", "right", "right"],
+        disable_numparse=True,
+    )
+
+
 def written(page: str) -> str:
     """A page with what it must hold between its markers."""
-    known = {kernel.name: kernel for kernel in catalogue.builtin()}
+    known = catalogue.Catalogue(catalogue.builtin())
+    rungs = predictions(known.group("ladder"))
+    page = SUMMARY.sub(lambda found: f"{found[1]}\n{rungs}\n\n{found[2]}", page)
     return MARKERS.sub(
-        lambda found: f"{found[1]}\n{part(known[found[2]], known)}\n\n{found[3]}", page
+        lambda found: f"{found[1]}\n{part(known.get(found[2]), known.kernels)}\n\n{found[3]}", page
     )
 
 

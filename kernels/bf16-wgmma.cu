@@ -40,8 +40,8 @@
 //   other. The ring never runs empty in between: the first steps of the next tile arrive while the
 //   sums of this one are written. The copy engine writes them too, 16×32 at a time from shared
 //   memory, in whole lines and without making a warp wait for the last of them. Tiles are taken in
-//   bands of BAND pairs of rows, so that blocks that run at the same time share rows and columns in
-//   the L2 cache.
+//   bands of BAND pairs, so that blocks that run at the same time share rows of A and columns of B
+//   in the L2 cache.
 //
 // TMA requires rows that start at multiples of 16 bytes. If they do not (K or N not a multiple of
 // 8), the producer's threads copy value by value to the same places: correct, but slow.

@@ -111,7 +111,7 @@ static __device__ __forceinline__ void copy_tiles(__half *stage, const __half *A
     }
 }
 
-// Ends a group: the copies since the last call. Below: wait until at most OTHERS are in flight.
+// The copies since the last call form a group; the wait is until at most OTHERS are in flight.
 static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;"); }
 
 template <int OTHERS>

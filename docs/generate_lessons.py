@@ -30,8 +30,9 @@ DOT = ROOT / "results" / "h200-dot.jsonl"
 DOT_SIZE = 2**28
 #: The cuBLAS product that a rung is compared with, by its precision, and what headers call it.
 OPPONENTS = {"float32": ("cublas", "cuBLAS"), "bfloat16": ("cublas-bf16", "cuBLAS in bfloat16")}
-#: The longest part of a file that may change for a diff to say more than the file itself.
+#: A diff says more than the file itself if no larger share of it is new, or if the diff is short.
 MOST_CHANGED = 0.65
+FEW_LINES = 80
 MARKERS = re.compile(r"(<!-- diff (\S+) -->\n).*?(<!-- /diff \2 -->)", re.DOTALL)
 SUMMARY = re.compile(r"(<!-- predictions -->\n).*?(<!-- /predictions -->)", re.DOTALL)
 LABELS = ("Adds", "Predicted", "Limit", "Measured")
@@ -115,8 +116,6 @@ def diff(before: Kernel, after: Kernel) -> str | None:
     old, new = code(before), code(after)
     matcher = difflib.SequenceMatcher(None, *map(_squeezed, (old, new)), autojunk=False)
     kept = sum(block.size for block in matcher.get_matching_blocks())
-    if kept < (1 - MOST_CHANGED) * len(new):
-        return None
     hunks = []
     for group in matcher.get_grouped_opcodes(1):
         lines = []
@@ -127,7 +126,9 @@ def diff(before: Kernel, after: Kernel) -> str | None:
                 lines += [f"-{line}" for line in old[first:last]]
                 lines += [f"+{line}" for line in new[start:end]]
         hunks.append("\n".join(lines))
-    return "\n…\n".join(hunks)
+    text = "\n…\n".join(hunks)
+    is_new = kept < (1 - MOST_CHANGED) * len(new)
+    return None if is_new and text.count("\n") > FEW_LINES else text
 
 
 def _squeezed(lines: Sequence[str]) -> list[str]:

@@ -113,7 +113,8 @@ def test_a_diff_is_of_code_alone() -> None:
     ]  # fmt: skip
     far = kernel_of(body.replace("x1 = 1", "x1 = 2").replace("x7 = 7", "x7 = 8"))
     assert lessons.diff(one, far).count("\n…\n") == 1
-    assert lessons.diff(one, kernel_of(body.replace("x", "y"))) is None
+    assert lessons.diff(one, kernel_of(body.replace("x", "y"))) is not None
+    assert lessons.diff(kernel_of(body * 9), kernel_of(body.replace("x", "y") * 9)) is None
 
 
 @pytest.mark.parametrize("rung", RUNGS, ids=named)

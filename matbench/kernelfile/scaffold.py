@@ -57,6 +57,8 @@ _TAKEN = frozenset(
     ushort using vec virtual void volatile while xor
     """.split()  # noqa: SIM905
 )
+#: What a rung says of itself in the first lines of its comment: no copy was predicted or measured.
+_LABELLED = re.compile(r"\A(?:// (?:Adds|Predicted|Limit|Measured): .*\n(?://   .*\n)*)+(?://\n)?")
 _KEY = re.compile(r"//\s*(?:\[(?P<table>\w+)\]|(?P<key>\w+)\s*=)")
 
 
@@ -70,7 +72,7 @@ def source(name: str, origin: Kernel, file: str) -> str:
         raise UsageError(f"{origin.name} is a library's product: it has no source to start from")
     front = tables.FENCE.match(origin.source)
     assert front is not None, f"{origin.path} opens with its front matter"
-    body = origin.source[front.end() :].lstrip("\n")
+    body = _LABELLED.sub("", origin.source[front.end() :].lstrip("\n"), count=1)
     entry = front_matter.default_entry(name)
     used = set(re.findall(r"\w+", without_comments(body))) - {origin.entry}
     if entry in used | _TAKEN or not entry.isidentifier():

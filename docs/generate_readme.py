@@ -6,6 +6,7 @@ exits 1. A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; the rest o
 
 from __future__ import annotations
 
+import hashlib
 import html
 import io
 import json
@@ -16,13 +17,14 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from tabulate import tabulate
 
 from matbench.analysis import ranking
-from matbench.kernelfile import catalogue
-from matbench.model import Kernel, settings_of
+from matbench.kernelfile import catalogue, syntax
+from matbench.model import FrontMatter, Kernel, settings_of
 from matbench.records import reading
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
@@ -31,6 +33,8 @@ from matbench.show.pictures import chart
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"
+#: The code of each kernel file that was measured, by the hash of the file as it was then.
+MEASURED_CODE = ROOT / "results" / "h200-code.json"
 BESIDE_NVBENCH = ROOT / "results" / "h200-nvbench.json"
 PICTURE = ROOT / "docs" / "terminal.svg"
 LADDER = ROOT / "results" / "h200-ladder.jsonl"
@@ -59,10 +63,32 @@ Records = tuple[Sequence[Environment], Sequence[Outcome]]
 
 
 def stale(found: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
-    """The kernels among the outcomes whose file has changed since, or is gone."""
-    now = {kernel.name: kernel.sha256 for kernel in kernels}
-    cases = [outcome.case for outcome in found]
-    return sorted({case.kernel for case in cases if now.get(case.kernel) != case.sha256})
+    """The kernels among the outcomes whose code has changed since, or is gone."""
+    now = {kernel.name: kernel for kernel in kernels}
+    cases = {(outcome.case.kernel, outcome.case.sha256) for outcome in found}
+    return sorted({name for name, sha256 in cases if not _is_of(sha256, now.get(name))})
+
+
+def _is_of(sha256: str, kernel: Kernel | None) -> bool:
+    """Whether a file of this hash had the code and the front matter that a kernel has now."""
+    if kernel is None or not kernel.source:
+        return kernel is not None and kernel.sha256 == sha256
+    then = json.loads(MEASURED_CODE.read_text(encoding="utf-8"))["code"]
+    return kernel.sha256 == sha256 or then.get(sha256) == code_of(kernel)
+
+
+def code_of(kernel: Kernel) -> str:
+    """The hash of all that decides what a kernel does: comments and descriptions do not."""
+    table = msgspec.to_builtins(kernel)
+    table = {
+        field.name: table[field.name]
+        for field in msgspec.structs.fields(FrontMatter)
+        if field.name not in ("summary", "previous")
+        and getattr(kernel, field.name) != field.default
+    }
+    code = syntax.without_comments(kernel.source).replace("\\\n", "")
+    lines = [" ".join(line.split()) for line in code.splitlines() if line.strip()]
+    return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()
 
 
 def table(records: Records, kernels: Iterable[Kernel]) -> str:

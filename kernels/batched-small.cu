@@ -2,6 +2,7 @@
 // name = "batched-small"
 // summary = "Many small products, one block each: alpha·A·B + beta·C for every item of a batch"
 // group = "blas"
+// previous = "tiled"
 // args = ["A", "B", "C", "M", "N", "K", "lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c",
 //         "alpha", "beta"]
 // batch = [64]
@@ -15,17 +16,17 @@
 // global_loads = "batch * K * (M * ceil_div(N, TILE) + N * ceil_div(M, TILE))"
 // ///
 
-// A product of 16×16 matrices keeps one block busy, and not for long: launched one by one, small
-// products leave most of a GPU idle and spend their time on launches. So they come in batches: the
-// matrices of all products lie in three arrays, those of product i at i times a stride, and one
-// launch computes all of them. Here each block takes one product. Blocks need nothing from each
-// other, so with enough products every multiprocessor has work.
+// A product of 16×16 matrices keeps only one block busy, and not for long: launched one by one,
+// small products leave most of a GPU idle and spend their time on launches. So they come in
+// batches. The matrices of all products are in three arrays, those of product i at i times a
+// stride, and one launch computes all of them. Each block takes one product. Blocks need nothing
+// from each other, so with enough products every multiprocessor has work.
 //
-// A block goes over the T×T tiles of its C as tiled does, one after the other: right for every
-// size, good where C is a few tiles.
+// A block computes the T×T tiles of its C one after the other, each as in tiled: correct for every
+// size, and fast if C is a few tiles.
 //
-// The result is alpha·A·B + beta·C, and BLAS says that C is not read when beta is 0. It may then
-// hold anything, NaN too, and 0·NaN would be NaN.
+// The result is alpha·A·B + beta·C. In BLAS, C is not read if beta is 0: it may then hold anything,
+// even NaN, and 0·NaN would be NaN.
 
 #ifndef TILE
 #define TILE 16

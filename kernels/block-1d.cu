@@ -1,6 +1,7 @@
 // /// matbench
 // name = "block-1d"
 // summary = "One block per row, its threads walk the columns"
+// previous = "thread-1d"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -13,9 +14,9 @@
 // global_loads = "2 * M * N * K"
 // ///
 
-// A block computes a row of C, and goes on with the row that lies a whole grid further down. A
-// thread computes every blockDim.x-th element of that row. So any grid and any block are right:
-// they decide who computes what, never what is computed.
+// A block computes one row of C, then continues with the row a whole grid further down. A thread
+// computes every blockDim.x-th element of that row. So every grid size and block size is correct:
+// they decide which thread computes what, never what is computed.
 
 extern "C" __global__ void block_1d(const float *A, const float *B, float *C, int M, int N, int K)
 {

@@ -2,6 +2,7 @@
 // name = "coalesced-1d"
 // summary = "One thread per element, the column running fastest: neighbours read side by side"
 // group = "ladder"
+// previous = "uncoalesced-1d"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -14,10 +15,14 @@
 // global_loads = "2 * M * N * K"
 // ///
 
-// The right twin of uncoalesced-1d: one line differs, the one that gives each thread its element.
-// Here the 32 threads of a warp take 32 columns of one row. What they read of B and write of C
-// lies side by side, 128 bytes that memory moves in one piece, and of A they all read the same
-// float, which is fetched once for the warp.
+// Adds: the column runs fastest. One line differs from uncoalesced-1d: the one that gives each
+//   thread its element.
+// Predicted: at most 8.4 TFLOP/s: 2 cycles of the L1 cache for each multiply-add of a warp.
+// Measured: 5.6 TFLOP/s at n = 4096, 11% of cuBLAS (H200)
+//
+// The 32 threads of a warp compute 32 columns of one row. What they read of B and write of C is
+// contiguous: 128 bytes, moved in one piece. All of them read the same float of A, which is fetched
+// once for the whole warp.
 
 #ifndef THREADS
 #define THREADS 256

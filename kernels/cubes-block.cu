@@ -2,6 +2,7 @@
 // name = "cubes-block"
 // summary = "One block: each thread adds up a stretch of its own"
 // workload = "cubes"
+// previous = "cubes-thread"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -14,9 +15,10 @@
 // global_loads = "N"
 // ///
 
-// The numbers are dealt out in stretches, as one would among the cores of a CPU. While one warp
-// waits for memory, others run. The threads add what they found to the result one after the other:
-// atomicAdd lets no addition get lost, and the order of whole numbers does not matter.
+// Each thread gets one contiguous stretch of the numbers, as one would divide them among the cores
+// of a CPU. While one warp waits for memory, others run. The threads add their sums to the result
+// one after the other: with atomicAdd no addition is lost, and the order does not matter for whole
+// numbers.
 
 #ifndef THREADS
 #define THREADS 256
@@ -27,7 +29,7 @@ extern "C" __global__ void cubes_block(const int *A, int *C, int N)
     const int t = threadIdx.x;
     const int stretch = (N + THREADS - 1) / THREADS;
     const int start = t * stretch;
-    const int end = N - start < stretch ? N : start + stretch;  // may lie before the start
+    const int end = N - start < stretch ? N : start + stretch;  // may be less than start
     int sum = 0;
     for (int i = start; i < end; ++i)
         sum += A[i] * A[i] * A[i];

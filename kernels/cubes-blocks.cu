@@ -2,6 +2,7 @@
 // name = "cubes-blocks"
 // summary = "Many blocks, so that every multiprocessor works"
 // workload = "cubes"
+// previous = "cubes-coalesced"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]
@@ -17,9 +18,9 @@
 // global_loads = "N"
 // ///
 
-// As cubes-coalesced, with BLOCKS blocks for each multiprocessor: a block runs on one of them, so
-// that a single one leaves all others idle. Blocks do not wait for one another; each leaves a sum
-// of its own, and the host adds those up.
+// As cubes-coalesced, with BLOCKS blocks for each multiprocessor. A block runs on one
+// multiprocessor, so a single block leaves all others idle. Blocks do not wait for one another:
+// each leaves its own sum, and the host adds those up.
 
 #ifndef THREADS
 #define THREADS 256

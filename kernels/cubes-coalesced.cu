@@ -2,6 +2,7 @@
 // name = "cubes-coalesced"
 // summary = "One block: neighbours read side by side"
 // workload = "cubes"
+// previous = "cubes-block"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -14,9 +15,9 @@
 // global_loads = "N"
 // ///
 
-// As cubes-block, but thread t takes the numbers t, t + THREADS, t + 2·THREADS, … At each step the
-// 32 threads of a warp read 32 numbers that lie side by side: 128 bytes, moved in one piece. In
-// stretches of their own they read from 32 places far apart, and 32 bytes were moved for each.
+// As cubes-block, but thread t takes the numbers t, t + THREADS, t + 2·THREADS, … In each step the
+// 32 threads of a warp read 32 adjacent numbers: 128 bytes, moved in one piece. In cubes-block they
+// read from 32 distant places, and each read moved 32 bytes.
 
 #ifndef THREADS
 #define THREADS 256

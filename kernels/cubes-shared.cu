@@ -2,6 +2,7 @@
 // name = "cubes-shared"
 // summary = "A block's sums meet in shared memory, and one thread adds them up"
 // workload = "cubes"
+// previous = "cubes-blocks"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]
@@ -17,9 +18,9 @@
 // global_loads = "N"
 // ///
 
-// As cubes-blocks, but the threads leave their sums in shared memory, each in a place of its own,
-// instead of queueing for one word of global memory. The first thread adds them up, while all
-// others of its block have nothing left to do.
+// As cubes-blocks, but the threads store their sums in shared memory, each in its own place,
+// instead of queueing for one word of global memory. The first thread adds them up while the others
+// of its block idle.
 
 #ifndef THREADS
 #define THREADS 256

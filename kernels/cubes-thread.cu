@@ -9,8 +9,8 @@
 // global_loads = "N"
 // ///
 
-// The loop of a CPU, put on a GPU as it is: one thread of one block walks over all numbers. It
-// waits for nearly every one of them, and there is no other thread to run meanwhile.
+// A CPU loop on a GPU: one thread of one block reads all numbers. It waits for nearly every one of
+// them, and no other thread can run in the meantime.
 
 extern "C" __global__ void cubes_thread(const int *A, int *C, int N)
 {

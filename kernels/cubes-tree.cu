@@ -2,6 +2,7 @@
 // name = "cubes-tree"
 // summary = "A block's sums are added up in pairs: eight rounds for 256 threads"
 // workload = "cubes"
+// previous = "cubes-shared"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]
@@ -18,8 +19,8 @@
 // ///
 
 // As cubes-shared, but half of the threads add the sums of the other half to theirs, then half of
-// those, until one is left: eight rounds for 256 threads, where one thread alone took 255 steps.
-// The number of threads must be a power of two.
+// those, until one sum is left: eight rounds for 256 threads instead of 255 additions by one
+// thread. The number of threads must be a power of two.
 
 #ifndef THREADS
 #define THREADS 256

@@ -17,13 +17,12 @@
 // global_loads = "2 * N"
 // ///
 
-// Each thread adds up its own products, walking with strides of the whole grid. Then half of the
-// threads add the sums of the other half to theirs, then half of those, until one is left. That
-// takes a number of threads that is a power of two. Each block leaves one partial sum; the host
-// adds those up.
+// Each thread adds up its own products, in strides of the whole grid. Then half of the threads add
+// the sums of the other half to theirs, then half of those, until one sum is left. The number of
+// threads must be a power of two. Each block leaves one partial sum, and the host adds those up.
 //
-// 32 blocks were plenty for the GPUs of 2010. Today's have more multiprocessors than that, and
-// those without a block read nothing.
+// 32 blocks were enough for the GPUs of 2010. Current ones have more multiprocessors than that, and
+// those without a block stay idle.
 
 #ifndef THREADS
 #define THREADS 256

@@ -3,6 +3,7 @@
 // summary = "16 bytes a load, and several loads of each thread under way at once"
 // workload = "dot"
 // group = "ladder"
+// previous = "dot-one-warp"
 // finish = "sum"
 // [sweep]
 // THREADS = [256]
@@ -20,13 +21,16 @@
 // global_loads = "2 * N"
 // ///
 
-// As dot-one-warp, but every load moves four numbers, and a thread may ask for 2·EACH of them
-// before it uses the first. To keep memory busy, as many bytes must be under way as it delivers
-// from the asking to the coming; wider loads, and more of them at a time, put more under way, and
-// take fewer instructions.
+// Adds: 16-byte loads, and 2·EACH of them in flight per thread.
+// Limit: memory bandwidth. Reading alone can be faster than copying.
+// Measured: 4.43 TB/s at N = 2^28, 110% of copy bandwidth (H200)
 //
-// Buffers start at multiples of 16 bytes. The last numbers, where N is no multiple of four, are
-// left to the first block.
+// Memory is only kept busy if enough bytes are in flight: its bandwidth times its latency. Wider
+// loads, and several of them before the first is used, put more bytes in flight with fewer
+// instructions.
+//
+// Buffers start at multiples of 16 bytes. If N is not a multiple of four, the first block adds the
+// last products.
 
 #ifndef THREADS
 #define THREADS 256
@@ -39,7 +43,7 @@ extern "C" __global__ void dot_vectorized(const float *A, const float *B, float 
 {
     __shared__ float sums[THREADS];
 
-    // Each thread adds up its own products, EACH fours of A and of B at a time.
+    // Each thread adds up its own products, EACH times four of A and of B at a time.
     const int t = threadIdx.x;
     const size_t fours = N / 4, stride = (size_t)gridDim.x * THREADS;
     const float4 *A4 = (const float4 *)A, *B4 = (const float4 *)B;

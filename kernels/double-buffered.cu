@@ -2,6 +2,7 @@
 // name = "double-buffered"
 // summary = "The next tiles travel while these are multiplied; one barrier a step, not two"
 // group = "ladder"
+// previous = "vectorized"
 // [sweep]
 // BM = [128]
 // BN = [128]
@@ -27,11 +28,15 @@
 // shared_loads = "M * N * K * (1 / TN + 1 / TM)"
 // ///
 
-// As vectorized, with two tiles of A and two of B in shared memory. In vectorized a block first
-// waits for its loads from global memory, hundreds of cycles, and only then multiplies. Here it
-// asks for the next tiles, multiplies the present ones while the answer is on its way to
-// registers, and then puts it into the other two tiles. Those were last read a step ago, before
-// the barrier: one barrier a step is enough instead of two.
+// Adds: two pairs of tiles, so that the next tiles are loaded while these are multiplied.
+// Predicted: at most 57 TFLOP/s: 85% of the instructions are multiply-adds.
+// Measured: 40.5 TFLOP/s at n = 4096, 79% of cuBLAS (H200)
+//
+// In vectorized a block waits hundreds of cycles for its loads from global memory before it can
+// multiply. Here each step first issues the loads of the next tiles into registers, then multiplies
+// the current tiles while those loads are in flight, and finally stores the registers to the other
+// pair of tiles. That pair was last read in the previous step, before the barrier, so one barrier
+// per step is enough instead of two.
 
 #ifndef BM
 #define BM 128
@@ -43,10 +48,10 @@
 #define ACROSS (BN / TN)
 #define DOWN (BM / TM)
 #define THREADS (ACROSS * DOWN)
-#define A_LOADS (BM * BK / 4 / THREADS)  // of four floats, by each thread, for each step
+#define A_LOADS (BM * BK / 4 / THREADS)  // of four floats, per thread and step
 #define B_LOADS (BK * BN / 4 / THREADS)
 
-// Four floats of a row, from `start` on; zero from `end` on.
+// Loads four floats of a row at `start`; zeros from `end` on.
 static __device__ __forceinline__ float4 load4(const float *row, int start, int end, int aligned)
 {
     if (aligned && start < end)
@@ -57,7 +62,7 @@ static __device__ __forceinline__ float4 load4(const float *row, int start, int 
                        start + 3 < end ? row[start + 3] : 0.0f);
 }
 
-// The same for storing; nothing is stored from `end` on.
+// Stores four floats of a row at `start`; nothing from `end` on.
 static __device__ __forceinline__ void store4(float *row, int start, int end, int aligned,
                                               float4 value)
 {
@@ -89,11 +94,11 @@ double_buffered(const float *A, const float *B, float *C, int M, int N, int K)
         for (int j = 0; j < TN; ++j)
             sum[i][j] = 0.0f;
 
-    // Step -1 multiplies nothing: it only brings the first tiles.
+    // Step -1 only loads the first tiles; there is nothing to multiply yet.
     for (int start = -BK; start < K; start += BK) {
         const int now = (start / BK) & 1, next = 1 - now;
 
-        // Ask for the next tiles; all zeros after the last.
+        // Load the next tiles into registers; zeros after the last.
         float4 a_next[A_LOADS], b_next[B_LOADS];
         #pragma unroll
         for (int i = 0; i < A_LOADS; ++i) {
@@ -108,7 +113,7 @@ double_buffered(const float *A, const float *B, float *C, int M, int N, int K)
             b_next[i] = load4(B + (size_t)k * N, column, k < K ? N : 0, aligned_B);
         }
 
-        // Multiply: TM values of A with TN values of B, each with each.
+        // Multiply: each of TM values of A with each of TN values of B.
         if (start >= 0) {
             #pragma unroll
             for (int k = 0; k < BK; ++k) {
@@ -133,7 +138,7 @@ double_buffered(const float *A, const float *B, float *C, int M, int N, int K)
             }
         }
 
-        // Stage what has come: four values of a row of A become four rows of a.
+        // Stage what was loaded: four values of a row of A become four rows of a.
         #pragma unroll
         for (int i = 0; i < A_LOADS; ++i) {
             const int e = thread + i * THREADS;

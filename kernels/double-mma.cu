@@ -2,6 +2,7 @@
 // name = "double-mma"
 // summary = "float64 on tensor cores: mma.sync on fragments that are fetched one slice ahead"
 // group = "blas"
+// previous = "pipelined"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [128]
@@ -24,19 +25,21 @@
 // shared_loads = "M * N * K * (1 / 32 + 1 / 64)"
 // ///
 
-// The tensor cores of data-center GPUs multiply doubles, too, twice as fast as the ordinary units,
-// and round as these do: nothing is cut off, so the result is as good as that of any other order.
+// The tensor cores of data-center GPUs also multiply doubles, twice as fast as the ordinary units,
+// and with the same rounding: nothing is truncated, so the result is as accurate as any other order
+// of summation.
 //
-// One instruction, mma.sync, multiplies 16×8 by 8×8 elements for a whole warp. Its factors lie in
-// registers, spread over the lanes: with g = lane / 4 and t = lane % 4, a lane has A's elements
-// (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), B's (t, g) and (t + 4, g), and four sums, two
-// neighbours in row g and two in row g + 8. On sm_80 the same takes four instructions of 8×4 by 4×8.
+// One instruction, mma.sync, multiplies 16×8 by 8×8 elements for a whole warp. Its factors are in
+// registers, distributed over the lanes: with g = lane / 4 and t = lane % 4, a lane has A's
+// elements (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), B's (t, g) and (t + 4, g), and four
+// sums, two neighbours in row g and two in row g + 8. On sm_80 the same takes four instructions of
+// 8×4 by 4×8.
 //
-// Each warp has 64×32 elements of C, 64 sums a lane: half its registers. Copies fill a ring of STAGES
-// pairs of tiles; and as the tensor cores must never wait for shared memory either, a warp fetches
-// its next eight k while it multiplies these, from the next tiles where these tiles end. So nobody
-// reads a tile any more when its last products begin, and the barrier there both frees it and opens
-// the next.
+// Each warp computes 64×32 elements of C: 64 sums per lane, half of its registers. Copies fill a
+// ring of STAGES pairs of tiles. The tensor cores must not wait for shared memory either, so a warp
+// fetches the next eight k while it multiplies the current ones, and crosses to the next pair of
+// tiles in the same way. When the last products of a tile start, it is no longer read, so a single
+// barrier there frees it and opens the next.
 //
 // On an H200 at n = 4096 this is 0.97 times as fast as cuBLAS.
 //
@@ -51,15 +54,15 @@
 #endif
 #define ACROSS (BN / 32)        // warps
 #define THREADS (BM / 64 * ACROSS * 32)
-#define DEPTH 8                 // of the slices of a tile that are fetched at a time
+#define DEPTH 8                 // k that a warp fetches at a time
 #define SLICES (BK / DEPTH)
-#define BAND 8                  // tiles down that run side by side
+#define BAND 8                  // rows of tiles in a band
 #define A_WIDTH (BK + 4)
 #define B_WIDTH (BN + 4)
 #define A_SIZE (BM * A_WIDTH)   // doubles
 #define STAGE (A_SIZE + BK * B_WIDTH)
 
-// Starts to copy one or two doubles to shared memory; zeros instead of what is not `wanted`.
+// Starts to copy one or two doubles to shared memory; writes zeros if not `wanted`.
 template <int COUNT>
 static __device__ __forceinline__ void copy(double *to, const double *from, bool wanted)
 {
@@ -73,8 +76,8 @@ static __device__ __forceinline__ void copy(double *to, const double *from, bool
                      :: "r"(at), "l"(from), "r"(bytes) : "memory");
 }
 
-// Keeps the compiler from holding what depends on these, such as the addresses of all rows, in
-// registers throughout the loop: they are needed for sums.
+// Makes the compiler compute what depends on these again, such as the addresses of all rows,
+// instead of keeping it in registers throughout the loop, which are needed for the sums.
 static __device__ __forceinline__ void work_out_anew(int &pitch, int &thread)
 {
     asm volatile("" : "+r"(pitch), "+r"(thread));
@@ -104,7 +107,7 @@ static __device__ __forceinline__ void copy_tiles(double *stage, const double *A
     }
 }
 
-// The copies since the last call are a group; waits until at most `OTHERS` groups are under way.
+// The copies since the last call form a group; the wait is until at most OTHERS are in flight.
 static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;"); }
 
 template <int OTHERS>
@@ -113,7 +116,7 @@ static __device__ __forceinline__ void wait_for_groups()
     asm volatile("cp.async.wait_group %0;" :: "n"(OTHERS) : "memory");
 }
 
-// What a lane needs of eight k: for four times 16 rows of A, and four times eight columns of B.
+// A lane's share of eight k: of four times 16 rows of A, and of four times eight columns of B.
 struct Fragments { double a[4][4], b[4][2]; };
 
 static __device__ __forceinline__ void fetch(Fragments &to, const double *a, const double *b)
@@ -152,8 +155,8 @@ template <int COUNT>
 static __device__ __forceinline__ void product(const double *A, const double *B, double *C,
                                                int M, int N, int K, double *tiles)
 {
-    // Blocks that run at the same time have tiles in a band, BAND down and as many across: so they
-    // share rows of A and columns of B in the L2 cache.
+    // Blocks that run at the same time have tiles in a band of BAND rows of tiles, so they share
+    // rows of A and columns of B in the L2 cache.
     const int block = blockIdx.y * gridDim.x + blockIdx.x, whole = BAND * gridDim.x;
     const int band = block / whole, place = block % whole;
     const int height = min(BAND, gridDim.y - band * BAND);
@@ -179,7 +182,7 @@ static __device__ __forceinline__ void product(const double *A, const double *B,
     }
     wait_for_groups<STAGES - 1>();
     __syncthreads();
-    Fragments of[2];  // of this slice and the next, in turns
+    Fragments of[2];  // of this slice and the next, alternately
     fetch(of[0], a_of, b_of);
 
     int now = 0;
@@ -193,7 +196,7 @@ static __device__ __forceinline__ void product(const double *A, const double *B,
             } else {
                 const int next = now + 1 < STAGES ? now + 1 : 0, coming = start + STAGES * BK;
                 wait_for_groups<STAGES - 2>();
-                __syncthreads();  // the next tiles are there, and nobody reads these any more
+                __syncthreads();  // the next tiles have arrived, and nobody reads these any more
                 if (coming < K)
                     copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row, first_column,
                                       coming);
@@ -232,7 +235,7 @@ double_mma(const double *A, const double *B, double *C, int M, int N, int K)
 {
     extern __shared__ double2 shared[];
 
-    // Two doubles at a time where every row begins at a multiple of 16 bytes.
+    // Two doubles at a time if every row starts at a multiple of 16 bytes.
     if (K % 2 == 0 && N % 2 == 0)
         product<2>(A, B, C, M, N, K, (double *)shared);
     else

@@ -2,6 +2,7 @@
 // name = "half-mma"
 // summary = "float16 in and out on tensor cores, sums in float32: mma.sync, fed by ldmatrix"
 // group = "blas"
+// previous = "double-mma"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [128]
@@ -24,25 +25,26 @@
 // shared_loads = "M * N * K * (1 / 64 + 1 / 64)"
 // ///
 
-// Numbers of 16 bits come in pairs, two to a register, and that is how mma.sync wants them: one
-// instruction multiplies 16×16 by 16×8 for a whole warp, and each lane holds pairs of A's and B's
-// elements that follow one another in k. A lies so in memory. B does not, since its rows run along
-// n, and a lane would have to pick halves of words from two rows and put them together.
+// mma.sync takes numbers of 16 bits in pairs, two to a register: one instruction multiplies 16×16
+// by 16×8 for a whole warp, and each lane holds pairs of A's and B's elements that are neighbours
+// in k. A is stored that way. B is not: its rows run along n, so a lane would have to combine
+// halves of words from two rows.
 //
-// ldmatrix does all that. It fetches four 8×8 blocks for a warp, each of eight rows of 16 bytes
-// whose addresses eight of the lanes give, and hands every lane its pairs as mma.sync expects
-// them; with .trans, pairs that lie one above the other. One instruction in place of eight, or of
-// more for B. The eight rows of a block are read at once if they lie in different banks: rows of
-// BK + 8 and of BN + 8 halves are an odd number of times 16 bytes long, so they do.
+// ldmatrix does this. It fetches four 8×8 blocks for a warp, each of eight rows of 16 bytes whose
+// addresses come from eight of the lanes, and gives every lane its pairs as mma.sync expects them;
+// with .trans, pairs of vertical neighbours. One instruction replaces eight, or more for B. The
+// eight rows of a block are read at once if they lie in different banks: rows of BK + 8 and of
+// BN + 8 halves are an odd multiple of 16 bytes long, so they do.
 //
-// Sums are float32, since in float16 a sum of some thousand terms would have no digit right; C is
-// rounded once, at the end. Each warp has 64×64 elements of C, 128 sums a lane. As in double-mma,
-// copies fill a ring of STAGES pairs of tiles, and a warp fetches the next 16 k while it multiplies
-// these. What this cannot have is the full rate of a newer GPU: Hopper's wgmma (bf16-wgmma) is about
-// twice as fast, and on an H200 at n = 4096 this is 0.47 times as fast as cuBLAS.
+// Sums are float32, because in float16 a sum of some thousand terms would have no correct digit. C
+// is rounded once, at the end. Each warp computes 64×64 elements of C, 128 sums per lane. As in
+// double-mma, copies fill a ring of STAGES pairs of tiles, and a warp fetches the next 16 k while
+// it multiplies the current ones. mma.sync does not reach the full rate of newer GPUs: Hopper's
+// wgmma (bf16-wgmma) is about twice as fast. On an H200 at n = 4096 this is 0.47 times as fast as
+// cuBLAS.
 //
-// Copies of 16 bytes need rows that begin at multiples of 16 bytes. Where they do not (K or N no
-// multiple of 8), elements are loaded and stored one by one: right, but slow.
+// Copies of 16 bytes need rows that start at multiples of 16 bytes. If they do not (K or N not a
+// multiple of 8), elements are loaded and stored one by one: correct, but slow.
 
 #include <cuda_fp16.h>
 
@@ -54,9 +56,9 @@
 #endif
 #define ACROSS (BN / 64)        // warps
 #define THREADS (BM / 64 * ACROSS * 32)
-#define DEPTH 16                // of the slices of a tile that are fetched at a time
+#define DEPTH 16                // k that a warp fetches at a time
 #define SLICES (BK / DEPTH)
-#define BAND 8                  // tiles down that run side by side
+#define BAND 8                  // rows of tiles in a band
 #define A_WIDTH (BK + 8)
 #define B_WIDTH (BN + 8)
 #define A_SIZE (BM * A_WIDTH)   // halves
@@ -67,7 +69,7 @@ static __device__ __forceinline__ unsigned address_of(const __half *shared)
     return (unsigned)__cvta_generic_to_shared(shared);
 }
 
-// Copies one half to shared memory, or starts to copy eight; zeros instead of what is not `wanted`.
+// Copies one half to shared memory, or starts to copy eight; writes zeros if not `wanted`.
 template <int COUNT>
 static __device__ __forceinline__ void copy(__half *to, const __half *from, bool wanted)
 {
@@ -78,8 +80,8 @@ static __device__ __forceinline__ void copy(__half *to, const __half *from, bool
         *to = wanted ? *from : __ushort_as_half(0);
 }
 
-// Keeps the compiler from holding what depends on these, such as the addresses of all rows, in
-// registers throughout the loop: they are needed for sums.
+// Makes the compiler compute what depends on these again, such as the addresses of all rows,
+// instead of keeping it in registers throughout the loop, which are needed for the sums.
 static __device__ __forceinline__ void work_out_anew(int &pitch, int &thread)
 {
     asm volatile("" : "+r"(pitch), "+r"(thread));
@@ -109,7 +111,7 @@ static __device__ __forceinline__ void copy_tiles(__half *stage, const __half *A
     }
 }
 
-// The copies since the last call are a group; waits until at most `OTHERS` groups are under way.
+// The copies since the last call form a group; the wait is until at most OTHERS are in flight.
 static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;"); }
 
 template <int OTHERS>
@@ -118,7 +120,7 @@ static __device__ __forceinline__ void wait_for_groups()
     asm volatile("cp.async.wait_group %0;" :: "n"(OTHERS) : "memory");
 }
 
-// What a lane needs of 16 k: for four times 16 rows of A, and eight times eight columns of B.
+// A lane's share of 16 k: of four times 16 rows of A, and of eight times eight columns of B.
 struct Fragments { unsigned a[4][4], b[8][2]; };
 
 static __device__ __forceinline__ void fetch(Fragments &to, unsigned a, unsigned b)
@@ -150,15 +152,15 @@ template <int COUNT>
 static __device__ __forceinline__ void product(const __half *A, const __half *B, __half *C,
                                                int M, int N, int K, __half *tiles)
 {
-    // Blocks that run at the same time have tiles in a band, BAND down and as many across: so they
-    // share rows of A and columns of B in the L2 cache.
+    // Blocks that run at the same time have tiles in a band of BAND rows of tiles, so they share
+    // rows of A and columns of B in the L2 cache.
     const int block = blockIdx.y * gridDim.x + blockIdx.x, whole = BAND * gridDim.x;
     const int band = block / whole, place = block % whole;
     const int height = min(BAND, gridDim.y - band * BAND);
     const int first_row = (band * BAND + place % height) * BM;
     const int first_column = place / height * BN;
 
-    // Where this lane's row of 16 bytes lies, of the first two blocks down and the two beside them.
+    // The row of 16 bytes whose address this lane gives: of two 8×8 blocks down by two across.
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int row = warp / ACROSS * 64, column = warp % ACROSS * 64;
     const int down = lane % 16, aside = lane / 16 * 8;
@@ -178,7 +180,7 @@ static __device__ __forceinline__ void product(const __half *A, const __half *B,
     }
     wait_for_groups<STAGES - 1>();
     __syncthreads();
-    Fragments of[2];  // of this slice and the next, in turns
+    Fragments of[2];  // of this slice and the next, alternately
     fetch(of[0], a_of, b_of);
 
     int now = 0;
@@ -192,7 +194,7 @@ static __device__ __forceinline__ void product(const __half *A, const __half *B,
             } else {
                 const int next = now + 1 < STAGES ? now + 1 : 0, coming = start + STAGES * BK;
                 wait_for_groups<STAGES - 2>();
-                __syncthreads();  // the next tiles are there, and nobody reads these any more
+                __syncthreads();  // the next tiles have arrived, and nobody reads these any more
                 if (coming < K)
                     copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row, first_column,
                                       coming);
@@ -208,7 +210,7 @@ static __device__ __forceinline__ void product(const __half *A, const __half *B,
         }
     }
 
-    // A lane has pairs of neighbours in every eighth row and column.
+    // A lane has pairs of adjacent elements in every eighth row and column.
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
         const int c_row = first_row + row + i * 8 + lane / 4;

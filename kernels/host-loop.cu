@@ -9,8 +9,8 @@
 // grid = [1]
 // ///
 
-// The one thread of the one block computes all of C: what a program without a GPU would do. Each
-// element takes a row of A and a column of B; nothing runs in parallel.
+// One thread of one block computes all of C, as a program without a GPU would. Each element is a
+// row of A times a column of B; nothing runs in parallel.
 
 extern "C" __global__ void host_loop(const float *A, const float *B, float *C, int M, int N, int K)
 {

@@ -1,6 +1,7 @@
 // /// matbench
 // name = "kahan"
 // summary = "T×T tiles with compensated accumulation: float32 sums without their rounding errors"
+// previous = "tiled"
 // [sweep]
 // TILE = [8, 16, 32]
 // [launch]
@@ -11,15 +12,15 @@
 // global_loads = "2 * M * N * K / TILE"
 // ///
 
-// A block computes one T×T tile of C and a thread one element, from tiles in shared memory as in
-// tiled. But a thread also keeps what each addition rounds away and puts it back with the next
-// term (W. Kahan, "Further remarks on reducing truncation errors", Comm. ACM 8, 1965). The error
-// no longer grows with K; the price is four additions a term instead of one.
+// As in tiled, a block computes one T×T tile of C and a thread one element. But a thread also keeps
+// what each addition rounds away and returns it with the next term (W. Kahan, "Further remarks on
+// reducing truncation errors", Comm. ACM 8, 1965). The error no longer grows with K; the cost is
+// four additions per term instead of one.
 //
-// On paper the compensation is zero, so a compiler that may reorder float arithmetic removes it:
-// never build this with --use_fast_math or -cl-fast-relaxed-math. Contraction to fused
-// multiply-adds does no harm. The only product is the term's: fused, it enters unrounded, which
-// is nearer the truth. The two lines that find the lost part hold no product to fuse.
+// Algebraically the compensation is zero, so a compiler that may reorder float arithmetic removes
+// it: never build this with --use_fast_math or -cl-fast-relaxed-math. Contraction to fused
+// multiply-adds does no harm: the only product is the term's, and fused it enters unrounded, which
+// is more accurate. The two lines that compute the lost part contain no product.
 
 #ifndef TILE
 #define TILE 16
@@ -34,7 +35,7 @@ extern "C" __global__ void kahan(const float *A, const float *B, float *C, int M
     const int row = blockIdx.y * TILE + ty;
     const int column = blockIdx.x * TILE + tx;
     float sum = 0.0f;
-    float excess = 0.0f;  // by how much the last addition rounded up
+    float excess = 0.0f;  // the amount by which the last addition rounded up
 
     for (int start = 0; start < K; start += TILE) {
         // Stage: one value of each tile per thread, zero beyond the edges.

@@ -1,6 +1,7 @@
 // /// matbench
 // name = "naive-2d"
 // summary = "One thread per element in T×T blocks, without shared memory"
+// previous = "single-block"
 // [sweep]
 // TILE = [8, 16, 32]
 // [launch]
@@ -11,9 +12,9 @@
 // global_loads = "2 * M * N * K"
 // ///
 
-// A thread computes one element of C and a block one T×T tile of it. Every thread fetches its row
-// of A and its column of B for itself: the block asks for each value T times over, and leaves it
-// to the caches that most of these requests go no further.
+// A thread computes one element of C and a block one T×T tile. Every thread reads its row of A and
+// its column of B itself. So the block requests each value T times and relies on the caches to
+// serve most of these requests.
 
 #ifndef TILE
 #define TILE 16
@@ -21,7 +22,7 @@
 
 extern "C" __global__ void naive_2d(const float *A, const float *B, float *C, int M, int N, int K)
 {
-    // Place: blocks on the last row and column reach over the edges of C.
+    // Place: blocks at the bottom and right edges extend beyond C.
     const int row = blockIdx.y * TILE + threadIdx.y;
     const int column = blockIdx.x * TILE + threadIdx.x;
     if (row >= M || column >= N)

@@ -2,6 +2,7 @@
 // name = "reverse-blocks"
 // summary = "Any length: each block turns its piece round in shared memory"
 // workload = "reverse"
+// previous = "reverse-dynamic"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -14,9 +15,9 @@
 // global_loads = "N"
 // ///
 
-// Each block stages a piece of A and writes it to the mirrored place in C. It is turned round while
-// it is read from shared memory, so that neighbours read side by side and write side by side. The
-// last piece may be shorter, and with it its place in C.
+// Each block stages a piece of A and writes it to the mirrored position in C. The piece is reversed
+// when it is read from shared memory, so that both global reads and writes are coalesced. The last
+// piece may be shorter.
 
 #ifndef THREADS
 #define THREADS 256

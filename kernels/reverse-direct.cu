@@ -2,6 +2,7 @@
 // name = "reverse-direct"
 // summary = "Any length, without shared memory: each thread moves its number to the mirrored place"
 // workload = "reverse"
+// previous = "reverse-blocks"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -14,9 +15,9 @@
 // global_loads = "N"
 // ///
 
-// What reverse-blocks is to be held against. The threads of a warp write backwards, one number
-// beside the other. GPUs before compute capability 1.2 made a transfer of each; since then the
-// numbers of a warp go out together, in whatever order they lie within their 128 bytes.
+// The alternative to reverse-blocks: the threads of a warp write adjacent numbers in descending
+// order. GPUs before compute capability 1.2 made a separate transfer of each. Since then the
+// numbers that a warp writes within 128 bytes are transferred together, in whatever order.
 
 #ifndef THREADS
 #define THREADS 256

@@ -2,6 +2,7 @@
 // name = "reverse-dynamic"
 // summary = "One block, with as much shared memory as the launch asks for"
 // workload = "reverse"
+// previous = "reverse-static"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -15,9 +16,9 @@
 // global_loads = "N"
 // ///
 
-// As reverse-static, but the size of the shared memory is told at launch: the array is declared
-// `extern` and without a size. It is now the shared memory of a block that ends it, and with more
-// numbers than threads each thread carries several.
+// As reverse-static, but the size of the shared memory is set at launch: the array is declared
+// `extern` and without a size. N is now limited by the shared memory of a block. If there are more
+// numbers than threads, each thread moves several.
 
 extern "C" __global__ void reverse_dynamic(const int *A, int *C, int N)
 {

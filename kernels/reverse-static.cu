@@ -10,9 +10,9 @@
 // global_loads = "N"
 // ///
 
-// One block of N threads. Each puts its number into shared memory; when all have done so, each
-// takes the number of its counterpart from the other end. Between the two every thread of the block
-// must reach the barrier. The array's size is part of the source, so 64 numbers are the most.
+// One block of N threads. Each thread stores its number in shared memory. After the barrier, which
+// every thread of the block must reach, it takes the number from the mirrored position. The array's
+// size is fixed in the source, so N is at most 64.
 
 #define MOST 64
 

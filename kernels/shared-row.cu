@@ -1,6 +1,7 @@
 // /// matbench
 // name = "shared-row"
 // summary = "One block per row, with A's row staged in shared memory"
+// previous = "block-1d"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -15,8 +16,8 @@
 // ///
 
 // As in block-1d, a block computes a row of C and a thread every blockDim.x-th element of it. But
-// the block first copies its row of A to shared memory, as long as the launch made it: the row is
-// read once from global memory, and N times from there.
+// the block first copies its row of A to shared memory, whose size is set at launch. The row is
+// read once from global memory, and N times from shared memory.
 
 extern "C" __global__ void shared_row(const float *A, const float *B, float *C, int M, int N, int K)
 {
@@ -28,7 +29,7 @@ extern "C" __global__ void shared_row(const float *A, const float *B, float *C, 
             staged[k] = A[(size_t)row * K + k];
         __syncthreads();
 
-        // Multiply: only B still comes from global memory.
+        // Multiply: only B is still read from global memory.
         for (int column = threadIdx.x; column < N; column += blockDim.x) {
             float sum = 0.0f;
             for (int k = 0; k < K; ++k)

@@ -9,9 +9,9 @@
 // global_loads = "2 * M * N * K"
 // ///
 
-// The simplest kernel there is: the one block has the shape of C, and a thread computes the
-// element that bears its own two numbers. So C can be no larger than a block, and the launch
-// keeps a single multiprocessor busy.
+// The simplest kernel: one block with the shape of C, in which each thread computes the element at
+// its own two indices. So C can be no larger than a block, and the launch uses a single
+// multiprocessor.
 
 extern "C" __global__ void single_block(const float *A, const float *B, float *C,
                                         int M, int N, int K)

@@ -1,6 +1,7 @@
 // /// matbench
 // name = "thread-1d"
 // summary = "One thread per element, counted along one dimension"
+// previous = "single-block"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -14,8 +15,8 @@
 // ///
 
 // A thread computes one element of C: a row of A times a column of B, both from global memory. A
-// block computes THREADS elements that follow one another in memory, so its threads read
-// neighbouring columns of B together, and mostly one and the same row of A.
+// block computes THREADS elements that are contiguous in memory, so its threads read neighbouring
+// columns of B together, and mostly the same row of A.
 
 #ifndef THREADS
 #define THREADS 256
@@ -23,7 +24,7 @@
 
 extern "C" __global__ void thread_1d(const float *A, const float *B, float *C, int M, int N, int K)
 {
-    // Place: N elements make a row. The last block has threads to spare.
+    // Place: N elements make a row. In the last block some threads have no element.
     const size_t element = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (element >= (size_t)M * N)
         return;

@@ -2,6 +2,7 @@
 // name = "thread-tile-1d"
 // summary = "TM elements of a column per thread: one value of B from shared memory serves TM times"
 // group = "ladder"
+// previous = "tiled"
 // [sweep]
 // BM = [64]
 // BN = [64]
@@ -22,11 +23,14 @@
 // shared_loads = "M * N * K * (1 + 1 / TM)"
 // ///
 
-// In tiled every multiplication fetches two values from shared memory, and those fetches set its
-// pace. Here a thread computes TM elements of one column of C instead of one, and keeps their sums
-// in registers: each value of B that it fetches is used TM times. The tiles of A and B need not be
-// square any more; a block of BN × (BM / TM) threads stages them together and computes a BM×BN
-// tile of C.
+// Adds: TM elements of one column of C per thread, instead of one.
+// Predicted: at most 27 TFLOP/s: 20 cycles of shared memory for 32 multiply-adds of a warp.
+// Measured: 14.8 TFLOP/s at n = 4096, 29% of cuBLAS (H200)
+//
+// In tiled, every multiply-add needs two values from shared memory, and those fetches limit the
+// speed. Here a thread keeps TM sums in registers, so each value of B that it fetches is used TM
+// times. The tiles of A and B no longer have to be square: a block of BN × (BM / TM) threads stages
+// them together and computes a BM×BN tile of C.
 
 #ifndef BM
 #define BM 64
@@ -46,15 +50,15 @@ thread_tile_1d(const float *A, const float *B, float *C, int M, int N, int K)
     const int thread = ty * BN + tx;
     const int first_row = blockIdx.y * BM, first_column = blockIdx.x * BN;
 
-    // An array stays in registers as long as every index into it is known to the compiler: all
-    // loops over it are unrolled.
+    // An array stays in registers if the compiler knows every index into it. So all loops over it
+    // are unrolled.
     float sum[TM];
     #pragma unroll
     for (int i = 0; i < TM; ++i)
         sum[i] = 0.0f;
 
     for (int start = 0; start < K; start += BK) {
-        // Stage: the threads share out the elements of each tile, neighbours to neighbours.
+        // Stage: each tile's elements are divided among the threads, neighbours to neighbours.
         for (int e = thread; e < BM * BK; e += THREADS) {
             const int row = first_row + e / BK, k = start + e % BK;
             a[e / BK][e % BK] = row < M && k < K ? A[(size_t)row * K + k] : 0.0f;

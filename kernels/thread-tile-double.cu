@@ -2,6 +2,7 @@
 // name = "thread-tile-double"
 // summary = "float64 throughout, without tensor cores: TM×TN elements per thread"
 // group = "blas"
+// previous = "thread-tile-2d"
 // [sweep]
 // BM = [128]
 // BN = [64]
@@ -25,13 +26,14 @@
 // shared_loads = "M * N * K * (1 / TN + 1 / TM)"
 // ///
 
-// As thread-tile-2d, with doubles in memory, in tiles and in sums. The algorithm does not change, but
-// a double takes two registers, so 8×8 sums fill 128 of a thread's 255 and few threads fit on a
-// multiprocessor. It also takes two words of shared memory, and a warp's fetch twice the cycles.
+// As thread-tile-2d, with doubles in memory, in tiles and in sums. The algorithm is the same, but a
+// double takes two registers: 8×8 sums fill 128 of a thread's 255, and few threads fit on a
+// multiprocessor. A double also takes two words of shared memory, and a warp's fetch twice the
+// cycles.
 //
-// Where the device has half as many units for double as for float (data-center GPUs), both halves
-// cancel: half the products a cycle need twice the bytes each, and the same tiles are about as good
-// as they were. A consumer GPU has a 64th of the units, and there nothing but their number counts.
+// On a device with half as many units for double as for float (data-center GPUs) these effects
+// cancel: half as many products per cycle need twice the bytes each, so the same tiles are about as
+// good as before. A consumer GPU has 1/64 of the units, and only their number matters there.
 
 #ifndef BM
 #define BM 128
@@ -61,7 +63,7 @@ thread_tile_double(const double *A, const double *B, double *C, int M, int N, in
             sum[i][j] = 0.0;
 
     for (int start = 0; start < K; start += BK) {
-        // Stage: the threads share out the elements of each tile, neighbours to neighbours.
+        // Stage: each tile's elements are divided among the threads, neighbours to neighbours.
         for (int e = thread; e < BM * BK; e += THREADS) {
             const int row = first_row + e / BK, k = start + e % BK;
             a[e / BK][e % BK] = row < M && k < K ? A[(size_t)row * K + k] : 0.0;
@@ -72,7 +74,7 @@ thread_tile_double(const double *A, const double *B, double *C, int M, int N, in
         }
         __syncthreads();
 
-        // Multiply: TM values of A with TN values of B, each with each.
+        // Multiply: each of TM values of A with each of TN values of B.
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             double down[TM], across[TN];

@@ -1,6 +1,7 @@
 // /// matbench
 // name = "tiled-dynamic"
 // summary = "T×T tiles in shared memory that is sized at launch"
+// previous = "tiled"
 // [sweep]
 // TILE = [8, 16, 32]
 // [launch]
@@ -12,10 +13,10 @@
 // global_loads = "2 * M * N * K / TILE"
 // ///
 
-// A block computes one T×T tile of C exactly as in tiled; only the place of the tiles differs. A
-// static array has its size in the source and may take 48 KB at most. `extern` leaves the size to
-// the launch, which can ask for as much as the device allows, and different amounts each time. A
-// launch gives one piece of memory, so both tiles lie in it: A's first, B's behind it.
+// A block computes one T×T tile of C exactly as in tiled; only the storage of the tiles differs. A
+// static array has its size in the source and is limited to 48 KB. An `extern` array gets its size
+// at launch: as much as the device allows, and different amounts each time. A launch provides a
+// single array, so it holds both tiles: A's first, then B's.
 
 #ifndef TILE
 #define TILE 16
@@ -25,7 +26,7 @@ extern "C" __global__ void tiled_dynamic(const float *A, const float *B, float *
                                          int M, int N, int K)
 {
     extern __shared__ float tiles[];
-    const int b = TILE * TILE;  // where B's tile begins
+    const int b = TILE * TILE;  // where B's tile starts
 
     const int tx = threadIdx.x, ty = threadIdx.y;
     const int row = blockIdx.y * TILE + ty;

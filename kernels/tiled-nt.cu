@@ -2,6 +2,7 @@
 // name = "tiled-nt"
 // summary = "A·Bᵀ from T×T tiles: rows of both operands, and one column of padding"
 // group = "blas"
+// previous = "tiled"
 // transpose = "NT"
 // [sweep]
 // TILE = [8, 16, 32]
@@ -13,16 +14,16 @@
 // global_loads = "2 * M * N * K / TILE"
 // ///
 
-// As tiled, but B lies transposed, N×K: an element of C is the product of two rows, a row of A with
-// a row of B. Both operands run along K in memory, so both tiles are loaded in the same way:
-// threads that are neighbours in x take neighbouring k, and each warp reads whole pieces of rows.
+// As tiled, but B is transposed, N×K: an element of C is the product of a row of A and a row of B.
+// Both operands are contiguous along K, so both tiles are loaded in the same way: neighbouring
+// threads in x load neighbouring k, and each warp reads contiguous pieces of rows.
 //
-// What was simple in tiled now needs care: a thread multiplies row ty of one tile with row tx of
-// the other, so at each k the threads of a warp read down a column of b. Shared memory has 32 banks,
-// word w in bank w mod 32, and serves one word of each bank at a time. If rows are 32 words long, a
-// column lies in a single bank: 32 reads, one after the other. One unused word at the end of each
-// row makes them 33 long, and a column lies in 32 different banks: one read. Tile a needs no such
-// padding, since a whole warp reads the same word of it.
+// The multiplication needs care: a thread multiplies row ty of one tile with row tx of the other,
+// so at each k the threads of a warp read a column of b. Shared memory has 32 banks, word w is in
+// bank w mod 32, and each bank serves one word at a time. If rows are 32 words long, a column lies
+// in a single bank: 32 reads, one after the other. One unused word at the end of each row makes
+// rows 33 words long, and a column lies in 32 different banks: one read. Tile a needs no padding,
+// because the whole warp reads the same word of it.
 
 #ifndef TILE
 #define TILE 16

@@ -1,6 +1,7 @@
 // /// matbench
 // name = "tiled"
 // summary = "One element per thread from T×T tiles in shared memory"
+// previous = "naive-2d"
 // [sweep]
 // TILE = [8, 16, 32]
 // [launch]
@@ -11,9 +12,9 @@
 // global_loads = "2 * M * N * K / TILE"
 // ///
 
-// A block computes one T×T tile of C. A tile of A walks right along K while a tile of B walks
-// down: the block stages both in shared memory, and each value staged is then read T times from
-// there instead of T times from global memory.
+// A block computes one T×T tile of C. A tile of A moves right along K while a tile of B moves down.
+// The block stages both in shared memory, where each value is read T times instead of T times from
+// global memory.
 
 #ifndef TILE
 #define TILE 16

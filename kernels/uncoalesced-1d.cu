@@ -2,6 +2,7 @@
 // name = "uncoalesced-1d"
 // summary = "One thread per element, the row running fastest: neighbours read far apart"
 // group = "ladder"
+// previous = "thread-1d"
 // [sweep]
 // THREADS = [256]
 // [tune]
@@ -14,10 +15,15 @@
 // global_loads = "2 * M * N * K"
 // ///
 
-// The wrong twin of coalesced-1d: one line differs, the one that gives each thread its element.
-// Here the 32 threads of a warp take 32 rows of one column. What they read of A lies K floats
-// apart and what they write of C lies N floats apart: 32 separate pieces of memory for each
-// request, of which one float each is used at a time.
+// Adds: the row runs fastest: neighbouring threads compute elements of one column (thread-1d: of
+//   one row). It is here to be fixed by the next rung.
+// Predicted: at most 0.51 TFLOP/s. For each multiply-add a warp takes 32 pieces of A and 1 of B
+//   from the L1 cache: 33 cycles.
+// Measured: 0.51 TFLOP/s at n = 4096, 1% of cuBLAS (H200)
+//
+// The 32 threads of a warp compute 32 rows of one column. The floats of A that they read lie K
+// floats apart, and those of C that they write N floats apart. Each request touches 32 separate
+// pieces of memory and uses one float of each.
 
 #ifndef THREADS
 #define THREADS 256

@@ -2,6 +2,7 @@
 // name = "vectorized"
 // summary = "16 bytes at a time, from global and from shared memory; A is transposed while staged"
 // group = "ladder"
+// previous = "thread-tile-2d"
 // [sweep]
 // BM = [128]
 // BN = [128]
@@ -25,17 +26,22 @@
 // shared_loads = "M * N * K * (1 / TN + 1 / TM)"
 // ///
 
-// As thread-tile-2d, but every access moves four floats: a quarter of the load instructions for
-// the same bytes, and each instruction saved is a slot in which a multiplication can start. For
-// that the four values of A that a thread fetches must lie side by side in shared memory. They
-// come from one column of A's tile, so the tile is transposed while it is staged. Four floats of
-// padding to a row keep the threads that write there out of one another's banks.
+// Adds: 16 bytes per access, in global and in shared memory. A is transposed while it is staged.
+// Predicted: at most 53 TFLOP/s: 80% of the instructions are multiply-adds.
+// Measured: 29.6 TFLOP/s at n = 4096, 58% of cuBLAS (H200)
 //
-// A thread's rows and columns come in groups of four; its groups lie as far apart as all threads'
-// groups side by side are wide, so that in each fetch neighbours read neighbouring groups.
+// Moving four floats at a time takes a quarter of the load instructions, and every instruction
+// saved is a slot in which a multiply-add can start. For this, the four values of A that a thread
+// fetches must be adjacent in shared memory. They come from one column of A's tile, so the tile is
+// transposed when it is staged. Four floats of padding per row avoid bank conflicts between the
+// threads that write there.
 //
-// Rows of a matrix whose length is no multiple of four do not start at a multiple of 16 bytes.
-// Their values are moved one by one.
+// A thread's rows and columns come in groups of four. The groups of all threads lie side by side,
+// so neighbouring threads fetch neighbouring groups; a thread's own groups lie 4 × DOWN rows and
+// 4 × ACROSS columns apart.
+//
+// If the rows of a matrix have a length that is not a multiple of four, they do not all start at a
+// multiple of 16 bytes. Their values are then moved one by one.
 
 #ifndef BM
 #define BM 128
@@ -48,7 +54,7 @@
 #define DOWN (BM / TM)
 #define THREADS (ACROSS * DOWN)
 
-// Four floats of a row, from `start` on; zero from `end` on.
+// Loads four floats of a row at `start`; zeros from `end` on.
 static __device__ __forceinline__ float4 load4(const float *row, int start, int end, int aligned)
 {
     if (aligned && start < end)
@@ -59,7 +65,7 @@ static __device__ __forceinline__ float4 load4(const float *row, int start, int 
                        start + 3 < end ? row[start + 3] : 0.0f);
 }
 
-// The same for storing; nothing is stored from `end` on.
+// Stores four floats of a row at `start`; nothing from `end` on.
 static __device__ __forceinline__ void store4(float *row, int start, int end, int aligned,
                                               float4 value)
 {
@@ -112,7 +118,7 @@ vectorized(const float *A, const float *B, float *C, int M, int N, int K)
         }
         __syncthreads();
 
-        // Multiply: TM values of A with TN values of B, each with each.
+        // Multiply: each of TM values of A with each of TN values of B.
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             float down[TM], across[TN];

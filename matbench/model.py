@@ -172,7 +172,8 @@ class Placing(msgspec.Struct, frozen=True):
 class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The keys of front matter and their defaults.
 
-    The defaults of `entry` and `args` depend on the name and the workload.
+    The defaults of `entry` and `args` depend on the name and the workload. `previous` names the
+    kernel that this one changes: it decides where it is listed, and nothing else.
     """
 
     name: str
@@ -180,6 +181,7 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summary: str = ""
     workload: str = "matmul"
     group: Group = "tutorial"
+    previous: str | None = None
     entry: str = ""
     args: tuple[str, ...] = ("A", "B", "C", "M", "N", "K")
     sweep: dict[str, tuple[int, ...]] = {}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +15,9 @@ from matbench.cli.console import open_console, say, show_rich
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import grouped
 from matbench.workloads import WORKLOADS
+
+if TYPE_CHECKING:
+    from matbench.model import Kernel
 
 
 @main.command("list")
@@ -26,11 +33,14 @@ from matbench.workloads import WORKLOADS
 def list_kernels(files: KernelFiles, fmt: str) -> None:
     """List the kernels, the constants they sweep and their requirements.
 
+    A kernel is listed after the one it changes (`previous` in front matter).
     A terminal shows only constants with several values; in a pipe, each kernel is one line.
     """
+    from matbench.kernelfile import order
     from matbench.show import kernels as view
 
     catalogue, _, _ = files.catalogue()
+    order.check(catalogue.kernels.values(), catalogue.kernels)
     kernels = [
         kernel
         for workload in WORKLOADS
@@ -51,10 +61,13 @@ def show(name: str, files: KernelFiles) -> None:
 
     A pipe or a file gets the exact source; on a terminal, control characters are replaced.
     """
+    from matbench.kernelfile import order
     from matbench.show import kernels as view
 
     kernel = files.one(name)
-    show_rich(view.details(kernel), "")
+    known, _, _ = files.catalogue([name])
+    order.check([kernel], known.kernels)
+    show_rich(view.details(kernel, _diff_command(kernel, order.file_of(kernel, known.kernels))), "")
     if not kernel.source:
         return
     if open_console().is_terminal:
@@ -62,3 +75,12 @@ def show(name: str, files: KernelFiles) -> None:
     else:
         # As bytes, because click removes escape sequences from text.
         click.echo(view.source(kernel).encode(), nl=False)
+
+
+def _diff_command(kernel: Kernel, before: Path | None) -> str:
+    """The command that shows what a kernel changes in the previous one."""
+    if before is None:
+        return ""
+    paths = [Path(os.path.relpath(path)) for path in (before, Path(kernel.file))]
+    shown = [path.absolute() if path.parts[:2] == ("..", "..") else path for path in paths]
+    return f"git diff --no-index {' '.join(shlex.quote(str(path)) for path in shown)}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from matbench import workloads
 from matbench.errors import UsageError
-from matbench.kernelfile import front_matter, tables
+from matbench.kernelfile import front_matter, order, tables
 from matbench.kernelfile.libraries import LIBRARIES
 from matbench.model import Group, Kernel
 
@@ -129,6 +129,8 @@ class Catalogue:
                     f"{twin.path or 'matbench itself'}; choose another `name`"
                 )
             self.kernels[kernel.name] = kernel
+        for kernel in self.kernels.values():
+            order.line_to(kernel, self.kernels)  # no loop
 
     def get(self, name: str) -> Kernel:
         """The kernel of that name, or a `UsageError` with the nearest one."""
@@ -139,13 +141,13 @@ class Catalogue:
         return self.kernels[name]
 
     def group(self, name: Group | str, workload: str | None = workloads.DEFAULT) -> list[Kernel]:
-        """The kernels of a group (`all`: of every group) and workload, ordered by name."""
+        """The kernels of a group (`all`: of every group) and workload, each behind its previous."""
         found = [
             kernel
             for kernel in self.kernels.values()
             if name in ("all", kernel.group) and workload in (None, kernel.workload)
         ]
-        return sorted(found, key=lambda kernel: kernel.name)
+        return order.ordered(found, self.kernels)
 
     def baselines(
         self, asked: Iterable[str], computed: Collection[str] = (workloads.DEFAULT,)

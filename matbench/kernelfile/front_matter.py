@@ -99,8 +99,10 @@ def parse(
         raise UsageError(f"{shown}: not UTF-8 text; is it a kernel file?") from None
     table = Table(shown, source, beside, given or {})
     kernel = _Reader(shown, source, file, table).kernel()
-    # The hash of the file covers only its own content, so front matter from elsewhere is added.
-    outside = json.dumps(table.values, default=str).encode() if table.is_outside else b""
+    # The hash of the file covers only its own content, so front matter from elsewhere is added, but
+    # not `previous`: it changes nothing that is compiled, launched or claimed.
+    values = {key: value for key, value in table.values.items() if key != "previous"}
+    outside = json.dumps(values, default=str).encode() if table.is_outside else b""
     return msgspec.structs.replace(
         kernel, sha256=includes.identity(data + outside, kernel.includes)
     )
@@ -299,6 +301,11 @@ class _Reader:
                 "are rounded to instead",
                 "error_constant",
             )
+        with self.blaming("previous"):
+            if kernel.previous is not None:
+                check_name(kernel.previous)
+            if kernel.previous == kernel.name:
+                raise UsageError("previous: a kernel cannot follow itself")
         for requirement in kernel.requires:
             if not _REQUIREMENT.fullmatch(requirement):
                 known = "must be cuda, host, or an architecture such as sm_80 or sm_90a"

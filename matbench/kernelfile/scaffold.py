@@ -12,6 +12,7 @@ from matbench.model import Kernel
 #: Comments above the keys and tables of front matter, each used once.
 _GUIDE = {
     "name": "Name on the command line, and of the function unless `entry` is given.",
+    "previous": "The kernel that it changes: `matbench show` gives the command for the diff.",
     "workload": "What it computes.",
     "args": "Arguments of the function, in order: buffers, and expressions for numbers.",
     "requires": "Requirements; the kernel is skipped on devices that do not meet them.",
@@ -56,6 +57,8 @@ _TAKEN = frozenset(
     ushort using vec virtual void volatile while xor
     """.split()  # noqa: SIM905
 )
+#: What a rung says of itself in the first lines of its comment: no copy was predicted or measured.
+_LABELLED = re.compile(r"\A(?:// (?:Adds|Predicted|Limit|Measured): .*\n(?://   .*\n)*)+(?://\n)?")
 _KEY = re.compile(r"//\s*(?:\[(?P<table>\w+)\]|(?P<key>\w+)\s*=)")
 
 
@@ -69,7 +72,7 @@ def source(name: str, origin: Kernel, file: str) -> str:
         raise UsageError(f"{origin.name} is a library routine; it has no source to copy")
     front = tables.FENCE.match(origin.source)
     assert front is not None, f"{origin.path} opens with its front matter"
-    body = origin.source[front.end() :].lstrip("\n")
+    body = _LABELLED.sub("", origin.source[front.end() :].lstrip("\n"), count=1)
     entry = front_matter.default_entry(name)
     used = set(re.findall(r"\w+", without_comments(body))) - {origin.entry}
     if entry in used | _TAKEN or not entry.isidentifier():
@@ -80,13 +83,16 @@ def source(name: str, origin: Kernel, file: str) -> str:
 
 
 def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]:
-    """The lines of front matter with a comment above each key, without `group` and `entry`."""
+    """The lines of front matter with a comment above each key, without `group` and `entry`.
+
+    `previous` names the origin.
+    """
     lines = []
     explained = set()
     for line in body.splitlines(keepends=True):
         match = _KEY.match(line)
         key = (match["table"] or match["key"]) if match else ""
-        if key in ("group", "entry"):
+        if key in ("group", "entry", "previous"):
             continue
         if key in _GUIDE and key not in explained:
             lines.append(f"// # {_GUIDE[key]}\n")
@@ -95,6 +101,7 @@ def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]
             line = f'// name = "{name}"\n'
             if entry != front_matter.default_entry(name):
                 line += f'// entry = "{entry}"\n'
+            line += f'// # {_GUIDE["previous"]}\n// previous = "{origin.name}"\n'
         elif key == "summary":
             line = f'// summary = "{name}, from {origin.name}"\n'
         lines.append(line)

@@ -25,6 +25,7 @@ def text(kernels: Sequence[Kernel], fmt: str) -> str:
             "kernel": kernel.name,
             "workload": kernel.workload,
             "group": kernel.group,
+            "previous": kernel.previous or "",
             "summary": kernel.summary,
             "requires": ", ".join(kernel.requires),
             "sweeps": _values(kernel.sweep),
@@ -35,6 +36,8 @@ def text(kernels: Sequence[Kernel], fmt: str) -> str:
         return json.dumps(rows, indent=2, ensure_ascii=False)
     from tabulate import tabulate
 
+    if not any(kernel.previous for kernel in kernels):
+        rows = [{key: value for key, value in row.items() if key != "previous"} for row in rows]
     style = "plain" if fmt == "rich" else fmt
     table = tabulate(rows, headers="keys", tablefmt=style, disable_numparse=True)
     return "\n".join(line.rstrip() for line in table.splitlines())
@@ -51,16 +54,17 @@ def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
         for kernel in found:
             table.add_row(Text(f"  {kernel.name}"), Text(kernel.summary))
             swept = {name: values for name, values in kernel.sweep.items() if len(values) > 1}
+            after = f"after {kernel.previous}" if kernel.previous else ""
             needs = f"needs {', '.join(kernel.requires)}" if kernel.requires else ""
-            details = " · ".join(filter(None, (_values(swept), needs)))
+            details = " · ".join(filter(None, (after, _values(swept), needs)))
             if details:
                 table.add_row("", Text(details))
         yield table
         yield Text()
 
 
-def details(kernel: Kernel) -> RenderableType:
-    """The front matter of one kernel, described."""
+def details(kernel: Kernel, diff: str = "") -> RenderableType:
+    """The front matter of one kernel, described; `diff` compares it with the previous one."""
     from rich.table import Table
     from rich.text import Text
 
@@ -70,6 +74,8 @@ def details(kernel: Kernel) -> RenderableType:
         kernel.name: kernel.summary,
         "group": kernel.group,
         "file": kernel.path or f"none: a call to {kernel.library}",
+        "previous": kernel.previous or "",
+        "diff": diff,
         "default values": _values(kernel.sweep),
         "tuning values": _values(kernel.tune),
         "called as": f"{kernel.entry}({', '.join(kernel.args)})" if kernel.entry else "",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 
 import pytest
 from support.cli import Matbench
@@ -45,3 +47,31 @@ def test_show_takes_a_file(matbench: Matbench, write_kernel: KernelWriter) -> No
     text = matbench("show", "mine", "--kernel", write_kernel("mine")).stdout
     assert "For a test" in text
     assert "blockIdx.y * TILE" in text
+
+
+def test_kernels_are_listed_behind_what_they_change(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    mine = write_kernel("mine", front='previous = "tiled"')
+    rows = json.loads(matbench("list", "--format", "json", "--kernel", mine).stdout)
+    names = [row["kernel"] for row in rows]
+    assert names.index("naive-2d") < names.index("tiled") < names.index("mine")
+    assert names.index("double-buffered") + 1 == names.index("async-copied")
+    text = matbench("show", "mine", "--kernel", mine).stdout
+    assert "git diff --no-index" in text
+    assert "tiled.cu" in text and "mine.cu" in text
+    assert "git diff" not in matbench("show", "single-block").stdout
+    for command in (["list"], ["show", "mine"]):
+        wrong = write_kernel("mine", front='previous = "tild"')
+        done = matbench(*command, "--kernel", wrong, code=2)
+        assert "no kernel 'tild' (previous); did you mean 'tiled'?" in done.stderr
+
+
+def test_the_diff_command_runs(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    write_kernel("one")
+    text = matbench("show", write_kernel("two", front='previous = "one"')).stdout
+    [line] = [line for line in text.splitlines() if "git diff" in line]
+    command = shlex.split(line.strip().removeprefix("diff").strip())
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert '+// previous = "one"' in done.stdout

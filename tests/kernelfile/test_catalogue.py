@@ -196,7 +196,7 @@ def test_names_and_groups() -> None:
     with pytest.raises(UsageError, match="no kernel 'xyzzy'; see `matbench list`"):
         everything.get("xyzzy")
     names = [kernel.name for kernel in everything.group("all", None)]
-    assert names == sorted(everything.kernels)
+    assert sorted(names) == sorted(everything.kernels)
     dots = [kernel.name for kernel in everything.group("tutorial", "dot")]
     assert dots == ["dot-tree"]
     baselines = [kernel.name for kernel in everything.group("baseline")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from matbench.errors import UsageError
@@ -21,7 +23,9 @@ def made(name: str, origin: Kernel = TILED) -> Kernel:
 def test_a_copy_differs_in_its_name_alone(origin: Kernel) -> None:
     mine = made("mine", origin)
     assert (mine.name, mine.entry, mine.group) == ("mine", "mine", "tutorial")
-    for key in set(FrontMatter.__struct_fields__) - {"name", "summary", "group", "entry"}:
+    assert mine.previous == origin.name
+    changed = {"name", "summary", "group", "previous", "entry"}
+    for key in set(FrontMatter.__struct_fields__) - changed:
         assert getattr(mine, key) == getattr(origin, key), key
     was = without_comments(origin.source).replace(f"{origin.entry}(", "mine(")
     assert without_comments(mine.source).split() == was.split()
@@ -48,3 +52,14 @@ def test_what_cannot_be_copied() -> None:
     numpy = catalogue.Catalogue(catalogue.builtin()).get("numpy")
     with pytest.raises(UsageError, match="numpy is a library routine; it has no source"):
         scaffold.source("mine", numpy, "mine.cu")
+
+
+def test_a_copy_does_not_claim_what_its_origin_measured() -> None:
+    rungs = [origin for origin in WITH_SOURCE if "// Measured: " in origin.source]
+    assert len(rungs) > 20
+    for origin in rungs:
+        text = scaffold.source("mine", origin, "mine.cu")
+        assert not re.search("^// (Adds|Predicted|Limit|Measured): ", text, re.MULTILINE)
+        assert "cuBLAS (H200)" not in text
+        first = origin.source.split("// ///\n", 1)[1].split("\n//\n", 1)[1].splitlines()[0]
+        assert f"\n\n{first}\n" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 from support.tables import line_of, printed
 
 from matbench.model import Kernel, LaunchRules
@@ -39,7 +40,25 @@ def test_each_kernel_is_a_line_or_an_object() -> None:
         assert "sm_80" in row
     found = json.loads(kernels.text([TILED, CUBLAS], "json"))
     assert [one["group"] for one in found] == ["tutorial", "baseline"]
-    assert list(found[0]) == ["kernel", "workload", "group", "summary", "requires", "sweeps"]
+    assert list(found[0]) == [
+        "kernel", "workload", "group", "previous", "summary", "requires", "sweeps"
+    ]  # fmt: skip
+
+
+def test_what_a_kernel_follows_has_a_column_if_any_does() -> None:
+    follower = msgspec.structs.replace(TILED, name="mine", previous="tiled")
+    for fmt in ("plain", "github"):
+        assert "previous" not in kernels.text([TILED, CUBLAS], fmt)
+        table = kernels.text([TILED, follower], fmt)
+        assert "previous" in table
+        assert line_of(table, "mine", "tiled")
+    assert "after" not in printed(kernels.listing([TILED]), 80)
+    assert line_of(printed(kernels.listing([TILED, follower]), 80), "after tiled · TILE 8, 16")
+    page = printed([kernels.details(follower, "git diff --no-index a.cu b.cu")], 100)
+    assert line_of(page, "previous  ", "tiled")
+    assert line_of(page, "diff  ", "git diff --no-index a.cu b.cu")
+    alone = printed([kernels.details(TILED)], 100)
+    assert "previous" not in alone and "diff" not in alone
 
 
 def test_a_terminal_groups_them() -> None:

@@ -1,0 +1,78 @@
+"""The order of kernels: `previous` in front matter makes a tree, listed branch by branch."""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from operator import neg
+from pathlib import Path
+
+from matbench.errors import UsageError
+from matbench.model import Kernel
+
+
+def line_to(kernel: Kernel, known: Mapping[str, Kernel]) -> list[Kernel]:
+    """The kernels that lead to this one, from the first to itself; `UsageError` for a loop."""
+    line = [kernel]
+    while (before := known.get(line[0].previous or "")) is not None:
+        line.insert(0, before)
+        if before.name in {each.name for each in line[1:]}:
+            names = " → ".join(each.name for each in line)
+            raise UsageError(f"{kernel.path}: `previous` goes in a circle: {names}")
+    return line
+
+
+def check(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> None:
+    """`UsageError` if `previous` names a kernel that is neither known nor in a file beside."""
+    for kernel in kernels:
+        name = kernel.previous
+        if name is None or name in known or file_of(kernel, known) is not None:
+            continue
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "add its file with --kernel"
+        raise UsageError(f"{kernel.path}: no kernel {name!r} (previous); {hint}")
+
+
+def file_of(kernel: Kernel, known: Mapping[str, Kernel]) -> Path | None:
+    """The file of the previous kernel: that of a known one, or `PREVIOUS.cu` beside this file."""
+    if kernel.previous is None or not kernel.file:
+        return None
+    before = known.get(kernel.previous)
+    if before is not None:
+        return Path(before.file) if before.file else None
+    beside = Path(kernel.file).with_name(f"{kernel.previous}.cu")
+    return beside if beside.is_file() else None
+
+
+def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kernel]:
+    """Each kernel behind its previous one, the longest branch first; then by name.
+
+    `known` are all kernels: those outside the list decide which of its branches begins first.
+    """
+    chosen = {kernel.name: kernel for kernel in kernels}
+    after: defaultdict[str, list[Kernel]] = defaultdict(list)
+    starts = []
+    for kernel in chosen.values():
+        if kernel.previous in chosen:
+            after[kernel.previous].append(kernel)
+        else:
+            starts.append(kernel)
+    sizes: dict[str, tuple[int, int]] = {}
+
+    def size(kernel: Kernel) -> tuple[int, int]:
+        """How long the longest branch from here is, and how many kernels all of them have."""
+        if kernel.name not in sizes:
+            below = [size(each) for each in after[kernel.name]]
+            longest = max((length for length, _ in below), default=0)
+            sizes[kernel.name] = longest + 1, sum(count for _, count in below) + 1
+        return sizes[kernel.name]
+
+    def branch(kernel: Kernel) -> list[Kernel]:
+        found = [kernel]
+        for each in sorted(after[kernel.name], key=lambda each: (*map(neg, size(each)), each.name)):
+            found += branch(each)
+        return found
+
+    starts.sort(key=lambda kernel: (len(line_to(kernel, known)), kernel.name))
+    return [each for start in starts for each in branch(start)]

@@ -77,11 +77,14 @@ def test_pages_show_the_committed_results() -> None:
     assert names == [], "run `python docs/generate_readme.py`"
 
 
-def test_the_readme_names_every_result_that_is_stale() -> None:
-    _, found = reading.read(generator.RESULTS)
-    changed = generator.stale(found, catalogue.builtin())
-    [told] = re.findall(r"^\*\*Stale:\*\*.*$", page("README.md"), re.MULTILINE) or [""]
-    assert set(re.findall(r"`(.+?)`", told)) == set(changed)
+def test_pages_name_every_result_that_is_stale() -> None:
+    _, tutorial = reading.read(generator.RESULTS)
+    _, ladder = reading.read(generator.LADDER)
+    first = [o for o in ladder if o.case.kernel in generator.FIRST_KERNELS]
+    for path, found in (("README.md", first), ("docs/results.md", tutorial)):
+        changed = generator.stale(found, catalogue.builtin())
+        [told] = re.findall(r"^\*\*Stale:\*\*.*$", page(path), re.MULTILINE) or [""]
+        assert set(re.findall(r"`(.+?)`", told)) == set(changed), path
 
 
 def test_a_kernel_that_changed_or_went_is_stale() -> None:
@@ -182,7 +185,7 @@ def test_front_matter_is_described_key_by_key() -> None:
     keys = [key.strip("[]") for key in named([[row[0]] for row in found["key 1"]])]
     assert sorted([*keys, "launch"]) == sorted(FrontMatter.__struct_fields__)
     assert sorted(named(found["key of `[launch]` 1"])) == sorted(LaunchRules.__struct_fields__)
-    brief = [key.strip("[]") for key in named(tables(page("README.md"))["key 1"])]
+    brief = [key.strip("[]") for key in named(tables(page("docs/writing-kernels.md"))["key 1"])]
     assert sorted(brief) == sorted(FrontMatter.__struct_fields__)
 
 
@@ -205,10 +208,19 @@ def test_records_are_described_field_by_field() -> None:
         assert [field for field in told if field != tag] == list(kind.__struct_fields__), kind
 
 
-def test_every_command_has_an_example_in_the_readme() -> None:
-    text = "\n".join(blocks(page("README.md"), "sh"))
+def test_every_command_has_an_example() -> None:
+    text = "\n".join(blocks(page("docs/examples.md"), "sh"))
     for command in main.commands:
         assert f"matbench {command}" in text, command
+
+
+def test_the_readme_is_short_and_leads_to_every_page() -> None:
+    text = page("README.md")
+    assert len(text.splitlines()) <= 125
+    for path in PAGES[1:]:
+        assert f"]({name(path)})" in text, path
+    assert "make test" in "\n".join(blocks(text, "sh"))
+    assert "pip install matbench`" in text and "`matbench-cuda`" in text
 
 
 def patched(source: str, diff: str) -> str:
@@ -226,7 +238,7 @@ def patched(source: str, diff: str) -> str:
 def test_the_walk_through_goes_as_it_is_told(
     matbench: Callable[..., Result], tmp_path: Path
 ) -> None:
-    text = page("README.md")
+    text = page("docs/writing-kernels.md")
     [source], [diff] = blocks(text, "c"), blocks(text, "diff")
     file = tmp_path / "strip.cu"
     file.write_text(source, encoding="utf-8")

@@ -57,6 +57,8 @@ WORKLOADS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
 }
 
 Records = tuple[Sequence[Environment], Sequence[Outcome]]
+#: Files, and how what each must hold follows from what it holds.
+Pages = dict[Path, Callable[[str], str]]
 
 
 def stale(found: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
@@ -79,7 +81,9 @@ def first_table(records: Records, kernels: Iterable[Kernel]) -> str:
     file = LADDER.relative_to(ROOT).as_posix()
     about = [f"n = {FIRST_SIZE}", *section.heading]
     caption = f"{formats.escape('; '.join(about), 'pipe')} (`matbench report {file}`)"
-    section = replace(section, heading=(), groups=tuple(replace(g, size="") for g in section.groups))
+    section = replace(
+        section, heading=(), groups=tuple(replace(g, size="") for g in section.groups)
+    )
     printed = formats.text(replace(full, sections=(section,), footer=""), "pipe")
     return "\n\n".join([printed, caption, *_stale(shown, kernels)])
 
@@ -259,7 +263,7 @@ def inserted(page: str, name: str, block: str) -> str:
     return pattern.sub(lambda found: f"{found[1]}\n{block}\n\n{found[2]}", page)
 
 
-def pages() -> dict[Path, Callable[[str], str]]:
+def pages() -> Pages:
     """Each file that this script writes: from what it holds to what it must hold."""
     records = reading.read(RESULTS)
     kernels = catalogue.builtin()
@@ -296,23 +300,24 @@ def pages() -> dict[Path, Callable[[str], str]]:
     }
 
 
-def outdated() -> dict[Path, str]:
+def outdated(written: Pages | None = None) -> dict[Path, str]:
     """The files that do not hold what they must, with what that is."""
     found = {}
-    for path, written in pages().items():
+    for path, new_from in (pages() if written is None else written).items():
         old = path.read_text(encoding="utf-8") if path.exists() else ""
-        new = written(old)
+        new = new_from(old)
         if new != old:
             found[path] = new
     return found
 
 
-def main() -> int:
-    changes = outdated()
+def main(written: Pages | None = None) -> int:
+    changes = outdated(written)
     check = "--check" in sys.argv[1:]
     for path, text in changes.items():
         print(f"{path.relative_to(ROOT)}: {'not up to date' if check else 'written'}")
         if not check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     return int(check and bool(changes))
 

@@ -16,12 +16,14 @@ from rich.padding import Padding
 
 CHARACTER_WIDTH = 12.2
 LINE_HEIGHT = 24.4
+#: Cells left of a screen with callouts.
+_MARGIN = 3
 #: From the baseline of a line of text up to its middle.
 _MIDDLE = 6.5
 _BADGE = (
     '<circle cx="{x:g}" cy="{y:g}" r="{r:g}" fill="#f5a623"/>'
-    '<text x="{x:g}" y="{base:g}" text-anchor="middle" fill="#1b1b1b" font-family="arial, sans-serif"'
-    ' font-weight="bold" font-size="{size:g}">{number}</text>'
+    '<text x="{x:g}" y="{base:g}" text-anchor="middle" fill="#1b1b1b" font-weight="bold"'
+    ' font-family="arial, sans-serif" font-size="{size:g}">{number}</text>'
 )
 
 #: A piece of text in a screen: where it begins, how long it is, and what it says.
@@ -51,7 +53,7 @@ def terminal(
     parts: Iterable[RenderableType], width: int, title: str, callouts: Sequence[Callout] = ()
 ) -> str:
     """What a terminal of `width` cells shows, as SVG; room for callouts is added on the left."""
-    margin = 3 if callouts else 0
+    margin = _MARGIN if callouts else 0
     console = Console(
         record=True,
         file=io.StringIO(),
@@ -116,7 +118,8 @@ def _numbered(svg: str, callouts: Sequence[Callout]) -> str:
         row = shown.get(next((at for at in shown if abs(at - y) < 1), 0.0), "")
         if row.ljust(column + 2)[max(0, column - 1) : column + 1].strip():
             raise ValueError(f"callout {number} hides text: {row.strip()!r}")
-        badges.append(_badge(number, column * CHARACTER_WIDTH, y - _MIDDLE, 10))
+        x = column * CHARACTER_WIDTH - (5 if column < _MARGIN else 0)
+        badges.append(_badge(number, x, y - _MIDDLE, 10))
     if not badges:
         return svg
     head, _, tail = svg.rpartition("    </g>\n    </g>\n</svg>")
@@ -136,7 +139,7 @@ def _place(shown: dict[float, str], callout: Callout) -> tuple[float, int]:
 
 
 def _badge(number: int, x: float, y: float, radius: float) -> str:
-    size = 1.4 * radius
+    size = (1.4 if number < 10 else 1.2) * radius
     return _BADGE.format(x=x, y=y, r=radius, base=y + 0.36 * size, size=size, number=number)
 
 
@@ -171,7 +174,7 @@ def same_chart(old: str, new: str) -> bool:
 
 def _drawn(svg: str) -> Iterable[tuple[str, float, float]]:
     """Every text, mark, bar and line of a chart: what it is, and where it begins."""
-    for node in ElementTree.fromstring(svg).iter():
+    for node in ElementTree.fromstring(svg).iter():  # noqa: S314 - matplotlib wrote it
         kind = node.tag.rpartition("}")[2]
         style = "".join(re.findall(r"(?:fill|stroke): (#\w+)", node.get("style", "")))
         if kind in ("text", "use", "circle"):

@@ -74,7 +74,7 @@ types: $(DEV) ## Check types
 check: lint types test ## Run lint, types and test
 
 docs: $(DEV) ## Write the tables, pictures and pages that are generated
-	@for page in readme commands architecture; do $(BIN)/python docs/generate_$$page.py; done
+	@for page in readme reading commands architecture; do $(BIN)/python docs/generate_$$page.py; done
 
 build: $(DEV) ## Build the wheel and the source distribution into dist/
 	@$(BIN)/hatchling build

@@ -1,8 +1,8 @@
 """Writes the annotated pictures of docs/reading-the-table.md and the screens in docs/.
 
-`python docs/generate_reading.py` writes them; with `--check` it names those that are out of date, and
-exits 1. They show committed records: those in results/, and for commands whose records are not
-measured there, those in docs/examples/.
+`python docs/generate_reading.py` writes them; with `--check` it names those that are out of date
+and exits 1. They show committed records: those in results/, and for commands that have none there,
+those in docs/examples/.
 """
 
 from __future__ import annotations
@@ -372,11 +372,11 @@ TIMELINE = (Spot(0.012, 0.83), Spot(0.53, 0.42), Spot(0.722, 0.228), Spot(0.966,
 ERROR_MAP = (Spot(0.295, 0.037), Spot(0.873, 0.352), Spot(0.873, 0.275), Spot(0.985, 0.185))
 
 
-def drawn(draw: Callable[[Path], None], spots: Sequence[Spot]) -> str:
+def drawn(draw: Callable[[Path], None], spots: Sequence[Spot], data: object) -> str:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "drawn.svg"
         draw(path)
-        return screens.spotted(path.read_text(encoding="utf-8"), spots)
+        return screens.spotted(path.read_text(encoding="utf-8"), spots, repr(data))
 
 
 def speed_chart() -> str:
@@ -384,7 +384,9 @@ def speed_chart() -> str:
     kernels = ("coalesced-1d", "thread-tile-2d", "pipelined", "fp16x3", "cublas")
     sizes = ("256", "512", "1024", "2048", "4096", "8192")
     shown = [o for o in found if o.case.kernel in kernels and o.case.problem.size in sizes]
-    return drawn(lambda path: chart.draw(shown, path, shown[0].case.device), PLOT)
+    return drawn(
+        lambda path: chart.draw(shown, path, shown[0].case.device), PLOT, chart.digest(shown)
+    )
 
 
 def roofline_chart() -> str:
@@ -392,13 +394,15 @@ def roofline_chart() -> str:
     roof = roofline(found)
     assert roof is not None
     title = f"{found.case.label} on {found.case.device}"
-    return drawn(lambda path: roofline_picture.draw(roof, path, title), ROOFLINE)
+    return drawn(lambda path: roofline_picture.draw(roof, path, title), ROOFLINE, roof)
 
 
 def timeline_chart() -> str:
     _, outcome, profile, sample = profiled()
     label = outcome.case.label
-    return drawn(lambda path: timeline.draw(sample, profile, path, label), TIMELINE)
+    return drawn(
+        lambda path: timeline.draw(sample, profile, path, label), TIMELINE, sample.stamps.tolist()
+    )
 
 
 def error_chart() -> str:
@@ -407,7 +411,7 @@ def error_chart() -> str:
     wrong_cells = np.array(told.pop("wrong"), bool)
     told["shape"] = tuple(told["shape"])
     found = ErrorMap(worst=worst, wrong=wrong_cells, **told)
-    return drawn(lambda path: error_map.draw(found, path), ERROR_MAP)
+    return drawn(lambda path: error_map.draw(found, path), ERROR_MAP, found.worst.tolist())
 
 
 SCREENS: dict[str, Callable[[], str]] = {

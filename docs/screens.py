@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import io
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from xml.etree import ElementTree
 
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -145,9 +145,11 @@ def _badge(number: int, x: float, y: float, radius: float) -> str:
 
 # Charts that matplotlib draws
 
+_DATA = r"<!-- data \w+ -->|<dc:description>\w+</dc:description>"
 
-def spotted(svg: str, spots: Sequence[Spot]) -> str:
-    """A chart with its callouts."""
+
+def spotted(svg: str, spots: Sequence[Spot], data: str) -> str:
+    """A chart with its callouts, and a hash of the data that it shows."""
     width, height = (float(side) for side in re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
     radius = 0.011 * width
     badges = (
@@ -155,15 +157,16 @@ def spotted(svg: str, spots: Sequence[Spot]) -> str:
         for number, spot in enumerate(spots, 1)
     )
     head, _, tail = svg.rpartition("</svg>")
-    return f"{head}{''.join(badges)}</svg>{tail}"
+    digest = hashlib.sha256(data.encode()).hexdigest()
+    return f"{head}{''.join(badges)}<!-- data {digest} --></svg>{tail}"
 
 
 def same_chart(old: str, new: str) -> bool:
-    """Whether two charts show the same words, and marks in the same places.
+    """Whether two charts show the same data and words, and marks in the same places.
 
     Releases of matplotlib may differ in a few points; that is no difference.
     """
-    if not old:
+    if not old or re.findall(_DATA, old) != re.findall(_DATA, new):
         return False
     before, after = (list(_drawn(svg)) for svg in (old, new))
     return len(before) == len(after) and all(
@@ -185,9 +188,3 @@ def _drawn(svg: str) -> Iterable[tuple[str, float, float]]:
             yield f"path {style}", float(start[1]), float(start[2])
         elif kind == "image":
             yield "image", 0.0, 0.0
-
-
-def written(path: Path, svg: str) -> str:
-    """A chart as it must be: what is there, if that shows the same."""
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    return old if same_chart(old, svg) else svg

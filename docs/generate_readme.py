@@ -80,7 +80,7 @@ def first_table(records: Records, kernels: Iterable[Kernel]) -> str:
     section = section.with_columns(FIRST_COLUMNS)
     file = LADDER.relative_to(ROOT).as_posix()
     about = [f"n = {FIRST_SIZE}", *section.heading]
-    caption = f"{formats.escape('; '.join(about), 'pipe')} (`matbench report {file}`)"
+    caption = f"{formats.escape(' · '.join(about), 'pipe')} · `matbench report {file}`"
     section = replace(
         section, heading=(), groups=tuple(replace(g, size="") for g in section.groups)
     )
@@ -240,9 +240,9 @@ def picture(records: Records) -> str:
         for outcome in found
         if outcome.case.problem.size == PICTURED_SIZE and outcome.case.group == "tutorial"
     ]
-    report = outcomes.report(shown, environments)
+    report = outcomes.report(shown, environments, fastest=True)
     parts = terminal.renderables(report, PICTURE_WIDTH)
-    return screens.terminal(parts, PICTURE_WIDTH, f"matbench run --sizes {PICTURED_SIZE}")
+    return screens.terminal(parts, PICTURE_WIDTH, f"matbench run --sizes {PICTURED_SIZE} --fastest")
 
 
 def ladder_chart(old: str, found: Sequence[Outcome]) -> str:

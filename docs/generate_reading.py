@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -185,7 +186,7 @@ def check() -> str:
             Callout("ROWS=16", "after", line="M×N×K"),
             Callout("right", "before", line="exactly a tile"),
             Callout("ROWS=4 at 1", "before"),
-            Callout("strip is right", "before"),
+            Callout("strip (is|passed) ", "before"),
         ],
     )
 
@@ -207,8 +208,8 @@ def explain_case() -> str:
             Callout("110 ┤", "before"),
             Callout("● measured rate", "before"),
             Callout("modelled loads", "before"),
-            Callout("modelled traffic", "before", line="if caches"),
-            Callout("least traffic", "before", line="each input"),
+            Callout("modelled traffic", "before", line="504 MB"),
+            Callout("(least|minimum) traffic", "before", line="12.0 MB"),
             Callout("measured time", "before"),
             Callout("measured rate", "before", line=" GFLOP/s"),
             Callout("measured copy", "before"),
@@ -231,8 +232,8 @@ def explain_widths() -> str:
             Callout("occupancy", line="parameters"),
             Callout("modelled loads", line="parameters"),
             Callout("limited by", line="parameters"),
-            Callout("this: ", "before"),
-            Callout("As modelled", "before"),
+            Callout("this.*: ", "before"),
+            Callout("(As modelled|In the model)", "before"),
             Callout("It computes", "before"),
             Callout("It reaches", "before"),
         ],
@@ -261,10 +262,10 @@ def of_blocks() -> str:
             Callout("waves", "before"),
             Callout("tail", "before"),
             Callout("imbalance", "before"),
-            Callout("cost of the clock", "before"),
+            Callout("cost of", "before"),
             Callout("latest end", "before", line="earliest start"),
             Callout("events − an", "before"),
-            Callout("duration (µs)", "before"),
+            Callout("duration .µs.", "before"),
         ],
         112,
     )
@@ -278,7 +279,7 @@ def tune() -> str:
         [
             Callout("size 512: ", "before"),
             Callout("time", line="parameters"),
-            Callout("against default"),
+            Callout("against default", line="^ *parameters"),
             Callout("interval", line="parameters"),
             Callout("by medians", line="parameters"),
             Callout("samples", line="parameters"),
@@ -330,14 +331,33 @@ def watched() -> tuple[DeviceInfo, list[Version]]:
     return msgspec.convert(told["device"], DeviceInfo), versions
 
 
+def text(parts: Iterable[RenderableType]) -> list[str]:
+    """What a terminal shows, as lines."""
+    console = Console(width=WIDTH, file=io.StringIO(), highlight=False, markup=False)
+    with console.capture() as capture:
+        console.print(Group(*parts))
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def console_block(lines: Sequence[str]) -> str:
+    return "\n".join(["```console", *lines, "```"])
+
+
 def watch_page(latest: int) -> str:
     """The screen after a version, as text."""
     about, versions = watched()
-    console = Console(width=WIDTH, file=io.StringIO(), highlight=False, markup=False)
-    with console.capture() as capture:
-        console.print(Group(*watch.screen("strip.cu", about, versions[:latest], WIDTH)))
-    lines = [line.rstrip() for line in capture.get().splitlines()]
-    return "```console\n" + "\n".join(lines).strip("\n") + "\n```"
+    return console_block(text(watch.screen("strip.cu", about, versions[:latest], WIDTH)))
+
+
+def check_page() -> str:
+    """Some lines of what `check` prints of the version without guards."""
+    environments, found = read("check.json")
+    probed = [p for p in found if p.outcome.case.params == {"ROWS": 4}]
+    header, *rows = text(probes.renderables("strip", device(environments), probed))
+    near = [row for row in rows if re.match(r"1[567] +signed", row)]
+    reasons = rows[rows.index("") + 1 :]
+    command = "$ matbench check strip.cu --set ROWS=4"
+    return console_block([command, header, "…", *near, "…", *reasons])
 
 
 def watch_screen() -> str:
@@ -369,7 +389,7 @@ ROOFLINE = (
     Spot(0.318, 0.870),
 )  # fmt: skip
 TIMELINE = (Spot(0.012, 0.83), Spot(0.53, 0.42), Spot(0.722, 0.228), Spot(0.966, 0.25))
-ERROR_MAP = (Spot(0.295, 0.037), Spot(0.873, 0.352), Spot(0.873, 0.275), Spot(0.985, 0.185))
+ERROR_MAP = (Spot(0.295, 0.037), Spot(0.873, 0.275), Spot(0.873, 0.352), Spot(0.985, 0.185))
 
 
 def drawn(draw: Callable[[Path], None], spots: Sequence[Spot], data: object) -> str:
@@ -453,6 +473,7 @@ def pages() -> generate_readme.Pages:
 
     def walk_through(page: str) -> str:
         page = generate_readme.inserted(page, "refused", watch_page(2))
+        page = generate_readme.inserted(page, "check", check_page())
         return generate_readme.inserted(page, "faster", watch_page(3))
 
     return {

@@ -34,7 +34,10 @@ TEXT = re.compile(
 
 @dataclass(frozen=True)
 class Callout:
-    """A number `above`, `before` or `after` some text, in the first line that holds `line`."""
+    """A number `above`, `before` or `after` some text, in the first line that holds `line`.
+
+    Both are regular expressions.
+    """
 
     text: str
     side: str = "above"
@@ -129,9 +132,9 @@ def _numbered(svg: str, callouts: Sequence[Callout]) -> str:
 def _place(shown: dict[float, str], callout: Callout) -> tuple[float, int]:
     """The height of a callout's line, and the cell whose left edge is its middle."""
     for y, line in shown.items():
-        if callout.text in line and callout.line in line:
-            start = line.index(callout.text)
-            end = start + len(callout.text)
+        found = re.search(callout.text, line)
+        if found and re.search(callout.line, line):
+            start, end = found.span()
             if callout.side == "above":
                 return y - LINE_HEIGHT, (start + end) // 2
             return y, start - 1 if callout.side == "before" else end + 1

@@ -8,36 +8,23 @@ those in docs/examples/.
 from __future__ import annotations
 
 import io
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
+import example_records as examples
 import generate_readme
-import msgspec
-import numpy as np
 import screens
 from rich.console import Console, Group, RenderableType
 from screens import Callout, Spot
 
 from matbench.analysis import comparison
-from matbench.analysis.blocks import BlockSample
-from matbench.analysis.error_map import ErrorMap
 from matbench.analysis.roofline import roofline
-from matbench.model import DeviceInfo, Problem
 from matbench.records import reading
-from matbench.records.blocks import BlockProfile
-from matbench.records.comparison import Comparison, ComparisonRecord
-from matbench.records.environment import Environment
-from matbench.records.explanation import Explanation
-from matbench.records.outcome import CaseRecord, Outcome
 from matbench.records.probe import Need, Probe
-from matbench.records.tuning import TuningRecord
-from matbench.records.watch import Standing, Version
 from matbench.show import (
     blocks,
     comparisons,
@@ -54,29 +41,9 @@ from matbench.show.table import Report
 
 ROOT = generate_readme.ROOT
 RESULTS = ROOT / "results"
-EXAMPLES = ROOT / "docs" / "examples"
 PICTURES = ROOT / "docs" / "reading"
 WALK_THROUGH = ROOT / "docs" / "writing-kernels.md"
 WIDTH = 100
-
-#: A record of any command that `--format json` prints.
-Record = (
-    Environment | Outcome | Probe | Need | ComparisonRecord | TuningRecord | Explanation
-    | BlockProfile
-)  # fmt: skip
-
-
-def read(name: str) -> tuple[list[Environment], list[Any]]:
-    """The environments of an example, and its other records."""
-    found = msgspec.json.decode((EXAMPLES / name).read_bytes(), type=list[Record])
-    environments = [each for each in found if isinstance(each, Environment)]
-    return environments, [each for each in found if not isinstance(each, Environment)]
-
-
-def device(environments: Sequence[Environment]) -> DeviceInfo:
-    [found] = environments[0].devices
-    return found
-
 
 # Screens
 
@@ -114,7 +81,7 @@ def run() -> str:
 
 
 def wrong() -> str:
-    environments, found = read("run.json")
+    environments, found = examples.read("run.json")
     return screen(
         outcomes.report(found, environments),
         "matbench run naive-2d tiled --kernel forgot-barrier.cu --set TILE=16 --sizes 256",
@@ -132,7 +99,7 @@ def wrong() -> str:
 
 
 def compare() -> str:
-    environments, found = read("compare.json")
+    environments, found = examples.read("compare.json")
     return screen(
         comparisons.report(found, environments),
         "matbench compare naive-2d tiled --set TILE=16 --sizes 33,256,1000",
@@ -172,10 +139,10 @@ def diff() -> str:
 
 
 def check() -> str:
-    environments, found = read("check.json")
+    environments, found = examples.read("check.json")
     probed = [each for each in found if isinstance(each, Probe)]
     needs = [each for each in found if isinstance(each, Need)]
-    parts = probes.renderables("strip", device(environments), probed, needs)
+    parts = probes.renderables("strip", examples.device(environments), probed, needs)
     return screen(
         parts,
         "matbench check strip.cu --set ROWS=4,16",
@@ -191,14 +158,9 @@ def check() -> str:
     )
 
 
-def explained() -> tuple[list[Environment], Explanation]:
-    environments, [found] = read("explain.json")
-    return environments, found
-
-
 def explain_case() -> str:
     """The roofline and the figures of a case."""
-    environments, found = explained()
+    environments, found = examples.explained()
     report = explanation.report(found, environments, chart=76)
     return screen(
         replace(report, sections=report.sections[:1], footer=""),
@@ -220,7 +182,7 @@ def explain_case() -> str:
 
 def explain_widths() -> str:
     """What fits on which architecture, and what it all means."""
-    environments, found = explained()
+    environments, found = examples.explained()
     report = explanation.report(found, environments, chart=None)
     return screen(
         replace(report, sections=report.sections[1:]),
@@ -241,17 +203,8 @@ def explain_widths() -> str:
     )
 
 
-def profiled() -> tuple[list[Environment], Outcome, BlockProfile, BlockSample]:
-    environments, found = read("blocks.json")
-    [outcome] = [each for each in found if isinstance(each, Outcome)]
-    [profile] = [each for each in found if isinstance(each, BlockProfile)]
-    told = json.loads((EXAMPLES / "stamps.json").read_bytes())
-    stamps = np.array(told.pop("stamps"), np.uint64)
-    return environments, outcome, profile, BlockSample(stamps, **told)
-
-
 def of_blocks() -> str:
-    environments, outcome, profile, sample = profiled()
+    environments, outcome, profile, sample = examples.profiled()
     report = blocks.report(profile, sample, outcome.case.label, outcome, environments)
     return screen(
         report,
@@ -272,7 +225,7 @@ def of_blocks() -> str:
 
 
 def tune() -> str:
-    environments, found = read("tune.json")
+    environments, found = examples.read("tune.json")
     return screen(
         tuning.report(found, environments),
         "matbench tune thread-tile-2d --sizes 512 --budget 20",
@@ -293,44 +246,6 @@ def tune() -> str:
 # The walk-through of docs/writing-kernels.md: figures that an earlier version measured on a CPU
 
 
-def watched() -> tuple[DeviceInfo, list[Version]]:
-    told = json.loads((EXAMPLES / "watch.json").read_bytes())
-    at = Problem(1000, 1000, 1000)
-
-    def standing(one: dict[str, Any]) -> Standing:
-        against = []
-        for other in one["against"]:
-
-            def side(kernel: str, params: dict[str, int]) -> Outcome:
-                case = CaseRecord(
-                    kernel=kernel, sha256="", group="", params=params, problem=at,
-                    backend="opencl", device="", device_kind="cpu",
-                )  # fmt: skip
-                return Outcome(case=case, status="measured")
-
-            interval = tuple(other["interval"]) if other["interval"] else None
-            record = ComparisonRecord(
-                baseline_name=other["name"],
-                candidate_name="strip",
-                baseline=side(other["name"], other["params"]),
-                candidate=side("strip", one["params"]),
-                comparison=Comparison(
-                    other["ratio"], interval, None, other["verdict"], 1, (0, 0), ""
-                ),
-            )
-            against.append(record)
-        return Standing(one["params"], one["median_ns"], against)
-
-    versions = [
-        Version(
-            one["number"], one["saved"], one.get("wrong", ""),
-            standings={at: standing(one)} if "params" in one else {},
-        )
-        for one in told["versions"]
-    ]  # fmt: skip
-    return msgspec.convert(told["device"], DeviceInfo), versions
-
-
 def text(parts: Iterable[RenderableType]) -> list[str]:
     """What a terminal shows, as lines."""
     console = Console(width=WIDTH, file=io.StringIO(), highlight=False, markup=False)
@@ -345,15 +260,15 @@ def console_block(lines: Sequence[str]) -> str:
 
 def watch_page(latest: int) -> str:
     """The screen after a version, as text."""
-    about, versions = watched()
+    about, versions = examples.watched()
     return console_block(text(watch.screen("strip.cu", about, versions[:latest], WIDTH)))
 
 
 def check_page() -> str:
     """Some lines of what `check` prints of the version without guards."""
-    environments, found = read("check.json")
+    environments, found = examples.read("check.json")
     probed = [p for p in found if p.outcome.case.params == {"ROWS": 4}]
-    header, *rows = text(probes.renderables("strip", device(environments), probed))
+    header, *rows = text(probes.renderables("strip", examples.device(environments), probed))
     near = [row for row in rows if re.match(r"1[567] +signed", row)]
     reasons = rows[rows.index("") + 1 :]
     command = "$ matbench check strip.cu --set ROWS=4"
@@ -361,7 +276,7 @@ def check_page() -> str:
 
 
 def watch_screen() -> str:
-    about, versions = watched()
+    about, versions = examples.watched()
     return screen(
         watch.screen("strip.cu", about, versions, WIDTH),
         "matbench watch strip.cu --sizes 1000",
@@ -410,7 +325,7 @@ def speed_chart() -> str:
 
 
 def roofline_chart() -> str:
-    _, found = explained()
+    _, found = examples.explained()
     roof = roofline(found)
     assert roof is not None
     title = f"{found.case.label} on {found.case.device}"
@@ -418,7 +333,7 @@ def roofline_chart() -> str:
 
 
 def timeline_chart() -> str:
-    _, outcome, profile, sample = profiled()
+    _, outcome, profile, sample = examples.profiled()
     label = outcome.case.label
     return drawn(
         lambda path: timeline.draw(sample, profile, path, label), TIMELINE, sample.stamps.tolist()
@@ -426,11 +341,7 @@ def timeline_chart() -> str:
 
 
 def error_chart() -> str:
-    told = json.loads((EXAMPLES / "error-map.json").read_bytes())
-    worst = np.array([[np.inf if v is None else v for v in row] for row in told.pop("worst")])
-    wrong_cells = np.array(told.pop("wrong"), bool)
-    told["shape"] = tuple(told["shape"])
-    found = ErrorMap(worst=worst, wrong=wrong_cells, **told)
+    found = examples.wrong_elements()
     return drawn(lambda path: error_map.draw(found, path), ERROR_MAP, found.worst.tolist())
 
 

@@ -74,7 +74,8 @@ types: $(DEV) ## Check types
 check: lint types test ## Run lint, types and test
 
 docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
-	@for page in readme commands architecture drawings lessons; do $(BIN)/python docs/generate_$$page.py; done
+	@for page in readme reading commands architecture drawings lessons; do \
+	  $(BIN)/python docs/generate_$$page.py; done
 
 build: $(DEV) ## Build the wheel and the source distribution into dist/
 	@$(BIN)/hatchling build

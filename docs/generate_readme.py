@@ -7,8 +7,6 @@ exits 1. A table stands between `<!-- NAME -->` and `<!-- /NAME -->`; the rest o
 from __future__ import annotations
 
 import hashlib
-import html
-import io
 import json
 import re
 import sys
@@ -18,8 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
-from rich._export_format import CONSOLE_SVG_FORMAT
-from rich.console import Console
+import screens
 from tabulate import tabulate
 
 from matbench.analysis import ranking
@@ -42,6 +39,10 @@ CHART = ROOT / "docs" / "ladder.svg"
 SIZES = ("1000", "4096")
 PICTURED_SIZE = "1000"
 PICTURE_WIDTH = 112
+#: The README's table: kernels of the ladder at one size, and few columns.
+FIRST_KERNELS = ("coalesced-1d", "thread-tile-2d", "blocked-sums", "pipelined", "cublas")
+FIRST_SIZE = "4096"
+FIRST_COLUMNS = ("kernel", "time", "TFLOP/s", "% of cuBLAS", "max rel err")
 COLUMNS = (
     "kernel", "parameters", "time", "±", "per block", "GFLOP/s", "TFLOP/s", "% of cuBLAS",
     "% of limit", "× slowest", "max rel err",
@@ -60,6 +61,8 @@ WORKLOADS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
 }
 
 Records = tuple[Sequence[Environment], Sequence[Outcome]]
+#: Files, and how what each must hold follows from what it holds.
+Pages = dict[Path, Callable[[str], str]]
 
 
 def stale(found: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
@@ -91,8 +94,28 @@ def code_of(kernel: Kernel) -> str:
     return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()
 
 
+def first_table(records: Records, kernels: Iterable[Kernel]) -> str:
+    """The README's table, a line about it, and which of its rows are stale."""
+    environments, found = records
+    shown = [
+        o for o in found
+        if o.case.kernel in FIRST_KERNELS and o.case.problem.size == FIRST_SIZE
+    ]  # fmt: skip
+    full = outcomes.report(shown, environments, fastest=True)
+    [section] = full.sections
+    section = section.with_columns(FIRST_COLUMNS)
+    file = LADDER.relative_to(ROOT).as_posix()
+    about = [f"n = {FIRST_SIZE}", *section.heading]
+    caption = f"{formats.escape(' · '.join(about), 'pipe')} · `matbench report {file}`"
+    section = replace(
+        section, heading=(), groups=tuple(replace(g, size="") for g in section.groups)
+    )
+    printed = formats.text(replace(full, sections=(section,), footer=""), "pipe")
+    return "\n\n".join([printed, caption, *_stale(shown, kernels)])
+
+
 def table(records: Records, kernels: Iterable[Kernel]) -> str:
-    """The README's table, its notes, and which of its rows are stale."""
+    """The table of the tutorial's kernels, its notes, and which of its rows are stale."""
     environments, found = records
     shown = [o for o in found if o.case.problem.size in SIZES and o.status != "skipped"]
     file = RESULTS.relative_to(ROOT).as_posix()
@@ -243,61 +266,19 @@ def picture(records: Records) -> str:
         for outcome in found
         if outcome.case.problem.size == PICTURED_SIZE and outcome.case.group == "tutorial"
     ]
-    console = Console(
-        record=True,
-        file=io.StringIO(),
-        width=PICTURE_WIDTH,
-        force_terminal=True,
-        color_system="truecolor",
-        _environ={},
-    )
-    report = outcomes.report(shown, environments)
-    for part in terminal.renderables(report, PICTURE_WIDTH):
-        console.print(part)
-    # Whoever looks at it has a font; nothing is fetched for it.
-    template = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-    svg = console.export_svg(title=f"matbench run --sizes {PICTURED_SIZE}", code_format=template)
-    lines = TEXT.sub(_without_padding, svg).splitlines()
-    return "\n".join(line.rstrip() for line in lines if line.strip()) + "\n"
+    report = outcomes.report(shown, environments, fastest=True)
+    parts = terminal.renderables(report, PICTURE_WIDTH)
+    return screens.terminal(parts, PICTURE_WIDTH, f"matbench run --sizes {PICTURED_SIZE} --fastest")
 
 
-#: A piece of text in a picture: where it begins, how long it is, and what it says.
-TEXT = re.compile(
-    r'<text([^>]*?) x="([\d.]+)" y="([\d.]+)" textLength="[\d.]+"([^>]*)>([^<]*)</text>'
-)
-CHARACTER_WIDTH = 12.2
-
-
-def _without_padding(piece: re.Match[str]) -> str:
-    """The piece without spaces around it, which some viewers drop and so shift the rest."""
-    before, x, y, after, text = piece.groups()
-    words = text.replace("&#160;", " ").rstrip()
-    shift = len(words) - len(words.lstrip())
-    words = words.lstrip().replace(" ", "&#160;")
-    if not words:
-        return ""
-    x, width = (
-        f"{CHARACTER_WIDTH * count:g}"
-        for count in (float(x) / CHARACTER_WIDTH + shift, len(html.unescape(words)))
-    )
-    return f'<text{before} x="{x}" y="{y}" textLength="{width}"{after}>{words}</text>'
-
-
-def picture_text(svg: str) -> str:
-    """The words of a picture in their places, however a release of rich draws them."""
-    lines: dict[float, str] = {}
-    for _, x, y, _, text in TEXT.findall(svg):
-        line = lines.get(float(y), "").ljust(round(float(x) / CHARACTER_WIDTH))
-        lines[float(y)] = line + html.unescape(text).replace("\xa0", " ")
-    return "\n".join(lines[y].rstrip() for y in sorted(lines))
-
-
-def ladder_chart(found: Sequence[Outcome]) -> str:
-    """What `matbench plot` draws of them, as SVG."""
+def ladder_chart(old: str, found: Sequence[Outcome]) -> str:
+    """What `matbench plot` draws of them, as SVG; what there is, if it shows the same."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "chart.svg"
         chart.draw(found, path, " / ".join(dict.fromkeys(o.case.device for o in found)))
-        return path.read_text(encoding="utf-8")
+        new = path.read_text(encoding="utf-8")
+    same = chart.digest(found) in old and screens.same_chart(old, new)
+    return old if same else new
 
 
 def inserted(page: str, name: str, block: str) -> str:
@@ -308,21 +289,23 @@ def inserted(page: str, name: str, block: str) -> str:
     return pattern.sub(lambda found: f"{found[1]}\n{block}\n\n{found[2]}", page)
 
 
-def pages() -> dict[Path, Callable[[str], str]]:
+def pages() -> Pages:
     """Each file that this script writes: from what it holds to what it must hold."""
     records = reading.read(RESULTS)
     kernels = catalogue.builtin()
     svg = picture(records)
-    _, ladder = reading.read(LADDER)
-    digest = chart.digest(ladder)
+    rungs_found = reading.read(LADDER)
+    _, ladder = rungs_found
 
     def timing(page: str) -> str:
         page = inserted(page, "nvbench", figures(BESIDE_NVBENCH))
         return inserted(page, "costs", clock_costs(records))
 
     def readme(page: str) -> str:
-        page = inserted(page, "results", table(records, kernels))
-        return inserted(page, "cubes", workload_table("cubes", kernels))
+        return inserted(page, "results", first_table(rungs_found, kernels))
+
+    def results(page: str) -> str:
+        return inserted(page, "tutorial", table(records, kernels))
 
     def others(page: str) -> str:
         for name in WORKLOADS:
@@ -334,31 +317,33 @@ def pages() -> dict[Path, Callable[[str], str]]:
 
     return {
         ROOT / "README.md": readme,
+        ROOT / "docs" / "results.md": results,
         ROOT / "docs" / "ladder.md": rungs,
         ROOT / "docs" / "timing.md": timing,
         ROOT / "docs" / "workloads.md": others,
-        PICTURE: lambda old: old if picture_text(old) == picture_text(svg) else svg,
-        CHART: lambda old: old if digest in old else ladder_chart(ladder),
+        PICTURE: lambda old: old if screens.words(old) == screens.words(svg) else svg,
+        CHART: lambda old: ladder_chart(old, ladder),
     }
 
 
-def outdated() -> dict[Path, str]:
+def outdated(written: Pages | None = None) -> dict[Path, str]:
     """The files that do not hold what they must, with what that is."""
     found = {}
-    for path, written in pages().items():
+    for path, new_from in (pages() if written is None else written).items():
         old = path.read_text(encoding="utf-8") if path.exists() else ""
-        new = written(old)
+        new = new_from(old)
         if new != old:
             found[path] = new
     return found
 
 
-def main() -> int:
-    changes = outdated()
+def main(written: Pages | None = None) -> int:
+    changes = outdated(written)
     check = "--check" in sys.argv[1:]
     for path, text in changes.items():
         print(f"{path.relative_to(ROOT)}: {'not up to date' if check else 'written'}")
         if not check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
     return int(check and bool(changes))
 

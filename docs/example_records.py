@@ -1,0 +1,102 @@
+"""The records in docs/examples/, for the scripts that draw them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from matbench.analysis.blocks import BlockSample
+from matbench.analysis.error_map import ErrorMap
+from matbench.model import DeviceInfo, Problem
+from matbench.records.blocks import BlockProfile
+from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.environment import Environment
+from matbench.records.explanation import Explanation
+from matbench.records.outcome import CaseRecord, Outcome
+from matbench.records.probe import Need, Probe
+from matbench.records.tuning import TuningRecord
+from matbench.records.watch import Standing, Version
+
+FOLDER = Path(__file__).parent / "examples"
+
+#: A record of any command that `--format json` prints.
+Record = (
+    Environment | Outcome | Probe | Need | ComparisonRecord | TuningRecord | Explanation
+    | BlockProfile
+)  # fmt: skip
+
+
+def read(name: str) -> tuple[list[Environment], list[Any]]:
+    """The environments of an example, and its other records."""
+    found = msgspec.json.decode((FOLDER / name).read_bytes(), type=list[Record])
+    environments = [each for each in found if isinstance(each, Environment)]
+    return environments, [each for each in found if not isinstance(each, Environment)]
+
+
+def device(environments: Sequence[Environment]) -> DeviceInfo:
+    [found] = environments[0].devices
+    return found
+
+
+def explained() -> tuple[list[Environment], Explanation]:
+    environments, [found] = read("explain.json")
+    return environments, found
+
+
+def profiled() -> tuple[list[Environment], Outcome, BlockProfile, BlockSample]:
+    environments, found = read("blocks.json")
+    [outcome] = [each for each in found if isinstance(each, Outcome)]
+    [profile] = [each for each in found if isinstance(each, BlockProfile)]
+    told = json.loads((FOLDER / "stamps.json").read_bytes())
+    stamps = np.array(told.pop("stamps"), np.uint64)
+    return environments, outcome, profile, BlockSample(stamps, **told)
+
+
+def wrong_elements() -> ErrorMap:
+    told = json.loads((FOLDER / "error-map.json").read_bytes())
+    worst = np.array([[np.inf if v is None else v for v in row] for row in told.pop("worst")])
+    wrong = np.array(told.pop("wrong"), bool)
+    return ErrorMap(worst=worst, wrong=wrong, shape=tuple(told.pop("shape")), **told)
+
+
+def watched() -> tuple[DeviceInfo, list[Version]]:
+    told = json.loads((FOLDER / "watch.json").read_bytes())
+    at = Problem(1000, 1000, 1000)
+
+    def standing(one: dict[str, Any]) -> Standing:
+        against = []
+        for other in one["against"]:
+
+            def side(kernel: str, params: dict[str, int]) -> Outcome:
+                case = CaseRecord(
+                    kernel=kernel, sha256="", group="", params=params, problem=at,
+                    backend="opencl", device="", device_kind="cpu",
+                )  # fmt: skip
+                return Outcome(case=case, status="measured")
+
+            interval = tuple(other["interval"]) if other["interval"] else None
+            record = ComparisonRecord(
+                baseline_name=other["name"],
+                candidate_name="strip",
+                baseline=side(other["name"], other["params"]),
+                candidate=side("strip", one["params"]),
+                comparison=Comparison(
+                    other["ratio"], interval, None, other["verdict"], 1, (0, 0), ""
+                ),
+            )
+            against.append(record)
+        return Standing(one["params"], one["median_ns"], against)
+
+    versions = [
+        Version(
+            one["number"], one["saved"], one.get("wrong", ""),
+            standings={at: standing(one)} if "params" in one else {},
+        )
+        for one in told["versions"]
+    ]  # fmt: skip
+    return msgspec.convert(told["device"], DeviceInfo), versions

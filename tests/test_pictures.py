@@ -1,0 +1,144 @@
+"""What docs/ shows of committed records: up to date, complete, and checked in earnest."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+from support.paths import ROOT
+from support.pictures import needs_matplotlib
+from support.records import outcome
+from support.scripts import load
+
+from matbench.model import Problem
+from matbench.records import reading as records
+from matbench.records.environment import Environment
+from matbench.records.outcome import Outcome
+
+reading = load("docs/generate_reading.py")
+readme, screens = reading.generate_readme, reading.screens
+
+DOCS = ROOT / "docs"
+WRITTEN = {**readme.pages(), **reading.pages()}
+TABLE = DOCS / "reading-the-table.md"
+IMAGES = (".svg", ".png")
+CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮"
+
+pytestmark = needs_matplotlib
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("script", [readme, reading], ids=["readme", "reading"])
+def test_what_is_generated_is_up_to_date(script: ModuleType) -> None:
+    names = [name(path) for path in readme.outdated(script.pages())]
+    assert names == [], "run `make docs`"
+
+
+def test_every_picture_is_generated_and_shown() -> None:
+    folders = (DOCS, reading.PICTURES)
+    drawn = {path for folder in folders for path in folder.iterdir() if path.suffix in IMAGES}
+    assert {path for path in WRITTEN if path.suffix == ".svg"} == drawn - {
+        DOCS / "architecture.svg"  # by docs/generate_architecture.py
+    }
+    shown = set()
+    for page in (ROOT / "README.md", *DOCS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        shown |= {
+            (page.parent / path).resolve() for path in re.findall(r"!\[[^]]*\]\((.+?)\)", text)
+        }
+    assert {path.resolve() for path in drawn} <= shown
+
+
+# Controls: each check fails when what it checks is changed
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=name)
+def test_a_changed_figure_is_noticed(path: Path) -> None:
+    """One digit that a reader sees, in a text of a picture or a cell of a generated table."""
+    old = path.read_text(encoding="utf-8")
+    pattern = r"(?<=>)([^<>]*?)(\d)(?=[^<>]*</text>)"
+    if path.suffix == ".md":
+        pattern = r"(?s)(<!-- \w+ -->\n.*?)(\d)(?=.*<!-- /)"
+    changed = re.sub(pattern, lambda at: at[1] + str((int(at[2]) + 1) % 10), old, count=1)
+    assert changed != old
+    assert WRITTEN[path](changed) != changed
+
+
+@pytest.mark.parametrize("path", reading.CHARTS, ids=str)
+def test_a_mark_that_moved_is_noticed(path: str) -> None:
+    old = (reading.PICTURES / f"{path}.svg").read_text(encoding="utf-8")
+    assert screens.same_chart(old, old)
+    head, circle, tail = old.rpartition('<circle cx="')
+    number, _, rest = tail.partition('"')
+    assert not screens.same_chart(head + circle + str(float(number) + 30) + '"' + rest, old)
+    marks = list(re.finditer(r'(<path d="M )([\d.]+)', old))
+    middle = marks[len(marks) // 2]
+    moved = f"{old[: middle.start(2)]}{float(middle[2]) + 30}{old[middle.end(2) :]}"
+    assert not screens.same_chart(moved, old)
+
+
+def test_changed_records_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = records.read
+
+    def slower(path: Path) -> tuple[list[Environment], list[Outcome]]:
+        environments, found = read(path)
+        return environments, [
+            msgspec.structs.replace(
+                each, cold=msgspec.structs.replace(each.cold, median_ns=1.01 * each.cold.median_ns)
+            )
+            if each.cold is not None and each.cold.median_ns is not None
+            else each
+            for each in found
+        ]
+
+    monkeypatch.setattr(records, "read", slower)
+    names = {name(path) for path in readme.outdated({**readme.pages(), **reading.pages()})}
+    assert names == {
+        "README.md", "docs/results.md", "docs/ladder.md", "docs/workloads.md", "docs/terminal.svg",
+        "docs/ladder.svg", "docs/reading/run.svg", "docs/reading/plot.svg",
+        "docs/reading/diff.svg",
+    }  # fmt: skip
+
+
+# Callouts
+
+
+def test_each_number_in_a_picture_is_explained_below_it() -> None:
+    text = TABLE.read_text(encoding="utf-8")
+    parts = re.split(r"!\[[^]]*\]\((reading/[\w-]+\.svg)\)", text)
+    found = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert len(found) == len(reading.SCREENS) + len(reading.CHARTS)
+    for path, below in found.items():
+        badges = (DOCS / path).read_text(encoding="utf-8").count('fill="#f5a623"')
+        rows = re.findall(rf"^\| ([{CIRCLED}]) ", below, re.MULTILINE)
+        assert "".join(rows) == CIRCLED[:badges] != "", path
+
+
+def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
+    at = {"problem": Problem(1000, 1000, 1000)}
+    found = [outcome("tiled", ms=0.2, **at), outcome("kahan", ms=0.3, **at)]
+    drawn = readme.picture(([], found))
+    words = screens.words(drawn)
+    assert re.search(r"^kahan +300\.0 µs ", words, re.MULTILINE)
+    assert "2 measured" in words
+    assert screens.words(drawn.replace('x="0"', 'x="12.2"')) != words
+    assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "").replace(
+        "https://www.textualize.io", ""
+    )
+    slower = [found[0], outcome("kahan", ms=0.4, **at)]
+    assert screens.words(readme.picture(([], slower))) != words
+
+
+def test_a_callout_needs_its_text_and_hides_none() -> None:
+    drawn = screens.terminal(["one two three"], 40, "title", [screens.Callout("one", "before")])
+    assert drawn.count('fill="#f5a623"') == 1
+    with pytest.raises(ValueError, match="callout 1 hides text"):
+        screens.terminal(["one two three"], 40, "title", [screens.Callout("two", "before")])
+    with pytest.raises(ValueError, match="no line holds 'four'"):
+        screens.terminal(["one two three"], 40, "title", [screens.Callout("four")])

@@ -87,7 +87,7 @@ def test_what_only_nvcc_builds_is_said(
             "off-by-one",
             "is right; closest, with args .*, block .*, grid .*, at 67x43x59: reference: ",
         ),
-        ("race", "(?:that was tried|a race)"),
+        ("race", "(?:that were tried|a race)"),
         ("spoils-inputs", "changed its input B|writes to B"),
         ("three-factors", "takes 4 pointers, not A, B and C"),
     ],

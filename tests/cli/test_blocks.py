@@ -114,7 +114,7 @@ def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
         (("tiled", "--size", "64"), "--size is now --sizes"),
         (("thread-1d", "--set", "TILE=8"), "no selected kernel sweeps it; known: THREADS"),
         (("tiled", "--set", "SIZE=8"), "no selected kernel sweeps it"),
-        (("tiled", "--timeline", "blocks.pdf"), "name ends in .svg, .png, .html"),
+        (("tiled", "--timeline", "blocks.pdf"), "name must end in .svg, .png or .html"),
         (("tiled", "--timeline", "missing/blocks.svg"), "no folder missing"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_picture_never_replaces_what_it_is_made_from(matbench: Matbench, tmp_p
     before = data.read_bytes()
     for path in (data, link):
         refused = matbench("plot", data, "--output", path, code=2)
-        assert "is read for this picture; name another file" in refused.stderr
+        assert "the picture is drawn from this file; name another file" in refused.stderr
     kernel = tmp_path / "kernel.svg"
     kernel.write_text("not read", encoding="utf-8")
     refused = matbench("explain", "tiled", "--kernel", kernel, "--plot", kernel, code=2)

@@ -49,7 +49,7 @@ def test_budgets() -> None:
             tuning.parse_budget(text)
     with pytest.raises(UsageError, match="'9999999999999999h': the maximum is 999,999h"):
         tuning.parse_budget("9999999999999999h")
-    with pytest.raises(UsageError, match="999,999 at most"):
+    with pytest.raises(UsageError, match="the maximum is 999,999"):
         tuning.parse_budget("1000000")
 
 

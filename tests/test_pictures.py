@@ -58,16 +58,31 @@ def test_every_picture_is_generated_and_shown() -> None:
 # Controls: each check fails when what it checks is changed
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=name)
-def test_a_changed_figure_is_noticed(path: Path) -> None:
-    """One digit that a reader sees, in a text of a picture or a cell of a generated table."""
+def other_digit(found: re.Match[str]) -> str:
+    return found[1] + str((int(found[2]) + 1) % 10)
+
+
+@pytest.mark.parametrize("path", [p for p in WRITTEN if p.suffix == ".svg"], ids=name)
+def test_a_changed_figure_in_a_picture_is_noticed(path: Path) -> None:
     old = path.read_text(encoding="utf-8")
-    pattern = r"(?<=>)([^<>]*?)(\d)(?=[^<>]*</text>)"
-    if path.suffix == ".md":
-        pattern = r"(?s)(<!-- \w+ -->\n.*?)(\d)(?=.*<!-- /)"
-    changed = re.sub(pattern, lambda at: at[1] + str((int(at[2]) + 1) % 10), old, count=1)
+    changed = re.sub(r"(?<=>)([^<>]*?)(\d)(?=[^<>]*</text>)", other_digit, old, count=1)
     assert changed != old
     assert WRITTEN[path](changed) != changed
+
+
+@pytest.mark.parametrize("path", [p for p in WRITTEN if p.suffix == ".md"], ids=name)
+def test_a_changed_figure_in_a_page_is_noticed(path: Path) -> None:
+    """In each block that a script writes; it leaves those of other scripts as they are."""
+    old = path.read_text(encoding="utf-8")
+    noticed = []
+    for block in re.findall(r"^<!-- (\w+) -->$", old, re.MULTILINE):
+        emptied = readme.inserted(old, block, "nothing")
+        if WRITTEN[path](emptied) != emptied:
+            pattern = rf"(?s)(<!-- {block} -->\n.*?)(\d)"
+            changed = re.sub(pattern, other_digit, old, count=1)
+            assert WRITTEN[path](changed) != changed, block
+            noticed.append(block)
+    assert noticed
 
 
 @pytest.mark.parametrize("path", reading.CHARTS, ids=str)

@@ -103,9 +103,8 @@ def parse(
     # not `previous`: it changes nothing that is compiled, launched or claimed.
     values = {key: value for key, value in table.values.items() if key != "previous"}
     outside = json.dumps(values, default=str).encode() if table.is_outside else b""
-    return msgspec.structs.replace(
-        kernel, sha256=includes.identity(data + outside, kernel.includes)
-    )
+    identity = includes.identity(data + outside, kernel.includes)
+    return msgspec.structs.replace(kernel, sha256=identity)
 
 
 def check_name(name: str) -> None:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import example_records as examples
 import generate_readme
+import msgspec
 import screens
 from rich.console import Console, Group, RenderableType
 from screens import Callout, Spot
@@ -166,14 +167,14 @@ def explain_case() -> str:
         replace(report, sections=report.sections[:1], footer=""),
         "matbench explain tiled --set TILE=16 --sizes 1000",
         [
-            Callout("287 ┤", "before", line="◇"),
-            Callout("110 ┤", "before"),
+            Callout("64,791 ┤", "before", line="◇"),
+            Callout("15,981 ┤", "before"),
             Callout("● measured rate", "before"),
             Callout("modelled loads", "before"),
             Callout("modelled traffic", "before", line="504 MB"),
             Callout("(least|minimum) traffic", "before", line="12.0 MB"),
             Callout("measured time", "before"),
-            Callout("measured rate", "before", line=" GFLOP/s"),
+            Callout("measured rate", "before", line=" TFLOP/s"),
             Callout("measured copy", "before"),
             Callout("measured multiply-adds", "before"),
         ],
@@ -181,20 +182,22 @@ def explain_case() -> str:
 
 
 def explain_widths() -> str:
-    """What fits on which architecture, and what it all means."""
+    """What fits on the GPU, and what it all means."""
     environments, found = examples.explained()
+    here = tuple(width for width in found.widths if width.here)
+    found = msgspec.structs.replace(found, widths=here)
     report = explanation.report(found, environments, chart=None)
     return screen(
         replace(report, sections=report.sections[1:]),
-        "matbench explain tiled --set TILE=16 --sizes 1000 --arch hopper,this",
+        "matbench explain tiled --set TILE=16 --sizes 1000 (continued)",
         [
-            Callout("Hopper 9.0", "before"),
+            Callout("Hopper 9.0: a", "before"),
             Callout("registers", line="parameters"),
             Callout("resident", line="parameters"),
             Callout("occupancy", line="parameters"),
             Callout("modelled loads", line="parameters"),
+            Callout("measured", line="parameters"),
             Callout("limited by", line="parameters"),
-            Callout("this.*: ", "before"),
             Callout("(As modelled|In the model)", "before"),
             Callout("It computes", "before"),
             Callout("It reaches", "before"),
@@ -235,7 +238,6 @@ def tune() -> str:
             Callout("against default", line="^ *parameters"),
             Callout("interval", line="parameters"),
             Callout("by medians", line="parameters"),
-            Callout("samples", line="parameters"),
             Callout("winner", "before"),
             Callout("default", "before", line="1.000 ×"),
         ],
@@ -300,8 +302,8 @@ PLOT = (
     Spot(0.815, 0.615),
 )  # fmt: skip
 ROOFLINE = (
-    Spot(0.180, 0.475), Spot(0.410, 0.130), Spot(0.757, 0.128), Spot(0.268, 0.315),
-    Spot(0.318, 0.870),
+    Spot(0.155, 0.670), Spot(0.470, 0.145), Spot(0.757, 0.128), Spot(0.335, 0.500),
+    Spot(0.335, 0.655),
 )  # fmt: skip
 TIMELINE = (Spot(0.012, 0.83), Spot(0.53, 0.42), Spot(0.722, 0.228), Spot(0.966, 0.25))
 ERROR_MAP = (Spot(0.295, 0.037), Spot(0.873, 0.275), Spot(0.873, 0.352), Spot(0.985, 0.185))

@@ -210,7 +210,7 @@ VALUES = {
     "int": -(2**31), "unsigned": 2**32 - 1, "unsigned int": 7, "float": 1.5, "double": 0.1,
     "size_t": 2**40 + 1, "long": -(2**40), "unsigned long": 2**63, "long long": 2**40 + 3,
     "unsigned long long": 2**64 - 1, "short": -300, "char": -5, "bool": 1,
-    "__half": -0.375, "__nv_bfloat16": 2.0**100,
+    "__half": -0.375, "__nv_bfloat16": -3.5,
 }  # fmt: skip
 
 

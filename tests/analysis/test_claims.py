@@ -51,6 +51,8 @@ def test_what_concerns_constants_and_the_device_weakens_nothing(given: Claims) -
 def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:
     given = Claims("tf32", 2.0, (-14, 15), False, ("TILE <= 32", "K <= 64", "M == N"))
     assert claims.weakening(given) == (
-        "inputs rounded to tf32", "each product may be off by 2·2⁻²⁴", "exponents from -14 to 15 only",
+        "inputs rounded to tf32",
+        "each product may be off by 2·2⁻²⁴",
+        "exponents from -14 to 15 only",
         "not deterministic", "only where K <= 64", "only where M == N",
     )  # fmt: skip

@@ -181,7 +181,9 @@ def test_rows_with_claims_are_a_group_of_their_own() -> None:
     assert line_of(page, "never").endswith("needs N <= 8")
     assert "¹ claims: inputs rounded to tf32" in page
     assert "² claims: each product may be off by 8·2⁻²⁴" in page
-    assert "³ claims: each product may be off by 16·2⁻²⁴" in page, "what one claims is not another's"
+    assert "³ claims: each product may be off by 16·2⁻²⁴" in page, (
+        "what one claims is not another's"
+    )
     plain = text(table, "plain")
     assert line_of(plain, "a ★").startswith("1000 ")
     assert line_of(plain, "narrow").startswith("1000, with claims ")

@@ -1,4 +1,4 @@
-"""Recognizes a wrong C as the product for another layout, transpose, alpha or beta."""
+"""Recognises a wrong C as the product for another layout, transpose, alpha or beta."""
 
 from __future__ import annotations
 

@@ -39,10 +39,10 @@
 // Measured: 44.7 TFLOP/s at n = 4096, 87% of cuBLAS (H200)
 //
 // From sm_80 on, cp.async copies 4, 8 or 16 bytes directly to shared memory, and writes zeros in
-// place of what it is told not to read. Since no registers are needed for data in flight, more can
+// place of bytes outside the matrix. Since no registers are needed for data in flight, more can
 // be in flight: a ring of STAGES pairs of tiles, of which one is multiplied while the others fill.
-// The copies of one step form a group, and a thread waits until at most so many of its groups are
-// outstanding.
+// The copies of one step form a group, and a thread waits until at most a given number of its
+// groups are outstanding.
 //
 // A copy can transpose only float by float, so A is copied 4 bytes at a time. Eight neighbouring
 // threads copy eight k of a row, which is a full 32-byte sector of memory. With four floats of

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "block-1d"
-// summary = "One block per row, its threads walk the columns"
+// summary = "One block per row; its threads stride over the columns"
 // previous = "thread-1d"
 // [sweep]
 // THREADS = [256]

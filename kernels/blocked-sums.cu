@@ -1,6 +1,6 @@
 // /// matbench
 // name = "blocked-sums"
-// summary = "Short sums added up to long ones: a fraction of the rounding errors, at full speed"
+// summary = "Blocked summation: short sums added to a total, with a fraction of the rounding errors"
 // group = "ladder"
 // previous = "sliced-k"
 // requires = ["cuda", "sm_80"]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "coalesced-1d"
-// summary = "One thread per element, the column running fastest: neighbours read side by side"
+// summary = "One thread per element; neighbouring threads read neighbouring columns (coalesced)"
 // group = "ladder"
 // previous = "uncoalesced-1d"
 // [sweep]
@@ -21,7 +21,7 @@
 // Measured: 5.6 TFLOP/s at n = 4096, 11% of cuBLAS (H200)
 //
 // The 32 threads of a warp compute 32 columns of one row. What they read of B and write of C is
-// contiguous: 128 bytes, moved in one piece. All of them read the same float of A, which is fetched
+// contiguous: one line of 128 bytes. All of them read the same float of A, which is fetched
 // once for the whole warp.
 
 #ifndef THREADS

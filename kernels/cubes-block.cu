@@ -1,6 +1,6 @@
 // /// matbench
 // name = "cubes-block"
-// summary = "One block: each thread adds up a stretch of its own"
+// summary = "One block: each thread adds up a contiguous range"
 // workload = "cubes"
 // previous = "cubes-thread"
 // [sweep]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "cubes-coalesced"
-// summary = "One block: neighbours read side by side"
+// summary = "One block: neighbouring threads read adjacent numbers"
 // workload = "cubes"
 // previous = "cubes-block"
 // [sweep]

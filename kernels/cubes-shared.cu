@@ -1,6 +1,6 @@
 // /// matbench
 // name = "cubes-shared"
-// summary = "A block's sums meet in shared memory, and one thread adds them up"
+// summary = "A block's sums go to shared memory, and one thread adds them up"
 // workload = "cubes"
 // previous = "cubes-blocks"
 // finish = "sum"

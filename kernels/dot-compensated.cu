@@ -1,6 +1,6 @@
 // /// matbench
 // name = "dot-compensated"
-// summary = "Carries what rounding takes from each product and each sum: as if in twice the digits"
+// summary = "Compensated products and sums: as accurate as in twice the precision"
 // workload = "dot"
 // group = "ladder"
 // previous = "dot-vectorized"

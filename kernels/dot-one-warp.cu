@@ -1,6 +1,6 @@
 // /// matbench
 // name = "dot-one-warp"
-// summary = "Blocks for every multiprocessor; one warp adds up what a block's threads found"
+// summary = "Blocks for every multiprocessor; one warp adds up the sums of a block's threads"
 // workload = "dot"
 // group = "ladder"
 // previous = "dot-tree"

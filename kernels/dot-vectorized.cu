@@ -1,6 +1,6 @@
 // /// matbench
 // name = "dot-vectorized"
-// summary = "16 bytes a load, and several loads of each thread under way at once"
+// summary = "16-byte loads, with several in flight per thread"
 // workload = "dot"
 // group = "ladder"
 // previous = "dot-one-warp"

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "double-buffered"
-// summary = "The next tiles travel while these are multiplied; one barrier a step, not two"
+// summary = "The next tiles are loaded while these are multiplied; one barrier per step, not two"
 // group = "ladder"
 // previous = "vectorized"
 // [sweep]

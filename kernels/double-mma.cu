@@ -25,7 +25,7 @@
 // shared_loads = "M * N * K * (1 / 32 + 1 / 64)"
 // ///
 
-// The tensor cores of data-center GPUs also multiply doubles, twice as fast as the ordinary units,
+// The tensor cores of data-centre GPUs also multiply doubles, twice as fast as the ordinary units,
 // and with the same rounding: nothing is truncated, so the result is as accurate as any other order
 // of summation.
 //

@@ -38,7 +38,7 @@
 // rounding to float at the end. So except for very rare near-ties, C is the float nearest to the
 // exact result.
 //
-// The cost depends on the device. A data-center GPU has half as many units for double as for float;
+// The cost depends on the device. A data-centre GPU has half as many units for double as for float;
 // a consumer GPU has 1/64.
 
 #ifndef BM

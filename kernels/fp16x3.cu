@@ -1,6 +1,6 @@
 // /// matbench
 // name = "fp16x3"
-// summary = "float32 accuracy from float16 tensor cores: a scaled rest, three products"
+// summary = "float32 accuracy from float16 tensor cores: two parts per number, one scaled"
 // group = "ladder"
 // previous = "tf32x3"
 // requires = ["cuda", "sm_90a"]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "kahan"
-// summary = "T×T tiles with compensated accumulation: float32 sums without their rounding errors"
+// summary = "T×T tiles with compensated summation: the error no longer grows with K"
 // previous = "tiled"
 // [sweep]
 // TILE = [8, 16, 32]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "pipelined"
-// summary = "Warp tiles, the next values on their way to registers: a loop that hardly waits"
+// summary = "Warp tiles, with values fetched one k ahead: the loop hardly waits"
 // group = "ladder"
 // previous = "warp-tiled"
 // requires = ["cuda", "sm_80"]

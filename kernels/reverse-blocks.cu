@@ -1,6 +1,6 @@
 // /// matbench
 // name = "reverse-blocks"
-// summary = "Any length: each block turns its piece round in shared memory"
+// summary = "Any length: each block reverses its piece in shared memory"
 // workload = "reverse"
 // previous = "reverse-dynamic"
 // [sweep]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "reverse-direct"
-// summary = "Any length, without shared memory: each thread moves its number to the mirrored place"
+// summary = "Any length, without shared memory: each thread writes to the mirrored position"
 // workload = "reverse"
 // previous = "reverse-blocks"
 // [sweep]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "reverse-dynamic"
-// summary = "One block, with as much shared memory as the launch asks for"
+// summary = "One block, with shared memory sized at launch"
 // workload = "reverse"
 // previous = "reverse-static"
 // [sweep]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "reverse-static"
-// summary = "Up to 64 numbers in one block, by way of shared memory of a fixed size"
+// summary = "Up to 64 numbers in one block, through shared memory of fixed size"
 // workload = "reverse"
 // [launch]
 // where = ["N <= 64"]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "sliced-k"
-// summary = "The warps of a block share out K too: small products keep all schedulers busy"
+// summary = "Teams of warps in a block split K: small products keep all schedulers busy"
 // group = "ladder"
 // previous = "pipelined"
 // requires = ["cuda", "sm_80"]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "split-k"
-// summary = "The blocks of a cluster share out K and add up in shared memory, in one launch"
+// summary = "The blocks of a cluster split K and add up in shared memory, in one launch"
 // group = "ladder"
 // previous = "sliced-k"
 // requires = ["cuda", "sm_90"]
@@ -57,8 +57,8 @@
 // and stores it. So there is nothing to set to zero before the launch, no second launch and no
 // atomic addition, and the result is the same every time.
 //
-// This pays off if C is so small that even small tiles are fewer than the multiprocessors, and K is
-// long. From sm_90 on, the blocks of a cluster are guaranteed to run at the same time; eight blocks
+// This pays off if K is long and C so small that it has fewer tiles than there are multiprocessors,
+// even if they are small. From sm_90 on, the blocks of a cluster are guaranteed to run at the same time; eight blocks
 // is the largest cluster that every device supports.
 
 #include <cooperative_groups.h>

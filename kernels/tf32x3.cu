@@ -1,6 +1,6 @@
 // /// matbench
 // name = "tf32x3"
-// summary = "float32 accuracy from TF32 tensor cores: two parts a number, three products"
+// summary = "float32 accuracy from TF32 tensor cores: two parts per number, three products"
 // group = "ladder"
 // previous = "pipelined"
 // requires = ["cuda", "sm_90a"]
@@ -22,7 +22,7 @@
 // ///
 
 // Adds: tensor cores. Each float32 is split into two TF32 parts, and three products of parts
-//   replace one product. The code is new almost throughout.
+//   replace one product. Nearly all of the code is new.
 // Predicted: at most 178 TFLOP/s if the tensor cores never wait; a third of what cuBLAS reaches
 //   with TF32 inputs is 139.
 // Measured: 117 TFLOP/s at n = 4096, 229% of cuBLAS (H200)

@@ -65,7 +65,7 @@ thread_tile_2d(const float *A, const float *B, float *C, int M, int N, int K)
             sum[i][j] = 0.0f;
 
     for (int start = 0; start < K; start += BK) {
-        // Stage: each tile's elements are divided among the threads, neighbours to neighbours.
+        // Stage: neighbouring threads take neighbouring elements of each tile.
         for (int e = thread; e < BM * BK; e += THREADS) {
             const int row = first_row + e / BK, k = start + e % BK;
             a[e / BK][e % BK] = row < M && k < K ? A[(size_t)row * K + k] : 0.0f;

@@ -31,7 +31,7 @@
 // multiprocessor. A double also takes two words of shared memory, and a warp's fetch twice the
 // cycles.
 //
-// On a device with half as many units for double as for float (data-center GPUs) these effects
+// On a device with half as many units for double as for float (data-centre GPUs) these effects
 // cancel: half as many products per cycle need twice the bytes each, so the same tiles are about as
 // good as before. A consumer GPU has 1/64 of the units, and only their number matters there.
 

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "uncoalesced-1d"
-// summary = "One thread per element, the row running fastest: neighbours read far apart"
+// summary = "One thread per element; neighbouring threads read different rows (not coalesced)"
 // group = "ladder"
 // previous = "thread-1d"
 // [sweep]
@@ -16,14 +16,14 @@
 // ///
 
 // Adds: the row runs fastest: neighbouring threads compute elements of one column (thread-1d: of
-//   one row). It is here to be fixed by the next rung.
-// Predicted: at most 0.51 TFLOP/s. For each multiply-add a warp takes 32 pieces of A and 1 of B
-//   from the L1 cache: 33 cycles.
+//   one row). The next rung fixes this mistake.
+// Predicted: at most 0.51 TFLOP/s. For each multiply-add a warp reads 32 lines of A and 1 of B from
+//   the L1 cache: 33 cycles.
 // Measured: 0.51 TFLOP/s at n = 4096, 1% of cuBLAS (H200)
 //
 // The 32 threads of a warp compute 32 rows of one column. The floats of A that they read lie K
 // floats apart, and those of C that they write N floats apart. Each request touches 32 separate
-// pieces of memory and uses one float of each.
+// cache lines and uses one float of each.
 
 #ifndef THREADS
 #define THREADS 256

@@ -1,3 +1,3 @@
-"""How fast, how exact and why: measure CUDA matrix-product kernels."""
+"""How fast, how accurate and why: measure CUDA matrix-product kernels."""
 
 __version__ = "0.1.0"

@@ -261,7 +261,7 @@ def test_kernels_are_plain_c_unless_they_require_cuda() -> None:
         code = syntax.without_comments(kernel.source).replace('extern "C"', "")
         for match in CPLUSPLUS.finditer(code):
             line = code.count("\n", 0, match.start()) + 1
-            found.append(f"{kernel.path}:{line}: {match[0]!r} is C++; say requires = ['cuda']")
+            found.append(f"{kernel.path}:{line}: {match[0]!r} is C++; set requires = ['cuda']")
     assert found == []
 
 

@@ -40,7 +40,7 @@ def weakenings(claims: Claims) -> list[Weakening]:
         words = f"inputs rounded to {claims.precision}"
         found.append(Weakening("precision", f'precision = "{claims.precision}"', words))
     if claims.error_constant > 0:
-        words = f"each product may lose {claims.error_constant:g} u"
+        words = f"each product may be off by {claims.error_constant:g}·2⁻²⁴"
         declared = f"error_constant = {claims.error_constant:g}"
         found.append(Weakening("error_constant", declared, words))
     low, high = claims.exponents or FLOAT32_EXPONENTS

@@ -2,7 +2,7 @@
 
 Exit codes: 0 all cases measured, or skipped with a reason; 1 a case wrong, failed or slower than
 allowed, or nothing measured; 2 bad input; 3 record files that cannot be compared; 130 interrupted,
-143 by SIGTERM, 129 because the terminal was closed; 141 because the reader of a pipe is gone.
+143 by SIGTERM, 129 by closing the terminal; 141 because the program that reads the pipe has ended.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ click.UsageError.show = _show_error  # type: ignore[method-assign,assignment]
 )
 @click.version_option(__version__, prog_name="matbench")
 def main() -> None:
-    """Measure CUDA matrix-product kernels: how fast, how exact, and why.
+    """Measure CUDA matrix-product kernels: how fast, how accurate, and why.
 
-    Every kernel is checked against a float64 reference before and after it is timed. Without an
+    Every kernel is checked against a float64 reference, and so is every timed launch. Without an
     NVIDIA GPU, the same kernel files run through OpenCL, on the CPU if necessary.
     """
     for stream in (sys.stdout, sys.stderr):  # encodings without × or ★ show a question mark

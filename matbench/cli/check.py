@@ -149,7 +149,7 @@ def check(
     for line in told:
         say(safe.line(line))
     if findings:
-        say(f"compute-sanitizer: {len(findings)} runs, {len(told)} findings", err=True)
+        say(f"compute-sanitizer: {len(findings)} runs, findings: {len(told)}", err=True)
     interruption.exit(*done, "probes")
     if told:
         sys.exit(1)

@@ -38,7 +38,7 @@ threshold_option = click.option(
     default="1%",
     show_default=True,
     metavar="SHARE",
-    help="Largest difference that counts as the SAME.",
+    help="Largest difference that counts as SAME.",
 )
 fail_if_slower_option = click.option(
     "--fail-if-slower",

@@ -83,7 +83,7 @@ def explain(
 ) -> None:
     """Explain a kernel's speed: memory traffic, occupancy, and what limits it.
 
-    Shows the kernel's modelled global traffic beside the least possible, its speed beside the
+    Shows the kernel's modelled global traffic next to the minimum, its speed next to the
     limits measured on this device, and for each tile width how many blocks fit on a multiprocessor,
     on any architecture. Explains the case given by --set, else the fastest.
 
@@ -112,9 +112,8 @@ def explain(
     named, here = _architectures(arch, info)
     if counters and info is not None and info.backend != "cuda":
         raise UsageError(f"--counters needs CUDA; this is {info.label}")
-    problems = sizes.problems([chosen])
-    if sizes.sizes is not None:
-        problems = [sizes.one_problem(chosen)]
+    problem = sizes.one_problem(chosen)
+    problems = sizes.problems([chosen]) if sizes.sizes is None else [problem]
     overrides = constants.values([chosen])
     tile = _tile(overrides)
     params = list(sweep.parameter_sets(chosen, _widened(chosen, overrides)))

@@ -166,11 +166,19 @@ class SizeOptions:
 
     def one_problem(self, kernel: Kernel) -> Problem:
         """For a command that takes one problem: the one given, or the largest default size."""
+        from matbench.kernelfile import sweep
+
         problems = self.problems([kernel])
-        if self.sizes is not None and len(problems) > 1:
-            raise UsageError(
-                f"--sizes {self.sizes!r}: this command takes one size, alpha, beta and batch"
-            )
+        if self.sizes is not None and len({problem.size for problem in problems}) > 1:
+            raise UsageError(f"--sizes {self.sizes!r}: this command takes one size")
+        for name in sweep.SCALINGS:
+            text = getattr(self, name)
+            if len({getattr(problem, name) for problem in problems}) == 1:
+                continue
+            if text is not None:
+                raise UsageError(f"--{name} {text!r}: this command takes one {name}")
+            if self.sizes is not None:
+                raise UsageError(f"{kernel.name} lists several values of {name}; add --{name}")
         return problems[-1]
 
     @property
@@ -258,8 +266,7 @@ class LaunchOptions:
             type=Seconds(),
             metavar="SECONDS",
             help="Longest sampling time per table row. Default: 2 (GPU) or 0.5 (CPU) for a case, "
-            "10 for a pair in `compare`, 3 in `watch`. Verification may take as long again, which "
-            "--timeout allows for.",
+            "10 for a pair in `compare`, 3 in `watch`. Verification may take as long again.",
         ),
     )
 

@@ -126,7 +126,7 @@ def run(
     \b
     matbench run --sizes 256,1000
     matbench run tiled kahan --set TILE=16,32 --sizes 512x1024x768
-    matbench run --kernel mine.cu --output mine.jsonl
+    matbench run mine.cu --output mine.jsonl
     matbench run --workload dot --sizes 2^20
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """

@@ -60,7 +60,7 @@ def tune(
 
     Every legal combination of [sweep] and [tune] is checked and sampled briefly, in random order
     (--seed); slow ones are dropped early. The finalists are measured in full and compared in turns.
-    The winner must be faster than the best default parameters beyond doubt.
+    The winner must be FASTER than the best default parameters.
 
     \b
     matbench tune tiled --sizes 1000,4096

@@ -124,7 +124,7 @@ def _rungs(names: tuple[str, ...], files: KernelFiles) -> list[Kernel]:
     named = files.named(names) + added + folder
     for kernel in named:
         if kernel.on_host:
-            raise UsageError(f"{kernel.name} runs only on the host; it cannot be compared with")
+            raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
     groups = [] if named else ["tutorial", "ladder"]
     return named + [kernel for name in groups for kernel in known.group(name, None)]
 

@@ -19,7 +19,7 @@ def line_to(kernel: Kernel, known: Mapping[str, Kernel]) -> list[Kernel]:
         line.insert(0, before)
         if before.name in {each.name for each in line[1:]}:
             names = " → ".join(each.name for each in line)
-            raise UsageError(f"{kernel.path}: `previous` goes in a circle: {names}")
+            raise UsageError(f"{kernel.path}: `previous` forms a cycle: {names}")
     return line
 
 

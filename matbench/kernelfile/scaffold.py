@@ -35,7 +35,7 @@ _HEADER = """\
 //
 //   matbench watch {file}          builds, checks and times it whenever you save it
 //   matbench check {file}          which awkward shapes does it get right?
-//   matbench run --kernel {file}   every value of [sweep], as a table
+//   matbench run {file}            every value of [sweep], as a table
 //
 // Above: the kernel's name, its swept constants, its block and its grid (all keys are explained in
 // docs/kernels.md). Below: the work of one thread. Keep the bounds checks, because every size must

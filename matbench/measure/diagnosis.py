@@ -88,7 +88,7 @@ _ORIGINS = {
     UNWRITTEN: "never written (or added to an unwritten value)",
     OUTSIDE_INPUTS: "NaN read from outside A or B",
     OUTSIDE_C: "NaN read from outside C",
-    UNSHARED: "NaN read from uninitialized shared memory",
+    UNSHARED: "NaN read from uninitialised shared memory",
 }
 
 
@@ -103,7 +103,7 @@ def _nan(C: Array, wrong: Mask) -> str | None:
         if count:
             said.append(f"{count:,} {origin}")
     if bits.size > told:
-        said.append(f"{bits.size - told:,} NaN, as from out-of-bounds or uninitialized reads")
+        said.append(f"{bits.size - told:,} NaN, as from out-of-bounds or uninitialised reads")
     return ", ".join(said) or None
 
 

@@ -1,4 +1,4 @@
-"""Recognizes a wrong C as the product for another layout, transpose, alpha or beta."""
+"""Recognises a wrong C as the product for another layout, transpose, alpha or beta."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = {"NN": "A·B", "NT": "A·Bᵀ", "TN": "Aᵀ·B", "TT": "Aᵀ·Bᵀ"}
 
 
 def described(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
-    """What C is, in words; None if it is not recognized."""
+    """What C is, in words; None if it is not recognised."""
     problem = case.problem
     size = problem.M * problem.N * problem.K
     if problem.workload != "matmul" or size > _MOST_OPERATIONS or trial.S is None:

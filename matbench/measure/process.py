@@ -145,7 +145,7 @@ def result(future: Any) -> Any:
     except ProcessExpired as error:
         raise DiedError(_manner_of_death(error.exitcode)) from None
     except BrokenProcessPool:
-        raise DiedError("was gone before the task began") from None
+        raise DiedError("exited before the task began") from None
 
 
 def _manner_of_death(exitcode: int | None) -> str:

@@ -22,7 +22,7 @@ Values = Mapping[str, tuple[int, ...]]
 
 
 class Refused(NamedTuple):
-    """Combinations ruled out by one condition: how many, and the reason for one of them."""
+    """Combinations excluded by one condition: how many, and the reason for one of them."""
 
     many: int
     example: str

@@ -183,7 +183,7 @@ class Search:
         builds = worker.options.builds
         builders.start(worker.device, [standing.case for standing in finalists], builds)
         for standing in finalists:
-            advance(f"{standing.case.label}: measured and checked in full")
+            advance(f"{standing.case.label}: measuring and checking in full")
             standing.goes_on(worker.measure(standing.case).outcome, last)
         while self.winner is None:
             ranked = [standing for standing in self.ranking() if standing.round == last]

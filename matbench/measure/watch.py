@@ -1,7 +1,7 @@
 """Watches one kernel file: checks each saved version, and compares it with earlier ones and rungs.
 
 Each save is checked like any other kernel. If it is right, it is timed in turns with the previous
-version that was right, and with the nearest rung: the slowest of the other kernels that is faster,
+version that was right, and with the next rung: the slowest of the other kernels that is faster,
 or the fastest if none is. The rungs are measured one case at a time between saves.
 """
 
@@ -147,7 +147,7 @@ class Watch:
             kernel = catalogue.parse(content, self.path, given=self.given)
             catalogue.Catalogue([*catalogue.builtin(), kernel])  # its name must be unique
             if kernel.on_host:
-                raise UsageError(f"{kernel.name} runs on the host; use `matbench run` to time it")
+                raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
             cases = sorted(self.cases(kernel), key=lambda c: _volume(c.problem))
         except UsageError as error:
             version.wrong, version.paste = str(error), error.paste
@@ -226,7 +226,7 @@ class Watch:
             yield from self._against_rungs(self.versions[-1])
 
     def _against_rungs(self, version: Version) -> Iterator[str]:
-        """Compare with the nearest rung at each size whose rungs are all measured."""
+        """Compare with the next rung at each size whose rungs are all measured."""
         for problem, standing in version.standings.items():
             if self._ladder[problem] or standing.rung is not None:
                 continue

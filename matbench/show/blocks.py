@@ -116,6 +116,8 @@ def facts(profile: BlockProfile) -> Iterator[Fact]:
         since = "after the first multiprocessor ran out of blocks"
         if used is None:
             since = f"once fewer than {p.running_most:,} blocks ran together"
+            if p.running_most == 1:
+                since = "blocks ran one at a time"
         yield Fact("tail", share(p.tail_share), f"of the launch: {since}")
     if p.imbalance is not None:
         busiest = "busiest multiprocessor's time above the mean"

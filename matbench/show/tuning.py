@@ -67,8 +67,9 @@ def _claimed(record: TuningRecord) -> list[str]:
 def _searched(record: TuningRecord) -> str:
     """How many candidates were tried, and how the candidates were found."""
     space = record.space
-    text = f"{record.tried:,} of {space.candidates:,} candidates tried; "
-    text += f"{space.refused:,} of {space.drawn:,} combinations ruled out"
+    text = f"{record.tried:,} of {space.candidates:,} candidates tried"
+    if space.drawn:
+        text += f"; {space.refused:,} of {space.drawn:,} combinations excluded"
     if space.merged:
         text += f", {space.merged:,} duplicates of another launch"
     if space.drawn < space.combinations:

@@ -12,8 +12,8 @@ from matbench.records.outcome import Claims
     ("given", "words"),
     [
         (Claims(precision="tf32"), "inputs rounded to tf32"),
-        (Claims(error_constant=8.0), "each product may lose 8 u"),
-        (Claims(error_constant=0.5), "each product may lose 0.5 u"),
+        (Claims(error_constant=8.0), "each product may be off by 8·2⁻²⁴"),
+        (Claims(error_constant=0.5), "each product may be off by 0.5·2⁻²⁴"),
         (Claims(exponents=(-12, 15)), "exponents from -12 to 15 only"),
         (Claims(exponents=(-126, 15)), "exponents from -126 to 15 only"),
         (Claims(deterministic=False), "not deterministic"),
@@ -51,6 +51,8 @@ def test_what_concerns_constants_and_the_device_weakens_nothing(given: Claims) -
 def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:
     given = Claims("tf32", 2.0, (-14, 15), False, ("TILE <= 32", "K <= 64", "M == N"))
     assert claims.weakening(given) == (
-        "inputs rounded to tf32", "each product may lose 2 u", "exponents from -14 to 15 only",
+        "inputs rounded to tf32",
+        "each product may be off by 2·2⁻²⁴",
+        "exponents from -14 to 15 only",
         "not deterministic", "only where K <= 64", "only where M == N",
     )  # fmt: skip

@@ -122,7 +122,7 @@ def test_samples_that_are_no_times_are_mentioned(bad: float) -> None:
         ("two modes: 20% of the samples take 1.87 times as long as the others", 0.001, False),
         ("two modes: 55% of the samples take 1.005 times as long as the others", 0.001, False),
         ("two modes: 55% of the samples take 1.04 times as long as the others", 0.1, False),
-        ("clocks held down while sampled: SwPowerCap", 0.001, True),
+        ("clocks throttled during sampling: SwPowerCap", 0.001, True),
         ("not finite, so recorded as unknown: median_ns (nan)", None, True),
         ("drifting: +7.5% from the first to the last third of the samples", math.inf, True),
     ],

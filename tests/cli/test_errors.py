@@ -293,6 +293,14 @@ BAD_COMMANDS: dict[str, tuple[list[str], str]] = {
     "check unknown": (["check", "tild"], "no kernel 'tild'; did you mean 'tiled'?"),
     "explain two sizes": (["explain", "tiled", "--sizes", "8,9"], "this command takes one size"),
     "blocks two sizes": (["blocks", "tiled", "--sizes", "8,9"], "this command takes one size"),
+    "blocks two alphas": (
+        ["blocks", "tiled", "--sizes", "8", "--alpha", "1,2"],
+        "--alpha '1,2': this command takes one alpha",
+    ),
+    "explain two betas": (
+        ["explain", "tiled", "--beta", "0,1"],
+        "--beta '0,1': this command takes one beta",
+    ),
 }
 
 

@@ -110,7 +110,7 @@ def test_files_of_the_previous_kernel(write_kernel: KernelWriter) -> None:
     [("a<b b<a", "a → b → a"), ("a<b b<c c<b", "b → c → b → a"), ("a<c b<a c<b", "a → b → c → a")],
 )
 def test_a_loop_is_an_error(text: str, loop: str) -> None:
-    with pytest.raises(UsageError, match="`previous` goes in a circle: ") as refused:
+    with pytest.raises(UsageError, match="`previous` forms a cycle: ") as refused:
         Catalogue(tree(text).values())
     assert set(str(refused.value).split(": ")[-1].split(" → ")) == set(loop.split(" → "))
     assert Catalogue(tree("a b<a c<b").values()).kernels.keys() == {"a", "b", "c"}

@@ -107,7 +107,7 @@ def watched(
 def test_a_rung_with_claims_comes_after_those_that_are_held_to_as_much(
     own: float, front: str, expected: str, write_kernel: KernelWriter, device: DeviceInfo
 ) -> None:
-    """The nearest rung, thread-1d, has claims: it is only for versions that have claims too."""
+    """The next rung, thread-1d, has claims: it is only for versions that have claims too."""
     nearest = 600.0 if own == 1000.0 else 120.0
     times = {"thread-1d": nearest, "tiled": 100.0, "naive-2d": 500.0, "mine": own}
     rungs = [

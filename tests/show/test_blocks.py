@@ -51,6 +51,19 @@ def test_idle_multiprocessors_are_counted() -> None:
     assert "2 of 4 ran none" in str(list(blocks.facts(found)))
 
 
+@pytest.mark.parametrize(
+    ("second_start", "tail"),
+    [
+        (200_000, "of the launch: blocks ran one at a time"),
+        (50_000, "of the launch: once fewer than 2 blocks ran together"),
+    ],
+)
+def test_the_tail_on_a_cpu(second_start: int, tail: str) -> None:
+    ran = [Block(0, 0, 100_000), Block(0, second_start, 300_000)]
+    found = analysed(sampled(ran, told=False), gpu_or_cpu("cpu"))
+    assert tail in {fact[-1] for fact in blocks.facts(found)}
+
+
 def test_unstamped_blocks_are_said_to_be_left_out() -> None:
     sample = sampled([*UNEVEN, Block(1, 10, 20), Block(0, 5, 6)])
     sample.stamps[3, 1] = 0

@@ -180,15 +180,17 @@ def test_rows_with_claims_are_a_group_of_their_own() -> None:
     assert line_of(page, "bad", "wrong: no").endswith("¹")
     assert line_of(page, "never").endswith("needs N <= 8")
     assert "¹ claims: inputs rounded to tf32" in page
-    assert "² claims: each product may lose 8 u" in page
-    assert "³ claims: each product may lose 16 u" in page, "what one claims is not another's"
+    assert "² claims: each product may be off by 8·2⁻²⁴" in page
+    assert "³ claims: each product may be off by 16·2⁻²⁴" in page, (
+        "what one claims is not another's"
+    )
     plain = text(table, "plain")
     assert line_of(plain, "a ★").startswith("1000 ")
     assert line_of(plain, "narrow").startswith("1000, with claims ")
     found = {row["kernel"]: row for row in rows(table)}
     assert [name for name, row in found.items() if row["best"] == "true"] == ["a"]
     assert found["a"]["claims"] == ""
-    assert found["split-2"]["claims"] == "each product may lose 8 u"
+    assert found["split-2"]["claims"] == "each product may be off by 8·2⁻²⁴"
     assert [found[name]["times_slowest"] for name in ("a", "narrow")] == ["2.0", "3.0"]
 
 
@@ -360,7 +362,7 @@ def test_hot_samples_beside_cold_ones_say_what_is_wrong_with_them() -> None:
         0.5,
         settled=False,
         stopped="time is up",
-        notes=("clocks held down while sampled: SwPowerCap", FEW_OUTLIERS),
+        notes=("clocks throttled during sampling: SwPowerCap", FEW_OUTLIERS),
         conditions=tuple(Conditions(sm_mhz=clock) for clock in (345, 1200, 1210)),
     )
     both = on_h200("both", 1, cold=timing(1), hot=beside)
@@ -368,7 +370,7 @@ def test_hot_samples_beside_cold_ones_say_what_is_wrong_with_them() -> None:
     page = shown(table)
     assert line_of(page, "both ★").endswith("¹ ²")
     assert "¹ hot samples: not settled: time is up" in page
-    assert "² hot samples: clocks held down while sampled: SwPowerCap" in page
+    assert "² hot samples: clocks throttled during sampling: SwPowerCap" in page
     assert "outlier" not in page
     assert "SM clock held: 1,980 MHz, hot: 1,205 MHz" in page
     assert "before each; hot: the cache is not overwritten" in page

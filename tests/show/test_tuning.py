@@ -39,7 +39,7 @@ def test_the_winner_comes_first_and_the_default_is_shown() -> None:
     page = shown(tuning.report(SEARCH, [environment()]))
     assert "tiled" in page.splitlines()[0]
     assert (
-        "size 1000: 14 of 15 candidates tried; 3 of 20,000 combinations ruled out, "
+        "size 1000: 14 of 15 candidates tried; 3 of 20,000 combinations excluded, "
         "2 duplicates of another launch; sampled from 30,000"
     ) in page
     winner = line_of(page, "TILE=32 ")
@@ -56,7 +56,7 @@ def test_claims_of_the_kernel_stand_above() -> None:
     claims = Claims(error_constant=8.0, deterministic=False)
     found = [candidate(32, 2, outcome=outcome("split", 2, claims=claims))]
     page = shown(tuning.report(found, [environment()]))
-    assert "claims: each product may lose 8 u; not deterministic" in page.splitlines()
+    assert "claims: each product may be off by 8·2⁻²⁴; not deterministic" in page.splitlines()
     assert "claims:" not in shown(tuning.report(SEARCH, [environment()]))
 
 

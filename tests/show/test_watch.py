@@ -33,7 +33,7 @@ def test_the_last_version_is_a_table() -> None:
     assert "2.00 × faster" in row
     assert "1.98 to 2.02 × faster" in row
     assert "1.004 × slower" in line_of(page, "naive TILE=16", "SAME")
-    assert "timed in turns with the previous version and the nearest rung" in page
+    assert "timed in turns with the previous version and the next rung" in page
 
 
 def test_claims_of_a_version_or_its_rung_stand_below() -> None:

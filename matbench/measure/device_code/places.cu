@@ -36,7 +36,7 @@ extern "C" __global__ void take(word *matrix, size_t rows, size_t columns, const
 
 #if FLOAT16 || BFLOAT16
 
-// Unwritten elements stay recognizable: `unwritten` as float32 is `narrow` in 16 bits.
+// Unwritten elements stay recognisable: `unwritten` as float32 is `narrow` in 16 bits.
 extern "C" __global__ void place_narrow(const unsigned *matrix, size_t rows, size_t columns,
                                         unsigned short *own, size_t start, size_t row_step,
                                         size_t column_step, unsigned unwritten, unsigned narrow)

@@ -8,7 +8,7 @@
 // grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
 // ///
 
-// The mistake, in naive-2d: a value is split into its whole part, rounded toward zero, and a
+// The mistake, in naive-2d: a value is split into its whole part, rounded towards zero, and a
 // fraction made positive, which belongs to the whole part rounded down: wrong for what is negative
 // and not whole.
 

@@ -1,0 +1,212 @@
+"""The page as one HTML document: text, data, styles and scripts, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import importlib.util
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import msgspec
+
+from matbench import __version__
+from matbench.analysis import pareto
+from matbench.cache import Cache
+from matbench.errors import UsageError
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.records.outcome import Outcome
+from matbench.show import safe
+from matbench.show.page import cases, charts, samples, summary
+from matbench.show.page.cases import COLUMNS, Found
+from matbench.show.page.summary import Summary
+
+_HERE = Path(__file__).parent
+#: What the script tag of an HTML document may not hold.
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_TITLES = {
+    "summary": "Summary", "speed": "Speed", "error": "Error", "roofline": "Roofline",
+    "samples": "Samples", "verdicts": "Verdicts", "blocks": "Blocks", "wrong": "Wrong and failed",
+    "results": "All results",
+}  # fmt: skip
+
+
+def require(path: Path, *, force: bool) -> None:
+    """`UsageError` if no page can be written to `path`; ask before anything is measured for it."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{path}: a page's name ends in .html")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path}: no folder {path.parent}; make it, or name another file")
+    if path.exists() and not force:
+        raise UsageError(f"{path}: exists; --force replaces it")
+    for module in ("altair", "vl_convert"):
+        if importlib.util.find_spec(module) is None:
+            raise UsageError(f"{path}: pages need {module}; pip install 'matbench-cuda[page]'")
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the file as a whole, or leave it as it was."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def page(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> str:
+    """The whole document; the same records give the same bytes."""
+    kept = [encoding.finite(outcome) for outcome in outcomes]
+    devices = [device for environment in environments for device in environment.devices]
+    found, about = cases.of(kept, devices), summary.of(kept, environments)
+    taken = samples.of(found.outcomes)
+    shown = ["summary", *_sections(found, any(taken)), "results"]
+    scripts = (bundle(), (_HERE / "page.js").read_text(encoding="utf-8"))
+    template = Template((_HERE / "page.html").read_text(encoding="utf-8"))
+    return template.substitute(
+        policy=_policy(scripts),
+        title=html.escape(about.sentence),
+        style=(_HERE / "page.css").read_text(encoding="utf-8"),
+        navigation="".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
+        summary=_summary(about),
+        wrong=_wrong(found.outcomes),
+        verdicts="",
+        blocks="",
+        **{f"hide_{name}": "" if name in shown else "hidden" for name in _TITLES},
+        version=html.escape(__version__),
+        data=_data(found, taken, shown),
+        library=scripts[0],
+        script=scripts[1],
+    )
+
+
+def _sections(found: Found, has_samples: bool) -> list[str]:
+    """The sections between summary and results that have something to show."""
+    timed = [case for case in found.cases if case.rate is not None]
+    has = {
+        "speed": bool(timed),
+        "error": any(case.error for case in timed),
+        "roofline": any(view.copy and view.peaks for view in found.views),
+        "samples": has_samples,
+        "wrong": any(case.status in ("wrong", "failed") for case in found.cases),
+    }
+    return [name for name in _TITLES if has.get(name)]
+
+
+def _data(found: Found, taken: list[list[samples.Series]], shown: list[str]) -> str:
+    """All that the script needs, harmless within a script tag."""
+    problems: dict[tuple[int, str], list[tuple[int, Outcome]]] = {}
+    for index, (case, outcome) in enumerate(zip(found.cases, found.outcomes, strict=True)):
+        problems.setdefault((case.view, case.size), []).append((index, outcome))
+    contents: dict[str, Any] = {
+        "columns": COLUMNS,
+        "views": found.views,
+        "cases": found.cases,
+        "samples": taken,
+        "front": sorted(index for group in problems.values() for index in pareto.front(group)),
+        "sections": shown,
+        "specs": charts.specs(),
+    }
+    return embedded(contents)
+
+
+def embedded(contents: Any) -> str:
+    """JSON that no HTML parser takes for anything else."""
+    plain = msgspec.to_builtins(contents)
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return re.sub("[<>&\u2028\u2029]", lambda found: _UNSAFE[found[0]], text)
+
+
+def bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; kept in the cache, as it takes seconds."""
+    import vl_convert
+
+    versions = f"{vl_convert.__version__} {vl_convert.get_vegalite_versions()[-1]}"
+    made = Cache().get_or_make(
+        f"Vega bundle {versions}", lambda: vl_convert.javascript_bundle().encode()
+    )
+    return str(made, "utf-8").replace("</script", "<\\/script")
+
+
+def _policy(scripts: Iterable[str]) -> str:
+    """Only these scripts run, and nothing is fetched or sent."""
+    hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+# Text
+
+
+def _summary(about: Summary) -> str:
+    warning = f'<p class="warning">{html.escape(about.warning)}</p>' if about.warning else ""
+    devices = "".join(_definition("Device", lines) for lines in about.devices)
+    return (
+        f"<h1>{html.escape(about.sentence)}</h1>{warning}"
+        f"<dl>{devices}{_definition('Cases', [about.counts])}"
+        f"{_definition('Date', dict.fromkeys(when for when, _ in about.runs))}</dl>"
+        f"{_winners(about)}{_commands(about)}"
+    )
+
+
+def _definition(name: str, lines: Iterable[str]) -> str:
+    """The first line, and the rest below it in small print."""
+    first, *others = list(lines) or ["unknown"]
+    more = "".join(f"<small>{html.escape(line)}</small>" for line in others)
+    return f"<div><dt>{name}</dt><dd>{html.escape(first)}{more}</dd></div>"
+
+
+def _winners(about: Summary) -> str:
+    if len(about.winners) < 2:
+        return ""
+    titles = ("size", "fastest kernel", "parameters", "time", "rate", "× cuBLAS", "max rel err")
+    used = [i for i in range(len(titles)) if any(winner[i] for winner in about.winners)]
+    head = "".join(f'<th scope="col">{titles[i]}</th>' for i in used)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(winner[i])}</td>" for i in used) + "</tr>"
+        for winner in about.winners
+    )
+    return (
+        '<div class="wide" tabindex="0" role="region" aria-label="The fastest kernel of each size">'
+        f'<table class="winners"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _commands(about: Summary) -> str:
+    """The command of each run, to repeat it."""
+    lines = "\n".join(dict.fromkeys(command for _, command in about.runs))
+    if not lines:
+        return ""
+    return (
+        "<details><summary>Command to repeat this</summary>"
+        f'<pre tabindex="0">{html.escape(lines)}</pre></details>'
+    )
+
+
+def _wrong(outcomes: Iterable[Outcome]) -> str:
+    """Every wrong or failed case with its reason."""
+    parts = []
+    for outcome in outcomes:
+        if outcome.status in ("wrong", "failed"):
+            notes = "".join(f"<li>{html.escape(safe.lines(note))}</li>" for note in outcome.notes)
+            parts.append(
+                f'<article><h3>{html.escape(safe.line(outcome.case.label))} <span class="status '
+                f'{outcome.status}">{outcome.status}</span></h3>'
+                f"<pre>{html.escape(safe.lines(outcome.reason or 'no reason given'))}</pre>"
+                + (f"<ul>{notes}</ul>" if notes else "")
+                + "</article>"
+            )
+    return "".join(parts)

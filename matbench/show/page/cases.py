@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import ranking
+from matbench.analysis import ranking, sample_notes
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import DeviceInfo, Problem, settings_of
 from matbench.records.outcome import Outcome
@@ -161,7 +161,7 @@ def _view(rows: Sequence[_Ranked], label: str) -> View:
     peaks: dict[str, float] = {}
     if workload.rate == "FLOP/s":
         for _, _, row in rows:
-            if row.of_limit and row.work_per_s:
+            if row.of_limit and row.work_per_s and _intensity(row.outcome):
                 name = _arithmetic(row.outcome)
                 peaks[name] = max(peaks.get(name, 0.0), row.work_per_s / row.of_limit)
     return View(
@@ -218,7 +218,7 @@ def _cases(
             of_limit=_short(row.of_limit),
             of_cublas=_short(row.of_cublas),
             error=_short(outcome.max_rel_err),
-            intensity=_short(_intensity(problem)),
+            intensity=_short(_intensity(outcome)),
             imbalance=_short(outcome.blocks.imbalance) if outcome.blocks else None,
             text=text,
             numbers=numbers,
@@ -237,9 +237,13 @@ def _beside(n: int, others: Iterable[int]) -> int | None:
     return min(near, key=lambda m: abs(m - n), default=None)
 
 
-def _intensity(problem: Problem) -> float | None:
-    workload = workloads.of(problem)
-    return workload.operations(problem) / workload.least_bytes(problem) or None
+def _intensity(outcome: Outcome) -> float | None:
+    """Operations per byte of the least traffic; a record does not tell how wide others' inputs are.
+    """
+    case, workload = outcome.case, workloads.of(outcome.case.problem)
+    if case.claims.precision not in ("float32", "tf32") or case.claims.result != "float32":
+        return None
+    return workload.operations(case.problem) / workload.least_bytes(case.problem) or None
 
 
 def _cells(
@@ -253,7 +257,8 @@ def _cells(
     median, count = ranking.time_ns(outcome), len(outcome.samples_ns)
     rate = f"{units.number(row.work_per_s / view.scale)} {view.unit}" if row.work_per_s else ""
     claims = f"claims: {'; '.join(row.claims)}" if row.claims else ""
-    remarks = [outcome.reason or "", claims, *row.notes]
+    notes = (note for note in row.notes if sample_notes.matters(note, row.spread))
+    remarks = [outcome.reason or "", claims, *notes]
     cells: list[tuple[str, float | None]] = [
         (safe.line(case.kernel), None),
         (safe.line(settings_of(case.params)), None),

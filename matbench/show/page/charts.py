@@ -1,6 +1,6 @@
 """The charts of a page, as Vega-Lite without data: the page's script supplies `points` and sizes.
 
-Whatever depends on the data is a parameter: `across` and `up` are the domains of the axes, and
+Whatever depends on the data is a parameter: `across` and `up` are the domains of the axes, `ticks_…` the marks on them, and
 `isolated` names the kernels that stand out (all of them, if it is empty).
 """
 
@@ -17,7 +17,7 @@ Spec = dict[str, Any]
 _STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
 #: Powers of two from 2¹⁷ on are written as such.
 _SIZE = "datum.value >= 131072 ? '2^' + format(log(datum.value) / LN2, '.3~r') : datum.label"
-_SHORT = "datum.value == 0 || abs(datum.value) >= 1e-3 ? format(datum.value, '~g') : datum.label"
+_SHORT = "format(datum.value, datum.value == 0 || abs(datum.value) >= 1e-3 ? ',~g' : '~e')"
 
 
 def specs() -> dict[str, Spec]:
@@ -41,7 +41,7 @@ def curve(scale: Scale) -> Spec:
     """One line a kernel over n, with intervals; its name stands at the right edge."""
     import altair as alt
 
-    y = alt.Y("value:Q", title=None, scale=_domain("up", scale), axis=_values(scale))
+    y = alt.Y("value:Q", title=None, scale=_domain("up", scale), axis=_values("ticks_up"))
     base = alt.Chart(_named("points")).encode(
         x=alt.X("n:Q", title=None, scale=_domain("across", "log", 2), axis=_sizes()),
         color=_as_is(alt.Color, "colour:N"),
@@ -60,20 +60,20 @@ def curve(scale: Scale) -> Spec:
     )
     leaders = (
         alt.Chart(_named("labels"))
-        .mark_rule(strokeWidth=0.8)
+        .mark_rule(strokeWidth=1.2)
         .encode(
             x=alt.X("n:Q", title=None),
             x2=alt.value(alt.expr("width + 7")),
             y=alt.Y("value:Q", title=None),
             y2=alt.Y2("label_value:Q"),
             color=_as_is(alt.Color, "colour:N"),
-            opacity=alt.condition(_STANDS_OUT, alt.value(0.6), alt.value(0.1)),
+            opacity=alt.condition(_STANDS_OUT, alt.value(0.7), alt.value(0.1)),
         )
     )
     names = ends.mark_text(align="left", fontSize=11).encode(
         text="label:N", opacity=_opacity(alt, 0.3)
     )
-    return _spec(alt.layer(lines, intervals, leaders, names, points), "across", "up", "sizes")
+    return _spec(alt.layer(lines, intervals, leaders, names, points), "across", "up", "sizes", "ticks_up")
 
 
 def bars() -> Spec:
@@ -85,14 +85,14 @@ def bars() -> Spec:
         opacity=_opacity(alt),
         tooltip=alt.Tooltip("tip:N"),
     )
-    x = alt.X("value:Q", title=None, scale=_domain("across", "linear"), axis=_values("linear"))
+    x = alt.X("value:Q", title=None, scale=_domain("across", "linear"), axis=_values())
     drawn = base.mark_bar(height=11, cornerRadiusEnd=2).encode(
         x=x, color=_as_is(alt.Color, "colour:N")
     )
-    interval = base.mark_rule(strokeWidth=1.4).encode(x="low:Q", x2="high:Q")
-    beside = base.mark_tick(thickness=2, height=15).encode(x="beside:Q")
-    figures = base.mark_text(align="left", dx=6, fontSize=11).encode(
-        x=alt.X("end:Q"), text="figure:N"
+    interval = base.mark_rule(strokeWidth=1.4, color="currentColor").encode(x="low:Q", x2="high:Q")
+    beside = base.mark_tick(thickness=2, height=15, color="currentColor").encode(x="beside:Q")
+    figures = base.mark_text(align="left", fontSize=11).encode(
+        x=alt.value(alt.expr("width + 8")), text="figure:N"
     )
     return _spec(alt.layer(drawn, interval, beside, figures), "across")
 
@@ -101,27 +101,27 @@ def scatter() -> Spec:
     """Speed against error, and the front that no kernel is both faster and more accurate than."""
     import altair as alt
 
-    x = alt.X("error:Q", title=None, scale=_domain("across", "log"), axis=_values("log"))
-    y = alt.Y("value:Q", title=None, scale=_domain("up", "log"), axis=_values("log"))
+    x = alt.X("error:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across"))
+    y = alt.Y("value:Q", title=None, scale=_domain("up", "log"), axis=_values("ticks_up"))
     base = alt.Chart(_named("points")).encode(
         x=x, color=_as_is(alt.Color, "colour:N"), opacity=_opacity(alt), detail="kernel:N"
     )
     front = (
         alt.Chart(_named("front"))
-        .mark_line(interpolate="step-before", strokeWidth=1.2, strokeDash=[3, 3], color="#7d858e")
+        .mark_line(interpolate="step-after", strokeWidth=1.2, strokeDash=[3, 3], color="currentColor")
         .encode(x=x, y=y, order="error:Q")
     )
-    names = base.mark_text(fontSize=11, dy=-9).encode(y=y, text="label:N", color=alt.value("black"))
-    return _spec(alt.layer(front, _points(base, y), names), "across", "up")
+    names = base.mark_text(fontSize=11, dy=-9).encode(y=y, text="label:N", color=alt.value("currentColor"))
+    return _spec(alt.layer(front, _points(base, y), names), "across", "up", "ticks_across", "ticks_up")
 
 
 def roofline() -> Spec:
     """The limits that were measured, and a point for each case."""
     import altair as alt
 
-    x = alt.X("intensity:Q", title=None, scale=_domain("across", "log"), axis=_values("log"))
-    y = alt.Y("value:Q", title=None, scale=_domain("up", "log"), axis=_values("log"))
-    roofs = alt.Chart(_named("roofs")).mark_line(strokeWidth=1.4, color="#7d858e").encode(x=x, y=y, detail="label:N")
+    x = alt.X("intensity:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across"))
+    y = alt.Y("value:Q", title=None, scale=_domain("up", "log"), axis=_values("ticks_up"))
+    roofs = alt.Chart(_named("roofs")).mark_line(strokeWidth=1.2, color="currentColor").encode(x=x, y=y, detail="label:N")
     names = (
         alt.Chart(_named("names"))
         .mark_text(align="right", dy=-7, fontSize=11)
@@ -130,7 +130,7 @@ def roofline() -> Spec:
     base = alt.Chart(_named("points")).encode(
         x=x, color=_as_is(alt.Color, "colour:N"), opacity=_opacity(alt), detail="kernel:N"
     )
-    return _spec(alt.layer(roofs, names, _points(base, y)), "across", "up")
+    return _spec(alt.layer(roofs, names, _points(base, y)), "across", "up", "ticks_across", "ticks_up")
 
 
 def strip() -> Spec:
@@ -139,11 +139,11 @@ def strip() -> Spec:
 
     base = alt.Chart(_named("points"))
     ticks = base.mark_tick(thickness=1, height=12, opacity=0.35).encode(
-        x=alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("log")),
+        x=alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")),
         y=alt.Y("kernel:N", sort=None, title=None, axis=_names()),
         color=_as_is(alt.Color, "colour:N"),
     )
-    return _spec(ticks, "across")
+    return _spec(ticks, "across", "ticks_across")
 
 
 def course() -> Spec:
@@ -154,8 +154,8 @@ def course() -> Spec:
         alt.Chart(_named("points"))
         .mark_circle(size=14, opacity=0.6)
         .encode(
-            x=alt.X("index:Q", title=None, axis=_values("linear")),
-            y=alt.Y("value:Q", title=None, scale=_domain("up", "linear"), axis=_values("linear")),
+            x=alt.X("index:Q", title=None, axis=_values()),
+            y=alt.Y("value:Q", title=None, scale=_domain("up", "linear"), axis=_values()),
             color=_as_is(alt.Color, "colour:N"),
         )
     )
@@ -184,11 +184,11 @@ def forest() -> Spec:
 
     y = alt.Y("label:N", sort=None, title=None, axis=_names())
     base = alt.Chart(_named("points")).encode(y=y, color=_as_is(alt.Color, "colour:N"))
-    x = alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("log"))
-    same = alt.Chart(_named("same")).mark_rule(strokeDash=[3, 3]).encode(x=alt.X("value:Q"))
+    x = alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across"))
+    same = alt.Chart(_named("same")).mark_rule(strokeDash=[3, 3], color="currentColor").encode(x=alt.X("value:Q"))
     interval = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     ratio = base.mark_circle(size=60, opacity=1).encode(x=x, tooltip=alt.Tooltip("tip:N"))
-    return _spec(alt.layer(same, interval, ratio), "across")
+    return _spec(alt.layer(same, interval, ratio), "across", "ticks_across")
 
 
 def search() -> Spec:
@@ -199,14 +199,14 @@ def search() -> Spec:
         alt.Chart(_named("points"))
         .mark_point(size=45, filled=True)
         .encode(
-            x=alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("log")),
+            x=alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")),
             y=alt.Y("round:O", title=None, sort="ascending"),
             color=_as_is(alt.Color, "colour:N"),
             shape=_as_is(alt.Shape, "shape:N"),
             tooltip=alt.Tooltip("tip:N"),
         )
     )
-    return _spec(points, "across")
+    return _spec(points, "across", "ticks_across")
 
 
 def histogram() -> Spec:
@@ -217,9 +217,9 @@ def histogram() -> Spec:
         alt.Chart(_named("points"))
         .mark_bar(binSpacing=1)
         .encode(
-            x=alt.X("low:Q", title=None, axis=_values("linear"), scale=alt.Scale(zero=False)),
+            x=alt.X("low:Q", title=None, axis=_values(), scale=alt.Scale(zero=False)),
             x2="high:Q",
-            y=alt.Y("blocks:Q", title=None, axis=_values("linear")),
+            y=alt.Y("blocks:Q", title=None, axis=_values()),
             tooltip=alt.Tooltip("tip:N"),
         )
     )
@@ -242,11 +242,11 @@ def _domain(parameter: str, scale: Scale, base: int = 10) -> Any:
     return alt.Scale(type=scale, domain=alt.ExprRef(parameter), nice=False, **more)
 
 
-def _values(scale: Scale) -> Any:
+def _values(parameter: str = "") -> Any:
     import altair as alt
 
-    label = {"labelExpr": _SHORT} if scale == "linear" else {"format": "~g"}
-    return alt.Axis(tickCount=6, labelOverlap=True, **label)
+    ticks = {"values": alt.ExprRef(parameter)} if parameter else {"tickCount": 6}
+    return alt.Axis(labelOverlap=True, labelExpr=_SHORT, **ticks)
 
 
 def _few() -> Any:

@@ -134,19 +134,24 @@ function clear(place) {
   place.replaceChildren();
 }
 
-function panel(place, title, description, { full = false, note = "" } = {}) {
+function panel(place, title, description, { full = false, note = "", within = null } = {}) {
   const chart = element("div", { className: "chart" });
   chart.setAttribute("role", "img");
   chart.setAttribute("aria-label", description);
   const heading = element("h3", {}, title);
   if (note) heading.append(" ", element("small", { textContent: note }));
-  place.append(element("div", { className: full ? "full" : "" }, heading, chart));
+  if (within) within.append(heading, chart);
+  else place.append(element("div", { className: full ? "full" : "" }, heading, chart));
   return chart;
 }
 
-async function draw(chart, name, datasets, params, { height, left = 52, right = 12, bottom = 24 }) {
+/** Draw a chart into its panel, once all panels of the section have their places. */
+async function draw(chart, name, describe) {
+  await null;
+  const [datasets, params, { height, left = 52, right = 12, bottom = 24 }] = describe(chart.clientWidth);
   const spec = structuredClone(specs[name]);
-  const values = { isolated: [...chosen()], ...params };
+  const values = { isolated: [...chosen()], ticks_up: ticks(params.up),
+    ticks_across: ticks(params.across), ...params };
   for (const parameter of spec.params) {
     if (parameter.name in values) parameter.value = values[parameter.name];
   }
@@ -172,6 +177,28 @@ function extent(values, scale, margin = 1.12) {
   return scale === "log" ? [low / margin, high * margin] : [0, high * 1.06 || 1];
 }
 
+/** Round values between two others: powers of ten and, where those are few, 2 and 5 times them. */
+function ticks([low, high] = [0, 0]) {
+  if (!(low > 0)) return evenTicks(low, high);
+  const decades = Math.log10(high / low);
+  if (decades < 0.7) return evenTicks(low, high);
+  const steps = decades > 3.5 ? [1] : [1, 2, 5];
+  const found = [];
+  for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high); p++) {
+    for (const step of steps) found.push(Number(`${step}e${p}`));
+  }
+  const every = Math.ceil(found.length / 40);
+  return found.filter((v, i) => v >= low && v <= high && i % every === 0);
+}
+
+function evenTicks(low, high) {
+  const rough = (high - low) / 5 || 1, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((s) => s * power >= rough * 0.99);
+  const first = Math.ceil(low / step);
+  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) =>
+    Number(((first + i) * step).toPrecision(12)));
+}
+
 /** Names beside the ends of lines, moved apart where they would overlap. */
 function labels(ends, [low, high], scale, height) {
   const GAP = 13;
@@ -187,11 +214,11 @@ function labels(ends, [low, high], scale, height) {
 
 const textWidth = (texts) => 18 + 6.3 * Math.max(...texts.map((t) => t.length));
 
-/** One line a series over n; `points` have series, n, value, low and high. */
-function drawCurve(chart, points, scale) {
+/** One line a kernel over n. */
+const drawCurve = (chart, points, scale) => draw(chart, `curve-${scale}`, (wide) => {
   const names = [...new Set(points.map((p) => p.label ?? p.kernel))];
-  const right = Math.min(textWidth(names), chart.clientWidth * 0.45);
-  const height = Math.max(280, names.length * 13 + 20);
+  const right = Math.min(textWidth(names), wide * 0.45);
+  const height = Math.max(280, names.length * 20 + 40);
   const up = extent(points.flatMap((p) => [p.value, p.low, p.high]), scale);
   const sizes = [...new Set(points.map((p) => p.n))].sort((a, b) => a - b);
   const across = [sizes[0] / 1.05, sizes.at(-1) * 1.05];
@@ -201,9 +228,8 @@ function drawCurve(chart, points, scale) {
   const short = (text) => text.length > most ? text.slice(0, most - 1) + "…" : text;
   const named = labels([...ends.values()].map((p) => ({ ...p, label: short(p.label ?? p.kernel) })),
     up, scale, height);
-  return draw(chart, `curve-${scale}`, { points, labels: named }, { up, across, sizes },
-    { height, right });
-}
+  return [{ points, labels: named }, { up, across, sizes }, { height, right }];
+});
 
 // Sections
 
@@ -226,29 +252,37 @@ function speed() {
       later.push(...found.filter((row) => !curve.includes(row)));
     } else later.push(...found);
   }
-  const bySize = [...grouped(later, ([c]) => c.size)].sort(([, a], [, b]) => a[0][0].order - b[0][0].order);
-  for (const [size, found] of bySize) {
-    found.sort(([, a], [, b]) => b - a);
-    const beside = found[0][0].beside;
-    const name = found[0][0].n != null ? `n = ${size}` : size;
+  later.sort(([a, v], [b, w]) => a.order - b.order || w - v);
+  if (later.length && later.length < rows.length) {
+    place.append(element("h3", { className: "full apart", textContent: "Other sizes" }));
+  }
+  const cells = {};
+  const few = (c) => later.filter(([o]) => o.size === c.size && o.precision === c.precision).length < 3;
+  const groups = [...grouped(later, ([c]) => `${c.size} ${few(c) ? "" : c.precision}`).values()];
+  groups.sort((a, b) => a[0][0].order - b[0][0].order || b.length - a.length);
+  for (const found of groups) {
+    const { size, n, beside } = found[0][0];
+    const precisions = [...new Set(found.map(([c]) => c.precision))];
+    const name = (n != null ? `n = ${size}` : size) +
+      (new Set(rows.map(([c]) => c.precision)).size > 1 ? `, ${precisions.join(" and ")}` : "");
     const points = found.map(([c, v]) => {
       const other = rows.find(([o]) => o.kernel === c.kernel && o.n === beside && beside != null);
-      const ends = [v * c.high, v, other?.[1] ?? 0];
-      return point(c, v, { beside: other?.[1], end: Math.max(...ends), figure: metric.figure(c, v) });
+      return point(c, v, { beside: other?.[1], figure: metric.figure(c, v) });
     });
     const chart = panel(place, name, `${title} of ${points.length} kernels at ${name}: fastest ` +
       `${points[0].kernel}, ${points[0].figure}.`,
-      { note: beside ? `${title}, tick: at ${beside}` : title });
+      { note: beside ? `${title}; tick: at ${beside}` : title, within: cells[size] });
+    cells[size] ??= chart.parentElement;
     drawBars(chart, points);
   }
 }
 
-function drawBars(chart, points) {
-  const left = Math.min(textWidth(points.map((p) => p.kernel)), chart.clientWidth * 0.4);
-  const across = [0, Math.max(...points.map((p) => p.end), 1e-9) * 1.02];
+const drawBars = (chart, points) => draw(chart, "bars", (wide) => {
+  const left = Math.min(textWidth(points.map((p) => p.kernel)), wide * 0.4);
+  const across = [0, Math.max(...points.flatMap((p) => [p.high, p.beside ?? 0]), 1e-9) * 1.02];
   const right = textWidth(points.map((p) => p.figure));
-  return draw(chart, "bars", { points }, { across }, { height: points.length * 18 + 6, left, right });
-}
+  return [{ points }, { across }, { height: points.length * 18 + 6, left, right }];
+});
 
 function error() {
   const place = section("error").querySelector(".panels");
@@ -278,10 +312,10 @@ function error() {
     const line = points.filter((p) => p.label).sort((a, b) => a.error - b.error);
     const chart = panel(place, `Speed against error at ${sizeName()}`,
       `${view().unit} against the largest relative error. On the front: ` +
-      line.map((p) => p.kernel).join(", ") + ".", { note: `${view().unit} over largest relative error` });
-    const up = extent(points.map((p) => p.value), "log", 1.3);
-    const across = extent(points.map((p) => p.error), "log", 1.5);
-    draw(chart, "scatter", { points, front: line }, { up, across }, { height: 320 });
+      line.map((p) => p.kernel).join(", ") + ".", { note: `${view().unit} over the largest relative error`, full: true });
+    const up = extent(points.map((p) => p.value), "log", 1.6);
+    const across = extent(points.map((p) => p.error), "log", 3);
+    draw(chart, "scatter", () => [{ points, front: line }, { up, across }, { height: 320 }]);
   }
 }
 
@@ -306,10 +340,12 @@ function roofline() {
       { label: peak.label, intensity: right, value });
     names.push({ label: peak.label, intensity: right, value });
   }
-  names.push({ label: copy.label, intensity: peaks[0].per_s / copy.per_s, value: (peaks[0].per_s / scale) * 0.8 });
+  const middle = Math.sqrt((low * peaks[0].per_s) / copy.per_s);
+  names.push({ label: copy.label, intensity: middle, value: (middle * copy.per_s) / scale });
   const chart = panel(place, `${unit} over operations per byte`,
     `Roofline: ${[copy, ...peaks].map((r) => r.label).join(", ")}; ${points.length} cases.`, { full: true });
-  draw(chart, "roofline", { points, roofs, names }, { up, across: [left, right] }, { height: 380 });
+  draw(chart, "roofline", () => [
+    { points, roofs, names }, { up, across: [left, right] }, { height: 380 }]);
 }
 
 const unpack = (series) => {
@@ -334,9 +370,11 @@ function sampled() {
     });
     const chart = panel(place, `All kernels at ${sizeName()}`,
       `Times of all launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" });
-    const left = Math.min(textWidth(here.map((c) => c.kernel)), chart.clientWidth * 0.4);
-    draw(chart, "strip", { points }, { across: extent(points.map((p) => p.value), "log", 1.05) },
-      { height: here.length * 18 + 6, left });
+    const across = extent(points.map((p) => p.value), "log", 1.05);
+    draw(chart, "strip", (wide) => [{ points }, { across }, {
+      height: here.length * 18 + 6,
+      left: Math.min(textWidth(here.map((c) => c.kernel)), wide * 0.4),
+    }]);
   }
   const one = cases[Number(caseNow())];
   if (!one) return;
@@ -349,7 +387,8 @@ function sampled() {
   const chart = panel(place, name, `Times of ${points.length} launches of ${name} in order.`,
     { note: `µs, launch by launch; ${told.join(", ")}` });
   const low = Math.min(...values), high = Math.max(...values), room = (high - low) * 0.05 || high * 0.05;
-  draw(chart, "course", { points }, { up: [low - room, high + room] }, { height: 240, left: 64 });
+  draw(chart, "course", () => [
+    { points }, { up: [low - room, high + room] }, { height: 240, left: 64 }]);
   const KINDS = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
   for (const [key, title] of Object.entries(KINDS)) {
     const found = (kinds[0][key] ?? []).map((value, index) => ({ index, value, colour: "#3274c4" }))
@@ -363,8 +402,8 @@ function sampled() {
     chart.parentElement.append(element("h3", {}, element("small", { textContent: `${title}: ${text}` })), part);
     if (found.length > 2 && least !== largest) {
       const edge = (largest - least) * 0.1;
-      draw(part, "conditions", { points: found }, { up: [least - edge, largest + edge] },
-        { height: 44, left: 64, bottom: 6 });
+      draw(part, "conditions", () => [{ points: found }, { up: [least - edge, largest + edge] },
+        { height: 44, left: 64, bottom: 6 }]);
     }
   }
   const throttled = kinds.flatMap((s) => s.throttled ?? []);
@@ -499,12 +538,14 @@ function table() {
   })));
   if (focused) head.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   body.replaceChildren(...rows.map((row) => element("tr", {}, ...shown.map((c) => element("td", {
-    className: c.key === "status" ? `status ${row.status}` : c.key === "remarks" ? "remarks" : c.is_number ? "number" : "text",
-    textContent: row.text[c.i],
-  })))));
+    className: c.key === "status" ? `status ${row.status}` : c.key === "remarks" ? "remarks" : c.is_number ? "number" : c.key,
+  }, cellText(c, row))))));
   document.getElementById("count").textContent = rows.length === cases.length
     ? `${cases.length} cases` : `${rows.length} of ${cases.length} cases`;
 }
+
+const cellText = (c, row) => (c.key === "remarks"
+  ? element("div", { textContent: row.text[c.i], title: row.text[c.i] }) : row.text[c.i]);
 
 function sort({ key, is_number }) {
   const ways = is_number && key !== "median_ns" && key !== "size" ? ["-" + key, key, ""] : [key, "-" + key, ""];

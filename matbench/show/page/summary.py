@@ -74,7 +74,7 @@ def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
     square = [(p, row) for p, row in ranked if p.problem.size.isdecimal()]
     problem, row = (square or list(ranked))[-1]
     name = safe.line(row.outcome.case.kernel)
-    rivals = {r.outcome.case.kernel for r in problem.rows if r.rivals and _place(r)[0] is False}
+    rivals = {r.outcome.case.kernel for r in problem.rows if r.rivals and _place(r)[:2] == _place(row)[:2]}
     size = size_label(problem.problem)
     where = f"at n = {size}" if problem.problem.size.isdecimal() else f"at size {size}"
     figures = [_rate(row)]

@@ -7,27 +7,37 @@ from pathlib import Path
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import read_records, say
+from matbench.cli.console import say
 
 
-@main.command()
+@main.command("page")
 @click.argument("files", nargs=-1, required=True, metavar="FILE.jsonl...")
 @click.option("--output", required=True, metavar="FILE.html", help="Write the page to FILE.html.")
 @click.option("--force", is_flag=True, help="Replace an existing page.")
-def page(files: tuple[str, ...], output: str, force: bool) -> None:
+def page_command(files: tuple[str, ...], output: str, force: bool) -> None:
     """Write one or more record files as an interactive HTML page.
 
     The page is a single file that needs no network: charts of speed, error and samples, a roofline,
-    and a table of all results to sort, filter and copy.
+    and a table of all results to sort, filter and copy. What compare, tune, blocks and explain
+    print with --format json can be read, too, and adds its own sections.
 
     \b
     matbench run --output mine.jsonl
     matbench page mine.jsonl --output mine.html
     """
+    from matbench.records import reading, resuming
     from matbench.show.page import document
 
     path = Path(output)
     document.require(path, force=force)
-    environments, outcomes = read_records(files)
-    document.write(path, document.page(outcomes, environments))
+    contents = [reading.Contents(Path(file)) for file in files]
+    for found in contents:
+        if found.note:
+            say(f"note: {found.note}", err=True)
+    page = document.page(
+        [outcome for found in contents for outcome in resuming.without_retried(found.outcomes)],
+        [environment for found in contents for environment in found.environments],
+        [finding for found in contents for finding in found.findings],
+    )
+    document.write(path, page)
     say(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)", err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from matbench import workloads
 from matbench.analysis import ranking, sample_notes
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import DeviceInfo, Problem, settings_of
+from matbench.records.explanation import Limits
 from matbench.records.outcome import Outcome
 from matbench.show import safe, units
 from matbench.show.outcomes import size_label
@@ -113,8 +114,13 @@ _Ranked = tuple[DeviceRanking, Problem, Ranked]
 _Key = tuple[int, str | None, str, float, float, int]
 
 
-def of(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> Found:
-    """Every case with its rank among its like, GPUs first, the smallest sizes first."""
+def of(
+    outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo], limits: Mapping[str, Limits]
+) -> Found:
+    """Every case with its rank among its like, GPUs first, the smallest sizes first.
+
+    `limits` are those that were measured by themselves, by device.
+    """
     tables = ranking.tables(outcomes, devices)
     fastest = set(map(id, ranking.fastest(outcomes)))
     keys: dict[_Key, list[_Ranked]] = {}
@@ -131,11 +137,12 @@ def of(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> Found:
     for key, found in untimed:  # with those that were timed in the same circumstances
         alike = (other for other in keys if (other[0], *other[2:]) == (key[0], *key[2:]))
         keys.setdefault(next(alike, key), []).append(found)
-    ordered = sorted(keys, key=lambda key: key[0])
+    ordered = sorted(keys, key=lambda key: (key[0], -len({p for _, p, _ in keys[key]})))
     views, cases, shown = [], [], []
     for number, key in enumerate(ordered):
         rows = keys[key]
-        views.append(_view(rows, _label(key, ordered, rows[0])))
+        measured = limits.get(rows[0][2].outcome.case.device)
+        views.append(_view(rows, _label(key, ordered, rows[0]), measured))
         cases += _cases(number, views[-1], rows, fastest)
         shown += [row.outcome for _, _, row in rows]
     return Found(views, cases, shown)
@@ -154,11 +161,14 @@ def _label(key: _Key, keys: Sequence[_Key], found: _Ranked) -> str:
     return " · ".join(words)
 
 
-def _view(rows: Sequence[_Ranked], label: str) -> View:
+def _view(rows: Sequence[_Ranked], label: str, measured: Limits | None) -> View:
     workload = rows[0][0].workload
     unit, _ = units.rate_column((row.work_per_s for _, _, row in rows), workload.rate)
     copies = [o.copy_bytes_per_s for _, _, row in rows if (o := row.outcome).copy_bytes_per_s]
     peaks: dict[str, float] = {}
+    if measured is not None:
+        copies.append(measured.copy_bytes_per_s)
+        peaks["float32"] = measured.fma_flop_per_s
     if workload.rate == "FLOP/s":
         for _, _, row in rows:
             if row.of_limit and row.work_per_s and _intensity(row.outcome):

@@ -17,7 +17,7 @@ Spec = dict[str, Any]
 _STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
 #: Powers of two from 2¹⁷ on are written as such.
 _SIZE = "datum.value >= 131072 ? '2^' + format(log(datum.value) / LN2, '.3~r') : datum.label"
-_SHORT = "format(datum.value, datum.value == 0 || abs(datum.value) >= 1e-3 ? ',~g' : '~e')"
+_SHORT = "format(datum.value, datum.value == 0 || abs(datum.value) >= 1e-3 ? ',~r' : '~e')"
 
 
 def specs() -> dict[str, Spec]:
@@ -127,10 +127,15 @@ def roofline() -> Spec:
         .mark_text(align="right", dy=-7, fontSize=11)
         .encode(x=x, y=y, text="label:N")
     )
+    slope = (
+        alt.Chart(_named("slope"))
+        .mark_text(align="left", dx=8, dy=12, fontSize=11)
+        .encode(x=x, y=y, text="label:N")
+    )
     base = alt.Chart(_named("points")).encode(
         x=x, color=_as_is(alt.Color, "colour:N"), opacity=_opacity(alt), detail="kernel:N"
     )
-    return _spec(alt.layer(roofs, names, _points(base, y)), "across", "up", "ticks_across", "ticks_up")
+    return _spec(alt.layer(roofs, names, slope, _points(base, y)), "across", "up", "ticks_across", "ticks_up")
 
 
 def strip() -> Spec:
@@ -252,7 +257,7 @@ def _values(parameter: str = "") -> Any:
 def _few() -> Any:
     import altair as alt
 
-    return alt.Axis(tickCount=2, format="~g")
+    return alt.Axis(tickCount=2, format=",~r")
 
 
 def _sizes() -> Any:

@@ -22,9 +22,12 @@ from matbench.errors import UsageError
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
+from matbench.records.reading import Finding
 from matbench.show import safe
 from matbench.show.page import cases, charts, samples, summary
+from matbench.show.page import findings as _findings
 from matbench.show.page.cases import COLUMNS, Found
+from matbench.show.page.findings import Findings, table
 from matbench.show.page.summary import Summary
 
 _HERE = Path(__file__).parent
@@ -63,13 +66,18 @@ def write(path: Path, text: str) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def page(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> str:
+def page(
+    outcomes: Sequence[Outcome],
+    environments: Sequence[Environment],
+    findings: Iterable[tuple[Finding, Sequence[Outcome]]] = (),
+) -> str:
     """The whole document; the same records give the same bytes."""
     kept = [encoding.finite(outcome) for outcome in outcomes]
     devices = [device for environment in environments for device in environment.devices]
-    found, about = cases.of(kept, devices), summary.of(kept, environments)
+    more, about = _findings.of(findings), summary.of(kept, environments)
+    found = cases.of(kept, devices, more.limits)
     taken = samples.of(found.outcomes)
-    shown = ["summary", *_sections(found, any(taken)), "results"]
+    shown = ["summary", *_sections(found, any(taken), more), "results"]
     scripts = (bundle(), (_HERE / "page.js").read_text(encoding="utf-8"))
     template = Template((_HERE / "page.html").read_text(encoding="utf-8"))
     return template.substitute(
@@ -79,17 +87,17 @@ def page(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> st
         navigation="".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
         summary=_summary(about),
         wrong=_wrong(found.outcomes),
-        verdicts="",
-        blocks="",
+        verdicts=more.verdicts,
+        blocks=more.blocks,
         **{f"hide_{name}": "" if name in shown else "hidden" for name in _TITLES},
         version=html.escape(__version__),
-        data=_data(found, taken, shown),
+        data=_data(found, taken, more, shown),
         library=scripts[0],
         script=scripts[1],
     )
 
 
-def _sections(found: Found, has_samples: bool) -> list[str]:
+def _sections(found: Found, has_samples: bool, more: Findings) -> list[str]:
     """The sections between summary and results that have something to show."""
     timed = [case for case in found.cases if case.rate is not None]
     has = {
@@ -97,12 +105,16 @@ def _sections(found: Found, has_samples: bool) -> list[str]:
         "error": any(case.error for case in timed),
         "roofline": any(view.copy and view.peaks for view in found.views),
         "samples": has_samples,
+        "verdicts": bool(more.verdicts or more.verdict_charts),
+        "blocks": bool(more.blocks) or any(case.imbalance is not None for case in timed),
         "wrong": any(case.status in ("wrong", "failed") for case in found.cases),
     }
     return [name for name in _TITLES if has.get(name)]
 
 
-def _data(found: Found, taken: list[list[samples.Series]], shown: list[str]) -> str:
+def _data(
+    found: Found, taken: list[list[samples.Series]], more: Findings, shown: list[str]
+) -> str:
     """All that the script needs, harmless within a script tag."""
     problems: dict[tuple[int, str], list[tuple[int, Outcome]]] = {}
     for index, (case, outcome) in enumerate(zip(found.cases, found.outcomes, strict=True)):
@@ -113,6 +125,8 @@ def _data(found: Found, taken: list[list[samples.Series]], shown: list[str]) -> 
         "cases": found.cases,
         "samples": taken,
         "front": sorted(index for group in problems.values() for index in pareto.front(group)),
+        "verdicts": more.verdict_charts,
+        "blocks": more.block_charts,
         "sections": shown,
         "specs": charts.specs(),
     }
@@ -174,15 +188,8 @@ def _winners(about: Summary) -> str:
         return ""
     titles = ("size", "fastest kernel", "parameters", "time", "rate", "× cuBLAS", "max rel err")
     used = [i for i in range(len(titles)) if any(winner[i] for winner in about.winners)]
-    head = "".join(f'<th scope="col">{titles[i]}</th>' for i in used)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(winner[i])}</td>" for i in used) + "</tr>"
-        for winner in about.winners
-    )
-    return (
-        '<div class="wide" tabindex="0" role="region" aria-label="The fastest kernel of each size">'
-        f'<table class="winners"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    rows = [[winner[i] for i in used] for winner in about.winners]
+    return table([titles[i] for i in used], rows, "The fastest kernel of each size")
 
 
 def _commands(about: Summary) -> str:

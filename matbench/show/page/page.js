@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-const { columns, views, cases, samples, specs, sections, front } = JSON.parse(
+const { columns, views, cases, samples, specs, sections, front, verdicts, blocks } = JSON.parse(
   document.getElementById("data").textContent);
 const has = new Set(sections), best = new Set(front);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
@@ -261,9 +261,9 @@ function speed() {
   const groups = [...grouped(later, ([c]) => `${c.size} ${few(c) ? "" : c.precision}`).values()];
   groups.sort((a, b) => a[0][0].order - b[0][0].order || b.length - a.length);
   for (const found of groups) {
-    const { size, n, beside } = found[0][0];
+    const { size, beside } = found[0][0];
     const precisions = [...new Set(found.map(([c]) => c.precision))];
-    const name = (n != null ? `n = ${size}` : size) +
+    const name = sizeOf(found[0][0]) +
       (new Set(rows.map(([c]) => c.precision)).size > 1 ? `, ${precisions.join(" and ")}` : "");
     const points = found.map(([c, v]) => {
       const other = rows.find(([o]) => o.kernel === c.kernel && o.n === beside && beside != null);
@@ -271,7 +271,7 @@ function speed() {
     });
     const chart = panel(place, name, `${title} of ${points.length} kernels at ${name}: fastest ` +
       `${points[0].kernel}, ${points[0].figure}.`,
-      { note: beside ? `${title}; tick: at ${beside}` : title, within: cells[size] });
+      { note: beside ? `${title}; tick: at ${beside.toLocaleString("en")}` : title, within: cells[size] });
     cells[size] ??= chart.parentElement;
     drawBars(chart, points);
   }
@@ -341,11 +341,11 @@ function roofline() {
     names.push({ label: peak.label, intensity: right, value });
   }
   const middle = Math.sqrt((low * peaks[0].per_s) / copy.per_s);
-  names.push({ label: copy.label, intensity: middle, value: (middle * copy.per_s) / scale });
+  const slope = [{ label: copy.label, intensity: middle, value: (middle * copy.per_s) / scale }];
   const chart = panel(place, `${unit} over operations per byte`,
     `Roofline: ${[copy, ...peaks].map((r) => r.label).join(", ")}; ${points.length} cases.`, { full: true });
   draw(chart, "roofline", () => [
-    { points, roofs, names }, { up, across: [left, right] }, { height: 380 }]);
+    { points, roofs, names, slope }, { up, across: [left, right] }, { height: 380 }]);
 }
 
 const unpack = (series) => {
@@ -389,8 +389,8 @@ function sampled() {
   const low = Math.min(...values), high = Math.max(...values), room = (high - low) * 0.05 || high * 0.05;
   draw(chart, "course", () => [
     { points }, { up: [low - room, high + room] }, { height: 240, left: 64 }]);
-  const KINDS = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
-  for (const [key, title] of Object.entries(KINDS)) {
+  const TOLD = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
+  for (const [key, title] of Object.entries(TOLD)) {
     const found = (kinds[0][key] ?? []).map((value, index) => ({ index, value, colour: "#3274c4" }))
       .filter((p) => p.value != null);
     if (!found.length) continue;
@@ -411,6 +411,46 @@ function sampled() {
     chart.parentElement.append(element("p", { className: "warning",
       textContent: `Clocks held down while sampled: ${[...new Set(throttled)].join(", ")}` }));
   }
+}
+
+// Comparisons, searches and clocked launches: as they come
+
+const KINDS = {
+  FASTER: "#2c9650", SLOWER: "#cf4444", SAME: NEUTRAL, UNDECIDED: "#c08a1b",
+  winner: "#2c9650", default: "#d5701c",
+};
+
+function drawFinding(place, { spec, title, note, points }) {
+  const colour = spec === "histogram" || spec === "search" ? "#3274c4" : NEUTRAL;
+  const shown = points.map((p) => ({ ...p, colour: KINDS[p.kind] ?? colour,
+    shape: p.kind === "winner" ? "diamond" : p.kind === "default" ? "square" : "circle" }));
+  const legend = spec === "search" ? "; diamond: winner, square: default" : "";
+  const chart = panel(place, title, `${title}: ${points.length} marks.`, { note: note + legend });
+  const values = points.flatMap((p) => [p.value, p.low, p.high, ...(spec === "forest" ? [1] : [])]);
+  const rows = spec === "forest" ? points.length : new Set(points.map((p) => p.round)).size;
+  draw(chart, spec, (wide) => [{ points: shown, same: [{ value: 1 }] },
+    { across: extent(values, "log") }, {
+      height: spec === "histogram" ? 200 : rows * 26 + 10,
+      left: spec === "forest" ? Math.min(textWidth(points.map((p) => p.label)), wide * 0.5) : 52,
+    }]);
+}
+
+function findings() {
+  const verdictPanels = section("verdicts").querySelector(".panels");
+  const blockPanels = section("blocks").querySelector(".panels");
+  clear(verdictPanels);
+  clear(blockPanels);
+  for (const found of verdicts) drawFinding(verdictPanels, found);
+  const here = fastest().filter((c) => c.size === sizeNow() && c.imbalance != null)
+    .sort((a, b) => b.imbalance - a.imbalance);
+  section("blocks").querySelector(".controls").hidden = !here.length;
+  if (here.length) {
+    const points = here.map((c) => point(c, c.imbalance, {
+      low: c.imbalance, high: c.imbalance, figure: c.text[column.block_imbalance] }));
+    drawBars(panel(blockPanels, `Imbalance at ${sizeName()}`, `Imbalance of ${here.length} kernels.`,
+      { note: "busiest multiprocessor above the mean" }), points);
+  }
+  for (const found of blocks) drawFinding(blockPanels, found);
 }
 
 // Choices
@@ -435,7 +475,8 @@ function sizeNow() {
   return (here.filter((c) => c.n != null && c.beside == null).at(-1) ?? here.at(-1))?.size ?? "";
 }
 
-const sizeName = () => (/^\d+$/.test(sizeNow()) ? `n = ${sizeNow()}` : sizeNow());
+const sizeOf = (c) => (c.n == null ? c.size : `n = ${c.n.toLocaleString("en")}`);
+const sizeName = () => sizeOf(cases.find((c) => c.size === sizeNow()) ?? {});
 
 const casesHere = () => inView().filter((c) => c.size === sizeNow() && samples[c.id].length)
   .sort((a, b) => (b.rate ?? 0) - (a.rate ?? 0));
@@ -462,7 +503,7 @@ function choices() {
     fill(s, kernels.map((k) => [k, k]), state.base);
     s.closest("label").hidden = state.metric !== "speedup";
   }
-  for (const s of select("size")) fill(s, sizesHere().map((c) => [c.size, c.size]), sizeNow());
+  for (const s of select("size")) fill(s, sizesHere().map((c) => [c.size, sizeOf(c)]), sizeNow());
   for (const s of select("case")) {
     fill(s, casesHere().map((c) => [String(c.id), `${c.kernel} ${c.text[column.params]}`.trim()]), caseNow());
   }
@@ -492,7 +533,7 @@ function chips() {
   const kernels = [...new Set(fastest().sort((a, b) => b.rate - a.rate).map((c) => c.kernel))];
   const place = section("speed").querySelector(".chips");
   place.replaceChildren(...kernels.map((kernel) => {
-    const dot = element("i");
+    const dot = element("i", { className: series[kernel].shape });
     dot.style.background = series[kernel].colour;
     return element("button", { type: "button", value: kernel, onclick: () => toggle(kernel) }, dot, kernel);
   }));
@@ -504,7 +545,7 @@ function chips() {
 const shownColumns = () => {
   const keys = state.cols ? state.cols.split(",") : columns.filter((c) => c.is_shown).map((c) => c.key);
   return columns.map((c, i) => ({ ...c, i })).filter((c) => keys.includes(c.key) &&
-    (state.cols || cases.some((row) => row.text[c.i])));
+    (state.cols || cases.some((row) => row.text[c.i] && !(c.key === "status" && row.text[c.i] === "measured"))));
 };
 
 function rowsNow() {
@@ -544,7 +585,7 @@ function table() {
     ? `${cases.length} cases` : `${rows.length} of ${cases.length} cases`;
 }
 
-const cellText = (c, row) => (c.key === "remarks"
+const cellText = (c, row) => (c.key === "remarks" || c.key === "params"
   ? element("div", { textContent: row.text[c.i], title: row.text[c.i] }) : row.text[c.i]);
 
 function sort({ key, is_number }) {
@@ -614,6 +655,7 @@ function charts() {
   if (has.has("error")) error();
   if (has.has("roofline")) roofline();
   if (has.has("samples")) sampled();
+  findings();
 }
 
 function all() {

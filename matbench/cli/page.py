@@ -8,13 +8,14 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import say
+from matbench.cli.page_file import require_page, write_page
 
 
 @main.command("page")
 @click.argument("files", nargs=-1, required=True, metavar="FILE.jsonl...")
 @click.option("--output", required=True, metavar="FILE.html", help="Write the page to FILE.html.")
 @click.option("--force", is_flag=True, help="Replace an existing page.")
-def page_command(files: tuple[str, ...], output: str, force: bool) -> None:
+def page_of_files(files: tuple[str, ...], output: str, force: bool) -> None:
     """Write one or more record files as an interactive HTML page.
 
     The page is a single file that needs no network: charts of speed, error and samples, a roofline,
@@ -26,18 +27,16 @@ def page_command(files: tuple[str, ...], output: str, force: bool) -> None:
     matbench page mine.jsonl --output mine.html
     """
     from matbench.records import reading, resuming
-    from matbench.show.page import document
 
     path = Path(output)
-    document.require(path, force=force)
+    require_page(path, force=force, inputs=files)
     contents = [reading.Contents(Path(file)) for file in files]
     for found in contents:
         if found.note:
             say(f"note: {found.note}", err=True)
-    page = document.page(
+    write_page(
+        path,
         [outcome for found in contents for outcome in resuming.without_retried(found.outcomes)],
         [environment for found in contents for environment in found.environments],
         [finding for found in contents for finding in found.findings],
     )
-    document.write(path, page)
-    say(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)", err=True)

@@ -111,6 +111,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 _Ranked = tuple[DeviceRanking, Problem, Ranked]
+#: The table, the kind of samples, the inputs, alpha, beta and batch.
 _Key = tuple[int, str | None, str, float, float, int]
 
 
@@ -129,16 +130,18 @@ def of(
         for problem in table.problems:
             for row in problem.rows:
                 found, p = (table, problem.problem, row), problem.problem
-                key = (number, row.outcome.mode, p.inputs, p.alpha, p.beta, p.batch)
+                key: _Key = (number, row.outcome.mode, p.inputs, p.alpha, p.beta, p.batch)
                 if ranking.time_ns(row.outcome) is None:
                     untimed.append((key, found))
                 else:
                     keys.setdefault(key, []).append(found)
-    for key, found in untimed:  # with those that were timed in the same circumstances
-        alike = (other for other in keys if (other[0], *other[2:]) == (key[0], *key[2:]))
-        keys.setdefault(next(alike, key), []).append(found)
+    for own, found in untimed:  # with those that were timed in the same circumstances
+        alike = (other for other in keys if (other[0], *other[2:]) == (own[0], *own[2:]))
+        keys.setdefault(next(alike, own), []).append(found)
     ordered = sorted(keys, key=lambda key: (key[0], -len({p for _, p, _ in keys[key]})))
-    views, cases, shown = [], [], []
+    views: list[View] = []
+    cases: list[Case] = []
+    shown: list[Outcome] = []
     for number, key in enumerate(ordered):
         rows = keys[key]
         measured = limits.get(rows[0][2].outcome.case.device)
@@ -194,9 +197,7 @@ def _arithmetic(outcome: Outcome) -> str:
     return own.precision if own.products == 1 else f"{own.products} × {own.precision}"
 
 
-def _cases(
-    view: int, shared: View, rows: Sequence[_Ranked], fastest: set[int]
-) -> Iterator[Case]:
+def _cases(view: int, shared: View, rows: Sequence[_Ranked], fastest: set[int]) -> Iterator[Case]:
     lengths = {n for _, problem, row in rows if row.rivals and (n := _n(problem)) is not None}
     by_problem: dict[Problem, list[Ranked]] = {}
     for _, problem, row in rows:
@@ -248,8 +249,7 @@ def _beside(n: int, others: Iterable[int]) -> int | None:
 
 
 def _intensity(outcome: Outcome) -> float | None:
-    """Operations per byte of the least traffic; a record does not tell how wide others' inputs are.
-    """
+    """Operations per byte of the least traffic; records do not tell how wide other inputs are."""
     case, workload = outcome.case, workloads.of(outcome.case.problem)
     if case.claims.precision not in ("float32", "tf32") or case.claims.result != "float32":
         return None

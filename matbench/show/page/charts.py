@@ -1,15 +1,12 @@
 """The charts of a page, as Vega-Lite without data: the page's script supplies `points` and sizes.
 
-Whatever depends on the data is a parameter: `across` and `up` are the domains of the axes, `ticks_…` the marks on them, and
-`isolated` names the kernels that stand out (all of them, if it is empty).
+What depends on the data is a parameter: `across` and `up` are the domains of the axes, `ticks_…`
+the marks on them, and `isolated` names the kernels that stand out (all of them, if it is empty).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    import altair as alt
+from typing import Any, Literal
 
 Scale = Literal["log", "linear"]
 Spec = dict[str, Any]
@@ -33,7 +30,6 @@ def specs() -> dict[str, Spec]:
         "conditions": conditions(),
         "forest": forest(),
         "search": search(),
-        "histogram": histogram(),
     }
 
 
@@ -60,7 +56,7 @@ def curve(scale: Scale) -> Spec:
     )
     leaders = (
         alt.Chart(_named("labels"))
-        .mark_rule(strokeWidth=1.2)
+        .mark_rule(strokeWidth=1.2, strokeDash=[1, 3])
         .encode(
             x=alt.X("n:Q", title=None),
             x2=alt.value(alt.expr("width + 7")),
@@ -73,7 +69,9 @@ def curve(scale: Scale) -> Spec:
     names = ends.mark_text(align="left", fontSize=11).encode(
         text="label:N", opacity=_opacity(alt, 0.3)
     )
-    return _spec(alt.layer(lines, intervals, leaders, names, points), "across", "up", "sizes", "ticks_up")
+    return _spec(
+        alt.layer(lines, intervals, leaders, names, points), "across", "up", "sizes", "ticks_up"
+    )
 
 
 def bars() -> Spec:
@@ -108,20 +106,32 @@ def scatter() -> Spec:
     )
     front = (
         alt.Chart(_named("front"))
-        .mark_line(interpolate="step-after", strokeWidth=1.2, strokeDash=[3, 3], color="currentColor")
+        .mark_line(
+            interpolate="step-after", strokeWidth=1.2, strokeDash=[3, 3], color="currentColor"
+        )
         .encode(x=x, y=y, order="error:Q")
     )
-    names = base.mark_text(fontSize=11, dy=-9).encode(y=y, text="label:N", color=alt.value("currentColor"))
-    return _spec(alt.layer(front, _points(base, y), names), "across", "up", "ticks_across", "ticks_up")
+    names = base.mark_text(fontSize=11, dy=-9).encode(
+        y=y, text="label:N", color=alt.value("currentColor")
+    )
+    return _spec(
+        alt.layer(front, _points(base, y), names), "across", "up", "ticks_across", "ticks_up"
+    )
 
 
 def roofline() -> Spec:
     """The limits that were measured, and a point for each case."""
     import altair as alt
 
-    x = alt.X("intensity:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across"))
+    x = alt.X(
+        "intensity:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")
+    )
     y = alt.Y("value:Q", title=None, scale=_domain("up", "log"), axis=_values("ticks_up"))
-    roofs = alt.Chart(_named("roofs")).mark_line(strokeWidth=1.2, color="currentColor").encode(x=x, y=y, detail="label:N")
+    roofs = (
+        alt.Chart(_named("roofs"))
+        .mark_line(strokeWidth=1.2, color="currentColor")
+        .encode(x=x, y=y, detail="label:N")
+    )
     names = (
         alt.Chart(_named("names"))
         .mark_text(align="right", dy=-7, fontSize=11)
@@ -135,7 +145,9 @@ def roofline() -> Spec:
     base = alt.Chart(_named("points")).encode(
         x=x, color=_as_is(alt.Color, "colour:N"), opacity=_opacity(alt), detail="kernel:N"
     )
-    return _spec(alt.layer(roofs, names, slope, _points(base, y)), "across", "up", "ticks_across", "ticks_up")
+    return _spec(
+        alt.layer(roofs, names, slope, _points(base, y)), "across", "up", "ticks_across", "ticks_up"
+    )
 
 
 def strip() -> Spec:
@@ -144,7 +156,9 @@ def strip() -> Spec:
 
     base = alt.Chart(_named("points"))
     ticks = base.mark_tick(thickness=1, height=12, opacity=0.35).encode(
-        x=alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")),
+        x=alt.X(
+            "value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")
+        ),
         y=alt.Y("kernel:N", sort=None, title=None, axis=_names()),
         color=_as_is(alt.Color, "colour:N"),
     )
@@ -190,7 +204,11 @@ def forest() -> Spec:
     y = alt.Y("label:N", sort=None, title=None, axis=_names())
     base = alt.Chart(_named("points")).encode(y=y, color=_as_is(alt.Color, "colour:N"))
     x = alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across"))
-    same = alt.Chart(_named("same")).mark_rule(strokeDash=[3, 3], color="currentColor").encode(x=alt.X("value:Q"))
+    same = (
+        alt.Chart(_named("same"))
+        .mark_rule(strokeDash=[3, 3], color="currentColor")
+        .encode(x=alt.X("value:Q"))
+    )
     interval = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     ratio = base.mark_circle(size=60, opacity=1).encode(x=x, tooltip=alt.Tooltip("tip:N"))
     return _spec(alt.layer(same, interval, ratio), "across", "ticks_across")
@@ -204,7 +222,9 @@ def search() -> Spec:
         alt.Chart(_named("points"))
         .mark_point(size=45, filled=True)
         .encode(
-            x=alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")),
+            x=alt.X(
+                "value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")
+            ),
             y=alt.Y("round:O", title=None, sort="ascending"),
             color=_as_is(alt.Color, "colour:N"),
             shape=_as_is(alt.Shape, "shape:N"),
@@ -212,23 +232,6 @@ def search() -> Spec:
         )
     )
     return _spec(points, "across", "ticks_across")
-
-
-def histogram() -> Spec:
-    """How many blocks took how long."""
-    import altair as alt
-
-    drawn = (
-        alt.Chart(_named("points"))
-        .mark_bar(binSpacing=1)
-        .encode(
-            x=alt.X("low:Q", title=None, axis=_values(), scale=alt.Scale(zero=False)),
-            x2="high:Q",
-            y=alt.Y("blocks:Q", title=None, axis=_values()),
-            tooltip=alt.Tooltip("tip:N"),
-        )
-    )
-    return _spec(drawn)
 
 
 # Parts
@@ -283,7 +286,7 @@ def _opacity(alt: Any, others: float = 0.12) -> Any:
     return alt.condition(_STANDS_OUT, alt.value(1), alt.value(others))
 
 
-def _points(base: alt.Chart, y: Any) -> alt.Chart:
+def _points(base: Any, y: Any) -> Any:
     """A point each, hollow with claims; the nearest one tells all its figures."""
     import altair as alt
 

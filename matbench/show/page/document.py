@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import importlib.metadata
 import importlib.util
 import json
 import re
@@ -40,8 +41,14 @@ _TITLES = {
 }  # fmt: skip
 
 
-def require(path: Path, *, force: bool) -> None:
-    """`UsageError` if no page can be written to `path`; ask before anything is measured for it."""
+def require(path: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
+    """`UsageError` if no page can be written to `path`; ask before anything is measured for it.
+
+    A page must not replace one of the `inputs` that it is made from.
+    """
+    for file in inputs:
+        if path.exists() and Path(file).exists() and path.samefile(file):
+            raise UsageError(f"{path}: is read for this page; name another file to write")
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{path}: a page's name ends in .html")
     if path.is_dir():
@@ -112,9 +119,7 @@ def _sections(found: Found, has_samples: bool, more: Findings) -> list[str]:
     return [name for name in _TITLES if has.get(name)]
 
 
-def _data(
-    found: Found, taken: list[list[samples.Series]], more: Findings, shown: list[str]
-) -> str:
+def _data(found: Found, taken: list[list[samples.Series]], more: Findings, shown: list[str]) -> str:
     """All that the script needs, harmless within a script tag."""
     problems: dict[tuple[int, str], list[tuple[int, Outcome]]] = {}
     for index, (case, outcome) in enumerate(zip(found.cases, found.outcomes, strict=True)):
@@ -145,10 +150,12 @@ def bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; kept in the cache, as it takes seconds."""
     import vl_convert
 
-    versions = f"{vl_convert.__version__} {vl_convert.get_vegalite_versions()[-1]}"
-    made = Cache().get_or_make(
-        f"Vega bundle {versions}", lambda: vl_convert.javascript_bundle().encode()
-    )
+    def make() -> bytes:
+        script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        return script.encode()
+
+    version = importlib.metadata.version("vl-convert-python")
+    made = Cache().get_or_make(f"vega bundle of vl-convert {version}", make)
     return str(made, "utf-8").replace("</script", "<\\/script")
 
 

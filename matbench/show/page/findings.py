@@ -35,7 +35,6 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     low: float | None = None
     high: float | None = None
     round: int | None = None
-    blocks: int | None = None
     tip: dict[str, str] = {}
 
 
@@ -89,7 +88,7 @@ def of(found: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
 def _compared(records: Sequence[ComparisonRecord]) -> str:
     if not records:
         return ""
-    titles = ("size", "candidate", "baseline", "the candidate is", "95% interval", "verdict")
+    titles = ("size", "candidate", "baseline", "the candidate is", "interval", "verdict")
     rows = [
         (
             size_label(record.candidate.case.problem),
@@ -202,14 +201,13 @@ def _facts(title: str, profile: BlockProfile) -> str:
 def _histogram(title: str, profile: BlockProfile) -> Chart:
     points = [
         Point(
-            low=found.low_us,
-            high=found.high_us,
-            blocks=found.blocks,
-            tip={"duration": label + " µs", "blocks": units.count(found.blocks)},
+            label=label,
+            value=float(number),
+            tip={"duration": f"{label} µs", "blocks": units.count(number)},
         )
-        for found, (label, _) in zip(profile.histogram, blocks.histogram(profile), strict=True)
+        for label, number in blocks.histogram(profile)
     ]
-    return Chart("histogram", title, "blocks by duration in µs", points)
+    return Chart("bars", title, "blocks by duration in µs", points)
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], label: str) -> str:

@@ -150,7 +150,8 @@ async function draw(chart, name, describe) {
   await null;
   const [datasets, params, { height, left = 52, right = 12, bottom = 24 }] = describe(chart.clientWidth);
   const spec = structuredClone(specs[name]);
-  const values = { isolated: [...chosen()], ticks_up: ticks(params.up),
+  const isolated = "fixed" in chart.dataset ? [] : [...chosen()];
+  const values = { isolated, ticks_up: ticks(params.up),
     ticks_across: ticks(params.across), ...params };
   for (const parameter of spec.params) {
     if (parameter.name in values) parameter.value = values[parameter.name];
@@ -166,7 +167,7 @@ async function draw(chart, name, describe) {
   result.view.addEventListener("click", (_, item) => {
     let found = item?.datum;
     while (found?.datum) found = found.datum;
-    if (found?.kernel) toggle(found.kernel);
+    if (found?.kernel in series) toggle(found.kernel);
   });
 }
 
@@ -380,7 +381,7 @@ function sampled() {
   if (!one) return;
   const kinds = samples[one.id];
   const points = kinds.flatMap((s, k) => unpack(s).map((value, i) => ({
-    index: i * (s.every ?? 1), value, colour: k ? "#d5701c" : "#3274c4", kernel: one.kernel })));
+    index: i * (s.every ?? 1), value, colour: PALETTE[k], kernel: one.kernel })));
   const values = points.map((p) => p.value);
   const name = `${one.kernel} ${one.text[column.params]}`.trim();
   const told = kinds.map((s, k) => (kinds.length > 1 ? `${["blue", "orange"][k]}: ${s.mode}` : s.mode));
@@ -391,7 +392,7 @@ function sampled() {
     { points }, { up: [low - room, high + room] }, { height: 240, left: 64 }]);
   const TOLD = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
   for (const [key, title] of Object.entries(TOLD)) {
-    const found = (kinds[0][key] ?? []).map((value, index) => ({ index, value, colour: "#3274c4" }))
+    const found = (kinds[0][key] ?? []).map((value, index) => ({ index, value, colour: PALETTE[0] }))
       .filter((p) => p.value != null);
     if (!found.length) continue;
     const [least, largest] = [Math.min(...found.map((p) => p.value)), Math.max(...found.map((p) => p.value))];
@@ -421,16 +422,21 @@ const KINDS = {
 };
 
 function drawFinding(place, { spec, title, note, points }) {
-  const colour = spec === "histogram" || spec === "search" ? "#3274c4" : NEUTRAL;
+  const colour = spec === "forest" ? NEUTRAL : PALETTE[0];
   const shown = points.map((p) => ({ ...p, colour: KINDS[p.kind] ?? colour,
     shape: p.kind === "winner" ? "diamond" : p.kind === "default" ? "square" : "circle" }));
   const legend = spec === "search" ? "; diamond: winner, square: default" : "";
   const chart = panel(place, title, `${title}: ${points.length} marks.`, { note: note + legend });
+  chart.dataset.fixed = "";
+  if (spec === "bars") {
+    return drawBars(chart, shown.map((p) => ({
+      ...p, kernel: p.label, low: p.value, high: p.value, figure: word(p.value) })));
+  }
   const values = points.flatMap((p) => [p.value, p.low, p.high, ...(spec === "forest" ? [1] : [])]);
   const rows = spec === "forest" ? points.length : new Set(points.map((p) => p.round)).size;
-  draw(chart, spec, (wide) => [{ points: shown, same: [{ value: 1 }] },
+  return draw(chart, spec, (wide) => [{ points: shown, same: [{ value: 1 }] },
     { across: extent(values, "log") }, {
-      height: spec === "histogram" ? 200 : rows * 26 + 10,
+      height: rows * 26 + 10,
       left: spec === "forest" ? Math.min(textWidth(points.map((p) => p.label)), wide * 0.5) : 52,
     }]);
 }
@@ -523,7 +529,9 @@ function toggle(kernel) {
 
 function highlight() {
   const only = chosen();
-  for (const { view } of drawn.values()) view.signal("isolated", [...only]).runAsync();
+  for (const [chart, { view }] of drawn) {
+    if (!("fixed" in chart.dataset)) view.signal("isolated", [...only]).runAsync();
+  }
   for (const chip of document.querySelectorAll(".chips button")) {
     chip.setAttribute("aria-pressed", only.has(chip.value));
   }

@@ -1,4 +1,4 @@
-"""What a page says first: one sentence, the fastest kernel of each size, and how it was measured."""
+"""What a page says first: one sentence, the fastest kernel of each size, device and commands."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def of(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> Summ
     ranked = [(problem, row) for table in tables[:1] for problem, row in _fastest(table)]
     return Summary(
         sentence=_sentence(ranked) if ranked else "No case was measured.",
-        warning=f"{' and '.join(bad)} of {len(outcomes)} cases" if bad else "",
+        warning=f"{' and '.join(bad)}, of {len(outcomes):,} cases" if bad else "",
         counts=counts or "no cases",
         winners=[_winner(problem, row) for problem, row in ranked],
         devices=[device_lines(t.outcomes, environments, baselines=t.baselines) for t in tables],
@@ -74,7 +74,9 @@ def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
     square = [(p, row) for p, row in ranked if p.problem.size.isdecimal()]
     problem, row = (square or list(ranked))[-1]
     name = safe.line(row.outcome.case.kernel)
-    rivals = {r.outcome.case.kernel for r in problem.rows if r.rivals and _place(r)[:2] == _place(row)[:2]}
+    rivals = {
+        r.outcome.case.kernel for r in problem.rows if r.rivals and _place(r)[:2] == _place(row)[:2]
+    }
     size = size_label(problem.problem)
     where = f"at n = {size}" if problem.problem.size.isdecimal() else f"at size {size}"
     figures = [_rate(row)]

@@ -9,7 +9,7 @@ import importlib.metadata
 import importlib.util
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -133,7 +133,7 @@ def _data(found: Found, taken: list[list[samples.Series]], more: Findings, shown
         "verdicts": more.verdict_charts,
         "blocks": more.block_charts,
         "sections": shown,
-        "specs": charts.specs(),
+        "specs": _specs(),
     }
     return embedded(contents)
 
@@ -147,16 +147,30 @@ def embedded(contents: Any) -> str:
 
 
 def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script; kept in the cache, as it takes seconds."""
-    import vl_convert
+    """Vega, Vega-Lite and Vega-Embed as one script."""
 
-    def make() -> bytes:
+    def make() -> str:
+        import vl_convert
+
         script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-        return script.encode()
+        return script.replace("</script", "<\\/script")
 
-    version = importlib.metadata.version("vl-convert-python")
-    made = Cache().get_or_make(f"vega bundle of vl-convert {version}", make)
-    return str(made, "utf-8").replace("</script", "<\\/script")
+    return _kept("bundle", "vl-convert-python", make)
+
+
+def _specs() -> dict[str, Any]:
+    """The charts; what they are depends on nothing but the version and the module."""
+    found: dict[str, Any] = json.loads(
+        _kept("charts", "altair", lambda: json.dumps(charts.specs()), Path(charts.__file__))
+    )
+    return found
+
+
+def _kept(name: str, package: str, make: Callable[[], str], source: Path | None = None) -> str:
+    """What takes seconds to make, from the cache."""
+    own = hashlib.sha256(source.read_bytes()).hexdigest() if source else ""
+    key = f"page {name} {package} {importlib.metadata.version(package)} {own}"
+    return str(Cache().get_or_make(key, lambda: make().encode()), "utf-8")
 
 
 def _policy(scripts: Iterable[str]) -> str:

@@ -191,8 +191,8 @@ def _summary(about: Summary) -> str:
     devices = "".join(_definition("Device", lines) for lines in about.devices)
     return (
         f"<h1>{html.escape(about.sentence)}</h1>{warning}"
-        f"<dl>{devices}{_definition('Cases', [about.counts])}"
-        f"{_definition('Date', dict.fromkeys(when for when, _ in about.runs))}</dl>"
+        f"<ul class='facts'>{devices}{_definition('Cases', [about.counts])}"
+        f"{_definition('Date', dict.fromkeys(when for when, _ in about.runs))}</ul>"
         f"{_winners(about)}{_commands(about)}"
     )
 
@@ -201,7 +201,7 @@ def _definition(name: str, lines: Iterable[str]) -> str:
     """The first line, and the rest below it in small print."""
     first, *others = list(lines) or ["unknown"]
     more = "".join(f"<small>{html.escape(line)}</small>" for line in others)
-    return f"<div><dt>{name}</dt><dd>{html.escape(first)}{more}</dd></div>"
+    return f"<li><b>{name}</b> {html.escape(first)}{more}</li>"
 
 
 def _winners(about: Summary) -> str:

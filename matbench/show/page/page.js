@@ -160,7 +160,9 @@ async function draw(chart, name, describe) {
     datasets, height, width: Math.max(80, chart.clientWidth - left - right),
     padding: { left, right, top: 12, bottom }, autosize: "none", config: CONFIG,
   });
-  const result = await vegaEmbed(chart, spec,
+  const drawing = element("div", { ariaHidden: "true" });  // Vega gives it a role; ours is chart's
+  chart.replaceChildren(drawing);
+  const result = await vegaEmbed(drawing, spec,
     { actions: false, renderer: "svg", ast: true, tooltip: { offsetX: 14, offsetY: 14 } });
   if (!chart.isConnected) return result.view.finalize();
   drawn.set(chart, result);
@@ -396,16 +398,16 @@ function sampled() {
       .filter((p) => p.value != null);
     if (!found.length) continue;
     const [least, largest] = [Math.min(...found.map((p) => p.value)), Math.max(...found.map((p) => p.value))];
+    const range = least === largest ? word(least) : `${word(least)} to ${word(largest)}`;
+    chart.parentElement.append(element("p", { className: "hint", textContent: `${title}: ${range}` }));
+    if (found.length < 3 || least === largest) continue;
     const part = element("div", { className: "chart" });
-    const text = least === largest ? word(least) : `${word(least)} to ${word(largest)}`;
     part.setAttribute("role", "img");
-    part.setAttribute("aria-label", `${title} while sampled: ${text}`);
-    chart.parentElement.append(element("h3", {}, element("small", { textContent: `${title}: ${text}` })), part);
-    if (found.length > 2 && least !== largest) {
-      const edge = (largest - least) * 0.1;
-      draw(part, "conditions", () => [{ points: found }, { up: [least - edge, largest + edge] },
-        { height: 44, left: 64, bottom: 6 }]);
-    }
+    part.setAttribute("aria-label", `${title} while sampled: ${range}`);
+    chart.parentElement.append(part);
+    const edge = (largest - least) * 0.1;
+    draw(part, "conditions", () => [{ points: found }, { up: [least - edge, largest + edge] },
+      { height: 44, left: 64, bottom: 6 }]);
   }
   const throttled = kinds.flatMap((s) => s.throttled ?? []);
   if (throttled.length) {

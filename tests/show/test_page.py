@@ -64,9 +64,21 @@ def test_what_is_wrong_is_said_first() -> None:
 
 def test_the_command_can_be_repeated() -> None:
     about = records.environment(argv=("run", "a b", "--sizes", "64"))
-    [(when, command)] = summary.of([], [about]).runs
-    assert when == "2026-11-21 12:00 UTC"
-    assert command == "matbench run 'a b' --sizes 64"
+    found = summary.of([], [about])
+    assert found.dates == "2026-11-21 12:00 UTC"
+    assert found.commands == ["matbench run 'a b' --sizes 64"]
+
+
+def test_what_ranks_apart_does_not_win() -> None:
+    outcomes = [
+        square("plain", 64, 2.0),
+        square("double", 64, 1.0, result="float64"),
+        square("half", 64, 0.5, precision="float16"),
+        square("cublas", 64, 0.9, group="baseline"),
+    ]
+    found = summary.of(outcomes, [])
+    assert found.sentence.startswith("plain was measured at n = 64: ")
+    assert "0.45 × cuBLAS" in found.sentence
 
 
 # Cases

@@ -14,6 +14,7 @@ Spec = dict[str, Any]
 _STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
 #: Powers of two from 2¹⁷ on are written as such.
 _SIZE = "datum.value >= 131072 ? '2^' + format(log(datum.value) / LN2, '.3~r') : datum.label"
+_SHARE = "format(datum.value, '.0%')"
 _SHORT = "format(datum.value, datum.value == 0 || abs(datum.value) >= 1e-3 ? ',~r' : '~e')"
 
 
@@ -34,10 +35,14 @@ def specs() -> dict[str, Spec]:
 
 
 def curve(scale: Scale) -> Spec:
-    """One line a kernel over n, with intervals; its name stands at the right edge."""
+    """One line a kernel over n, with intervals; its name stands at the right edge.
+
+    Values on a linear scale are shares.
+    """
     import altair as alt
 
-    y = alt.Y("value:Q", title=None, scale=_domain("up", scale), axis=_values("ticks_up"))
+    axis = _values("ticks_up", _SHARE if scale == "linear" else _SHORT)
+    y = alt.Y("value:Q", title=None, scale=_domain("up", scale), axis=axis)
     base = alt.Chart(_named("points")).encode(
         x=alt.X("n:Q", title=None, scale=_domain("across", "log", 2), axis=_sizes()),
         color=_as_is(alt.Color, "colour:N"),
@@ -75,15 +80,20 @@ def curve(scale: Scale) -> Spec:
 
 
 def bars() -> Spec:
-    """One bar a kernel at one size, its interval, and a tick for the size that it is beside."""
+    """One bar a kernel at one size, its interval, and a tick for the size that it is beside.
+
+    Where `share` is true, values are shares.
+    """
     import altair as alt
+
+    label = f"share ? {_SHARE} : {_SHORT}"
 
     base = alt.Chart(_named("points")).encode(
         y=alt.Y("kernel:N", sort=None, title=None, axis=_names()),
         opacity=_opacity(alt),
         tooltip=alt.Tooltip("tip:N"),
     )
-    x = alt.X("value:Q", title=None, scale=_domain("across", "linear"), axis=_values())
+    x = alt.X("value:Q", title=None, scale=_domain("across", "linear"), axis=_values("", label))
     drawn = base.mark_bar(height=11, cornerRadiusEnd=2).encode(
         x=x, color=_as_is(alt.Color, "colour:N")
     )
@@ -92,7 +102,7 @@ def bars() -> Spec:
     figures = base.mark_text(align="left", fontSize=11).encode(
         x=alt.value(alt.expr("width + 8")), text="figure:N"
     )
-    return _spec(alt.layer(drawn, interval, beside, figures), "across")
+    return _spec(alt.layer(drawn, interval, beside, figures), "across", "share")
 
 
 def scatter() -> Spec:
@@ -250,11 +260,11 @@ def _domain(parameter: str, scale: Scale, base: int = 10) -> Any:
     return alt.Scale(type=scale, domain=alt.ExprRef(parameter), nice=False, **more)
 
 
-def _values(parameter: str = "") -> Any:
+def _values(parameter: str = "", label: str = _SHORT) -> Any:
     import altair as alt
 
     ticks = {"values": alt.ExprRef(parameter)} if parameter else {"tickCount": 6}
-    return alt.Axis(labelOverlap=True, labelExpr=_SHORT, **ticks)
+    return alt.Axis(labelOverlap=True, labelExpr=label, **ticks)
 
 
 def _few() -> Any:

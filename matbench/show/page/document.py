@@ -192,7 +192,7 @@ def _summary(about: Summary) -> str:
     return (
         f"<h1>{html.escape(about.sentence)}</h1>{warning}"
         f"<ul class='facts'>{devices}{_definition('Cases', [about.counts])}"
-        f"{_definition('Date', dict.fromkeys(when for when, _ in about.runs))}</ul>"
+        f"{_definition('Date', [about.dates])}</ul>"
         f"{_winners(about)}{_commands(about)}"
     )
 
@@ -215,9 +215,9 @@ def _winners(about: Summary) -> str:
 
 def _commands(about: Summary) -> str:
     """The command of each run, to repeat it."""
-    lines = "\n".join(dict.fromkeys(command for _, command in about.runs))
-    if not lines:
+    if not about.commands:
         return ""
+    lines = "\n".join(about.commands)
     return (
         "<details><summary>Command to repeat this</summary>"
         f'<pre tabindex="0">{html.escape(lines)}</pre></details>'

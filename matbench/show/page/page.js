@@ -102,11 +102,11 @@ const METRICS = {
   rate: { title: () => view().unit, of: (c) => c.rate, figure: (c) => word(c.rate), scale: "log" },
   limit: {
     title: () => "share of the limit", of: (c) => c.of_limit, scale: "linear",
-    figure: (c) => c.text[column.of_limit], axis: "%",
+    figure: (c) => c.text[column.of_limit],
   },
   cublas: {
     title: () => "share of cuBLAS", of: (c) => c.of_cublas, scale: "linear",
-    figure: (c) => c.text[column.of_cublas], axis: "%",
+    figure: (c) => c.text[column.of_cublas],
   },
   speedup: {
     title: () => `speedup over ${state.base}`, scale: "log",
@@ -267,7 +267,7 @@ function speed() {
     const { size, beside } = found[0][0];
     const precisions = [...new Set(found.map(([c]) => c.precision))];
     const name = sizeOf(found[0][0]) +
-      (new Set(rows.map(([c]) => c.precision)).size > 1 ? `, ${precisions.join(" and ")}` : "");
+      (new Set(rows.map(([c]) => c.precision)).size > 1 ? `, ${new Intl.ListFormat("en").format(precisions)}` : "");
     const points = found.map(([c, v]) => {
       const other = rows.find(([o]) => o.kernel === c.kernel && o.n === beside && beside != null);
       return point(c, v, { beside: other?.[1], figure: metric.figure(c, v) });
@@ -276,15 +276,15 @@ function speed() {
       `${points[0].kernel}, ${points[0].figure}.`,
       { note: beside ? `${title}; tick: at ${beside.toLocaleString("en")}` : title, within: cells[size] });
     cells[size] ??= chart.parentElement;
-    drawBars(chart, points);
+    drawBars(chart, points, metric.scale === "linear");
   }
 }
 
-const drawBars = (chart, points) => draw(chart, "bars", (wide) => {
+const drawBars = (chart, points, share = false) => draw(chart, "bars", (wide) => {
   const left = Math.min(textWidth(points.map((p) => p.kernel)), wide * 0.4);
   const across = [0, Math.max(...points.flatMap((p) => [p.high, p.beside ?? 0]), 1e-9) * 1.02];
   const right = textWidth(points.map((p) => p.figure));
-  return [{ points }, { across }, { height: points.length * 18 + 6, left, right }];
+  return [{ points }, { across, share }, { height: points.length * 18 + 6, left, right }];
 });
 
 function error() {
@@ -456,7 +456,7 @@ function findings() {
     const points = here.map((c) => point(c, c.imbalance, {
       low: c.imbalance, high: c.imbalance, figure: c.text[column.block_imbalance] }));
     drawBars(panel(blockPanels, `Imbalance at ${sizeName()}`, `Imbalance of ${here.length} kernels.`,
-      { note: "busiest multiprocessor above the mean" }), points);
+      { note: "busiest multiprocessor above the mean" }), points, true);
   }
   for (const found of blocks) drawFinding(blockPanels, found);
 }

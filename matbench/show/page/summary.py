@@ -29,14 +29,15 @@ class Winner(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """`devices` has the lines about each device; `runs` when and by which command."""
+    """`devices` has the lines about each device."""
 
     sentence: str
     warning: str
     counts: str
     winners: list[Winner]
     devices: list[list[str]]
-    runs: list[tuple[str, str]]
+    dates: str
+    commands: list[str]
 
 
 def of(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
@@ -52,22 +53,23 @@ def of(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> Summ
         warning=f"{' and '.join(bad)}, of {len(outcomes):,} cases" if bad else "",
         counts=counts or "no cases",
         winners=[_winner(problem, row) for problem, row in ranked],
-        devices=[device_lines(t.outcomes, environments, baselines=t.baselines) for t in tables],
-        runs=[(_when(e), safe.lines(_command(e))) for e in environments],
+        devices=_devices(tables, environments),
+        dates=_dates(environments),
+        commands=list(dict.fromkeys(map(_command, environments))),
     )
 
 
 def _fastest(table: DeviceRanking) -> Iterable[tuple[ProblemRanking, Ranked]]:
-    """The fastest kernel of each problem: baselines and claims only where there is nothing else."""
+    """The fastest kernel of each problem; what ranks apart only where there is nothing else."""
     for problem in table.problems:
         timed = [row for row in problem.rows if row.rivals]
         if timed:
             yield problem, min(timed, key=_place)
 
 
-def _place(row: Ranked) -> tuple[bool, bool, float]:
+def _place(row: Ranked) -> tuple[bool, bool, bool, float]:
     is_baseline = row.outcome.case.group == "baseline"
-    return is_baseline, bool(row.claims), row.outcome.median_ns or 0.0
+    return is_baseline, row.is_double, bool(row.claims), row.outcome.median_ns or 0.0
 
 
 def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
@@ -75,7 +77,7 @@ def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
     problem, row = (square or list(ranked))[-1]
     name = safe.line(row.outcome.case.kernel)
     rivals = {
-        r.outcome.case.kernel for r in problem.rows if r.rivals and _place(r)[:2] == _place(row)[:2]
+        r.outcome.case.kernel for r in problem.rows if r.rivals and _place(r)[:3] == _place(row)[:3]
     }
     size = size_label(problem.problem)
     where = f"at n = {size}" if problem.problem.size.isdecimal() else f"at size {size}"
@@ -106,10 +108,28 @@ def _winner(problem: ProblemRanking, row: Ranked) -> Winner:
     )
 
 
-def _when(environment: Environment) -> str:
-    return safe.line(environment.time[:16].replace("T", " ") + " UTC")
+def _devices(
+    tables: Sequence[DeviceRanking], environments: Sequence[Environment]
+) -> list[list[str]]:
+    """The lines about each device, whatever was computed on it."""
+    found: dict[tuple[bool, str, str], list[Outcome]] = {}
+    for table in tables:
+        first = table.outcomes[0].case
+        key = table.baselines, first.backend, first.device
+        found.setdefault(key, []).extend(table.outcomes)
+    return [
+        device_lines(outcomes, environments, baselines=baselines)
+        for (baselines, _, _), outcomes in found.items()
+    ]
+
+
+def _dates(environments: Iterable[Environment]) -> str:
+    """When the first run was made, and the last."""
+    times = sorted(safe.line(e.time[:16].replace("T", " ")) for e in environments)
+    return " to ".join(dict.fromkeys([*times[:1], *times[-1:]])) + " UTC" if times else "unknown"
 
 
 def _command(environment: Environment) -> str:
     words = environment.argv
-    return shlex.join(("matbench", *words) if words[:1] != ("matbench",) else words)
+    whole = ("matbench", *words) if words[:1] != ("matbench",) else words
+    return safe.lines(shlex.join(whole))

@@ -71,10 +71,10 @@ def test_the_command_can_be_repeated() -> None:
 
 def test_what_ranks_apart_does_not_win() -> None:
     outcomes = [
-        square("plain", 64, 2.0),
-        square("double", 64, 1.0, result="float64"),
-        square("half", 64, 0.5, precision="float16"),
-        square("cublas", 64, 0.9, group="baseline"),
+        square("plain", 64, 2.0, device=tables.GPU),
+        square("double", 64, 1.0, device=tables.GPU, result="float64"),
+        square("half", 64, 0.5, device=tables.GPU, precision="float16"),
+        square("cublas", 64, 0.9, device=tables.GPU, group="baseline"),
     ]
     found = summary.of(outcomes, [])
     assert found.sentence.startswith("plain was measured at n = 64: ")

@@ -13,7 +13,7 @@ from matbench.cli.page_file import require_page, write_page
 
 @main.command("page")
 @click.argument("files", nargs=-1, required=True, metavar="FILE.jsonl...")
-@click.option("--output", required=True, metavar="FILE.html", help="Write the page to FILE.html.")
+@click.option("--output", required=True, metavar="FILE", help="File of the page: .html.")
 @click.option("--force", is_flag=True, help="Replace an existing page.")
 def page_of_files(files: tuple[str, ...], output: str, force: bool) -> None:
     """Write one or more record files as an interactive HTML page.

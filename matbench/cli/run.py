@@ -143,7 +143,7 @@ def run(
     if more.error_map is not None:
         pictures.require(Path(more.error_map), error_map.SUFFIXES)
     if more.page is not None:
-        require_page(Path(more.page), force=output.force)
+        require_page(Path(more.page), force=output.force or output.resume is not None)
     if selection.tuned and constants.settings:
         raise UsageError("--tuned cannot be combined with --set")
     if more.replay is not None and output.resume is not None:

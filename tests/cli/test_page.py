@@ -54,6 +54,17 @@ def test_a_run_writes_a_page(matbench: Matbench, tmp_path: Path) -> None:
 
 
 @needs_page
+def test_resuming_replaces_the_page(matbench: Matbench, tmp_path: Path) -> None:
+    page, records = tmp_path / "p.html", tmp_path / "r.jsonl"
+    case = ("run", "tiled", "--set", "TILE=8", "--sizes", "20", *QUICK)
+    matbench(*case, "--output", records)
+    page.write_text("of a run that was interrupted")
+    matbench(*case, "--page", page, code=2)
+    matbench(*case, "--resume", records, "--page", page)
+    assert "tiled was measured at n = 20" in page.read_text(encoding="utf-8")
+
+
+@needs_page
 @pytest.mark.parametrize("command", ["compare", "blocks"])
 def test_findings_add_their_sections(matbench: Matbench, tmp_path: Path, command: str) -> None:
     others = ("naive-2d", "--max-time", "0.01") if command == "compare" else ()

@@ -83,9 +83,11 @@ const inView = () => cases.filter((c) => String(c.view) === state.view);
 const fastest = () => inView().filter((c) => c.is_fastest && c.rate != null);
 const word = (value) => Number(value.toPrecision(3)).toLocaleString("en");
 
+const UNTOLD = ["status", "device", "precision", "timing", "inputs"];
+
 function tip(c) {
   const kept = columns.map((col, i) => [col.title, c.text[i]])
-    .filter(([title, text]) => text && !["status", "device"].includes(title));
+    .filter(([title, text]) => text && !UNTOLD.includes(title));
   return Object.fromEntries(kept);
 }
 

@@ -102,11 +102,11 @@ define install
 @touch $@
 endef
 
-$(RUN): EXTRAS = $(EXTRA),plots
+$(RUN): EXTRAS = $(EXTRA),plots,page
 $(RUN): pyproject.toml | $(BIN)/pip
 	$(install)
 
-$(DEV): EXTRAS = $(EXTRA),plots,dev
+$(DEV): EXTRAS = $(EXTRA),plots,page,dev
 $(DEV): pyproject.toml | $(BIN)/pip
 	$(install)
 	@touch $(RUN)

@@ -38,8 +38,8 @@ MOST_LINES = 450
 MOST_PARAMETERS = 12
 #: Slow to import or not always installed, so imported only where they are used.
 HEAVY = {
-    "cuda", "matplotlib", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy", "tree_sitter",
-    "tree_sitter_cuda", "watchfiles",
+    "altair", "cuda", "matplotlib", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy",
+    "tree_sitter", "tree_sitter_cuda", "vl_convert", "watchfiles",
 }  # fmt: skip
 CPLUSPLUS = re.compile(
     r"\b(?:alignas|auto|class|const_cast|constexpr|decltype|delete|namespace|new|nullptr|operator"

@@ -28,6 +28,7 @@ from matbench.cli.options import (
     renamed,
     uncertainty_option,
 )
+from matbench.cli.page_file import require_page, write_page
 from matbench.cli.selection import Cases, SelectionOptions
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL
@@ -60,6 +61,7 @@ class RunOptions:
     uncertainty: float | None
     no_blocks: bool
     error_map: str | None
+    page: str | None
     fastest: bool
     replay: int | None
     allow_skips: bool
@@ -78,6 +80,11 @@ class RunOptions:
             metavar="FILE.png",
             help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files "
             "are kept.",
+        ),
+        click.option(
+            "--page",
+            metavar="FILE.html",
+            help="Write the results as an HTML page, as `matbench page` does.",
         ),
         fastest_option,
         click.option(
@@ -136,6 +143,8 @@ def run(
 
     if more.error_map is not None:
         pictures.require(Path(more.error_map), error_map.SUFFIXES)
+    if more.page is not None:
+        require_page(Path(more.page), force=output.force or output.resume is not None)
     if selection.tuned and constants.settings:
         raise UsageError("--tuned cannot be combined with --set")
     if more.replay is not None and output.resume is not None:
@@ -169,6 +178,8 @@ def run(
     with interruption:
         sweep.work_through(output, deadlines, sizes.recorded)
     sweep.show(fmt, fastest=more.fastest, interrupted=bool(interruption))
+    if more.page is not None and sweep.environment is not None:
+        write_page(Path(more.page), sweep.outcomes, [sweep.environment])
     resume = output.resuming("run", sys.argv[2:])
     interruption.exit(len(sweep.outcomes), len(cases), "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=more.allow_skips)

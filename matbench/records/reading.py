@@ -16,8 +16,11 @@ from typing import Any, NoReturn
 import msgspec
 
 from matbench.errors import UsageError
+from matbench.records.blocks import BlockProfile
 from matbench.records.checking import contradiction
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import SCHEMA, Environment
+from matbench.records.explanation import Explanation
 from matbench.records.outcome import Outcome
 from matbench.records.tuning import TuningRecord
 from matbench.records.upgrading import UPGRADES, upgrade
@@ -42,7 +45,9 @@ class _Head(msgspec.Struct, frozen=True):
 
 _HEAD = msgspec.json.Decoder(_Head)
 _PLAIN = msgspec.json.Decoder(dict[str, Any])
-_RECORD = msgspec.json.Decoder(Environment | Outcome | TuningRecord)
+#: What commands print of outcomes with `--format json`.
+Finding = TuningRecord | ComparisonRecord | BlockProfile | Explanation
+_RECORD = msgspec.json.Decoder(Environment | Outcome | Finding)
 
 
 def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
@@ -57,14 +62,12 @@ def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment],
     return contents.environments, contents.outcomes
 
 
-def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome:
+def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome | Finding:
     """One line of a file as a record of the current schema; `RecordError` if it is not one."""
     with _refusals():
-        record: Environment | Outcome | TuningRecord
+        record: Environment | Outcome | Finding
         if schema == SCHEMA:
             record = _RECORD.decode(line)
-            if isinstance(record, TuningRecord):  # what `tune` prints
-                record = record.outcome
         else:
             plain = _PLAIN.decode(line)
             try:
@@ -74,10 +77,24 @@ def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome:
             record = msgspec.convert(plain, Environment | Outcome)
         # The decoder silently takes the last of two values. Numbers need not be parsed here.
         json.loads(line, object_pairs_hook=_without_repeats, parse_int=str, parse_float=str)
-        wrong = contradiction(record) if isinstance(record, Outcome) else None
-        if wrong is not None:
-            raise RecordError(wrong)
+        for outcome in _outcomes(record):
+            if (wrong := contradiction(outcome)) is not None:
+                raise RecordError(wrong)
         return record
+
+
+def _outcomes(record: Environment | Outcome | Finding) -> list[Outcome]:
+    """The outcomes that a record is, or is about."""
+    match record:
+        case Outcome():
+            return [record]
+        case TuningRecord(outcome=outcome):
+            return [outcome]
+        case ComparisonRecord(baseline=baseline, candidate=candidate):
+            return [baseline, candidate]
+        case Explanation(outcome=Outcome() as outcome):
+            return [outcome]
+    return []
 
 
 @contextmanager
@@ -102,12 +119,14 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
 class Contents:
     """The contents of a file; `UsageError` as for `read`.
 
+    `findings` are records about outcomes, such as comparisons, each with its outcomes.
     `whole_bytes` is the length up to the last complete record; `note` describes a torn line.
     """
 
     def __init__(self, path: Path) -> None:
         self.environments: list[Environment] = []
         self.outcomes: list[Outcome] = []
+        self.findings: list[tuple[Finding, list[Outcome]]] = []
         self.whole_bytes = 0
         self.note: str | None = None
         self.is_array = False
@@ -163,5 +182,8 @@ class Contents:
         record = decode(line, self._schema)
         if isinstance(record, Environment):
             self.environments.append(record)
-        else:
-            self.outcomes.append(record)
+            return
+        found = _outcomes(record)
+        self.outcomes += found
+        if not isinstance(record, Outcome):  # `blocks` prints the outcome first
+            self.findings.append((record, found or self.outcomes[-1:]))

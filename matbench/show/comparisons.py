@@ -183,18 +183,13 @@ def matrix(records: Sequence[ComparisonRecord], names: Sequence[str]) -> Iterato
 
     If pairs were compared with several values of a constant, there is a matrix for each.
     """
-    for title, square in _squares(records):
-        cells: dict[tuple[str, str], str] = {}
-        for (first, second), record in square.items():
-            if record.comparison is not None and record.ratio:
-                verdict = record.comparison.verdict
-                cells[first, second] = _cell(record.ratio, verdict)
-                cells[second, first] = _cell(1 / record.ratio, _TURNED.get(verdict, verdict))
+    for title, square in squares(records):
+        found = cells(square)
         shown = [safe.line(name) for name in names]
         table = plain_table(Column("baseline"), *(Column(name, right=True) for name in shown))
         for first, name in zip(names, shown, strict=True):
             row = [
-                "·" if first == second else cells.get((first, second), UNKNOWN) for second in names
+                "·" if first == second else found.get((first, second), UNKNOWN) for second in names
             ]
             table.add_row(*map(Text, (name, *row)))
         yield from (Text(title, style="bold"), table, Text())
@@ -205,7 +200,18 @@ def matrix(records: Sequence[ComparisonRecord], names: Sequence[str]) -> Iterato
     yield from (Text(safe.lines(text)) for text in dict.fromkeys([*reasons, *notes]))
 
 
-def _squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square]]:
+def cells(square: _Square) -> dict[tuple[str, str], str]:
+    """How each second side compares with the first, both ways round."""
+    found: dict[tuple[str, str], str] = {}
+    for (first, second), record in square.items():
+        if record.comparison is not None and record.ratio:
+            verdict = record.comparison.verdict
+            found[first, second] = _cell(record.ratio, verdict)
+            found[second, first] = _cell(1 / record.ratio, _TURNED.get(verdict, verdict))
+    return found
+
+
+def squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square]]:
     """The title of each matrix, and its records by the names of their sides."""
     sizes: dict[str, list[_Square]] = {}
     for record in records:

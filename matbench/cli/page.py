@@ -1,0 +1,42 @@
+"""`matbench page`: record files as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.console import say
+from matbench.cli.page_file import require_page, write_page
+
+
+@main.command("page")
+@click.argument("files", nargs=-1, required=True, metavar="FILE.jsonl...")
+@click.option("--output", required=True, metavar="FILE", help="File of the page: .html.")
+@click.option("--force", is_flag=True, help="Replace an existing page.")
+def page_of_files(files: tuple[str, ...], output: str, force: bool) -> None:
+    """Write one or more record files as an interactive HTML page.
+
+    The page is a single file that needs no network: charts of speed, error and samples, a roofline,
+    and a table of all results to sort, filter and copy. What compare, tune, blocks and explain
+    print with --format json can be read, too, and adds its own sections.
+
+    \b
+    matbench run --output mine.jsonl
+    matbench page mine.jsonl --output mine.html
+    """
+    from matbench.records import reading, resuming
+
+    path = Path(output)
+    require_page(path, force=force, inputs=files)
+    contents = [reading.Contents(Path(file)) for file in files]
+    for found in contents:
+        if found.note:
+            say(f"note: {found.note}", err=True)
+    write_page(
+        path,
+        [outcome for found in contents for outcome in resuming.without_retried(found.outcomes)],
+        [environment for found in contents for environment in found.environments],
+        [finding for found in contents for finding in found.findings],
+    )

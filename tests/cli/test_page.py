@@ -1,0 +1,79 @@
+"""Pages from the command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from support.browser import needs_page
+from support.cli import QUICK, Matbench, Refusal
+from support.paths import ROOT
+
+SMALL = ROOT / "results" / "h200-cubes.jsonl"
+
+
+@needs_page
+def test_record_files_become_a_page(matbench: Matbench, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    done = matbench("page", SMALL, "--output", page)
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"wrote {page} (")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@needs_page
+def test_a_page_is_replaced_only_by_force(matbench: Matbench, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text("mine")
+    refused = matbench("page", SMALL, "--output", page, code=2)
+    assert "--force replaces it" in refused.stderr
+    assert page.read_text() == "mine"
+    matbench("page", SMALL, "--output", page, "--force")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_without_its_libraries_nothing_is_run(
+    refusal: Refusal, monkeypatch: pytest.MonkeyPatch, nothing_runs: None
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for command in (("page", SMALL, "--output", "p.html"), ("run", "tiled", "--page", "p.html")):
+        assert refusal(*command).endswith("pip install 'matbench-cuda[page]'")
+
+
+def test_a_run_refuses_first(refusal: Refusal, nothing_runs: None) -> None:
+    assert "ends in .html" in refusal("run", "tiled", "--page", "p.png")
+
+
+@needs_page
+def test_a_run_writes_a_page(matbench: Matbench, tmp_path: Path) -> None:
+    page = tmp_path / "p.html"
+    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "20", *QUICK, "--page", page)
+    assert "tiled was measured at n = 20" in page.read_text(encoding="utf-8")
+
+
+@needs_page
+def test_resuming_replaces_the_page(matbench: Matbench, tmp_path: Path) -> None:
+    page, records = tmp_path / "p.html", tmp_path / "r.jsonl"
+    case = ("run", "tiled", "--set", "TILE=8", "--sizes", "20", *QUICK)
+    matbench(*case, "--output", records)
+    page.write_text("of a run that was interrupted")
+    matbench(*case, "--page", page, code=2)
+    matbench(*case, "--resume", records, "--page", page)
+    assert "tiled was measured at n = 20" in page.read_text(encoding="utf-8")
+
+
+@needs_page
+@pytest.mark.parametrize("command", ["compare", "blocks"])
+def test_findings_add_their_sections(matbench: Matbench, tmp_path: Path, command: str) -> None:
+    others = ("naive-2d", "--max-time", "0.01") if command == "compare" else ()
+    done = matbench(
+        command, "tiled", *others, "--set", "TILE=8", "--sizes", "20", "--format", "json"
+    )
+    records = tmp_path / "found.json"
+    records.write_text(done.stdout, encoding="utf-8")
+    page = tmp_path / "p.html"
+    matbench("page", records, "--output", page)
+    section = {"compare": "verdicts", "blocks": "blocks"}[command]
+    assert f'<a href="#{section}">' in page.read_text(encoding="utf-8")

@@ -1,0 +1,235 @@
+"""Pages without a browser: what they hold, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import records, tables
+from support.browser import needs_page
+from support.paths import ROOT
+
+from matbench.analysis import pareto
+from matbench.errors import UsageError
+from matbench.model import Problem
+from matbench.records import encoding, reading
+from matbench.records.outcome import Accuracy, Outcome
+from matbench.show.page import cases, document, samples, summary
+
+RESULTS = sorted((ROOT / "results").glob("*.jsonl"))
+HOSTILE = "</script><img src=x onerror=alert(1)>\u2028&amp;"
+
+
+def found_in(name: str) -> tuple[list[Any], list[Outcome]]:
+    return reading.read(ROOT / "results" / name)
+
+
+def data_of(page: str) -> Any:
+    [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    return json.loads(text)
+
+
+def square(kernel: str, n: int, ms: float, error: float = 1e-7, **changes: Any) -> Outcome:
+    accuracy = Accuracy(error, error / 2, 0.1)
+    problem = Problem(n, n, n)
+    return tables.outcome(kernel, ms, problem=problem, accuracy=accuracy, **changes)
+
+
+# The summary
+
+
+def test_the_sentence_is_about_the_largest_square_size() -> None:
+    environments, outcomes = found_in("h200-ladder.jsonl")
+    found = summary.of(outcomes, environments)
+    assert re.fullmatch(
+        r"pipelined is the fastest of \d+ kernels at n = 8192: "
+        r"51\.3 TFLOP/s, 1\.00 × cuBLAS, error 6\.9e-6\.",
+        found.sentence,
+    )
+    assert found.warning == ""
+    assert len(found.winners) == len({o.case.problem.size for o in outcomes})
+
+
+def test_what_is_wrong_is_said_first() -> None:
+    outcomes = [square("a", 64, 1.0), records.outcome("b", status="wrong", reason="no")]
+    found = summary.of(outcomes, [records.environment()])
+    assert found.warning == "1 wrong, of 2 cases"
+    nothing = summary.of(outcomes[1:], [records.environment()])
+    assert nothing.sentence == "No case was measured."
+
+
+def test_the_command_can_be_repeated() -> None:
+    about = records.environment(argv=("run", "a b", "--sizes", "64"))
+    found = summary.of([], [about])
+    assert found.dates == "2026-11-21 12:00 UTC"
+    assert found.commands == ["matbench run 'a b' --sizes 64"]
+
+
+def test_what_ranks_apart_does_not_win() -> None:
+    outcomes = [
+        square("plain", 64, 2.0, device=tables.GPU),
+        square("double", 64, 1.0, device=tables.GPU, result="float64"),
+        square("half", 64, 0.5, device=tables.GPU, precision="float16"),
+        square("cublas", 64, 0.9, device=tables.GPU, group="baseline"),
+    ]
+    found = summary.of(outcomes, [])
+    assert found.sentence.startswith("plain was measured at n = 64: ")
+    assert "0.45 × cuBLAS" in found.sentence
+
+
+# Cases
+
+
+def test_awkward_sizes_stand_beside_round_ones() -> None:
+    environments, outcomes = found_in("h200-ladder.jsonl")
+    found = cases.of(outcomes, environments[0].devices, {})
+    beside = {case.n: case.beside for case in found.cases if case.n}
+    assert beside == {
+        256: None, 512: None, 1000: 1024, 1024: None, 2048: None, 4095: 4096, 4096: None, 8192: None
+    }  # fmt: skip
+
+
+def test_figures_are_those_of_the_tables() -> None:
+    environments, outcomes = found_in("h200.jsonl")
+    found = cases.of(outcomes, environments[0].devices, {})
+    titles = [column.title for column in cases.COLUMNS]
+    assert all(len(case.text) == len(case.numbers) == len(titles) for case in found.cases)
+    [fastest] = [
+        case
+        for case in found.cases
+        if case.kernel == "tiled" and case.n == 4096 and case.is_fastest
+    ]
+    row = dict(zip(titles, fastest.text, strict=True))
+    assert row["time"] == "15.74 ms"
+    assert row["rate"] == "8.73 TFLOP/s"
+    assert fastest.low <= 1 <= fastest.high
+
+
+def test_views_keep_apart_what_cannot_be_compared() -> None:
+    environments, outcomes = found_in("h200-dot.jsonl")
+    found = cases.of(outcomes, environments[0].devices, {})
+    labels = [view.label for view in found.views]
+    assert labels[0].endswith("uniform inputs"), "the one with most sizes comes first"
+    assert len(set(labels)) == len(labels) == 3
+    assert all(case.view < len(labels) for case in found.cases)
+
+
+def test_the_front_is_what_nothing_beats_twice() -> None:
+    found = [
+        square("fast", 64, 1.0, 1e-3),
+        square("exact", 64, 9.0, 1e-9),
+        square("both worse", 64, 9.5, 1e-2),
+        square("between", 64, 3.0, 1e-6),
+    ]
+    keys = pareto.front((o.case.kernel, o) for o in found)
+    assert keys == ["fast", "between", "exact"]
+
+
+# Samples
+
+
+def test_samples_are_packed() -> None:
+    timing = records.timing(samples_ns=(1000.0, 2000.0, 1e300))
+    [[series]] = samples.of([records.outcome(cold=timing)])
+    assert (series.mode, series.every) == ("cold", 1)
+    assert len(series.packed) == 16
+
+
+def test_of_too_many_samples_each_case_keeps_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "MOST_SAMPLES", 10)
+    timing = records.timing(samples_ns=tuple(range(1, 13)))
+    [[series]] = samples.of([records.outcome(cold=timing)])
+    assert series.every == 2
+
+
+# The document
+
+
+@needs_page
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_every_committed_file_makes_a_page(path: Path) -> None:
+    environments, outcomes = reading.read(path)
+    page = document.page(outcomes, environments)
+    data = data_of(page)
+    assert len(data["cases"]) == len(data["samples"]) == len(outcomes)
+    assert data["sections"][0] == "summary"
+    assert data["sections"][-1] == "results"
+    assert "http-equiv" in page
+    assert document.page(outcomes, environments) == page
+
+
+@needs_page
+def test_no_text_of_a_record_is_markup() -> None:
+    outcomes = [
+        square(HOSTILE, 64, 1.0, params={HOSTILE: 1}, notes=(HOSTILE,)),
+        records.outcome(HOSTILE, status="wrong", reason=HOSTILE, device=HOSTILE),
+    ]
+    about = records.environment(argv=("run", HOSTILE), devices=(records.device(name=HOSTILE),))
+    page = document.page(outcomes, [about])
+    assert "<img src=x" not in page
+    assert "onerror=alert(1)&gt;" in page
+    assert page.count("</script>") == 3
+    assert any("<img" in case["kernel"] for case in data_of(page)["cases"])
+
+
+@needs_page
+def test_an_empty_file_makes_a_page() -> None:
+    page = document.page([], [])
+    assert data_of(page)["sections"] == ["summary", "results"]
+
+
+@needs_page
+def test_500_cases_with_samples_stay_below_3_megabytes() -> None:
+    draw = random.Random(1)
+    few = [
+        square(
+            f"kernel-{i % 50}",
+            64 * (1 + i // 50),
+            1.0,
+            cold=records.timing(samples_ns=tuple(draw.gauss(1e6, 1e4) for _ in range(400))),
+            params={"BM": 128, "BN": 256, "BK": 8, "WM": 64, "WN": 64, "TM": 8, "STAGES": i},
+            notes=("a note as long as they are",),
+        )
+        for i in range(500)
+    ]
+    page = document.page(few, [tables.environment()])
+    assert len(page.encode()) < 3e6
+
+
+def test_a_page_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    old = tmp_path / "old.html"
+    old.write_text("old")
+    for path, message in (
+        (tmp_path / "x.svg", "ends in .html"),
+        (tmp_path, "ends in .html"),
+        (tmp_path / "missing" / "x.html", "no folder"),
+        (old, "--force replaces it"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            document.require(path, force=False)
+    with pytest.raises(UsageError, match="is read for this page"):
+        document.require(old, force=True, inputs=[str(old)])
+
+
+def test_json_in_a_script_tag() -> None:
+    text = document.embedded({"a": "</script><!--\u2028"})
+    assert "<" not in text
+    assert "\u2028" not in text
+    assert json.loads(text)["a"] == "</script><!--\u2028"
+
+
+@given(st.lists(records.outcomes(), max_size=4))
+def test_any_records_can_be_shown(outcomes: list[Outcome]) -> None:
+    about = [records.environment()]
+    kept = [encoding.finite(outcome) for outcome in outcomes]
+    found = cases.of(kept, about[0].devices, {})
+    assert len(found.cases) == len(found.outcomes) == len(kept)
+    assert len(samples.of(found.outcomes)) == len(kept)
+    assert summary.of(kept, about).sentence
+    assert "<" not in document.embedded([found.views, found.cases])

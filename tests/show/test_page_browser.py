@@ -1,0 +1,243 @@
+"""Pages in a real browser: charts have marks, controls work, and nothing is asked of anyone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import records, tables
+from support.browser import Browser, browser, needs_browser, needs_page
+from support.paths import ROOT
+
+from matbench.model import Launch, Problem
+from matbench.records import reading
+from matbench.records.blocks import Bin, BlockProfile, Quartiles
+from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.outcome import Accuracy
+from matbench.records.tuning import SearchSpace, TuningRecord
+from matbench.show.page import document
+
+pytestmark = [needs_page, needs_browser]
+HOSTILE = "</script><img src=x onerror='window.hit = 1'>"
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def ladder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "ladder.html"
+    environments, outcomes = reading.read(ROOT / "results" / "h200-ladder.jsonl")
+    document.write(path, document.page(outcomes, environments))
+    return path
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small page with every section, whose records mean no good."""
+    path = tmp_path_factory.mktemp("page") / "everything.html"
+
+    def outcome(kernel: str, n: int, ms: float, **changes: Any) -> Any:
+        accuracy = Accuracy(ms * 1e-7, 1e-8, 0.1)
+        problem = Problem(n, n, n)
+        return tables.outcome(kernel, ms, problem=problem, accuracy=accuracy, **changes)
+
+    names = ["a", "b", HOSTILE]
+    timed = [
+        outcome(name, n, 1.0 + i, blocks=tables.BlockTimes(median_ns=1e3, imbalance=0.1))
+        for i, name in enumerate(names)
+        for n in (64, 128)
+    ]
+    wrong = records.outcome(HOSTILE, status="wrong", reason=HOSTILE, notes=(HOSTILE,))
+    sure = Comparison(0.5, (0.4, 0.6), 0.001, "FASTER", 1, (10, 10), HOSTILE)
+    compared = [
+        ComparisonRecord(
+            baseline_name=timed[i].case.kernel,
+            candidate_name=timed[j].case.kernel,
+            baseline=timed[i],
+            candidate=timed[j],
+            comparison=sure,
+        )
+        for i, j in ((0, 2), (0, 4), (2, 4))
+    ]
+    space = SearchSpace(combinations=2, drawn=2, candidates=2, refused=0)
+    tuned = [
+        TuningRecord(outcome=timed[i], round=i, is_best=not i, tried=2, space=space) for i in (0, 2)
+    ]
+    quartiles = Quartiles(1, 2, 3, 4, 5)
+    profile = BlockProfile(
+        backend="opencl", device=HOSTILE, device_kind="cpu", launch=Launch((2, 1, 1), (8, 1, 1)),
+        blocks=2, unstamped_blocks=0, ticks_per_ns=1.0, duration_ticks=quartiles,
+        duration_us=quartiles, histogram=(Bin(1.0, 2.0, 1), Bin(2.0, 3.0, 1)), multiprocessors=2,
+        running_most=2, waves=1.0, tail_share=0.1, counters="one", naive_span_ticks=10,
+        naive_span_ns=10.0, span_ns=None, event_ns=20.0, empty_ns=1.0, launch_ns=19.0,
+        naive_span_ratio=0.5, span_ratio=None, multiprocessor_span_ratio=None, perturbation=0.01,
+    )  # fmt: skip
+    findings = [*((record, [timed[0]]) for record in (*compared, *tuned)), (profile, [timed[4]])]
+    about = tables.environment(argv=("run", HOSTILE))
+    document.write(path, document.page([*timed, wrong], [about], findings))
+    return path
+
+
+MARKS = """[...document.querySelectorAll('section:not([hidden]) .chart')].map((chart) =>
+  chart.querySelectorAll('.role-mark path, .role-mark text, .role-mark line').length)"""
+
+
+def test_every_chart_has_marks_and_nothing_is_asked_of_anyone(
+    window: Browser, ladder: Path
+) -> None:
+    window.open(ladder)
+    marks = window.evaluate(MARKS)
+    assert len(marks) >= 10
+    assert min(marks) > 0
+    assert window.requests() == [ladder.as_uri()]
+    assert window.messages() == []
+
+
+def test_a_line_a_kernel_with_its_name(window: Browser, ladder: Path) -> None:
+    window.open(ladder)
+    names = window.evaluate(
+        "[...document.querySelectorAll('#speed .chart')[0].querySelectorAll('.mark-text text')]"
+        ".map((text) => text.textContent)"
+    )
+    assert {"pipelined", "cublas", "uncoalesced-1d"} <= set(names)
+    heights = window.evaluate(
+        "[...document.querySelectorAll('#speed .chart')[0].querySelectorAll('.role-mark.mark-text"
+        " text')].map((text) => text.getBoundingClientRect().top).sort((a, b) => a - b)"
+    )
+    apart = [after - before for before, after in itertools.pairwise(heights)]
+    assert min(apart) > 10, "names do not overlap"
+
+
+def test_figures_can_be_switched(window: Browser, ladder: Path) -> None:
+    window.open(ladder)
+    for metric, title in (("limit", "share of the limit"), ("speedup", "speedup over cublas")):
+        window.choose("metric", metric)
+        notes = window.evaluate("document.querySelector('#speed h3 small').textContent")
+        assert title in notes
+        assert min(window.evaluate(MARKS)) > 0
+    window.choose("base", "tf32x3")
+    assert "over tf32x3" in window.evaluate("document.querySelector('#speed h3 small').textContent")
+    assert window.messages() == []
+
+
+def test_the_table_filters_and_sorts(window: Browser, ladder: Path) -> None:
+    window.open(ladder)
+    assert len(window.column("kernel")) == 440
+    window.choose("q", "pipelined bm=128")
+    assert set(window.column("kernel")) == {"pipelined"}
+    assert "of 440 cases" in window.evaluate("document.getElementById('count').textContent")
+    window.evaluate("document.querySelector('.results [data-key=\"max_rel_err\"]').click()")
+    errors = [float(text) for text in window.column("max rel err")]
+    assert errors == sorted(errors, reverse=True)
+    window.evaluate("document.querySelector('.results [data-key=\"max_rel_err\"]').click()")
+    assert [float(text) for text in window.column("max rel err")] == errors[::-1]
+    assert window.evaluate("document.querySelectorAll('[aria-sort=\"ascending\"]').length") == 1
+    window.choose("q", "")
+    window.choose("best", "1")
+    assert len(window.column("kernel")) < 440
+
+
+def test_the_url_keeps_what_was_chosen(window: Browser, ladder: Path) -> None:
+    window.open(ladder)
+    window.choose("metric", "cublas")
+    window.choose("q", "sliced")
+    window.evaluate("document.querySelector('.chips button[value=\"sliced-k\"]').click()")
+    window.evaluate("document.querySelector('.results [data-key=\"median_ns\"]').click()")
+    window.evaluate("document.querySelector('.columns input[value=\"registers\"]').click()")
+    window.evaluate("document.getElementById('theme').click()")
+    state = window.evaluate("location.hash")
+    before = window.column("time")
+    theme = window.evaluate("document.documentElement.dataset.theme")
+    window.open(ladder, state)
+    assert window.evaluate("document.querySelector('[data-state=\"metric\"]').value") == "cublas"
+    assert window.evaluate("document.querySelector('[data-state=\"q\"]').value") == "sliced"
+    assert window.column("time") == before
+    assert all(window.column("registers"))
+    assert window.evaluate("document.documentElement.dataset.theme") == theme
+    pressed = "[...document.querySelectorAll('[aria-pressed=\"true\"]')].map((b) => b.value)"
+    assert window.evaluate(pressed) == ["sliced-k"]
+    faint = "[...document.querySelectorAll('#speed .mark-line path')].map((p) => p.style.opacity"
+    faint += " || p.getAttribute('opacity'))"
+    assert set(window.evaluate(faint)) == {"1", "0.12"}
+
+
+def test_what_is_shown_can_be_copied(window: Browser, ladder: Path) -> None:
+    window.open(ladder, "#q=cublas-tf32&cols=kernel,size,median_ns&sort=size")
+    window.evaluate(
+        "void (navigator.clipboard.writeText = async (text) => { window.copied = text; })"
+    )
+    window.evaluate("document.getElementById('copy-csv').click()")
+    lines = window.evaluate("window.copied").splitlines()
+    assert lines[0] == "kernel,size,median_ns"
+    assert lines[1].startswith("cublas-tf32,256,")
+    assert float(lines[1].split(",")[2]) > 1000
+    window.evaluate("document.getElementById('copy-markdown').click()")
+    lines = window.evaluate("window.copied").splitlines()
+    assert lines[:2] == ["| kernel | size | time |", "| --- | ---: | ---: |"]
+
+
+def test_every_section_without_harm(window: Browser, everything: Path) -> None:
+    window.open(everything)
+    shown = window.evaluate("[...document.querySelectorAll('section:not([hidden]) h2')]"
+                            ".map((h) => h.textContent)")  # fmt: skip
+    assert shown == ["Speed", "Error", "Samples", "Verdicts", "Blocks", "Wrong and failed",
+                     "All results"]  # fmt: skip
+    assert min(window.evaluate(MARKS)) > 0
+    assert window.evaluate("window.hit === undefined && document.images.length") == 0
+    assert HOSTILE in window.evaluate("document.getElementById('wrong').textContent")
+    assert HOSTILE in window.column("kernel")
+    assert "FASTER" in window.evaluate("document.getElementById('verdicts').textContent")
+    assert window.requests() == [everything.as_uri()]
+    assert window.messages() == []
+
+
+def test_pointing_at_a_chart_tells_all_figures(window: Browser, everything: Path) -> None:
+    from selenium.webdriver import ActionChains
+
+    window.open(everything)
+    point = window.driver.find_element("css selector", "#speed .mark-symbol path")
+    ActionChains(window.driver).move_to_element(point).perform()
+    window.until("document.querySelector('#vg-tooltip-element.visible')")
+    told = window.evaluate("document.getElementById('vg-tooltip-element').textContent")
+    assert "GFLOP/s" in told
+    assert "max rel err" in told
+    assert window.evaluate("document.images.length") == 0
+
+
+@pytest.mark.parametrize("width", [390, 800, 1400])
+def test_nothing_sticks_out(window: Browser, everything: Path, ladder: Path, width: int) -> None:
+    for page in (everything, ladder):
+        window.open(page, width=width)
+        assert window.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(window: Browser, everything: Path, theme: str) -> None:
+    axe = pytest.importorskip("axe_selenium_python").Axe(window.driver)
+    window.open(everything, f"#theme={theme}")
+    axe.inject()
+    found = axe.run()
+    bad = [rule for rule in found["violations"] if rule["impact"] in ("serious", "critical")]
+    assert [(rule["id"], rule["nodes"][0]["html"]) for rule in bad] == []
+    assert len(found["passes"]) > 10
+
+
+def test_the_keyboard_reaches_everything(window: Browser, everything: Path) -> None:
+    from selenium.webdriver import ActionChains, Keys
+
+    window.open(everything)
+    window.evaluate("document.querySelector('.chips button').focus()")
+    ActionChains(window.driver).send_keys(Keys.SPACE).perform()
+    assert window.evaluate("document.querySelectorAll('[aria-pressed=\"true\"]').length") == 1
+    outside = window.evaluate(
+        "[...document.querySelectorAll('button, select, input, a, summary')]"
+        ".filter((e) => e.offsetParent && e.tabIndex < 0).length"
+    )
+    assert outside == 0

@@ -284,7 +284,7 @@ class _Reader:
             except (OSError, ValueError):
                 exists = False
             if not exists:
-                self.wrong(f"include_dirs {folder!r:.80}: no such folder", "include_dirs")
+                self.wrong(f"include_dirs {folder!r:.300}: no such folder", "include_dirs")
 
     # -- checks beyond types ---------------------------------------------------------------
 

@@ -92,7 +92,7 @@ def test_what_is_missing_is_what_is_not_installed() -> None:
 def test_it_has_no_blocks(matbench: Matbench) -> None:
     assert "cannot be timed" in matbench("blocks", "cublas", code=2).stderr
     shown = matbench("show", "cublas-tf32").stdout
-    assert "a call of cublas" in shown
+    assert "a call to cublas" in shown
     assert "block (threads)" not in shown
 
 

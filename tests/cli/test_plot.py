@@ -45,7 +45,7 @@ def test_without_matplotlib_nothing_is_run(
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("e.html", "ends in .png, .svg"), ("missing/e.png", "no folder")]
+    ("name", "message"), [("e.html", "must end in .png or .svg"), ("missing/e.png", "no folder")]
 )
 def test_an_error_map_that_cannot_be_written(matbench: Matbench, name: str, message: str) -> None:
     done = matbench("run", "tiled", "--error-map", name, code=2)

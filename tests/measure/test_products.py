@@ -216,7 +216,7 @@ def test_a_factor_that_its_parameter_cannot_hold_is_skipped(
     double = Gemm(alpha=0.1, operand="double", result="double", sum="double")
     path.write_text(double.source().replace("double alpha", "float alpha"), encoding="utf-8")
     kernel = catalogue.load(path)
-    for alpha, reason in ((0.1, "alpha = 0.1 does not fit alpha, which is float"), (0.5, None)):
+    for alpha, reason in ((0.1, "alpha = 0.1 does not fit into alpha, of type float"), (0.5, None)):
         case = sweep.case(kernel, Problem(*SIZE, alpha=alpha), {}, session.backend.info)
         assert case.skip == (f"front matter: {reason}" if reason else None)
 

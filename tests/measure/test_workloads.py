@@ -260,7 +260,8 @@ def test_pointers_are_to_what_the_buffers_hold(
     path.write_text(f'{source}extern "C" __global__ void mine({entry}, int N) {{ }}\n')
     told = matbench("check", path, code=2).stderr
     line = source.count("\n") + 1
-    assert f"mine.cu:{line}: {buffer} points to `{kind}`: {buffer} of {workload} is {known}" in told
+    message = f"{buffer} points to `{kind}`: {buffer} of {workload} must be {known}"
+    assert f"mine.cu:{line}: {message}" in told
     assert told.count("\n") == 1
     allowed = {"float": ["float4"], "int": ["unsigned", "unsigned int", "int4"]}[own]
     for other in allowed:

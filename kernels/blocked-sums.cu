@@ -1,6 +1,6 @@
 // /// matbench
 // name = "blocked-sums"
-// summary = "Blocked summation: short sums added to a total, with a fraction of the rounding errors"
+// summary = "Blocked summation: short sums added to a total, with fewer rounding errors"
 // group = "ladder"
 // previous = "sliced-k"
 // requires = ["cuda", "sm_80"]

@@ -1,6 +1,6 @@
 // /// matbench
 // name = "dot-single-pass"
-// summary = "The last block to finish adds up the sums of all blocks: one launch, no work on the host"
+// summary = "The last block to finish adds up all blocks' sums: one launch, no work on the host"
 // workload = "dot"
 // group = "ladder"
 // previous = "dot-shuffle"

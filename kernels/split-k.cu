@@ -57,9 +57,9 @@
 // and stores it. So there is nothing to set to zero before the launch, no second launch and no
 // atomic addition, and the result is the same every time.
 //
-// This pays off if K is long and C so small that it has fewer tiles than there are multiprocessors,
-// even if they are small. From sm_90 on, the blocks of a cluster are guaranteed to run at the same time; eight blocks
-// is the largest cluster that every device supports.
+// This pays off if K is long and C so small that, even with small tiles, it has fewer tiles than
+// there are multiprocessors. From sm_90 on, the blocks of a cluster are guaranteed to run at the
+// same time; eight blocks is the largest cluster that every device supports.
 
 #include <cooperative_groups.h>
 

@@ -61,9 +61,9 @@ _REQUIREMENT = re.compile(r"cuda|host|sm_[0-9]{2,3}[af]?")
 _RESERVED = {
     *("M", "N", "K", "A", "B", "C"), *products.NAMES, *DEVICE_LIMITS, *expressions.FUNCTIONS
 }  # fmt: skip
-#: Keys with a fixed set of values.
+#: The values that a file may give to keys with a fixed set; the group `baseline` is reserved.
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "group": get_args(Group),
+    "group": tuple(name for name in get_args(Group) if name != "baseline"),
     "precision": get_args(Precision),
     "finish": get_args(Finish),
 }

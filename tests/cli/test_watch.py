@@ -209,7 +209,7 @@ def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWri
     text = "\n".join(session.lines)
     assert session.code == 0
     assert "Traceback" not in text
-    assert "Measuring the rungs at 48, 6 to go: tiled TILE=8 at 48 …" in text
+    assert "Measuring the rungs at 48, 6 left: tiled TILE=8 at 48 …" in text
     assert "Not timed. Fix the file and save again." in text
     assert re.search(r"first\s+C\[0,\s0\]: expected [\d.]+, found", text)
     final = text[text.rindex("mine.cu · version 3") :]

@@ -121,6 +121,10 @@ SLOW = (
 QUICK = ("measure/test_sampling.py", "measure/test_session.py")
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()  # `collect_here` need not look through what was imported
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folder = Path(__file__).parent
     for item in items:

@@ -62,7 +62,10 @@ def _open() -> Session:
 
         cache = Cache()
         _session = Session(open_backend(_device, cache), cache, _options)
-        gc.disable()  # no pauses during timing; `_do` collects
+        # No pause while a kernel is timed: `_do` collects between tasks, and what was imported is
+        # left out of that.
+        gc.disable()
+        gc.freeze()
     return _session
 
 

@@ -23,8 +23,27 @@ from matbench.show import safe
 _UNREAD = 128 + 13  # SIGPIPE, even on systems without it
 
 
+class Command(click.Command):
+    """Lists options under the titles of their groups, and those of the command alone at the end."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        titled: dict[str, list[tuple[str, str]]] = {}
+        own: list[tuple[str, str]] = []
+        for parameter in self.get_params(context):
+            shown = parameter.get_help_record(context)
+            if shown is not None:
+                title = getattr(parameter, "title", None)
+                (own if title is None else titled.setdefault(title, [])).append(shown)
+        titled["Other options" if titled else "Options"] = own
+        for title, lines in titled.items():
+            with formatter.section(title):
+                formatter.write_dl(lines)
+
+
 class Group(click.Group):
     """Turns matbench's errors into one line and an exit code; lists commands in order."""
+
+    command_class = Command
 
     def invoke(self, context: click.Context) -> Any:
         try:

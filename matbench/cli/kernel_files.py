@@ -57,6 +57,7 @@ class KernelFiles:
     std: str | None = None
     front_matter: tuple[str, ...] = ()
 
+    TITLE: ClassVar = "Kernel files and their front matter"
     OPTIONS: ClassVar[tuple[Any, ...]] = (
         click.option(
             "--kernel",

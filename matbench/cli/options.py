@@ -42,6 +42,7 @@ def grouped(**groups: type[Any]) -> Callable[[F], F]:
         for group in reversed(groups.values()):
             for option in reversed(group.OPTIONS):
                 decorated = option(decorated)
+                decorated.__click_params__[-1].title = group.TITLE
         return decorated  # type: ignore[no-any-return]
 
     return decorate
@@ -88,6 +89,7 @@ class SizeOptions:
     beta: str | None
     batch: str | None
 
+    TITLE: ClassVar = "Problem"
     OPTIONS: ClassVar = (
         click.option(
             "--sizes",
@@ -195,6 +197,7 @@ class ConstantOptions:
 
     settings: tuple[str, ...]
 
+    TITLE: ClassVar = "Constants"
     OPTIONS: ClassVar = (
         click.option(
             "--set",
@@ -221,6 +224,7 @@ class DeviceOptions:
     backend: str
     device: str | None
 
+    TITLE: ClassVar = "Device"
     OPTIONS: ClassVar = (
         click.option(
             "--backend",
@@ -253,6 +257,7 @@ class LaunchOptions:
     graph: bool
     max_time: float | None
 
+    TITLE: ClassVar = "Timing"
     OPTIONS: ClassVar = (
         click.option(
             "--cold",
@@ -319,6 +324,7 @@ class DeadlineOptions:
     timeout: float
     build_timeout: float
 
+    TITLE: ClassVar = "Deadlines"
     OPTIONS: ClassVar = (
         click.option(
             "--timeout",
@@ -354,6 +360,7 @@ class OutputOptions:
     force: bool
     resume: str | None
 
+    TITLE: ClassVar = "Output"
     OPTIONS: ClassVar = (
         click.option(
             "--output", metavar="FILE", help="Write a record of each case to FILE (JSON Lines)."

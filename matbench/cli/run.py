@@ -66,6 +66,7 @@ class RunOptions:
     replay: int | None
     allow_skips: bool
 
+    TITLE: ClassVar = None
     OPTIONS: ClassVar = (
         click.option(
             "--smoke",
@@ -100,8 +101,8 @@ class RunOptions:
 @main.command()
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
 @grouped(
-    files=KernelFiles,
     selection=SelectionOptions,
+    files=KernelFiles,
     sizes=SizeOptions,
     constants=ConstantOptions,
     device=DeviceOptions,

@@ -31,6 +31,7 @@ class SelectionOptions:
     baselines: tuple[str, ...]
     tuned: bool
 
+    TITLE: ClassVar = "Kernels"
     OPTIONS: ClassVar = (
         click.option(
             "--group",

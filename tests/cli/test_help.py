@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 from collections import defaultdict
 from dataclasses import fields, is_dataclass
 
@@ -32,6 +33,21 @@ def test_every_command_and_option_has_help(path: tuple[str, ...], matbench: Matb
     for option in shown_options(path):
         assert option.help, option.name
         assert option.opts[0] in text
+
+
+def test_options_stand_under_the_titles_of_their_groups(matbench: Matbench) -> None:
+    titles = ["Kernels", "Kernel files and their front matter", "Problem", "Constants", "Device",
+              "Timing", "Output", "Deadlines", "Other options"]  # fmt: skip
+    text = matbench("run", "--help").stdout
+    assert re.findall(r"^([A-Z][^:\n]*):$", text, re.MULTILINE) == titles
+    below = {part.split(":\n")[0]: part for part in re.split(r"\n(?=[A-Z])", text)}
+    for option, title in [
+        ("--group", "Kernels"),
+        ("--hot", "Timing"),
+        ("--format", "Other options"),
+    ]:
+        assert [each for each, part in below.items() if f"  {option} " in part] == [title]
+    assert "\nOptions:\n" in matbench("report", "--help").stdout
 
 
 def test_the_page_of_commands_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ from matbench.show.page import findings as _findings
 from matbench.show.page.cases import COLUMNS, Found
 from matbench.show.page.findings import Findings, table
 from matbench.show.page.summary import Summary
+from matbench.show.pictures import files
 
 _HERE = Path(__file__).parent
 #: What the script tag of an HTML document may not hold.
@@ -46,15 +47,13 @@ def require(path: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
 
     A page must not replace one of the `inputs` that it is made from.
     """
-    for file in inputs:
-        if path.exists() and Path(file).exists() and path.samefile(file):
-            raise UsageError(f"{path}: is read for this page; name another file to write")
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"{path}: a page's name ends in .html")
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder; name a file in it")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"{path}: no folder {path.parent}; make it, or name another file")
+    files.require_file(
+        path,
+        (".html", ".htm"),
+        inputs,
+        wrong_suffix="a page's name ends in .html",
+        is_input="is read for this page; name another file to write",
+    )
     if path.exists() and not force:
         raise UsageError(f"{path}: exists; --force replaces it")
     for module in ("altair", "vl_convert"):

@@ -33,18 +33,36 @@ def require(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str] = ()) -
 
     A picture must not replace one of the `inputs` that it is drawn from.
     """
+    known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+    require_file(
+        path,
+        suffixes,
+        inputs,
+        wrong_suffix=f"a picture's name must end in {known}",
+        is_input="the picture is drawn from this file; name another file",
+    )
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UsageError(f"{path}: pictures need matplotlib: pip install 'matbench-cuda[plots]'")
+
+
+def require_file(
+    path: Path,
+    suffixes: tuple[str, ...],
+    inputs: Iterable[str],
+    *,
+    wrong_suffix: str,
+    is_input: str,
+) -> None:
+    """`UsageError` if `path` is one of the `inputs`, ends otherwise, or has no place in a folder."""
     for file in inputs:
         if path.exists() and Path(file).exists() and path.samefile(file):
-            raise UsageError(f"{path}: the picture is drawn from this file; name another file")
+            raise UsageError(f"{path}: {is_input}")
     if path.suffix.lower() not in suffixes:
-        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
-        raise UsageError(f"{path}: a picture's name must end in {known}")
+        raise UsageError(f"{path}: {wrong_suffix}")
     if path.is_dir():
         raise UsageError(f"{path}: is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: no folder {path.parent}; create it, or name another file")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError(f"{path}: pictures need matplotlib: pip install 'matbench-cuda[plots]'")
 
 
 def unused(path: Path) -> Path:

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+import freshness
+
 FOLDER = Path(__file__).parent / "drawings"
 WIDTH = 760
 #: Light and strong, for each of the matrices and for time.
@@ -509,14 +511,7 @@ def outdated() -> dict[Path, str]:
 
 
 def main() -> int:
-    changes = outdated()
-    check = "--check" in sys.argv[1:]
-    for path, svg in changes.items():
-        print(f"docs/drawings/{path.name}: {'not up to date' if check else 'written'}")
-        if not check:
-            FOLDER.mkdir(exist_ok=True)
-            path.write_text(svg, encoding="utf-8")
-    return int(check and bool(changes))
+    return freshness.finish(outdated())
 
 
 if __name__ == "__main__":

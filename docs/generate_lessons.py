@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import freshness
 from tabulate import tabulate
 
 from matbench.analysis import ranking
@@ -201,13 +202,7 @@ def outdated() -> dict[Path, str]:
 
 
 def main() -> int:
-    changes = outdated()
-    check = "--check" in sys.argv[1:]
-    for path, text in changes.items():
-        print(f"{path.relative_to(ROOT)}: {'not up to date' if check else 'written'}")
-        if not check:
-            path.write_text(text, encoding="utf-8")
-    return int(check and bool(changes))
+    return freshness.finish(outdated())
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import freshness
 import msgspec
 import screens
 from tabulate import tabulate
@@ -338,14 +339,7 @@ def outdated(written: Pages | None = None) -> dict[Path, str]:
 
 
 def main(written: Pages | None = None) -> int:
-    changes = outdated(written)
-    check = "--check" in sys.argv[1:]
-    for path, text in changes.items():
-        print(f"{path.relative_to(ROOT)}: {'not up to date' if check else 'written'}")
-        if not check:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    return int(check and bool(changes))
+    return freshness.finish(outdated(written))
 
 
 if __name__ == "__main__":

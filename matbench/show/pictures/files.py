@@ -53,7 +53,7 @@ def require_file(
     wrong_suffix: str,
     is_input: str,
 ) -> None:
-    """`UsageError` if `path` is one of the `inputs`, ends otherwise, or has no place in a folder."""
+    """`UsageError` if `path` is one of the `inputs`, has another suffix, or lacks a folder."""
     for file in inputs:
         if path.exists() and Path(file).exists() and path.samefile(file):
             raise UsageError(f"{path}: {is_input}")

@@ -48,7 +48,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
         problem = Problem(n, n, n)
         return tables.outcome(kernel, ms, problem=problem, accuracy=accuracy, **changes)
 
-    names = ["a", "b", HOSTILE]
+    names = ["a", "b,c&d=e", HOSTILE]
     timed = [
         outcome(name, n, 1.0 + i, blocks=tables.BlockTimes(median_ns=1e3, imbalance=0.1))
         for i, name in enumerate(names)
@@ -161,7 +161,7 @@ def test_the_url_keeps_what_was_chosen(window: Browser, ladder: Path) -> None:
     assert window.column("time") == before
     assert all(window.column("registers"))
     assert window.evaluate("document.documentElement.dataset.theme") == theme
-    pressed = "[...document.querySelectorAll('[aria-pressed=\"true\"]')].map((b) => b.value)"
+    pressed = "[...document.querySelectorAll('#speed [aria-pressed=\"true\"]')].map((b) => b.value)"
     assert window.evaluate(pressed) == ["sliced-k"]
     faint = "[...document.querySelectorAll('#speed .mark-line path')].map((p) => p.style.opacity"
     faint += " || p.getAttribute('opacity'))"
@@ -233,9 +233,18 @@ def test_the_keyboard_reaches_everything(window: Browser, everything: Path) -> N
     from selenium.webdriver import ActionChains, Keys
 
     window.open(everything)
-    window.evaluate("document.querySelector('.chips button').focus()")
-    ActionChains(window.driver).send_keys(Keys.SPACE).perform()
-    assert window.evaluate("document.querySelectorAll('[aria-pressed=\"true\"]').length") == 1
+    pressed = "[...document.querySelectorAll('#speed [aria-pressed=\"true\"]')].map((b) => b.value)"
+    window.evaluate("document.querySelector('#speed .chips button').focus()")
+    ActionChains(window.driver).send_keys(Keys.SPACE, Keys.TAB, Keys.SPACE).perform()
+    assert window.evaluate(pressed) == ["a", "b,c&d=e"]
+    window.open(everything, window.evaluate("location.hash"))
+    assert window.evaluate(pressed) == ["a", "b,c&d=e"], "whatever characters a name has"
+    faint = "[...document.querySelectorAll('#speed .mark-line path')].map((p) => p.style.opacity"
+    faint += " || p.getAttribute('opacity'))"
+    assert sorted(window.evaluate(faint)) == ["0.12", "1", "1"]
+    ActionChains(window.driver).send_keys(Keys.ESCAPE).perform()
+    assert window.evaluate(pressed) == []
+    assert "only" not in window.evaluate("location.hash")
     outside = window.evaluate(
         "[...document.querySelectorAll('button, select, input, a, summary')]"
         ".filter((e) => e.offsetParent && e.tabIndex < 0).length"

@@ -14,25 +14,27 @@ for (const [id, c] of cases.entries()) {
 // State: what the reader chose, kept in the URL
 
 const DEFAULTS = {
-  view: "0", metric: "rate", base: "", only: "", size: "", case: "", q: "", status: "", best: "",
-  sort: "", cols: "", theme: "",
+  view: "0", metric: "rate", base: "", size: "", case: "", q: "", status: "", best: "", sort: "",
+  cols: "", theme: "",
 };
 const state = { ...DEFAULTS };
+const only = new Set();  // the kernels that stand out; each is an `only` of its own in the URL
 
 function readState() {
   const told = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   for (const name in DEFAULTS) state[name] = told.get(name) ?? DEFAULTS[name];
+  only.clear();
+  for (const kernel of told.getAll("only")) if (kernel in series) only.add(kernel);
   if (!views[state.view]) state.view = "0";
 }
 
 function setState(changes) {
   Object.assign(state, changes);
   const kept = Object.entries(state).filter(([name, value]) => value !== DEFAULTS[name]);
+  for (const kernel of only) kept.push(["only", kernel]);
   const url = kept.length ? "#" + new URLSearchParams(kept) : " ";
   try { history.replaceState(null, "", url); } catch { /* a viewer without a URL */ }
 }
-
-const chosen = () => new Set(state.only ? state.only.split(",") : []);
 
 // Elements: text is never parsed as HTML
 
@@ -64,7 +66,7 @@ function makeSeries() {
     if (!known || known.rate < rate) fastest.set(c.kernel, { rate, neutral: c.is_baseline });
   }
   const ordered = [...fastest].sort(([, a], [, b]) => b.rate - a.rate);
-  const made = {};
+  const made = Object.create(null);  // a kernel may be called __proto__
   let next = 0;
   for (const [kernel, { neutral }] of ordered) {
     made[kernel] = neutral
@@ -152,7 +154,7 @@ async function draw(chart, name, describe) {
   await null;
   const [datasets, params, { height, left = 52, right = 12, bottom = 24 }] = describe(chart.clientWidth);
   const spec = structuredClone(specs[name]);
-  const isolated = "fixed" in chart.dataset ? [] : [...chosen()];
+  const isolated = "fixed" in chart.dataset ? [] : [...only];
   const values = { isolated, ticks_up: ticks(params.up),
     ticks_across: ticks(params.across), ...params };
   for (const parameter of spec.params) {
@@ -525,31 +527,41 @@ function choices() {
 }
 
 function toggle(kernel) {
-  const only = chosen();
   if (!only.delete(kernel)) only.add(kernel);
-  setState({ only: [...only].join(",") });
+  setState({});
   highlight();
 }
 
 function highlight() {
-  const only = chosen();
   for (const [chart, { view }] of drawn) {
     if (!("fixed" in chart.dataset)) view.signal("isolated", [...only]).runAsync();
   }
   for (const chip of document.querySelectorAll(".chips button")) {
-    chip.setAttribute("aria-pressed", only.has(chip.value));
+    if (chip.value) chip.setAttribute("aria-pressed", only.has(chip.value));
+    else chip.disabled = !only.size;
   }
 }
 
-function chips() {
+function showAll() {
+  only.clear();
+  setState({});
+  highlight();
+}
+
+/** Every legend: a button for each kernel, which highlights it in all charts. */
+function legends() {
   const kernels = [...new Set(fastest().sort((a, b) => b.rate - a.rate).map((c) => c.kernel))];
-  const place = section("speed").querySelector(".chips");
-  place.replaceChildren(...kernels.map((kernel) => {
-    const dot = element("i", { className: series[kernel].shape });
-    dot.style.background = series[kernel].colour;
-    return element("button", { type: "button", value: kernel, onclick: () => toggle(kernel) }, dot, kernel);
-  }));
-  place.hidden = kernels.length < 2;
+  for (const place of document.querySelectorAll(".chips")) {
+    const chips = kernels.map((kernel) => {
+      const dot = element("i", { className: series[kernel].shape });
+      dot.style.background = series[kernel].colour;
+      return element("button", { type: "button", value: kernel, onclick: () => toggle(kernel) }, dot, kernel);
+    });
+    place.replaceChildren(...chips,
+      element("button", { type: "button", className: "all", onclick: showAll }, "Show all"));
+    (place.closest("details") ?? place).hidden = kernels.length < 2;
+  }
+  highlight();
 }
 
 // The table of all results
@@ -663,7 +675,8 @@ function theme() {
 
 function charts() {
   choices();
-  if (has.has("speed")) { chips(); speed(); highlight(); }
+  legends();
+  if (has.has("speed")) speed();
   if (has.has("error")) error();
   if (has.has("roofline")) roofline();
   if (has.has("samples")) sampled();
@@ -686,6 +699,9 @@ document.addEventListener("input", ({ target }) => {
   if (!name) return;
   setState({ [name]: target.type === "checkbox" ? (target.checked ? "1" : "") : target.value });
   if (["q", "status", "best"].includes(name)) table(); else charts();
+});
+document.addEventListener("keydown", ({ key, target }) => {
+  if (key === "Escape" && only.size && !target.matches("input, select")) showAll();
 });
 document.getElementById("theme").onclick = () => {
   setState({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });

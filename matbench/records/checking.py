@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator
+from itertools import pairwise
 
 from matbench import workloads
+from matbench.records.blocks import Timeline
 from matbench.records.outcome import Outcome, Timing
 
 #: The relative difference that rounding may cause.
 _ROUNDING = 1e-9
 
 
-def contradiction(outcome: Outcome) -> str | None:
-    """What is wrong with an outcome, and in which field; None if nothing is."""
-    return next(_contradictions(outcome), None)
+def contradiction(record: Outcome | Timeline) -> str | None:
+    """What is wrong with an outcome or a timeline, and in which field; None if nothing is."""
+    if isinstance(record, Timeline):
+        return next(_of_timeline(record), None)
+    return next(_contradictions(record), None)
 
 
 def _contradictions(outcome: Outcome) -> Iterator[str]:
@@ -44,3 +48,18 @@ def _of_timing(timing: Timing) -> Iterator[str]:
             yield f"interval_ns is reversed: {low:g} to {high:g}"
         elif median is not None and not (low * (1 - _ROUNDING) <= median <= high * (1 + _ROUNDING)):
             yield f"median_ns {median:g} is outside its interval {low:g} to {high:g}"
+
+
+def _of_timeline(found: Timeline) -> Iterator[str]:
+    names = found.multiprocessors
+    if names is not None and len(names) != found.lanes:
+        yield f"{len(names)} multiprocessors for {found.lanes} lanes - at `$.timeline`"
+    if found.together < found.slots:
+        yield "together is less than slots - at `$.timeline`"
+    for place, items in (("bars", found.bars), ("busy", found.busy)):
+        if any(item.lane >= found.lanes or item.end_ns < item.start_ns for item in items):
+            yield f"a lane that is not there, or an end before its start - at `$.timeline.{place}`"
+        if any((a.lane, a.start_ns) > (b.lane, b.start_ns) for a, b in pairwise(items)):
+            yield f"not in order of lane and start - at `$.timeline.{place}`"
+    if any(bar.slot >= found.slots for bar in found.bars):
+        yield "a slot that is not there - at `$.timeline.bars`"

@@ -239,6 +239,7 @@ def test_neither_counters_nor_order_matter_but_to_the_naive_span(
         "naive_span_ticks": 0,
         "naive_span_ns": 0.0,
         "naive_span_ratio": None,
+        "timeline": None,
     }
     one, other = (
         msgspec.structs.replace(analysed(sample, gpu_or_cpu(multiprocessors=6)), **by_counter)
@@ -279,14 +280,3 @@ def test_the_brief_figures_are_those_of_the_whole_analysis() -> None:
         assert (found.imbalance, found.perturbation) == (whole.imbalance, whole.perturbation)
         assert found.sm_mhz is None
         assert blocks.brief(sample, on, clock_is_sm=True).sm_mhz == 2000
-
-
-def test_slots_of_one_unit_never_overlap() -> None:
-    start, end = np.array([0.0, 1, 2, 10, 11]), np.array([5.0, 3, 4, 12, 13])
-    slots = blocks.apart(start, end, np.array([0, 0, 0, 0, 1]))
-    assert slots.tolist() == [0, 1, 2, 0, 0]
-
-
-def test_busy_times_join_blocks_that_touch_or_overlap() -> None:
-    start, end = np.array([5.0, 0, 1, 7]), np.array([6.0, 2, 5, 8])
-    assert blocks.busy(start, end) == [(0, 6), (7, 8)]

@@ -102,11 +102,11 @@ define install
 @touch $@
 endef
 
-$(RUN): EXTRAS = $(EXTRA),plots,page
+$(RUN): EXTRAS = $(EXTRA),plots
 $(RUN): pyproject.toml | $(BIN)/pip
 	$(install)
 
-$(DEV): EXTRAS = $(EXTRA),plots,page,dev
+$(DEV): EXTRAS = $(EXTRA),plots,dev
 $(DEV): pyproject.toml | $(BIN)/pip
 	$(install)
 	@touch $(RUN)

@@ -39,7 +39,7 @@ def test_without_its_libraries_nothing_is_run(
     monkeypatch.setitem(sys.modules, "altair", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for command in (("page", SMALL, "--output", "p.html"), ("run", "tiled", "--page", "p.html")):
-        assert refusal(*command).endswith("pip install 'matbench-cuda[page]'")
+        assert refusal(*command).endswith("pip install 'matbench-cuda[plots]'")
 
 
 def test_a_run_refuses_first(refusal: Refusal, nothing_runs: None) -> None:

@@ -15,6 +15,11 @@ needs_matplotlib = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="the extra `plots` is not installed"
 )
 
+needs_plots = pytest.mark.skipif(
+    any(importlib.util.find_spec(module) is None for module in ("altair", "vl_convert")),
+    reason="the extra `plots` is not installed",
+)
+
 SVG = "{http://www.w3.org/2000/svg}"
 TITLE = "tiled TILE=16 <&> $x$ at 1000"
 

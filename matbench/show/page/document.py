@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import importlib.metadata
-import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -18,14 +16,14 @@ import msgspec
 
 from matbench import __version__
 from matbench.analysis import pareto
-from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 from matbench.records.reading import Finding
 from matbench.show import safe
-from matbench.show.page import cases, charts, samples, summary
+from matbench.show.charts import kept
+from matbench.show.page import cases, samples, summary
 from matbench.show.page import findings as _findings
 from matbench.show.page.cases import COLUMNS, Found
 from matbench.show.page.findings import Findings, table
@@ -56,20 +54,12 @@ def require(path: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
     )
     if path.exists() and not force:
         raise UsageError(f"{path}: exists; --force replaces it")
-    for module in ("altair", "vl_convert"):
-        if importlib.util.find_spec(module) is None:
-            raise UsageError(f"{path}: pages need {module}; pip install 'matbench-cuda[page]'")
+    files.require_libraries(path, "pages")
 
 
 def write(path: Path, text: str) -> None:
     """Replace the file as a whole, or leave it as it was."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    files.write(path, text.encode())
 
 
 def page(
@@ -132,7 +122,7 @@ def _data(found: Found, taken: list[list[samples.Series]], more: Findings, shown
         "verdicts": more.verdict_charts,
         "blocks": more.block_charts,
         "sections": shown,
-        "specs": _specs(),
+        "specs": kept.specs(),
     }
     return embedded(contents)
 
@@ -154,22 +144,7 @@ def bundle() -> str:
         script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
         return script.replace("</script", "<\\/script")
 
-    return _kept("bundle", "vl-convert-python", make)
-
-
-def _specs() -> dict[str, Any]:
-    """The charts; what they are depends on nothing but the version and the module."""
-    found: dict[str, Any] = json.loads(
-        _kept("charts", "altair", lambda: json.dumps(charts.specs()), Path(charts.__file__))
-    )
-    return found
-
-
-def _kept(name: str, package: str, make: Callable[[], str], source: Path | None = None) -> str:
-    """What takes seconds to make, from the cache."""
-    own = hashlib.sha256(source.read_bytes()).hexdigest() if source else ""
-    key = f"page {name} {package} {importlib.metadata.version(package)} {own}"
-    return str(Cache().get_or_make(key, lambda: make().encode()), "utf-8")
+    return kept.text("bundle", "vl-convert-python", make)
 
 
 def _policy(scripts: Iterable[str]) -> str:

@@ -41,8 +41,14 @@ def require(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str] = ()) -
         wrong_suffix=f"a picture's name must end in {known}",
         is_input="the picture is drawn from this file; name another file",
     )
-    if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError(f"{path}: pictures need matplotlib: pip install 'matbench-cuda[plots]'")
+    require_libraries(path, "pictures")
+
+
+def require_libraries(path: Path, what: str) -> None:
+    """`UsageError` if what draws is not installed."""
+    for module in ("altair", "vl_convert"):
+        if importlib.util.find_spec(module) is None:
+            raise UsageError(f"{path}: {what} need {module}; pip install 'matbench-cuda[plots]'")
 
 
 def require_file(
@@ -104,7 +110,15 @@ def encoded(figure: Figure, kind: str, description: str | None = None) -> bytes:
 
 
 def write(path: Path, data: bytes) -> None:
+    """Replace the file as a whole, or leave it as it was."""
+    target = path.resolve()
+    part = target.with_name(f".{target.name}.part")
     try:
-        path.write_bytes(data)
+        if target.exists() and not target.is_file():  # a device or a pipe
+            path.write_bytes(data)
+            return
+        part.write_bytes(data)
+        part.replace(target)
     except OSError as error:
+        part.unlink(missing_ok=True)
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""The charts of a page, as Vega-Lite without data: the page's script supplies `points` and sizes.
+"""Every chart, as Vega-Lite without data: a page's script or `filling` supplies it.
 
 What depends on the data is a parameter: `across` and `up` are the domains of the axes, `ticks_…`
 the marks on them, and `isolated` names the kernels that stand out (all of them, if it is empty).

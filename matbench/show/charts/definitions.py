@@ -31,6 +31,7 @@ def specs() -> dict[str, Spec]:
         "conditions": conditions(),
         "forest": forest(),
         "search": search(),
+        "timeline": timeline(),
     }
 
 
@@ -244,6 +245,93 @@ def search() -> Spec:
     return _spec(points, "across", "ticks_across")
 
 
+def timeline() -> Spec:
+    """Lanes from top to bottom, and in them a bar for each block, over time in µs.
+
+    `bars` and `busy` are rows of a record's `Timeline`, of whose ns the `shades` are µs; `names`
+    are those of the lanes, and `grid` is the launch's. `gaps` keeps bars apart.
+    """
+    import altair as alt
+
+    x = alt.X(
+        "start:Q",
+        title="µs since the first block started",
+        scale=_domain("across", "linear"),
+        axis=_values(),
+    )
+    y = alt.Y(
+        "top:Q",
+        title=None,
+        scale=_domain("up", "linear"),
+        axis=alt.Axis(
+            values=alt.ExprRef("ticks_up"), labelExpr="names[floor(datum.value)]", grid=False,
+            labelOverlap=True,
+        ),
+    )  # fmt: skip
+    busy = (
+        alt.Chart(_named("busy"))
+        .transform_calculate(
+            start="datum[1] / 1000",
+            end="datum[2] / 1000",
+            top="datum[0] + 0.05",
+            low="datum[0] + 0.95",
+        )
+        .mark_rect(color="#888", opacity=0.45)
+        .encode(x=x, x2="end:Q", y=y, y2="low:Q")
+    )
+    bars = (
+        alt.Chart(_named("bars"))
+        .transform_calculate(
+            start="datum[3] / 1000",
+            end="datum[4] / 1000",
+            took="(datum[4] - datum[3]) / 1000",
+            top="datum[1] + 0.05 + 0.9 * datum[2] / slots",
+            low="datum[1] + 0.05 + 0.9 * (datum[2] + 1) / slots",
+            block="'(' + datum[0] % grid[0] + ', ' + floor(datum[0] / grid[0]) % grid[1] + ', ' "
+            "+ floor(datum[0] / grid[0] / grid[1]) + ')'",
+            lane="names[datum[1]]",
+        )
+        .mark_rect(stroke="#fff", strokeOpacity=0.7)
+        .encode(
+            x=x,
+            x2="end:Q",
+            y=y,
+            y2="low:Q",
+            color=alt.Color(
+                "took:Q",
+                scale=alt.Scale(
+                    domain=alt.ExprRef("shades"),
+                    scheme=alt.SchemeParams(name="viridis", extent=[0.12, 1]),
+                    clamp=True,
+                ),
+                legend=alt.Legend(
+                    orient="bottom", title="block duration (µs)", titleFontWeight="normal",
+                    gradientLength=180, gradientThickness=9, titleLimit=0, tickCount=4, offset=6,
+                ),
+            ),
+            strokeWidth=alt.condition(
+                "gaps && datum.took > 0.004 * across[1]", alt.value(0.5), alt.value(0)
+            ),
+            tooltip=[
+                alt.Tooltip("block:N"),
+                alt.Tooltip("lane:N", title="lane"),
+                alt.Tooltip("start:Q", title="start, µs", format=",.3f"),
+                alt.Tooltip("end:Q", title="end, µs", format=",.3f"),
+                alt.Tooltip("took:Q", title="took, µs", format=",.3f"),
+            ],
+        )
+    )  # fmt: skip
+    tail = alt.Chart(_named("tail")).encode(x="at:Q")
+    since = tail.mark_rule(strokeDash=[4, 3], color="currentColor")
+    name = tail.mark_text(align="right", baseline="bottom", fontSize=11, dy=-3).encode(
+        y=alt.value(0), text="label:N"
+    )
+    return _spec(
+        alt.layer(busy, bars, since, name),
+        "across", "up", "ticks_up", "names", "slots", "grid", "shades", "gaps",
+    )  # fmt: skip
+
+
 # Parts
 
 
@@ -264,7 +352,7 @@ def _values(parameter: str = "", label: str = _SHORT) -> Any:
     import altair as alt
 
     ticks = {"values": alt.ExprRef(parameter)} if parameter else {"tickCount": 6}
-    return alt.Axis(labelOverlap=True, labelExpr=label, **ticks)
+    return alt.Axis(labelOverlap=True, labelExpr=label, titleFontWeight="normal", **ticks)
 
 
 def _few() -> Any:

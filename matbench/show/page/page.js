@@ -152,7 +152,7 @@ function panel(place, title, description, { full = false, note = "", within = nu
 /** Draw a chart into its panel, once all panels of the section have their places. */
 async function draw(chart, name, describe) {
   await null;
-  const [datasets, params, { height, left = 52, right = 12, bottom = 24 }] = describe(chart.clientWidth);
+  const [datasets, params, { height, left = 52, right = 12, top = 12, bottom = 24 }] = describe(chart.clientWidth);
   const spec = structuredClone(specs[name]);
   const isolated = "fixed" in chart.dataset ? [] : [...only];
   const values = { isolated, ticks_up: ticks(params.up),
@@ -162,7 +162,7 @@ async function draw(chart, name, describe) {
   }
   Object.assign(spec, {
     datasets, height, width: Math.max(80, chart.clientWidth - left - right),
-    padding: { left, right, top: 12, bottom }, autosize: "none", config: CONFIG,
+    padding: { left, right, top, bottom }, autosize: "none", config: CONFIG,
   });
   const drawing = element("div", { ariaHidden: "true" });  // Vega gives it a role; ours is chart's
   chart.replaceChildren(drawing);
@@ -427,7 +427,13 @@ const KINDS = {
   winner: "#2c9650", default: "#d5701c",
 };
 
-function drawFinding(place, { spec, title, note, points }) {
+function drawFinding(place, { spec, title, note, points = [], filling = null }) {
+  if (filling) {
+    const [datasets, parameters, height] = filling;
+    const chart = panel(place, title, `${title}: ${note}.`, { note, full: true });
+    chart.dataset.fixed = "";
+    return draw(chart, spec, () => [datasets, parameters, { height, top: 22, bottom: 90 }]);
+  }
   const colour = spec === "forest" ? NEUTRAL : PALETTE[0];
   const shown = points.map((p) => ({ ...p, colour: KINDS[p.kind] ?? colour,
     shape: p.kind === "winner" ? "diamond" : p.kind === "default" ? "square" : "circle" }));

@@ -10,7 +10,7 @@ all share. On a CPU all compute units read one clock, and it is not known which 
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -171,11 +171,6 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         perturbation=sample.perturbation,
         timeline=None if placed is None else timeline.of(placed),
     )
-
-
-def place(sample: BlockSample, device_kind: Literal["gpu", "cpu"]) -> Placed | None:
-    """When the blocks that have both stamps ran; None if no shared clock is known."""
-    return _place(_read(sample.stamps), sample.ticks_per_ns, device_kind)
 
 
 # Durations

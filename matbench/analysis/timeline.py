@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -42,7 +43,7 @@ def of(placed: Placed) -> Timeline:
         lane, slot = placed.unit, apart(start, end, placed.unit)
     lanes, together = int(lane.max()) + 1, int(slot.max()) + 1
     shown, slots = _thinned(lane, slot, start)
-    columns = (placed.row, lane, slot, start, end)
+    columns = (lane, start, end, slot, placed.row)
     bars = zip(*(column[shown].tolist() for column in columns), strict=True)
     return Timeline(
         lanes=lanes,
@@ -75,7 +76,7 @@ def _periods(lane: Ints, start: Ints, end: Ints) -> tuple[Period, ...]:
     if surplus <= 0:
         return tuple(found)
     pauses = np.array([b.start_ns - a.end_ns if b.lane == a.lane else np.iinfo(np.int64).max
-                       for a, b in zip(found, found[1:], strict=False)])  # fmt: skip
+                       for a, b in pairwise(found)])  # fmt: skip
     joined = set(np.argsort(pauses, kind="stable")[:surplus].tolist())
     kept = found[:1]
     for place, period in enumerate(found[1:]):

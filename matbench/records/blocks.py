@@ -40,22 +40,19 @@ class Bin(msgspec.Struct, frozen=True):
     blocks: int
 
 
-class Bar(msgspec.Struct, frozen=True, array_like=True):
-    """A block in a timeline, in ns since the first start; `block` is its number in the grid."""
-
-    block: Count
-    lane: Count
-    slot: Count
-    start_ns: Count
-    end_ns: Count
-
-
 class Period(msgspec.Struct, frozen=True, array_like=True):
     """A time in which a lane was busy, in ns since the first start."""
 
     lane: Count
     start_ns: Count
     end_ns: Count
+
+
+class Bar(Period, frozen=True, array_like=True):
+    """A block in a slot of its lane; `block` is its number in the grid."""
+
+    slot: Count
+    block: Count
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from matbench import workloads
-from matbench.records.blocks import Timeline
+from matbench.records.blocks import Period, Timeline
 from matbench.records.outcome import Outcome, Timing
 
 #: The relative difference that rounding may cause.
@@ -56,7 +56,8 @@ def _of_timeline(found: Timeline) -> Iterator[str]:
         yield f"{len(names)} multiprocessors for {found.lanes} lanes - at `$.timeline`"
     if found.together < found.slots:
         yield "together is less than slots - at `$.timeline`"
-    for place, items in (("bars", found.bars), ("busy", found.busy)):
+    named: dict[str, tuple[Period, ...]] = {"bars": found.bars, "busy": found.busy}
+    for place, items in named.items():
         if any(item.lane >= found.lanes or item.end_ns < item.start_ns for item in items):
             yield f"a lane that is not there, or an end before its start - at `$.timeline.{place}`"
         if any((a.lane, a.start_ns) > (b.lane, b.start_ns) for a, b in pairwise(items)):

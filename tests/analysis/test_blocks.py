@@ -122,8 +122,6 @@ def test_without_any_end_stamp_there_is_nothing_to_tell() -> None:
     sample.stamps[:, 1] = 0
     with pytest.raises(CaseError, match="none of the 3 blocks"):
         analysed(sample)
-    with pytest.raises(CaseError, match="none of the 3 blocks"):
-        blocks.place(sample, "gpu")
 
 
 def test_a_cpu_has_one_clock_and_tells_no_multiprocessor() -> None:
@@ -145,7 +143,7 @@ def test_a_gpu_that_tells_neither_multiprocessor_nor_shared_clock() -> None:
     assert [name for name in unknown if getattr(found, name) is not None] == []
     assert found.counters == "not known"
     assert found.duration_us.maximum == 150
-    assert blocks.place(sample, "gpu") is None
+    assert found.timeline is None
 
 
 def test_a_clock_that_costs_more_than_the_limit_is_marked() -> None:
@@ -167,11 +165,13 @@ def test_stragglers_leave_the_histogram_readable() -> None:
 def test_times_on_one_clock_are_as_fine_as_ticks() -> None:
     ran = [Block(u, 10_000 * i + 37 * u, 10_000 * (i + 1)) for u in range(4) for i in range(50)]
     sample = sampled(ran, bases={1: 9**9, 2: 12_345, 3: 2**40}, step_ns=32)
-    placed = blocks.place(sample, "gpu")
-    assert placed is not None
-    np.testing.assert_allclose(placed.start_ns, [b.start for b in ran], atol=33)
-    np.testing.assert_allclose(placed.end_ns - placed.start_ns, [b.end - b.start for b in ran])
-    assert placed.start_ns.min() == 0
+    found = analysed(sample).timeline
+    assert found is not None
+    bars = sorted(found.bars, key=lambda bar: bar.block)
+    np.testing.assert_allclose([b.start_ns for b in bars], [b.start for b in ran], atol=33)
+    took = [bar.end_ns - bar.start_ns for bar in bars]
+    np.testing.assert_allclose(took, [b.end - b.start for b in ran], atol=1)
+    assert min(bar.start_ns for bar in bars) == 0
 
 
 launches = st.lists(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,7 +41,7 @@ def test_few_blocks_are_all_there() -> None:
         slots=2,
         together=2,
         multiprocessors=(3, 7),
-        bars=(Bar(1, 0, 0, 0, 30), Bar(0, 1, 0, 0, 10), Bar(2, 1, 1, 5, 20), Bar(3, 1, 0, 10, 12)),
+        bars=(Bar(0, 0, 30, 0, 1), Bar(1, 0, 10, 0, 0), Bar(1, 5, 20, 1, 2), Bar(1, 10, 12, 0, 3)),
     )
     profile = analysed(sampled(UNEVEN))
     assert profile.timeline is not None
@@ -83,4 +85,4 @@ def test_any_timeline_can_be_read_again(ran: list[tuple[int, float, float]]) -> 
         for lane in range(found.lanes):
             for slot in range(found.slots):
                 here = [bar for bar in found.bars if (bar.lane, bar.slot) == (lane, slot)]
-                assert all(a.end_ns <= b.start_ns for a, b in zip(here, here[1:], strict=False))
+                assert all(a.end_ns <= b.start_ns for a, b in pairwise(here))

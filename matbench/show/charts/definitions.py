@@ -282,14 +282,14 @@ def timeline() -> Spec:
     bars = (
         alt.Chart(_named("bars"))
         .transform_calculate(
-            start="datum[3] / 1000",
-            end="datum[4] / 1000",
-            took="(datum[4] - datum[3]) / 1000",
-            top="datum[1] + 0.05 + 0.9 * datum[2] / slots",
-            low="datum[1] + 0.05 + 0.9 * (datum[2] + 1) / slots",
-            block="'(' + datum[0] % grid[0] + ', ' + floor(datum[0] / grid[0]) % grid[1] + ', ' "
-            "+ floor(datum[0] / grid[0] / grid[1]) + ')'",
-            lane="names[datum[1]]",
+            start="datum[1] / 1000",
+            end="datum[2] / 1000",
+            took="(datum[2] - datum[1]) / 1000",
+            top="datum[0] + 0.05 + 0.9 * datum[3] / slots",
+            low="datum[0] + 0.05 + 0.9 * (datum[3] + 1) / slots",
+            block="'(' + datum[4] % grid[0] + ', ' + floor(datum[4] / grid[0]) % grid[1] + ', ' "
+            "+ floor(datum[4] / grid[0] / grid[1]) + ')'",
+            lane="names[datum[0]]",
         )
         .mark_rect(stroke="#fff", strokeOpacity=0.7)
         .encode(

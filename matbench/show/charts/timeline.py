@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from matbench.records.blocks import BlockProfile, Timeline
+from matbench.records.blocks import BlockProfile, Period, Timeline
 
 #: How many lanes are labelled.
 _MOST_LABELS = 16
@@ -25,7 +25,8 @@ def filling(found: Timeline, profile: BlockProfile) -> Filling:
     """The bars as they are recorded; the definition computes where they are drawn."""
     took = np.array([bar.end_ns - bar.start_ns for bar in found.bars]) / 1e3
     low, high = np.percentile(took, [5, 95]).tolist()
-    span = max(bar.end_ns for bar in (*found.bars, *found.busy)) / 1e3 or 1.0
+    periods: list[Period] = [*found.bars, *found.busy]
+    span = max(period.end_ns for period in periods) / 1e3 or 1.0
     every = -(-found.lanes // _MOST_LABELS)
     numbers = found.multiprocessors or range(1, found.lanes + 1)
     height = found.lanes * min(36.0, max(5.0, 420 / found.lanes))
@@ -65,11 +66,11 @@ def left_out(found: Timeline, profile: BlockProfile) -> str:
 
 def notes(found: Timeline, profile: BlockProfile) -> list[str]:
     """What a reader must know about the lanes and the bars."""
-    lines = []
-    if found.multiprocessors is None:
-        lines.append(
-            "the compute unit of a block is not known: lanes only separate blocks that overlap"
-        )
+    lines = [
+        "a lane per multiprocessor"
+        if found.multiprocessors is not None
+        else "the compute unit of a block is not known: lanes only separate blocks that overlap"
+    ]
     idle = profile.multiprocessors - (profile.multiprocessors_used or profile.multiprocessors)
     if idle > 0:
         lines.append(

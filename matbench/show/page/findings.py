@@ -198,16 +198,18 @@ def _candidate(record: TuningRecord) -> Point:
 def _facts(title: str, profile: BlockProfile) -> str:
     rows = [tuple(fact) for fact in blocks.facts(profile)]
     text = html.escape(blocks.explanation(profile))
-    return f"<h3>{html.escape(title)}</h3><p>{text}</p>" + table(("", "figure", ""), rows, title)
+    return (
+        f"<h3>{html.escape(title)}</h3>"
+        + table(("", "figure", ""), rows, title)
+        + table(blocks.SPAN_TITLES, blocks.spans(profile), f"Length of the launch: {title}")
+        + f"<p>{text}</p>"
+    )
 
 
 def _clocked(title: str, profile: BlockProfile) -> Iterator[Chart]:
     found = profile.timeline
     if found is not None:
-        note = " · ".join(
-            ["a lane per multiprocessor"] * (found.multiprocessors is not None)
-            + timeline.notes(found, profile)
-        )
+        note = " · ".join(timeline.notes(found, profile))
         yield Chart(
             "timeline", f"Timeline: {title}", note, filling=timeline.filling(found, profile)
         )

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from matbench import workloads
 from matbench.records.blocks import Period, Timeline
-from matbench.records.outcome import Outcome, Timing
+from matbench.records.outcome import ErrorCells, Outcome, Timing
 
 #: The relative difference that rounding may cause.
 _ROUNDING = 1e-9
@@ -32,6 +32,13 @@ def _contradictions(outcome: Outcome) -> Iterator[str]:
     for name, timing in (("cold", outcome.cold), ("hot", outcome.hot)):
         if timing is not None:
             yield from (f"{what} - at `$.{name}`" for what in _of_timing(timing))
+    if isinstance(outcome.error_map, ErrorCells):
+        if outcome.status != "wrong":
+            yield f"a {outcome.status} case has no wrong elements - at `$.error_map`"
+        found = outcome.error_map
+        cells = tuple(-(-side // found.step) for side in found.shape)
+        if len(found.rows) != cells[0] or {len(row) for row in found.rows} != {cells[1]}:
+            yield f"not {cells[0]} rows of {cells[1]} cells - at `$.error_map.rows`"
     if outcome.cold is not None and outcome.cold.graph:
         yield "cold samples cannot come from a graph - at `$.cold`"
 

@@ -6,7 +6,10 @@ the marks on them, and `isolated` names the kernels that stand out (all of them,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
+
+from matbench.show.charts import style
 
 Scale = Literal["log", "linear"]
 Spec = dict[str, Any]
@@ -32,6 +35,8 @@ def specs() -> dict[str, Spec]:
         "forest": forest(),
         "search": search(),
         "timeline": timeline(),
+        "error-map": error_map(style.ORANGES),
+        "error-map-shaded": error_map((*style.BLUES, *style.ORANGES)),
     }
 
 
@@ -330,6 +335,51 @@ def timeline() -> Spec:
         alt.layer(busy, bars, since, name),
         "across", "up", "ticks_up", "names", "slots", "grid", "shades", "gaps",
     )  # fmt: skip
+
+
+def error_map(colours: Sequence[str]) -> Spec:
+    """C as an image, with rings around single wrong cells, over a scale of powers of ten."""
+    import altair as alt
+
+    def side(title: str) -> Any:
+        return alt.Axis(
+            title=title, titleFontWeight="normal", grid=False, tickCount=5, tickMinStep=1, format=",d"
+        )
+
+    x = alt.X("column:Q", scale=_domain("across", "linear"), axis=side("column of C"))
+    down = alt.Scale(domain=alt.ExprRef("up"), nice=False, zero=False, reverse=True)
+    y = alt.Y("row:Q", scale=down, axis=side("row of C"))
+    image = (
+        alt.Chart(_named("map"))
+        .mark_image(
+            width=alt.ExprRef("width"), height=alt.ExprRef("height"), align="left", baseline="top",
+            aspect=False, smooth=False,
+        )
+        .encode(x=alt.value(0), y=alt.value(0), url="url:N")
+    )  # fmt: skip
+    rings = alt.Chart(_named("rings")).encode(x=x, y=y)
+    halo = rings.mark_point(size=130, filled=False, stroke="#fff", strokeWidth=4)
+    ring = rings.mark_point(size=130, filled=False, stroke="#000", strokeWidth=1.5)
+    label = "abs(datum.value) <= 3 ? format(pow(10, datum.value), ',~r') : '1e' + datum.value"
+    scale = (
+        alt.Chart(_named("scale"))
+        .mark_point(opacity=0)
+        .encode(
+            color=alt.Color(
+                "power:Q",
+                scale=alt.Scale(
+                    domain=alt.ExprRef("powers"), range=list(colours), interpolate="rgb"
+                ),
+                legend=alt.Legend(
+                    orient="bottom", title=None, values=alt.ExprRef("ticks_scale"),
+                    labelExpr=label, gradientLength=200, gradientThickness=9, offset=6,
+                ),
+            )
+        )
+    )  # fmt: skip
+    return _spec(
+        alt.layer(image, halo, ring, scale), "across", "up", "powers", "ticks_scale"
+    )
 
 
 # Parts

@@ -18,6 +18,8 @@ PALETTE = (
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7",
 )  # fmt: skip
 SHAPES = ("circle", "square", "triangle-up", "diamond")
+#: Of errors that rounding can explain, and of wrong ones, each from small to large.
+BLUES, ORANGES = ("#f2f6fa", "#2a6fb0"), ("#fdb35a", "#7a1c00")
 #: Of baselines.
 NEUTRAL = "#7d858e"
 

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-const { columns, views, cases, samples, specs, sections, front, verdicts, blocks } = JSON.parse(
+const { columns, views, cases, samples, specs, sections, front, verdicts, blocks, maps } = JSON.parse(
   document.getElementById("data").textContent);
 const has = new Set(sections), best = new Set(front);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
@@ -471,6 +471,21 @@ function findings() {
   for (const found of blocks) drawFinding(blockPanels, found);
 }
 
+/** Where C is wrong, beside the reason of each case. */
+function errorMaps() {
+  for (const [id, [note, [datasets, parameters, ratio]]] of Object.entries(maps)) {
+    const place = section("wrong").querySelector(`article[data-case="${id}"] .map`);
+    clear(place);
+    const chart = panel(place, "Error map", `Error map: ${note}.`, { note });
+    chart.dataset.fixed = "";
+    draw(chart, "error-map", (wide) => {
+      const left = 60, width = Math.min(wide - left - 12, 250);
+      return [datasets, parameters,
+        { height: ratio * width, left, right: wide - left - width, bottom: 74 }];
+    });
+  }
+}
+
 // Choices
 
 function grouped(values, key) {
@@ -687,6 +702,7 @@ function charts() {
   if (has.has("roofline")) roofline();
   if (has.has("samples")) sampled();
   findings();
+  errorMaps();
 }
 
 function all() {

@@ -8,11 +8,19 @@ from itertools import pairwise
 
 Domain = tuple[float, float]
 
+#: From one name to the next, in pixels.
+NAME_HEIGHT = 14
 
-def extent(values: Iterable[float], margin: float = 1.12) -> Domain:
-    """The range of the values above 0 on a logarithmic axis, with room around it."""
-    known = [value for value in values if value > 0]
-    return (min(known) / margin, max(known) * margin) if known else (1.0, 10.0)
+
+def extent(values: Iterable[float], least: float = 1.25) -> Domain:
+    """The range of the values above 0 for a logarithmic axis, with room around it.
+
+    Its ends are at least the factor `least` apart.
+    """
+    known = [value for value in values if value > 0] or [1.0]
+    low, high = min(known), max(known)
+    margin = max((high / low) ** 0.04, math.sqrt(least * low / high), 1.005)
+    return low / margin, high * margin
 
 
 def position(value: float, domain: Domain, length: float) -> float:
@@ -46,11 +54,16 @@ def ticks(domain: Domain, most: int = 12) -> list[float]:
 
 
 def _even_ticks(low: float, high: float) -> list[float]:
-    rough = (high - low) / 5
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(s * power for s in (1, 2, 5, 10) if s * power >= rough * 0.99)
-    first = math.ceil(low / step)
-    return [float(f"{i * step:.12g}") for i in range(first, math.floor(high / step) + 1)]
+    found: list[float] = []
+    parts = 5
+    while len(found) < 3:
+        rough = (high - low) / parts
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(s * power for s in (1, 2, 5, 10) if s * power >= rough * 0.99)
+        first = math.ceil(low / step)
+        found = [float(f"{i * step:.12g}") for i in range(first, math.floor(high / step) + 1)]
+        parts += 2
+    return found
 
 
 def size_ticks(sizes: Sequence[int], length: float, apart: float = 40) -> list[int]:
@@ -89,3 +102,10 @@ def separated(wanted: Sequence[float], gap: float, low: float, high: float) -> l
         zip(order, (max(low, min(s, most)) + r * gap for r, s in enumerate(starts)), strict=True)
     )
     return [places[index] for index in range(len(wanted))]
+
+
+def labelled(values: Sequence[float], domain: Domain, height: float) -> list[float]:
+    """Where the names of values stand beside a logarithmic axis: near them, none over another."""
+    wanted = [height - position(value, domain, height) for value in values]
+    places = separated(wanted, NAME_HEIGHT, 0, height)
+    return [value_at(height - place, domain, height) for place in places]

@@ -20,7 +20,7 @@ PALETTE = (
 )  # fmt: skip
 SHAPES = ("circle", "square", "triangle-up", "diamond")
 #: Of baselines, and of lines beyond those that colours can tell apart.
-NEUTRAL, CONTEXT = "#7d858e", "#a0a0a0"
+NEUTRAL, CONTEXT = "#7d858e", "#80808090"
 
 
 class Look(NamedTuple):
@@ -31,7 +31,7 @@ class Look(NamedTuple):
 
 
 def looks(are_baselines: Iterable[bool]) -> list[Look]:
-    """One for each line of a panel, the most important first: colours, then the colour of context.
+    """One for each line, the most important first: colours, then the colour of context.
 
     Baselines have a colour of their own.
     """

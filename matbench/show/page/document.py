@@ -22,7 +22,7 @@ from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 from matbench.records.reading import Finding
 from matbench.show import safe
-from matbench.show.charts import kept
+from matbench.show.charts import kept, style
 from matbench.show.page import cases, samples, summary
 from matbench.show.page import findings as _findings
 from matbench.show.page.cases import COLUMNS, Found
@@ -123,6 +123,7 @@ def _data(found: Found, taken: list[list[samples.Series]], more: Findings, shown
         "blocks": more.block_charts,
         "sections": shown,
         "specs": kept.specs(),
+        "style": {"palette": style.PALETTE, "shapes": style.SHAPES, "neutral": style.NEUTRAL},
     }
     return embedded(contents)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,21 @@ SUFFIXES = (".svg", ".png")
 _VERSION = 5
 _WIDTH = 960
 #: Room for the marks of a vertical axis, above a panel for its title, and between panels.
-_LEFT, _TOP, _BOTTOM, _GAP = 52, 30, 28, 12
+_LEFT, _TOP, _BOTTOM, _GAP = 52, 32, 28, 12
 #: Height of the lines of a panel, by the number of precisions; names need more if there are many.
 _HEIGHTS = {1: 300, 2: 200}
 _LOW = 130
-_NAME_HEIGHT = 14
 _NAME_SIZE = 11
+#: From a line's end to its name, which has its mark before it.
+_BEFORE_NAME = 26
 #: Names that need more room than this put speed above error, rather than beside it.
-_WIDEST_BESIDE = 165
+_WIDEST_BESIDE = 175
+#: Errors that differ by less than this factor must not look far apart.
+_LEAST_ERRORS = 10
+#: The most room for names to the left of a panel.
+_MOST_LEFT = 200
+#: Room beside the first and the last size.
+_MARGIN = 10
 #: An interval is drawn where it is wider than this share of the median.
 _WIDE = 0.02
 #: So many awkward sizes get a panel.
@@ -126,21 +134,27 @@ class _Drawing:
         }
 
     def panels(self) -> list[Panel]:
+        """Speed beside error, or above it if names are long; then the awkward sizes."""
         groups = sorted(self.by_precision.items(), key=lambda group: -len(group[1]))
-        curves = [self._curves(precision, lines) for precision, lines in groups]
-        widest = max(_name_width(curve) for row in curves for curve in row)
-        columns = 2 if widest <= _WIDEST_BESIDE and any(len(row) > 1 for row in curves) else 1
-        least = _HEIGHTS.get(len(curves), _LOW)
+        rows = [self._curves(precision, lines) for precision, lines in groups]
+        # One room for all names of a column, so that the sizes of its panels are aligned.
+        rooms = [max(map(_name_width, curves)) for curves in zip_longest(*rows)]
+        columns = len(rooms) if max(rooms) <= _WIDEST_BESIDE else 1
+        width = _WIDTH / columns
+        if columns == 1:
+            rooms = [min(max(rooms), 0.45 * width)] * len(rooms)
         found: list[Panel] = []
         y = 0.0
-        for row in curves:
-            names = max(len(curve.names) for curve in row)
-            height = max(least, names * _NAME_HEIGHT + 30)
-            for column, curve in enumerate(row):
-                width = _WIDTH / columns
-                found.append(self._panel(curve, column % columns * width, y, width, height))
-                if column == len(row) - 1 or columns == 1:
-                    y += found[-1].size[1] + _GAP
+        for curves in rows:
+            names = max(len(curve.names) for curve in curves)
+            height = max(_HEIGHTS.get(len(rows), _LOW), (names + 3) * layout.NAME_HEIGHT)
+            for number, curve in enumerate(curves):
+                box = Box(
+                    width - _LEFT - rooms[number], height, _LEFT, rooms[number], _TOP, _BOTTOM
+                )
+                found.append(self._panel(curve, box, number % columns * width, y))
+                if columns == 1 or number == len(curves) - 1:
+                    y += box.outer[1] + _GAP
         return found + self._awkward_panels(y)
 
     def description(self) -> str:
@@ -160,7 +174,7 @@ class _Drawing:
         speed = _Curve(precision, f"{self.unit} over n")
         for line in lines:
             speed.add(line.label, [self._point(line, p) for p in line.regular])
-        errors = _Curve(precision, "largest relative error over n")
+        errors = _Curve(precision, "largest relative error over n", _LEAST_ERRORS)
         alike: dict[tuple[Any, ...], list[Line]] = {}
         for line in lines:
             key = tuple((p.n, units.error(p.error)) for p in line.regular if p.error is not None)
@@ -173,7 +187,6 @@ class _Drawing:
         return [speed, errors] if errors.has_values else [speed]
 
     def _point(self, line: Line, point: At, error: bool = False) -> dict[str, Any]:
-        look = self.looks[line.label]
         value = point.error if error else point.work_per_s / self.scale
         wide = _is_wide(point) and not error
         return {
@@ -183,27 +196,26 @@ class _Drawing:
             "low": point.low / self.scale if wide else value,
             "high": point.high / self.scale if wide else value,
             "is_baseline": line.is_baseline,
-            "colour": look.colour,
-            "shape": look.shape,
-            "fill": "transparent" if line.has_claims else look.colour,
+            **self._mark(line),
         }
 
-    def _panel(self, curve: _Curve, x: float, y: float, width: float, height: float) -> Panel:
-        room = min(_name_width(curve), 0.45 * width)
-        box = Box(width - _LEFT - room, height, _LEFT, room, _TOP, _BOTTOM)
-        up = curve.domain()
+    def _mark(self, line: Line) -> dict[str, str]:
+        colour, shape = self.looks[line.label]
+        fill = "transparent" if line.has_claims else colour
+        return {"colour": colour, "shape": shape, "fill": fill}
+
+    def _panel(self, curve: _Curve, box: Box, x: float, y: float) -> Panel:
+        up, height = curve.domain(), box.height
         points = curve.drawn(up[0])
         ends = {name: rows[-1] for name, rows in points.items()}
-        wanted = [height - layout.position(end["value"], up, height) for end in ends.values()]
+        places = layout.labelled([end["value"] for end in ends.values()], up, height)
         labels = [
             {
                 **end,
-                "label": text.shortened(name, room - 14, _NAME_SIZE),
-                "label_value": layout.value_at(height - place, up, height),
+                "label": text.shortened(name, box.right - _BEFORE_NAME, _NAME_SIZE),
+                "label_value": place,
             }
-            for (name, end), place in zip(
-                ends.items(), layout.separated(wanted, _NAME_HEIGHT - 1, 0, height), strict=True
-            )
+            for (name, end), place in zip(ends.items(), places, strict=True)
         ]
         # What stands out is drawn last, so above the rest.
         ordered = sorted(points.values(), key=lambda rows: rows[0]["colour"] != style.CONTEXT)
@@ -213,11 +225,16 @@ class _Drawing:
             datasets,
             box,
             up=up,
-            across=(self.sizes[0] / 1.05, self.sizes[-1] * 1.05),
+            across=self._across(box.width),
             sizes=layout.size_ticks(self.sizes, box.width),
             ticks_up=layout.ticks(up, max(3, int(height / 24))),
         )
         return Panel(spec, x, y, curve.title, curve.note)
+
+    def _across(self, width: float) -> layout.Domain:
+        first, last = self.sizes[0], self.sizes[-1]
+        margin = (last / first) ** (_MARGIN / (width - 2 * _MARGIN))
+        return first / margin, last * margin
 
     def _awkward_panels(self, y: float) -> list[Panel]:
         """For each awkward size, the speed there relative to the size beside it."""
@@ -231,12 +248,13 @@ class _Drawing:
         last = _awkward(self.shown)[-_MOST_AWKWARD:]
         values = [row[end] for sizes in last for row in rows[sizes] for end in ("low", "high")]
         across = layout.extent([1.0, *values])
-        columns = min(len(last), 2)
+        columns = 2
         found: list[Panel] = []
         for number, (n, beside) in enumerate(last):
-            points = rows[n, beside]
-            names = max(text.width(row["label"], _NAME_SIZE) for row in points)
-            left = min(names + 20, 0.4 * _WIDTH / columns, 230)
+            names = [row["label"] for row in rows[n, beside]]
+            left = min(max(text.width(name, _NAME_SIZE) for name in names) + 20, _MOST_LEFT)
+            short = text.distinct(names, left - 14, _NAME_SIZE)
+            points = [{**r, "label": s} for r, s in zip(rows[n, beside], short, strict=True)]
             width = _WIDTH / columns - left - 24
             box = Box(width, max(2, len(points)) * 15 + 6, left, 24, _TOP, _BOTTOM)
             spec = filled(
@@ -261,15 +279,15 @@ class _Drawing:
             "value": value,
             "low": point.low / beside.high if wide else value,
             "high": point.high / beside.low if wide else value,
-            "colour": self.looks[line.label].colour,
+            **self._mark(line),
         }
 
 
 class _Curve:
     """The lines of a panel by their names, and what they are of."""
 
-    def __init__(self, title: str, note: str) -> None:
-        self.title, self.note = title, note
+    def __init__(self, title: str, note: str, least: float = 1.25) -> None:
+        self.title, self.note, self.least = title, note, least
         self.names: dict[str, list[dict[str, Any]]] = {}
 
     def add(self, name: str, points: Iterable[dict[str, Any]]) -> None:
@@ -282,7 +300,7 @@ class _Curve:
     def domain(self) -> layout.Domain:
         ends = ("low", "value", "high")
         points = [point for points in self.names.values() for point in points]
-        return layout.extent(point[end] for point in points for end in ends)
+        return layout.extent((point[end] for point in points for end in ends), self.least)
 
     def drawn(self, bottom: float) -> dict[str, list[dict[str, Any]]]:
         """The points of each line; a value of 0 stands apart at the bottom edge."""
@@ -302,6 +320,7 @@ class _Curve:
         }
 
 
-def _name_width(curve: _Curve) -> float:
+def _name_width(curve: _Curve | None) -> float:
     """The room that the names beside the lines of a panel would like."""
-    return max((text.width(name, _NAME_SIZE) for name in curve.names), default=0) + 18
+    names = curve.names if curve is not None else ()
+    return max((text.width(name, _NAME_SIZE) for name in names), default=0) + _BEFORE_NAME + 4

@@ -12,19 +12,40 @@ from matbench.model import Problem
 from matbench.records.outcome import Outcome
 from matbench.workloads import Workload
 
+#: A size this close to one with more factors of 2 is awkward: 1000 beside 1024.
+_NEAR = 0.1
+
+
+class At(NamedTuple):
+    """A kernel at one size: work per second with its interval, and the largest error.
+
+    An awkward size lies `beside` one that the kernel was measured at too.
+    """
+
+    n: int
+    work_per_s: float
+    low: float
+    high: float
+    error: float | None
+    beside: int | None = None
+
 
 class Line(NamedTuple):
-    """One kernel at its fastest parameters: sizes, and its speed and largest error at each.
+    """One kernel at its fastest parameters for each size, the smallest first.
 
-    Speed is in 10⁹ of the workload's `rate`. `has_claims`: some of its claims weaken a check.
+    `has_claims`: some of its claims weaken a check.
     """
 
     label: str
+    precision: str
     is_baseline: bool
     has_claims: bool
-    n: tuple[int, ...]
-    giga_per_s: tuple[float, ...]
-    error: tuple[float | None, ...]
+    points: tuple[At, ...]
+
+    @property
+    def regular(self) -> list[At]:
+        """What a line through the sizes shows: without awkward sizes, which would make cliffs."""
+        return [point for point in self.points if point.beside is None]
 
 
 class Chart(NamedTuple):
@@ -40,11 +61,11 @@ class Chart(NamedTuple):
 
     @property
     def sizes(self) -> list[int]:
-        return sorted({n for line in self.lines for n in line.n})
+        return sorted({point.n for line in self.lines for point in line.points})
 
     @property
     def errors(self) -> list[float | None]:
-        return [error for line in self.lines for error in line.error]
+        return [point.error for line in self.lines for point in line.points]
 
 
 def of(outcomes: Iterable[Outcome]) -> Chart:
@@ -57,7 +78,7 @@ def of(outcomes: Iterable[Outcome]) -> Chart:
     if len(found) > 1:
         raise UsageError(f"a chart shows one workload, not {' and '.join(found)}")
     timed = [o for o in outcomes if o.status == "measured" and o.median_ns]
-    placed = [o for o in timed if _has_n(o.case.problem)]
+    placed = [o for o in timed if single_size(o.case.problem) is not None]
     if not placed:
         raise UsageError("nothing to draw: no measured case has a single size n")
     circumstances = [set(values) for values in zip(*map(_circumstances, placed), strict=True)]
@@ -70,28 +91,52 @@ def of(outcomes: Iterable[Outcome]) -> Chart:
         if known is None or (outcome.median_ns or 0) < (known.median_ns or 0):
             at[outcome.case.problem.N] = outcome
     workload = workloads.get(found[0])
-    lines = [_line(label, workload, at) for label, at in best.items()]
-    lines.sort(key=lambda line: (-line.n[-1], -line.giga_per_s[-1], line.label))
+    lines = [_line(label, workload, at, awkward=True) for label, at in best.items()]
+    if len({point.n for line in lines for point in line.regular}) < 2:  # nothing to be beside
+        lines = [_line(label, workload, at, awkward=False) for label, at in best.items()]
+    lines.sort(key=lambda line: (-line.points[-1].n, -line.points[-1].work_per_s, line.label))
     _, *others = circumstances
     shared = [min(values) for values in others if len(values) == 1]
     return Chart(workload, lines, shared, len(timed) - len(placed))
 
 
-def _line(label: str, workload: Workload, at: dict[int, Outcome]) -> Line:
-    ordered = [at[n] for n in sorted(at)]
+def single_size(problem: Problem) -> int | None:
+    """The size, where it is a single number."""
+    is_one = problem.workload != workloads.DEFAULT or problem.M == problem.N == problem.K
+    return problem.N if is_one else None
+
+
+def beside(n: int, others: Iterable[int]) -> int | None:
+    """The nearest size that has more factors of 2, if one is near."""
+    near = [m for m in others if m & -m > n & -n and abs(m - n) <= _NEAR * m]
+    return min(near, key=lambda m: abs(m - n), default=None)
+
+
+def _line(label: str, workload: Workload, found: dict[int, Outcome], *, awkward: bool) -> Line:
+    first = next(iter(found.values())).case
     return Line(
         label=label,
-        is_baseline=ordered[0].case.group == "baseline",
-        has_claims=any(weakening(o.case.claims) for o in ordered),
-        n=tuple(sorted(at)),
-        giga_per_s=tuple(workload.work(o.case.problem) / (o.median_ns or 1) for o in ordered),
-        error=tuple(o.max_rel_err for o in ordered),
+        precision=first.claims.precision,
+        is_baseline=first.group == "baseline",
+        has_claims=any(weakening(o.case.claims) for o in found.values()),
+        points=tuple(
+            _at(n, found[n], workload, beside(n, found) if awkward else None) for n in sorted(found)
+        ),
     )
 
 
-def _has_n(problem: Problem) -> bool:
-    """Whether the size is a single number."""
-    return problem.workload != workloads.DEFAULT or problem.M == problem.N == problem.K
+def _at(n: int, outcome: Outcome, workload: Workload, neighbour: int | None) -> At:
+    work, median = workload.work(outcome.case.problem), outcome.median_ns or 1
+    interval = outcome.timing.interval_ns if outcome.timing is not None else None
+    shortest, longest = interval or (median, median)
+    return At(
+        n=n,
+        work_per_s=1e9 * work / median,
+        low=1e9 * work / (longest or median),
+        high=1e9 * work / (shortest or median),
+        error=outcome.max_rel_err,
+        beside=neighbour,
+    )
 
 
 def _circumstances(outcome: Outcome) -> tuple[str, str, str]:

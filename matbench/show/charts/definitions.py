@@ -16,7 +16,13 @@ Spec = dict[str, Any]
 
 _STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
 #: Powers of two from 2¹⁷ on are written as such.
-_SIZE = "datum.value >= 131072 ? '2^' + format(log(datum.value) / LN2, '.3~r') : datum.label"
+_POWER = "round(log(datum.value) / LN2)"
+_DIGITS = "'⁰¹²³⁴⁵⁶⁷⁸⁹'"
+_SIZE = (
+    f"datum.value >= 131072 && datum.value == pow(2, {_POWER}) ? '2'"
+    f" + slice({_DIGITS}, floor({_POWER} / 10), floor({_POWER} / 10) + 1)"
+    f" + slice({_DIGITS}, {_POWER} % 10, {_POWER} % 10 + 1) : datum.label"
+)
 _SHARE = "format(datum.value, '.0%')"
 _SHORT = "format(datum.value, datum.value == 0 || abs(datum.value) >= 1e-3 ? ',~r' : '~e')"
 
@@ -41,7 +47,7 @@ def specs() -> dict[str, Spec]:
 
 
 def curve(scale: Scale) -> Spec:
-    """One line a kernel over n, with intervals; its name stands at the right edge.
+    """One line a kernel over n, with intervals; its mark and name stand at the right edge.
 
     Values on a linear scale are shares.
     """
@@ -62,26 +68,12 @@ def curve(scale: Scale) -> Spec:
         y=alt.Y("low:Q", title=None), y2=alt.Y2("high:Q")
     )
     points = _points(base, y)
-    ends = alt.Chart(_named("labels")).encode(
-        x=alt.value(alt.expr("width + 10")), y=alt.Y("label_value:Q", title=None)
-    )
-    leaders = (
-        alt.Chart(_named("labels"))
-        .mark_rule(strokeWidth=1.2, strokeDash=[1, 3])
-        .encode(
-            x=alt.X("n:Q", title=None),
-            x2=alt.value(alt.expr("width + 7")),
-            y=alt.Y("value:Q", title=None),
-            y2=alt.Y2("label_value:Q"),
-            color=_as_is(alt.Color, "colour:N"),
-            opacity=alt.condition(_STANDS_OUT, alt.value(0.7), alt.value(0.1)),
-        )
-    )
-    names = ends.mark_text(align="left", fontSize=11).encode(
-        text="label:N", opacity=_opacity(alt, 0.3)
-    )
     return _spec(
-        alt.layer(lines, intervals, leaders, names, points), "across", "up", "sizes", "ticks_up"
+        alt.layer(lines, intervals, *_labels("n:Q"), points),
+        "across",
+        "up",
+        "sizes",
+        "ticks_up",
     )
 
 
@@ -162,7 +154,11 @@ def roofline() -> Spec:
         x=x, color=_as_is(alt.Color, "colour:N"), opacity=_opacity(alt), detail="kernel:N"
     )
     return _spec(
-        alt.layer(roofs, names, slope, _points(base, y)), "across", "up", "ticks_across", "ticks_up"
+        alt.layer(roofs, names, slope, *_labels("intensity:Q"), _points(base, y)),
+        "across",
+        "up",
+        "ticks_across",
+        "ticks_up",
     )
 
 
@@ -226,7 +222,12 @@ def forest() -> Spec:
         .encode(x=alt.X("value:Q"))
     )
     interval = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
-    ratio = base.mark_circle(size=60, opacity=1).encode(x=x, tooltip=alt.Tooltip("tip:N"))
+    ratio = base.mark_point(size=45, strokeWidth=1.8, opacity=1).encode(
+        x=x,
+        shape=_as_is(alt.Shape, "shape:N"),
+        fill=_as_is(alt.Fill, "fill:N"),
+        tooltip=alt.Tooltip("tip:N"),
+    )
     return _spec(alt.layer(same, interval, ratio), "across", "ticks_across")
 
 
@@ -343,7 +344,12 @@ def error_map(colours: Sequence[str]) -> Spec:
 
     def side(title: str) -> Any:
         return alt.Axis(
-            title=title, titleFontWeight="normal", grid=False, tickCount=5, tickMinStep=1, format=",d"
+            title=title,
+            titleFontWeight="normal",
+            grid=False,
+            tickCount=5,
+            tickMinStep=1,
+            format=",d",
         )
 
     x = alt.X("column:Q", scale=_domain("across", "linear"), axis=side("column of C"))
@@ -377,9 +383,7 @@ def error_map(colours: Sequence[str]) -> Spec:
             )
         )
     )  # fmt: skip
-    return _spec(
-        alt.layer(image, halo, ring, scale), "across", "up", "powers", "ticks_scale"
-    )
+    return _spec(alt.layer(image, halo, ring, scale), "across", "up", "powers", "ticks_scale")
 
 
 # Parts
@@ -432,6 +436,34 @@ def _as_is(channel: Any, field: str) -> Any:
 
 def _opacity(alt: Any, others: float = 0.12) -> Any:
     return alt.condition(_STANDS_OUT, alt.value(1), alt.value(others))
+
+
+def _labels(x: str) -> list[Any]:
+    """Leaders from points to the right edge, and marks and names there at `label_value`."""
+    import altair as alt
+
+    ends = alt.Chart(_named("labels"))
+    there = ends.encode(y=alt.Y("label_value:Q", title=None))
+    colour = _as_is(alt.Color, "colour:N")
+    leaders = ends.mark_rule(strokeWidth=1.2, strokeDash=[1, 3]).encode(
+        x=alt.X(x, title=None),
+        x2=alt.value(alt.expr("width + 11")),
+        y=alt.Y("value:Q", title=None),
+        y2=alt.Y2("label_value:Q"),
+        color=colour,
+        opacity=alt.condition(_STANDS_OUT, alt.value(0.7), alt.value(0.1)),
+    )
+    marks = there.mark_point(size=30, strokeWidth=1.4).encode(
+        x=alt.value(alt.expr("width + 16")),
+        color=colour,
+        shape=_as_is(alt.Shape, "shape:N"),
+        fill=_as_is(alt.Fill, "fill:N"),
+        opacity=_opacity(alt, 0.3),
+    )
+    names = there.mark_text(align="left", fontSize=11).encode(
+        x=alt.value(alt.expr("width + 23")), text="label:N", opacity=_opacity(alt, 0.3)
+    )
+    return [leaders, marks, names]
 
 
 def _points(base: Any, y: Any) -> Any:

@@ -100,9 +100,7 @@ def _filling(
     rings = cells if len(cells) <= _MOST_RINGS else cells[:0]
     every = max(1, round((stops[-1][0] - stops[0][0]) / 6))
     powers = range(math.ceil(stops[0][0]), math.floor(stops[-1][0]) + 1, every)
-    ringed = [
-        {"row": (i + 0.5) * M / rows, "column": (j + 0.5) * step} for i, j in rings.tolist()
-    ]
+    ringed = [{"row": (i + 0.5) * M / rows, "column": (j + 0.5) * step} for i, j in rings.tolist()]
     encoded = base64.b64encode(_png(pixels)).decode("ascii")
     return Filling(
         {
@@ -136,7 +134,9 @@ def _png(pixels: npt.NDArray[np.uint8]) -> bytes:
     height, width, _ = pixels.shape
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     lines = b"".join(b"\0" + row.tobytes() for row in pixels)  # no filter
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)

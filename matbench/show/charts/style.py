@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 #: Readable on a light page and on a dark one: about the same contrast with each.
 INK = "#797979"
@@ -13,15 +14,39 @@ GRID = "#80808040"
 #: Arial's metrics are those of Helvetica and of Liberation Sans: one of them is everywhere.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 FONT_SIZE = 12
-#: Safe for colour-blind readers, on either page.
+#: Far apart for readers with any kind of colour blindness, on a light page and on a dark one.
 PALETTE = (
-    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7",
+    "#2050e0", "#f09010", "#10b0a0", "#904090", "#b03000", "#90a0f0", "#a04050", "#d0a060",
 )  # fmt: skip
 SHAPES = ("circle", "square", "triangle-up", "diamond")
 #: Of errors that rounding can explain, and of wrong ones, each from small to large.
 BLUES, ORANGES = ("#f2f6fa", "#2a6fb0"), ("#fdb35a", "#7a1c00")
-#: Of baselines.
-NEUTRAL = "#7d858e"
+#: Of baselines, and of lines beyond those that colours can tell apart.
+NEUTRAL, CONTEXT = "#7d858e", "#80808090"
+
+
+class Look(NamedTuple):
+    """How the marks of a line look."""
+
+    colour: str
+    shape: str
+
+
+def looks(are_baselines: Iterable[bool]) -> list[Look]:
+    """One for each line, the most important first: colours, then the colour of context.
+
+    Baselines have a colour of their own.
+    """
+    found, used = [], 0
+    for is_baseline in are_baselines:
+        if is_baseline:
+            found.append(Look(NEUTRAL, "cross"))
+        elif used < len(PALETTE):
+            found.append(Look(PALETTE[used], SHAPES[used % len(SHAPES)]))
+            used += 1
+        else:
+            found.append(Look(CONTEXT, "circle"))
+    return found
 
 
 def config(ink: str = INK) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
 from matbench.show.charts.style import FONT_SIZE
 
@@ -33,12 +34,28 @@ def _thousandths(character: str) -> int:
 
 
 def shortened(text: str, room: float, size: float = FONT_SIZE) -> str:
-    """The text, or as much of its beginning as fits with an ellipsis."""
+    """The text, or as much of its beginning and its end as fits, with an ellipsis between."""
     if width(text, size) <= room:
         return text
-    while text and width(text + "…", size) > room:
-        text = text[:-1]
-    return text.rstrip() + "…"
+    for kept in range(len(text) - 1, 0, -1):
+        tail = kept // 3
+        short = f"{text[: kept - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
+        if width(short, size) <= room:
+            return short
+    return "…"
+
+
+def distinct(texts: Iterable[str], room: float, size: float = FONT_SIZE) -> list[str]:
+    """Each text as much as fits, numbered where they would be the same."""
+    found: list[str] = []
+    for text in texts:
+        short, number = shortened(text, room, size), 1
+        while short in found:
+            number += 1
+            end = f" ({number})"
+            short = shortened(text, room - width(end, size), size) + end
+        found.append(short)
+    return found
 
 
 def wrapped(text: str, room: float, size: float = FONT_SIZE) -> list[str]:
@@ -50,7 +67,11 @@ def wrapped(text: str, room: float, size: float = FONT_SIZE) -> list[str]:
             lines.append("")
             joined = word
         while width(joined, size) > room:
-            part = shortened(joined, room, size)[:-1] or joined[0]
+            part = next(
+                p
+                for n in range(len(joined), 0, -1)
+                if width(p := joined[:n], size) <= room or n == 1
+            )
             lines[-1], joined = part, joined[len(part) :]
             lines.append("")
         lines[-1] = joined

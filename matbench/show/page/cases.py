@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import ranking, sample_notes
+from matbench.analysis import chart, ranking, sample_notes
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import DeviceInfo, Problem, settings_of
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Outcome
 from matbench.show import safe, units
 from matbench.show.outcomes import size_label
-
-#: A size this close to one with more factors of 2 is awkward: 1000 beside 1024.
-_NEAR = 0.1
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -198,7 +195,11 @@ def _arithmetic(outcome: Outcome) -> str:
 
 
 def _cases(view: int, shared: View, rows: Sequence[_Ranked], fastest: set[int]) -> Iterator[Case]:
-    lengths = {n for _, problem, row in rows if row.rivals and (n := _n(problem)) is not None}
+    lengths = {
+        n
+        for _, problem, row in rows
+        if row.rivals and (n := chart.single_size(problem)) is not None
+    }
     by_problem: dict[Problem, list[Ranked]] = {}
     for _, problem, row in rows:
         by_problem.setdefault(problem, []).append(row)
@@ -207,7 +208,7 @@ def _cases(view: int, shared: View, rows: Sequence[_Ranked], fastest: set[int]) 
         for problem, found in by_problem.items()
     }
     for _, problem, row in rows:
-        outcome, n = row.outcome, _n(problem)
+        outcome, n = row.outcome, chart.single_size(problem)
         case, median = outcome.case, ranking.time_ns(outcome)
         interval = outcome.timing.interval_ns if outcome.timing is not None else None
         low, high = interval or (median, median)
@@ -217,7 +218,7 @@ def _cases(view: int, shared: View, rows: Sequence[_Ranked], fastest: set[int]) 
             kernel=safe.line(case.kernel),
             size=size_label(problem),
             n=n,
-            beside=_beside(n, lengths) if n is not None else None,
+            beside=chart.beside(n, lengths) if n is not None else None,
             precision=case.claims.precision,
             status=outcome.status,
             is_baseline=case.group == "baseline",
@@ -234,18 +235,6 @@ def _cases(view: int, shared: View, rows: Sequence[_Ranked], fastest: set[int]) 
             text=text,
             numbers=numbers,
         )
-
-
-def _n(problem: Problem) -> int | None:
-    """The size, where it is a single number."""
-    is_one = problem.workload != workloads.DEFAULT or problem.M == problem.N == problem.K
-    return problem.N if is_one else None
-
-
-def _beside(n: int, others: Iterable[int]) -> int | None:
-    """The nearest size that has more factors of 2, if one is near."""
-    near = [m for m in others if m & -m > n & -n and abs(m - n) <= _NEAR * m]
-    return min(near, key=lambda m: abs(m - n), default=None)
 
 
 def _intensity(outcome: Outcome) -> float | None:

@@ -22,7 +22,7 @@ from matbench.records.environment import Environment
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.records.reading import Finding
 from matbench.show import safe
-from matbench.show.charts import error_map, kept
+from matbench.show.charts import error_map, kept, style
 from matbench.show.charts.timeline import Filling
 from matbench.show.page import cases, samples, summary
 from matbench.show.page import findings as _findings
@@ -125,6 +125,7 @@ def _data(found: Found, taken: list[list[samples.Series]], more: Findings, shown
         "sections": shown,
         "maps": _maps(found.outcomes),
         "specs": kept.specs(),
+        "style": {"palette": style.PALETTE, "shapes": style.SHAPES, "neutral": style.NEUTRAL},
     }
     return embedded(contents)
 

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
-const { columns, views, cases, samples, specs, sections, front, verdicts, blocks, maps } = JSON.parse(
-  document.getElementById("data").textContent);
+const { columns, views, cases, samples, specs, style, sections, front, verdicts, blocks, maps } =
+  JSON.parse(  document.getElementById("data").textContent);
 const has = new Set(sections), best = new Set(front);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
 const section = (name) => document.getElementById(name);
@@ -53,10 +53,7 @@ function fill(select, options, value) {
 
 // Series: a colour and a shape for each kernel, the same in every chart
 
-const PALETTE = ["#3274c4", "#d5701c", "#2c9650", "#cf4444", "#8a60c2", "#8f6a4e", "#cc5a9e",
-  "#8b8a1d", "#1795ad", "#5c6bc8"];
-const SHAPES = ["circle", "square", "triangle-up", "diamond"];
-const NEUTRAL = "#7d858e";
+const { palette: PALETTE, shapes: SHAPES, neutral: NEUTRAL } = style;
 
 function makeSeries() {
   const fastest = new Map();
@@ -72,7 +69,7 @@ function makeSeries() {
     made[kernel] = neutral
       ? { colour: NEUTRAL, shape: "cross" }
       : { colour: PALETTE[next % PALETTE.length],
-          shape: SHAPES[Math.floor(next++ / PALETTE.length) % SHAPES.length] };
+          shape: SHAPES[(next + Math.floor(next++ / PALETTE.length)) % SHAPES.length] };
   }
   return made;
 }
@@ -224,14 +221,14 @@ const textWidth = (texts) => 18 + 6.3 * Math.max(...texts.map((t) => t.length));
 /** One line a kernel over n. */
 const drawCurve = (chart, points, scale) => draw(chart, `curve-${scale}`, (wide) => {
   const names = [...new Set(points.map((p) => p.label ?? p.kernel))];
-  const right = Math.min(textWidth(names), wide * 0.45);
+  const right = Math.min(textWidth(names) + 12, wide * 0.45);
   const height = Math.max(280, names.length * 20 + 40);
   const up = extent(points.flatMap((p) => [p.value, p.low, p.high]), scale);
   const sizes = [...new Set(points.map((p) => p.n))].sort((a, b) => a - b);
   const across = [sizes[0] / 1.05, sizes.at(-1) * 1.05];
   const ends = new Map();
   for (const p of points) if (!(ends.get(p.kernel)?.n > p.n)) ends.set(p.kernel, p);
-  const most = Math.floor((right - 12) / 6);
+  const most = Math.floor((right - 24) / 6);
   const short = (text) => text.length > most ? text.slice(0, most - 1) + "…" : text;
   const named = labels([...ends.values()].map((p) => ({ ...p, label: short(p.label ?? p.kernel) })),
     up, scale, height);
@@ -436,6 +433,7 @@ function drawFinding(place, { spec, title, note, points = [], filling = null }) 
   }
   const colour = spec === "forest" ? NEUTRAL : PALETTE[0];
   const shown = points.map((p) => ({ ...p, colour: KINDS[p.kind] ?? colour,
+    fill: KINDS[p.kind] ?? colour,
     shape: p.kind === "winner" ? "diamond" : p.kind === "default" ? "square" : "circle" }));
   const legend = spec === "search" ? "; diamond: winner, square: default" : "";
   const chart = panel(place, title, `${title}: ${points.length} marks.`, { note: note + legend });

@@ -19,7 +19,9 @@ def draw(found: ErrorMap, path: Path) -> None:
     files.require(path, SUFFIXES)
     data, parameters, height = error_map.of_map(found, _WIDTH)
     box = Box(_WIDTH, height, left=64, top=14, bottom=84)
-    chart = filled(kept.specs()["error-map" if found.exact else "error-map-shaded"], data, box, **parameters)
+    chart = filled(
+        kept.specs()["error-map" if found.exact else "error-map-shaded"], data, box, **parameters
+    )
     lines = [" · ".join(error_map.notes(found)), f"colour: {error_map.scale_title(found)}"]
     kind = files.suffix(path)
     files.write(path, canvas.encoded(kind, [Panel(chart)], found.title, lines))

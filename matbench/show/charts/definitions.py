@@ -348,8 +348,8 @@ def error_map(colours: Sequence[str]) -> Spec:
             titleFontWeight="normal",
             grid=False,
             tickCount=5,
-            tickMinStep=1,
-            format=",d",
+            labelOverlap=True,
+            labelExpr="datum.value % 1 == 0 ? format(datum.value, ',d') : ''",
         )
 
     x = alt.X("column:Q", scale=_domain("across", "linear"), axis=side("column of C"))
@@ -364,8 +364,8 @@ def error_map(colours: Sequence[str]) -> Spec:
         .encode(x=alt.value(0), y=alt.value(0), url="url:N")
     )  # fmt: skip
     rings = alt.Chart(_named("rings")).encode(x=x, y=y)
-    halo = rings.mark_point(size=130, filled=False, stroke="#fff", strokeWidth=4)
-    ring = rings.mark_point(size=130, filled=False, stroke="#000", strokeWidth=1.5)
+    halo = rings.mark_point(size=130, filled=False, stroke="#fff", strokeWidth=4, opacity=1)
+    ring = rings.mark_point(size=130, filled=False, stroke="#000", strokeWidth=1.5, opacity=1)
     label = "abs(datum.value) <= 3 ? format(pow(10, datum.value), ',~r') : '1e' + datum.value"
     scale = (
         alt.Chart(_named("scale"))

@@ -19,7 +19,7 @@ from matbench.show.charts.timeline import Filling
 #: Of right cells that are not shaded, and of errors that are not finite.
 RIGHT, MISSING = "#c6daee", "#000000"
 #: Up to this many wrong cells get a ring, because single cells are easily overlooked.
-_MOST_RINGS = 12
+_MOST_RINGS = 6
 #: The smallest error with its own colour, in powers of ten below the smallest wrong one.
 _FLOOR = -4.0
 #: Height over width, at most and at least.

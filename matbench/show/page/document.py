@@ -221,8 +221,9 @@ def _wrong(outcomes: Iterable[Outcome]) -> str:
             notes = "".join(f"<li>{html.escape(safe.lines(note))}</li>" for note in outcome.notes)
             has_map = isinstance(outcome.error_map, ErrorCells)
             parts.append(
-                f'<article data-case="{index}"><div><h3>{html.escape(safe.line(outcome.case.label))} <span class="status '
-                f'{outcome.status}">{outcome.status}</span></h3>'
+                f'<article data-case="{index}"><div>'
+                f"<h3>{html.escape(safe.line(outcome.case.label))} "
+                f'<span class="status {outcome.status}">{outcome.status}</span></h3>'
                 f"<pre>{html.escape(safe.lines(outcome.reason or 'no reason given'))}</pre>"
                 + (f"<ul>{notes}</ul>" if notes else "")
                 + ('</div><div class="map"></div></article>' if has_map else "</div></article>")

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
 const { columns, views, cases, samples, specs, style, sections, front, verdicts, blocks, maps } =
-  JSON.parse(  document.getElementById("data").textContent);
+  JSON.parse(document.getElementById("data").textContent);
 const has = new Set(sections), best = new Set(front);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
 const section = (name) => document.getElementById(name);

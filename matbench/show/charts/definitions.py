@@ -36,6 +36,8 @@ def specs() -> dict[str, Spec]:
         "scatter": scatter(),
         "roofline": roofline(),
         "strip": strip(),
+        "ecdf-log": ecdf("log"),
+        "ecdf-linear": ecdf("linear"),
         "course": course(),
         "conditions": conditions(),
         "forest": forest(),
@@ -167,7 +169,8 @@ def strip() -> Spec:
     import altair as alt
 
     base = alt.Chart(_named("points"))
-    ticks = base.mark_tick(thickness=1, height=12, opacity=0.35).encode(
+    ticks = base.mark_tick(thickness=1, height=12).encode(
+        opacity=alt.condition(_STANDS_OUT, alt.value(0.4), alt.value(0.06)),
         x=alt.X(
             "value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")
         ),
@@ -175,6 +178,29 @@ def strip() -> Spec:
         color=_as_is(alt.Color, "colour:N"),
     )
     return _spec(ticks, "across", "ticks_across")
+
+
+def ecdf(scale: Scale) -> Spec:
+    """The share of launches that took no longer, for each kind of samples of one case."""
+    import altair as alt
+
+    ticks = "ticks_across" if scale == "log" else ""
+    lines = (
+        alt.Chart(_named("points"))
+        .mark_line(interpolate="step-after", strokeWidth=1.8, clip=True)
+        .encode(
+            x=alt.X("value:Q", title=None, scale=_domain("across", scale), axis=_values(ticks)),
+            y=alt.Y(
+                "share:Q",
+                title=None,
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(tickCount=5, format=".0%"),
+            ),
+            color=_as_is(alt.Color, "colour:N"),
+            detail="kind:N",
+        )
+    )
+    return _spec(lines, "across", "ticks_across")
 
 
 def course() -> Spec:

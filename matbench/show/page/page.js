@@ -359,38 +359,68 @@ const unpack = (series) => {
     .filter(Number.isFinite);
 };
 
+/** At most so many places of an array, the first and the last among them. */
+const spread = (length, most) => (length <= most ? [...Array(length).keys()]
+  : Array.from({ length: most }, (_, i) => Math.round((i * (length - 1)) / (most - 1))));
+
+/** Values with their places; of too many, the smallest and the largest of every few. */
+function envelope(values, most = 2000) {
+  const all = values.map((value, index) => ({ value, index }));
+  if (values.length <= most) return all;
+  const few = Math.ceil(values.length / (most / 2));
+  return Array.from({ length: Math.ceil(values.length / few) }, (_, i) => {
+    const some = all.slice(i * few, (i + 1) * few).sort((a, b) => a.value - b.value);
+    return [some[0], some.at(-1)].sort((a, b) => a.index - b.index);
+  }).flat();
+}
+
 function sampled() {
   const place = section("samples").querySelector(".panels");
   clear(place);
   const here = fastest().filter((c) => c.size === sizeNow() && samples[c.id].length)
     .sort((a, b) => b.rate - a.rate);
-  const most = 250;
-  if (here.length) {
+  if (here.length > 1) {
     const points = here.flatMap((c) => {
       const all = unpack(samples[c.id][0]).sort((a, b) => a - b);
-      const step = Math.max(1, (all.length - 1) / (most - 1));
-      const kept = all.length > most ? Array.from({ length: most }, (_, i) => all[Math.round(i * step)]) : all;
-      return kept.map((value) => ({ kernel: c.kernel, colour: series[c.kernel].colour, value }));
+      return spread(all.length, 250).map((i) => (
+        { kernel: c.kernel, colour: series[c.kernel].colour, value: all[i] }));
     });
     const chart = panel(place, `All kernels at ${sizeName()}`,
-      `Times of all launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" });
-    const across = extent(points.map((p) => p.value), "log", 1.05);
-    draw(chart, "strip", (wide) => [{ points }, { across }, {
+      `Times of the launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" });
+    draw(chart, "strip", (wide) => [{ points }, { across: extent(points.map((p) => p.value), "log", 1.05) }, {
       height: here.length * 18 + 6,
       left: Math.min(textWidth(here.map((c) => c.kernel)), wide * 0.4),
     }]);
   }
   const one = cases[Number(caseNow())];
   if (!one) return;
-  const kinds = samples[one.id];
-  const points = kinds.flatMap((s, k) => unpack(s).map((value, i) => ({
-    index: i * (s.every ?? 1), value, colour: PALETTE[k], kernel: one.kernel })));
-  const values = points.map((p) => p.value);
+  const kinds = samples[one.id].map((s, k) => (
+    { ...s, values: unpack(s), colour: PALETTE[k], every: s.every ?? 1 }));
   const name = `${one.kernel} ${one.text[column.params]}`.trim();
-  const told = kinds.map((s, k) => (kinds.length > 1 ? `${["blue", "orange"][k]}: ${s.mode}` : s.mode));
-  const chart = panel(place, name, `Times of ${points.length} launches of ${name} in order.`,
-    { note: `µs, launch by launch; ${told.join(", ")}` });
-  const low = Math.min(...values), high = Math.max(...values), room = (high - low) * 0.05 || high * 0.05;
+  const count = kinds.reduce((sum, s) => sum + s.values.length, 0);
+  const told = kinds.map((s, k) => (kinds.length > 1 ? `${["blue", "orange"][k]}: ${s.mode}` : s.mode)).join(", ");
+  const kept = kinds[0].every > 1 ? `; this page holds 1 launch in ${kinds[0].every}` : "";
+  const shares = kinds.flatMap(({ mode, colour, values }) => {
+    const sorted = [...values].sort((a, b) => a - b);
+    return spread(sorted.length, 500).map((i) => (
+      { kind: mode, colour, value: sorted[i], share: (i + 1) / sorted.length }));
+  });
+  const [low, high] = [0, -1].map((i) => shares.map((p) => p.value).sort((a, b) => a - b).at(i));
+  const room = (high - low) * 0.03 || high * 0.03;
+  const usual = Math.max(...shares.filter((p) => p.share <= 0.995).map((p) => p.value));
+  const edge = high - low > 2 * (usual - low) ? usual + (usual - low) * 0.1 : high;  // stragglers
+  const beyond = edge < high ? "; the slowest 0.5% may lie beyond the right edge" : "";
+  const scale = edge > 4 * low ? "log" : "linear";
+  const across = scale === "log" ? [low / 1.05, edge * 1.05] : [low - room, edge + (edge < high ? 0 : room)];
+  draw(panel(place, `${name}: distribution`, `Share of ${count} launches of ${name} that took no longer.`,
+    { note: `share of launches over µs; ${told}${kept}${beyond}` }), `ecdf-${scale}`,
+    () => [{ points: shares }, { across }, { height: 240, right: 20 }]);
+  const points = kinds.flatMap(({ values, colour, every }) => envelope(values).map(({ value, index }) => (
+    { index: index * every, value, colour })));
+  const thinned = points.length < count ? `; drawn: the fastest and the slowest of every ${
+    Math.ceil(count / points.length * 2).toLocaleString("en")} launches` : "";
+  const chart = panel(place, `${name}: in order`, `Times of ${count} launches of ${name} in order.`,
+    { note: `µs, launch by launch; ${told}${kept}${thinned}`, full: true });
   draw(chart, "course", () => [
     { points }, { up: [low - room, high + room] }, { height: 240, left: 64 }]);
   const TOLD = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
@@ -406,8 +436,8 @@ function sampled() {
     part.setAttribute("role", "img");
     part.setAttribute("aria-label", `${title} while sampled: ${range}`);
     chart.parentElement.append(part);
-    const edge = (largest - least) * 0.1;
-    draw(part, "conditions", () => [{ points: found }, { up: [least - edge, largest + edge] },
+    const margin = (largest - least) * 0.1;
+    draw(part, "conditions", () => [{ points: found }, { up: [least - margin, largest + margin] },
       { height: 44, left: 64, bottom: 6 }]);
   }
   const throttled = kinds.flatMap((s) => s.throttled ?? []);

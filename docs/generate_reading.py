@@ -298,12 +298,12 @@ def watch_screen() -> str:
 # Charts
 
 PLOT = (
-    Spot(0.885, 0.020), Spot(0.400, 0.145), Spot(0.352, 0.290), Spot(0.625, 0.225),
-    Spot(0.815, 0.615),
+    Spot(0.487, 0.274), Spot(0.327, 0.232), Spot(0.223, 0.270), Spot(0.292, 0.370),
+    Spot(0.796, 0.238), Spot(0.176, 0.930),
 )  # fmt: skip
 ROOFLINE = (
-    Spot(0.155, 0.670), Spot(0.470, 0.145), Spot(0.757, 0.128), Spot(0.335, 0.500),
-    Spot(0.335, 0.655),
+    Spot(0.130, 0.700), Spot(0.305, 0.290), Spot(0.545, 0.262), Spot(0.195, 0.545),
+    Spot(0.195, 0.690),
 )  # fmt: skip
 TIMELINE = (Spot(0.012, 0.83), Spot(0.53, 0.42), Spot(0.722, 0.228), Spot(0.966, 0.25))
 ERROR_MAP = (Spot(0.295, 0.037), Spot(0.873, 0.275), Spot(0.873, 0.352), Spot(0.985, 0.185))
@@ -319,7 +319,7 @@ def drawn(draw: Callable[[Path], None], spots: Sequence[Spot], data: object) -> 
 def speed_chart() -> str:
     _, found = reading.read(RESULTS / "h200-ladder.jsonl")
     kernels = ("coalesced-1d", "thread-tile-2d", "pipelined", "fp16x3", "cublas")
-    sizes = ("256", "512", "1024", "2048", "4096", "8192")
+    sizes = ("256", "512", "1024", "2048", "4095", "4096", "8192")
     shown = [o for o in found if o.case.kernel in kernels and o.case.problem.size in sizes]
     return drawn(
         lambda path: chart.draw(shown, path, shown[0].case.device), PLOT, chart.digest(shown)

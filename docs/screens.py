@@ -6,7 +6,7 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -146,9 +146,9 @@ def _badge(number: int, x: float, y: float, radius: float) -> str:
     return _BADGE.format(x=x, y=y, r=radius, base=y + 0.36 * size, size=size, number=number)
 
 
-# Charts that matplotlib draws
+# Charts
 
-_DATA = r"<!-- data \w+ -->|<dc:description>\w+</dc:description>"
+_DATA = r"<!-- data \w+ -->|<metadata>\w+</metadata>"
 
 
 def spotted(svg: str, spots: Sequence[Spot], data: str) -> str:
@@ -167,7 +167,7 @@ def spotted(svg: str, spots: Sequence[Spot], data: str) -> str:
 def same_chart(old: str, new: str) -> bool:
     """Whether two charts show the same data and words, and marks in the same places.
 
-    Releases of matplotlib may differ in a few points; that is no difference.
+    Releases of what draws them may differ in a few points; that is no difference.
     """
     if not old or re.findall(_DATA, old) != re.findall(_DATA, new):
         return False
@@ -178,16 +178,28 @@ def same_chart(old: str, new: str) -> bool:
     )
 
 
-def _drawn(svg: str) -> Iterable[tuple[str, float, float]]:
+_NUMBER = r"(-?[\d.]+)"
+_SHIFT = re.compile(rf"translate\({_NUMBER}[ ,]+{_NUMBER}\)")
+_START = re.compile(rf"M *{_NUMBER}[ ,]+{_NUMBER}")
+
+
+def _drawn(svg: str) -> Iterator[tuple[str, float, float]]:
     """Every text, mark, bar and line of a chart: what it is, and where it begins."""
-    for node in ElementTree.fromstring(svg).iter():  # noqa: S314 - matplotlib wrote it
-        kind = node.tag.rpartition("}")[2]
-        style = "".join(re.findall(r"(?:fill|stroke): (#\w+)", node.get("style", "")))
-        if kind in ("text", "use", "circle"):
-            text = "".join(node.itertext())
-            at = node.get("x") or node.get("cx") or "0", node.get("y") or node.get("cy") or "0"
-            yield f"{kind} {text} {style}", float(at[0]), float(at[1])
-        elif kind == "path" and (start := re.match(r"M (-?[\d.]+) (-?[\d.]+)", node.get("d", ""))):
-            yield f"path {style}", float(start[1]), float(start[2])
-        elif kind == "image":
-            yield "image", 0.0, 0.0
+    return _below(ElementTree.fromstring(svg), 0.0, 0.0)  # noqa: S314 - drawn just now
+
+
+def _below(node: ElementTree.Element, x: float, y: float) -> Iterator[tuple[str, float, float]]:
+    for shift in _SHIFT.findall(node.get("transform", "")):
+        x, y = x + float(shift[0]), y + float(shift[1])
+    kind = node.tag.rpartition("}")[2]
+    if kind in ("text", "path", "line", "rect", "circle", "use", "image"):
+        start = _START.match(node.get("d", ""))
+        at = start.groups() if start else (node.get("x") or "0", node.get("y") or "0")
+        if kind == "circle":
+            at = node.get("cx", "0"), node.get("cy", "0")
+        look = [node.get("fill", ""), node.get("stroke", "")]
+        look += re.findall(r"(?:fill|stroke): (#\w+)", node.get("style", ""))
+        what = " ".join([kind, *("".join(node.itertext()).split() if kind == "text" else []), *look])
+        yield what, x + float(at[0]), y + float(at[1])
+    for child in node:
+        yield from _below(child, x, y)

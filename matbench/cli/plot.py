@@ -22,7 +22,9 @@ def plot(files: tuple[str, ...], output: str) -> None:
     """Plot speed and largest error over n, from one or more record files.
 
     One line per kernel, with its fastest parameters for each n; each device, kind of sample (cold
-    or hot) and kind of inputs gets its own line. Both axes are logarithmic.
+    or hot) and kind of inputs gets its own line, and each precision a row of panels. Sizes just
+    beside one with more factors of 2, such as 1000 beside 1024, have panels of their own. Axes are
+    logarithmic.
 
     \b
     matbench run --group ladder --sizes 256..2048 --output mine.jsonl

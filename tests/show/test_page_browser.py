@@ -202,7 +202,7 @@ def test_pointing_at_a_chart_tells_all_figures(window: Browser, everything: Path
     from selenium.webdriver import ActionChains
 
     window.open(everything)
-    point = window.driver.find_element("css selector", "#speed .mark-symbol path")
+    point = window.driver.find_elements("css selector", "#speed .mark-symbol path")[-1]
     ActionChains(window.driver).move_to_element(point).perform()
     window.until("document.querySelector('#vg-tooltip-element.visible')")
     told = window.evaluate("document.getElementById('vg-tooltip-element').textContent")

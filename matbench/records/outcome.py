@@ -69,7 +69,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Which kernel ran on which problem with which parameters, and where.
 
     `arithmetic` is the declared arithmetic of its products, None if not declared. `placing` is the
-    layout of its matrices in memory.
+    layout of its matrices in memory, `storage` the type of its inputs there (None: older records).
     """
 
     kernel: str
@@ -79,6 +79,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     claims: Claims = Claims()
     arithmetic: Arithmetic | None = None
     placing: Placing = Placing()
+    storage: Storage | None = None
     params: dict[str, int]
     problem: Problem
     backend: str
@@ -98,6 +99,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
             claims=Claims.of(kernel),
             arithmetic=kernel.arithmetic,
             placing=kernel.placing,
+            storage=kernel.reading.storage,
             params=case.params,
             problem=case.problem,
             backend=device.backend if device is not None else "",

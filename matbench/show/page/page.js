@@ -326,13 +326,13 @@ function error() {
 function roofline() {
   const place = section("roofline").querySelector(".panels");
   clear(place);
-  const { copy, peaks, scale, unit } = view();
+  const { copy, peaks, unlimited, scale, unit } = view();
   const rows = fastest().filter((c) => c.intensity != null);
   if (!copy || !peaks.length || !rows.length) return;
   const points = rows.map((c) => point(c, c.rate, { intensity: c.intensity }));
   const top = peaks.at(-1).per_s;
   const left = Math.min(peaks[0].per_s / copy.per_s, ...rows.map((c) => c.intensity)) / 2;
-  const right = Math.max(top / copy.per_s, ...rows.map((c) => c.intensity)) * 2;
+  const right = Math.max(top / copy.per_s, ...rows.map((c) => c.intensity)) * 4;
   const up = extent([...points.map((p) => p.value), top / scale], "log", 1.6);
   const low = Math.max(left, (up[0] * scale) / copy.per_s);
   const roofs = [{ label: copy.label, intensity: low, value: (low * copy.per_s) / scale },
@@ -347,9 +347,11 @@ function roofline() {
   const middle = Math.sqrt((low * peaks[0].per_s) / copy.per_s);
   const slope = [{ label: copy.label, intensity: middle, value: (middle * copy.per_s) / scale }];
   const chart = panel(place, `${unit} over operations per byte`,
-    `Roofline: ${[copy, ...peaks].map((r) => r.label).join(", ")}; ${points.length} cases.`, { full: true });
+    `Roofline: ${[copy, ...peaks].map((r) => r.label).join(", ")}; ${points.length} cases.`,
+    { full: true, note: unlimited.length ? `no limit is known of ${unlimited.join(", ")}` : "" });
+  const apart = labels(names, up, "log", 380).map((n) => ({ ...n, value: n.label_value }));
   draw(chart, "roofline", () => [
-    { points, roofs, names, slope }, { up, across: [left, right] }, { height: 380 }]);
+    { points, roofs, names: apart, slope }, { up, across: [left, right] }, { height: 380 }]);
 }
 
 const unpack = (series) => {
@@ -597,10 +599,12 @@ function showAll() {
   highlight();
 }
 
-/** Every legend: a button for each kernel, which highlights it in all charts. */
+/** Every legend: a button for each kernel of its section, which highlights it in all charts. */
 function legends() {
-  const kernels = [...new Set(fastest().sort((a, b) => b.rate - a.rate).map((c) => c.kernel))];
+  const SHOWN = { roofline: (c) => c.intensity != null, error: (c) => c.error > 0 };
   for (const place of document.querySelectorAll(".chips")) {
+    const shown = fastest().filter(SHOWN[place.closest("section").id] ?? (() => true));
+    const kernels = [...new Set(shown.sort((a, b) => b.rate - a.rate).map((c) => c.kernel))];
     const chips = kernels.map((kernel) => {
       const dot = element("i", { className: series[kernel].shape });
       dot.style.background = series[kernel].colour;

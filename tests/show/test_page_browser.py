@@ -192,8 +192,8 @@ def test_every_section_without_harm(window: Browser, everything: Path) -> None:
     window.open(everything)
     shown = window.evaluate("[...document.querySelectorAll('section:not([hidden]) h2')]"
                             ".map((h) => h.textContent)")  # fmt: skip
-    assert shown == ["Speed", "Error", "Roofline", "Samples", "Verdicts", "Blocks", "Wrong and failed",
-                     "All results"]  # fmt: skip
+    assert shown == ["Speed", "Error", "Roofline", "Samples", "Verdicts", "Blocks",
+                     "Wrong and failed", "All results"]  # fmt: skip
     assert min(window.evaluate(MARKS)) > 0
     assert window.evaluate("window.hit === undefined && document.images.length") == 0
     assert HOSTILE in window.evaluate("document.getElementById('wrong').textContent")
@@ -226,10 +226,8 @@ def test_clocked_launches_and_wrong_cells_have_pictures(window: Browser, everyth
     assert sorted(w / longest for w in widths) == pytest.approx(
         sorted(share / max(shares) for share in shares), abs=0.02
     )
-    image = window.evaluate(
-        "document.querySelector('#wrong .mark-image image').getAttribute('href')"
-    )
-    assert image.startswith("data:image/png;base64,")
+    image = "document.querySelector('#wrong .mark-image image').getAttribute('href')"
+    assert window.evaluate(image).startswith("data:image/png;base64,")
     assert window.evaluate("document.querySelectorAll('#wrong .mark-image').length") == 1
     said = window.evaluate("document.getElementById('wrong').textContent")
     for part in ("9 of 26,000 elements wrong", "the worst of 4 × 4", "black: NaN or infinite"):

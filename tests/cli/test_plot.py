@@ -31,10 +31,10 @@ def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix:
     assert "tiled TILE=16 at 100" in words(svg)
 
 
-def test_without_matplotlib_nothing_is_run(
+def test_without_what_draws_nothing_is_run(
     matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     for command in (
         ("blocks", "tiled", "--timeline", tmp_path / "t.html"),
         ("run", "tiled", "--error-map", tmp_path / "e.png"),

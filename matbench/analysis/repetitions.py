@@ -6,13 +6,19 @@ elsewhere, clocks and neighbours have changed. One process cannot show that.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
 
 from matbench.analysis import statistics
 from matbench.records.outcome import Outcome, Timing
 from matbench.records.resuming import CaseKey, outcome_key
+from matbench.records.variation import CaseVariation, Variation
+
+#: The fewest processes on each side whose medians alone allow a verdict when runs are compared.
+ENOUGH = 5
 
 
 def sets(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
@@ -55,7 +61,7 @@ def merge(found: Sequence[Outcome]) -> Outcome:
     if not timed:
         return found[0]
     middle = timed[(len(timed) - 1) // 2]
-    most = (timed[-1].median_ns or 0.0) / (timed[0].median_ns or 1.0) - 1
+    most = _difference([outcome.median_ns or 0.0 for outcome in timed])
     note = f"{len(timed)} processes, whose medians differ by up to {most:.2%}"
     return msgspec.structs.replace(
         middle,
@@ -64,6 +70,28 @@ def merge(found: Sequence[Outcome]) -> Outcome:
         repetition=1,
         notes=(*middle.notes, note),
     )
+
+
+def variation(found: Sequence[Outcome]) -> CaseVariation:
+    """How much the medians of one case's repetitions differ."""
+    medians = [outcome.median_ns for outcome in found if outcome.median_ns]
+    groups = [medians[start : start + ENOUGH] for start in range(0, len(medians), ENOUGH)]
+    whole = [float(np.median(group)) for group in groups if len(group) == ENOUGH]
+    return CaseVariation(
+        outcome=merge(found),
+        medians_ns=tuple(medians),
+        variation=Variation(_difference(medians), _difference(whole), len(medians)),
+    )
+
+
+def largest(found: Iterable[CaseVariation]) -> Variation:
+    """The variation of a device: the largest of any case."""
+    return functools.reduce(Variation.covering, (each.variation for each in found))
+
+
+def _difference(medians_ns: Sequence[float]) -> float:
+    """The largest ratio of two of them, minus 1."""
+    return max(medians_ns) / min(medians_ns) - 1 if medians_ns else 0.0
 
 
 def _widened(timing: Timing | None, others: Sequence[Timing | None]) -> Timing | None:

@@ -49,7 +49,9 @@ def diff(
 
     notes: list[str] = []
     first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
-    joined = comparison.compare_records(first, second, (old, new), threshold)
+    joined = comparison.compare_records(
+        first, second, (old, new), threshold, ignore_environment=ignore_environment
+    )
 
     def tell(line: str) -> None:
         say(safe.line(line), err=True)

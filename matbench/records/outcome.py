@@ -184,6 +184,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
 
     Only a measured case has times. With both kinds of samples, cases are ranked by the cold ones.
     `copy_bytes_per_s` is the device's bandwidth: bytes read and written by the fastest copy.
+    `repetition` counts the processes that measured the case, one after the other, from 1.
     """
 
     case: CaseRecord
@@ -195,6 +196,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     hot: Timing | None = None
     blocks: BlockTimes | None = None
     copy_bytes_per_s: Amount | None = None
+    repetition: Annotated[int, msgspec.Meta(ge=1)] = 1
     notes: tuple[str, ...] = ()
 
     @property

@@ -199,9 +199,7 @@ def _below(node: ElementTree.Element, x: float, y: float) -> Iterator[tuple[str,
             at = node.get("cx", "0"), node.get("cy", "0")
         look = [node.get("fill", ""), node.get("stroke", "")]
         look += re.findall(r"(?:fill|stroke): (#\w+)", node.get("style", ""))
-        what = " ".join(
-            [kind, *("".join(node.itertext()).split() if kind == "text" else []), *look]
-        )
-        yield what, x + float(at[0]), y + float(at[1])
+        text = "".join(node.itertext()).strip() if kind == "text" else ""
+        yield f"{kind} {text} {look}", x + float(at[0]), y + float(at[1])
     for child in node:
         yield from _below(child, x, y)

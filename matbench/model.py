@@ -351,7 +351,8 @@ class Conditions(msgspec.Struct, frozen=True):
     """The state of a device, or of its host, at one moment; None if unknown.
 
     `throttled` names what limited a GPU's clocks; `load` is a CPU host's load average over one
-    minute and `governor` its frequency governor.
+    minute, `others_share` the share of its processors' time that other programs took since the
+    reading before, and `governor` its frequency governor.
     """
 
     sm_mhz: int | None = None
@@ -360,6 +361,7 @@ class Conditions(msgspec.Struct, frozen=True):
     power_w: float | None = None
     throttled: tuple[str, ...] = ()
     load: float | None = None
+    others_share: float | None = None
     governor: str | None = None
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import msgspec
 import pytest
 from support.paths import ROOT
-from support.pictures import needs_matplotlib
+from support.pictures import needs_plots
 from support.records import outcome
 from support.scripts import load
 
@@ -27,7 +27,7 @@ TABLE = DOCS / "reading-the-table.md"
 IMAGES = (".svg", ".png")
 CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮"
 
-pytestmark = needs_matplotlib
+pytestmark = needs_plots
 
 
 def name(path: Path) -> str:
@@ -92,7 +92,7 @@ def test_a_mark_that_moved_is_noticed(path: str) -> None:
     head, circle, tail = old.rpartition('<circle cx="')
     number, _, rest = tail.partition('"')
     assert not screens.same_chart(head + circle + str(float(number) + 30) + '"' + rest, old)
-    marks = list(re.finditer(r'(<path d="M )([\d.]+)', old))
+    marks = list(re.finditer(r'(<path (?:d="M |transform="translate\())([\d.]+)', old))
     middle = marks[len(marks) // 2]
     moved = f"{old[: middle.start(2)]}{float(middle[2]) + 30}{old[middle.end(2) :]}"
     assert not screens.same_chart(moved, old)

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from matbench import workloads
-from matbench.analysis import statistics
-from matbench.model import Problem
-from matbench.records.comparison import ComparisonRecord
-from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome
+import msgspec
 
-#: With ten samples, the fewest of a settled case, this interval excludes one at each end.
-CONFIDENCE = 0.975
-#: How far the SM clocks of two runs may differ, as a share.
+from matbench import workloads
+from matbench.analysis import repetitions, statistics
+from matbench.analysis.ranking import held_mhz
+from matbench.model import Problem
+from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.environment import Environment
+from matbench.records.outcome import CaseRecord, Outcome
+from matbench.records.variation import ASSUMED, Variation
+
+CONFIDENCE = 0.99
+#: How far the clocks of two runs may differ, as a share, and the load of other programs, as a
+#: difference of shares.
 CLOCK_TOLERANCE = 0.02
+LOAD_TOLERANCE = 0.15
 
 Records = tuple[Sequence[Environment], Sequence[Outcome]]
 _Key = tuple[str, tuple[tuple[str, int], ...], Problem]
+#: The repetitions of one case.
+_Set = Sequence[Outcome]
 
 
 class Joined(NamedTuple):
     """The cases in both files, those in only one, and what else changed between the runs.
 
-    `differences` are all changes, `incomparable` those that make times incomparable. `broken` are
-    cases that were measured before and are now wrong or failed.
+    `differences` are all changes of environments and sources; `incomparable` are those that make
+    every case UNDECIDED. `broken` are cases that were measured before and are now wrong or failed.
     """
 
     records: list[ComparisonRecord]
@@ -36,43 +44,51 @@ class Joined(NamedTuple):
     broken: list[str]
 
 
-def compare_records(old: Records, new: Records, names: tuple[str, str], threshold: float) -> Joined:
-    """Join two files by kernel, parameters and problem; the first is the baseline."""
+def compare_records(
+    old: Records,
+    new: Records,
+    names: tuple[str, str],
+    threshold: float,
+    *,
+    ignore_environment: bool = False,
+) -> Joined:
+    """Join two files by kernel, parameters and problem; the first is the baseline.
+
+    A case whose environment differs is UNDECIDED, unless that is ignored.
+    """
     before, after = _by_case(old[1]), _by_case(new[1])
     pairs = [(before[key], after[key]) for key in before if key in after]
-    incomparable = [*_environment_differences(old[0], new[0]), *_case_differences(pairs)]
+    everywhere = _environment_differences(old[0], new[0])
+    own = [_case_differences(first, second) for first, second in pairs]
     sources = [
-        f"the source of {first.case.kernel} differs"
+        f"the source of {first[-1].case.kernel} differs"
         for first, second in pairs
-        if first.case.sha256 != second.case.sha256
+        if first[-1].case.sha256 != second[-1].case.sha256
     ]
+    in_every_case = list(_flat(own)) if own and all(own) else []
+    records = []
+    for (first, second), differences in zip(pairs, own, strict=True):
+        doubts = [] if ignore_environment else [*everywhere, *differences]
+        variation = _variation(second[-1].case, [*old[0], *new[0]])
+        records.append(_compared(first, second, names, threshold, variation, doubts))
     return Joined(
-        records=[
-            ComparisonRecord(
-                baseline_name=names[0],
-                candidate_name=names[1],
-                baseline=first,
-                candidate=second,
-                comparison=statistics.compare_samples(then, now, threshold, CONFIDENCE)
-                if (then := first.samples_ns) and (now := second.samples_ns)
-                else None,
-            )
-            for first, second in pairs
-        ],
-        only_old=[_label(before[key]) for key in before if key not in after],
-        only_new=[_label(after[key]) for key in after if key not in before],
-        differences=list(dict.fromkeys([*incomparable, *sources])),
-        incomparable=list(dict.fromkeys(incomparable)),
+        records=records,
+        only_old=[_label(before[key][-1]) for key in before if key not in after],
+        only_new=[_label(after[key][-1]) for key in after if key not in before],
+        differences=list(dict.fromkeys([*everywhere, *_flat(own), *sources])),
+        incomparable=list(dict.fromkeys([*everywhere, *in_every_case])),
         broken=[
-            f"{_label(second)} is now {second.status}: {second.reason}"
-            for first, second in pairs
-            if first.status == "measured" and second.status in ("wrong", "failed")
+            f"{_label(record.candidate)} is now {record.candidate.status}: "
+            f"{record.candidate.reason}"
+            for record in records
+            if record.baseline.status == "measured"
+            and record.candidate.status in ("wrong", "failed")
         ],
     )
 
 
 def comparable(joined: Joined) -> bool:
-    """Whether times may be compared: the runs differ at most in the kernels' sources."""
+    """Whether the environments allow a verdict on any case."""
     return not joined.incomparable
 
 
@@ -83,10 +99,64 @@ def is_too_slow(record: ComparisonRecord, allowed: float | None) -> bool:
     return not record.ratio <= 1 + allowed
 
 
-def _by_case(outcomes: Iterable[Outcome]) -> dict[_Key, Outcome]:
-    return {
-        (o.case.kernel, tuple(sorted(o.case.params.items())), o.case.problem): o for o in outcomes
-    }
+def _compared(
+    first: _Set,
+    second: _Set,
+    names: tuple[str, str],
+    threshold: float,
+    variation: Variation,
+    doubts: Sequence[str],
+) -> ComparisonRecord:
+    """One case in both files."""
+    record = ComparisonRecord(
+        baseline_name=names[0],
+        candidate_name=names[1],
+        baseline=repetitions.merge(first),
+        candidate=repetitions.merge(second),
+        comparison=None,
+    )
+    if not (record.baseline.samples_ns and record.candidate.samples_ns):
+        return record
+    then, now = ([o.samples_ns for o in side if o.samples_ns] for side in (first, second))
+    found = statistics.compare_runs(then, now, variation, threshold, CONFIDENCE)
+    notes = (_note(found, variation),) if found.interval is not None else ()
+    if doubts:
+        reason = f"not comparable: {'; '.join(doubts)}"
+        found = msgspec.structs.replace(found, verdict="UNDECIDED", reason=reason)
+    return msgspec.structs.replace(record, comparison=found, notes=notes)
+
+
+def _variation(case: CaseRecord, environments: Iterable[Environment]) -> Variation:
+    """What the runs knew of their device, or else what is assumed."""
+    known = [
+        variation
+        for environment in environments
+        for device in environment.devices
+        if (device.backend, device.name) == (case.backend, case.device)
+        and (variation := environment.variations.get(device.label)) is not None
+    ]
+    return functools.reduce(Variation.covering, known) if known else ASSUMED[case.device_kind]
+
+
+def _note(found: Comparison, variation: Variation) -> str:
+    """By how much the interval is wider because runs differ, and how we know."""
+    source = "assumed; `matbench calibrate` measures it"
+    if variation.runs:
+        source = f"calibrated in {variation.runs} processes"
+    enough = found.processes is not None and min(found.processes) >= repetitions.ENOUGH
+    between = "recordings" if enough else "processes"
+    hint = "" if enough else f"; record both sides with --repeat {repetitions.ENOUGH}"
+    allows = f"the interval allows for a difference of {found.allowance:.2%} between {between}"
+    return f"{allows} ({source}){hint}"
+
+
+def _by_case(outcomes: Iterable[Outcome]) -> dict[_Key, _Set]:
+    """The latest repetitions of each case."""
+    found: dict[_Key, _Set] = {}
+    for together in repetitions.sets(outcomes):
+        case = together[0].case
+        found[case.kernel, tuple(sorted(case.params.items())), case.problem] = together
+    return found
 
 
 def _label(outcome: Outcome) -> str:
@@ -97,29 +167,59 @@ def _label(outcome: Outcome) -> str:
 
 def _environment_differences(old: Sequence[Environment], new: Sequence[Environment]) -> list[str]:
     def values(environments: Sequence[Environment], field: str) -> str:
-        found = {str(getattr(d, field)) for e in environments for d in e.devices}
-        return ", ".join(sorted(found)) or "unknown"
+        devices = [device for environment in environments for device in environment.devices]
+        every = (getattr(d, field, None) or d.properties.get(field) for d in devices)
+        return ", ".join(sorted({str(value) for value in every if value})) or "unknown"
 
-    return [
-        f"{field} differs: was {values(old, field)}, now {values(new, field)}"
-        for field in ("name", "driver", "toolkit")
-        if values(old, field) != values(new, field)
-    ]
-
-
-def _case_differences(pairs: Sequence[tuple[Outcome, Outcome]]) -> list[str]:
-    found = []
-    for first, second in pairs:
-        if first.mode != second.mode and first.median_ns and second.median_ns:
-            found.append(f"timing differs: was {first.mode}, now {second.mode}")
-        if first.timing and second.timing and first.timing.verified != second.timing.verified:
-            which = "old" if second.timing.verified else "new"
-            found.append(f"verification differs: the {which} launches were not verified")
-        if first.case.device != second.case.device:
-            found.append(f"device differs: was {first.case.device}, now {second.case.device}")
-        then, now = (o.blocks.sm_mhz if o.blocks is not None else None for o in (first, second))
-        if then and now and not abs(now / then - 1) <= CLOCK_TOLERANCE:
-            found.append(
-                f"the SM clock of {_label(first)} differs: was {then:,.0f} MHz, now {now:,.0f} MHz"
-            )
+    fields = {"name": "device", "UUID": "device", "driver": "driver", "toolkit": "toolkit"}
+    found: list[str] = []
+    for field, shown in fields.items():
+        then, now = values(old, field), values(new, field)
+        known = field != "UUID" or "unknown" not in (then, now)
+        if then != now and known and not (field == "UUID" and found):
+            found.append(f"{shown} differs: was {then}, now {now}")
     return found
+
+
+def _case_differences(old: _Set, new: _Set) -> list[str]:
+    first, second = repetitions.merge(old), repetitions.merge(new)
+    if first.timing is None or second.timing is None:
+        return []
+    found: list[str] = []
+    if first.mode != second.mode:
+        found.append(f"timing differs: was {first.mode}, now {second.mode}")
+    if first.timing.verified != second.timing.verified:
+        which = "old" if second.timing.verified else "new"
+        found.append(f"verification differs: the {which} launches were not verified")
+    if first.case.device != second.case.device:
+        found.append(f"device differs: was {first.case.device}, now {second.case.device}")
+    label = _label(first)
+    then, now = _sm_mhz(first), _sm_mhz(second)
+    if then and now and not abs(now / then - 1) <= CLOCK_TOLERANCE:
+        found.append(f"the SM clock of {label} differs: was {then:,.0f} MHz, now {now:,.0f} MHz")
+    busy, busier = _others_share(old), _others_share(new)
+    if busy is not None and busier is not None and not abs(busier - busy) <= LOAD_TOLERANCE:
+        shares = f"was {busy:.0%}, now {busier:.0%} of the processors"
+        found.append(f"the load of other programs at {label} differs: {shares}")
+    return found
+
+
+def _sm_mhz(outcome: Outcome) -> float | None:
+    stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
+    return held_mhz(outcome.timing) or stamped
+
+
+def _others_share(outcomes: _Set) -> float | None:
+    """The mean share of a CPU's time that other programs took while the case was timed."""
+    shares = [
+        moment.others_share
+        for outcome in outcomes
+        if outcome.case.device_kind == "cpu" and outcome.timing is not None
+        for moment in outcome.timing.conditions[1:]
+        if moment.others_share is not None
+    ]
+    return sum(shares) / len(shares) if shares else None
+
+
+def _flat(lists: Iterable[Iterable[str]]) -> Iterable[str]:
+    return (text for each in lists for text in each)

@@ -132,13 +132,15 @@ _NOTES = re.compile(
     r"|drifting: (?P<drift>[+-][\d.]+)%"
     r"|autocorrelated: r = (?P<r>-?[\d.]+)"
     r"|two modes: (?P<share>\d+)% of the samples take (?P<factor>[\d.e+]+) times"
+    r"|(?P<processes>\d+) processes, whose medians differ"
 )
 
 
 def matters(note: str, half_width: float | None) -> bool:
     """Whether a note changes the meaning of a median with this half-width, a share of it.
 
-    Of the texts of `notes`: outliers do not matter, for they do not move a median. A drift matters
+    Of the texts of `notes`: outliers do not matter, for they do not move a median, and nor does a
+    difference between processes, which the interval covers. A drift matters
     if it exceeds both 1% and the interval, two modes if they are that far apart and about equally
     frequent. Autocorrelation matters if the interval is below 1%, but would not be if it were
     computed for the equivalent number of independent samples. Any other note matters.
@@ -146,7 +148,7 @@ def matters(note: str, half_width: float | None) -> bool:
     found = _NOTES.match(note)
     if found is None:
         return True
-    if found["outliers"]:
+    if found["outliers"] or found["processes"]:
         return False
     stated = half_width if half_width is not None and math.isfinite(half_width) else 0.0
     if found["drift"]:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.records.comparison import Comparison, Verdict
+from matbench.records.variation import Variation
 
 Samples = Sequence[float] | npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -242,15 +243,86 @@ def compare_samples(
         high = log_ratio + math.hypot(b_high - b_median, a_median - a_low)
     interval = _exp(low), _exp(high)
 
+    return comparison(*_verdict(low, high, threshold))
+
+
+def compare_runs(
+    baseline_ns: Sequence[Samples],
+    candidate_ns: Sequence[Samples],
+    variation: Variation,
+    threshold: float = 0.01,
+    confidence: float = 0.99,
+) -> Comparison:
+    """Compare samples that were taken at different times, by one or more processes on each side.
+
+    With enough processes, their medians are compared: the interval is that of the shift between
+    two samples of any shape (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963), from
+    the ranks of all differences. It is wider by the variation of recordings. With fewer processes
+    the samples are compared, and the interval is wider by the variation of processes.
+    """
+    counts = len(baseline_ns), len(candidate_ns)
+    allowance = variation.processes
+    a, b = (np.concatenate([np.asarray(x) for x in side]) for side in (baseline_ns, candidate_ns))
+    found = compare_samples(a, b, threshold, confidence)
+    if found.interval is None or found.ratio is None:
+        return msgspec.structs.replace(found, processes=counts)
+    log_ratio = math.log(found.ratio)
+    low, high = map(math.log, found.interval)
+    rank = _shift_rank(*counts, confidence)
+    if rank:
+        allowance = variation.recordings
+        first, second = (
+            np.log([np.median(x) for x in side]) for side in (baseline_ns, candidate_ns)
+        )
+        log_ratio = float(np.median(second) - np.median(first))
+        shifts = np.sort(np.subtract.outer(second, first), axis=None)
+        low, high = min(shifts[rank - 1], log_ratio), max(shifts[-rank], log_ratio)
+        found = msgspec.structs.replace(found, p_value=_mann_whitney(first, second))
+    else:
+        # Samples of one process are not independent samples of all processes.
+        found = msgspec.structs.replace(found, p_value=None)
+    low, high = low - math.log1p(allowance), high + math.log1p(allowance)
+    verdict, reason = _verdict(low, high, threshold)
+    return msgspec.structs.replace(
+        found,
+        ratio=_exp(log_ratio),
+        interval=(_exp(low), _exp(high)),
+        verdict=verdict,
+        reason=reason,
+        processes=counts,
+        allowance=allowance,
+    )
+
+
+def _verdict(low: float, high: float, threshold: float) -> tuple[Verdict, str]:
+    """The verdict on an interval of log(candidate / baseline), and its reason."""
     margin = math.log1p(threshold)
     inside = f"±{threshold * 100:.3g}%"
     if -margin <= low and high <= margin:
-        return comparison("SAME", f"the whole interval is within {inside}")
+        return "SAME", f"the whole interval is within {inside}"
     if high < 0:
-        return comparison("FASTER", "the whole interval is below 1")
+        return "FASTER", "the whole interval is below 1"
     if low > 0:
-        return comparison("SLOWER", "the whole interval is above 1")
-    return comparison("UNDECIDED", f"the interval contains 1 and extends beyond {inside}")
+        return "SLOWER", "the whole interval is above 1"
+    return "UNDECIDED", f"the interval contains 1 and extends beyond {inside}"
+
+
+@lru_cache(maxsize=64)
+def _shift_rank(m: int, n: int, confidence: float) -> int:
+    """The largest k for which the k-th differences from either end enclose the shift, or 0.
+
+    They fail to if the Mann-Whitney statistic is below k, on either side. Its distribution has
+    the generating function of the Gaussian binomial coefficient.
+    """
+    ways = np.zeros(m * n + 1, dtype=object)
+    ways[0] = 1
+    for i in range(1, n + 1):
+        ways[m + i :] -= ways[: -m - i]  # times 1 − q^(m + i)
+        for start in range(i):  # divided by 1 − q^i
+            ways[start::i] = np.cumsum(ways[start::i])
+    below = np.cumsum(ways)
+    allowed = Fraction((1 - confidence) / 2) * int(below[-1])
+    return int(np.count_nonzero(below <= allowed))
 
 
 def _exp(x: float) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
+import time
 from pathlib import Path
 
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
@@ -29,7 +31,7 @@ def device() -> DeviceInfo:
 
 
 def conditions() -> Conditions:
-    """The load of this machine over the last minute, and its frequency governor."""
+    """The load of this machine, and its frequency governor."""
     governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     try:
         load = os.getloadavg()[0]
@@ -39,7 +41,43 @@ def conditions() -> Conditions:
         policy = governor.read_text().strip()
     except OSError:
         policy = None
-    return Conditions(load=load, governor=policy)
+    return Conditions(load=load, others_share=_others().share(), governor=policy)
+
+
+class _Others:
+    """The share of the processors' time that other programs, or other virtual machines, took."""
+
+    #: The shortest time to average over: the system counts in steps of 10 ms.
+    _SHORTEST_S = 0.2
+
+    def __init__(self) -> None:
+        self._read = self._readings()
+        self._share: float | None = None
+
+    def share(self) -> float | None:
+        """Since the last reading that was long enough before; None until there is one."""
+        before, now = self._read, self._readings()
+        own_s, busy_s, total_s = (b - a for a, b in zip(before, now, strict=True))
+        if total_s >= self._SHORTEST_S * (os.cpu_count() or 1):
+            self._read = now
+            self._share = min(max((busy_s - own_s) / total_s, 0.0), 1.0)
+        return self._share
+
+    @staticmethod
+    def _readings() -> tuple[float, float, float]:
+        """Seconds of this process, of all programs, and of all processors, busy or idle."""
+        import psutil
+
+        times = psutil.cpu_times()._asdict()
+        # Linux counts the time of guests twice.
+        total_s = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)
+        idle_s = times["idle"] + times.get("iowait", 0.0)
+        return time.process_time(), total_s - idle_s, total_s
+
+
+@functools.cache
+def _others() -> _Others:
+    return _Others()
 
 
 def _processor() -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import combinations
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, say, say_printed, show_report, show_rich
+from matbench.cli.gate import GateOptions
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
@@ -22,7 +26,6 @@ from matbench.cli.options import (
     grouped,
     renamed,
 )
-from matbench.cli.types import Share
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,21 +34,6 @@ if TYPE_CHECKING:
 
 #: Longest time to time two kernels in turns, in seconds.
 _TURNS_S = 10.0
-
-threshold_option = click.option(
-    "--threshold",
-    type=Share(),
-    default="1%",
-    show_default=True,
-    metavar="SHARE",
-    help="Largest difference that counts as SAME.",
-)
-fail_if_slower_option = click.option(
-    "--fail-if-slower",
-    type=Share(),
-    metavar="SHARE",
-    help="Exit 1 if the candidate is SLOWER by more than this, such as 5%.",
-)
 
 
 @main.command()
@@ -57,6 +45,11 @@ fail_if_slower_option = click.option(
     shell_complete=kernel_names,
 )
 @click.option("--matrix", is_flag=True, help="Compare any number of kernels pairwise.")
+@click.option(
+    "--against",
+    metavar="REV",
+    help="Compare each kernel with its file as of a git revision, such as main or HEAD~1.",
+)
 @grouped(
     files=KernelFiles,
     sizes=SizeOptions,
@@ -64,22 +57,21 @@ fail_if_slower_option = click.option(
     device=DeviceOptions,
     launches=LaunchOptions,
     deadlines=DeadlineOptions,
+    gate=GateOptions,
 )
-@threshold_option
-@fail_if_slower_option
 @format_option
 @renamed("--force", "`matbench diff OLD.jsonl NEW.jsonl --ignore-environment`", is_flag=True)
 def compare(
     contenders: tuple[str, ...],
     matrix: bool,
+    against: str | None,
     files: KernelFiles,
     sizes: SizeOptions,
     constants: ConstantOptions,
     device: DeviceOptions,
     launches: LaunchOptions,
     deadlines: DeadlineOptions,
-    threshold: float,
-    fail_if_slower: float | None,
+    gate: GateOptions,
     fmt: str,
 ) -> None:
     """Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?
@@ -92,6 +84,8 @@ def compare(
     matbench compare tiled shared-row
     matbench compare naive-2d tiled --set TILE=16,32 --fail-if-slower 5%
     matbench compare --matrix tiled naive-2d shared-row
+    matbench compare old/tiled.cu new/tiled.cu --fail-if-slower 3%
+    matbench compare --against main tiled kahan --fail-if-slower 3%
     """
     import msgspec
 
@@ -102,83 +96,135 @@ def compare(
     from matbench.records import provenance
     from matbench.show import comparisons
 
-    chosen = _contenders(contenders, files, matrix=matrix)
-    overrides = constants.values(chosen)
-    problems = sizes.problems(chosen)
     info = device.choose()
     launches.require_one_kind(info)
-    plan = ComparisonPlan(
-        threshold=threshold, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9
-    )
-    rounds = [
-        (pair, problem, overrides | {name: (value,) for name, value in fixed.items()})
-        for problem in problems
-        for pair in combinations(chosen, 2)
-        for fixed in sweep.combinations(_shared(pair, overrides))
-    ]
-    records: list[ComparisonRecord] = []
-    with (
-        Interruption() as interruption,
-        Crew(launches.quick(), deadlines.deadlines, say_printed) as crew,
-        progress(len(rounds)) as advance,
-    ):
-        worker = crew.worker(info)
-        for pair, problem, given in rounds:
-            advance(f"{pair[0].name} against {pair[1].name} at {problem.size}")
-            (first, of_first), (second, of_second) = (
-                fastest(worker, sweep.cases([kernel], [problem], given, info)) for kernel in pair
+    remarks: list[str] = []
+    with ExitStack() as stack:
+        if against is not None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="matbench-")))
+            pairs, remarks = _versions(contenders, files, against, folder)
+            for remark in remarks:
+                say(remark, err=True)
+        else:
+            pairs = list(combinations(_contenders(contenders, files, matrix=matrix), 2))
+        kernels = [side.kernel for side in _sides(pairs)]
+        overrides = constants.values(kernels)
+        plan = ComparisonPlan(
+            threshold=gate.threshold, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9
+        )
+        rounds = [
+            (pair, problem, overrides | {name: (value,) for name, value in fixed.items()})
+            for problem in sizes.problems(kernels)
+            for pair in pairs
+            if pair[0].kernel.workload == problem.workload
+            for fixed in sweep.combinations(_shared(pair, overrides))
+        ]
+        records: list[ComparisonRecord] = []
+        interruption = stack.enter_context(Interruption())
+        crew = stack.enter_context(Crew(launches.quick(), deadlines.deadlines, say_printed))
+        advance = stack.enter_context(progress(len(rounds)))
+        for (first, second), problem, given in rounds:
+            advance(f"{second.label} against {first.label} at {problem.size}")
+            worker = crew.worker(info)
+            looks = [
+                fastest(worker, sweep.cases([side.kernel], [problem], given, info))
+                for side in (first, second)
+            ]
+            (baseline, candidate), notes = zip(*looks, strict=True)
+            records.append(
+                msgspec.structs.replace(
+                    worker.compare(baseline, candidate, plan, sizes.seed),
+                    baseline_name=first.label,
+                    candidate_name=second.label,
+                    notes=tuple(dict.fromkeys(filter(None, notes))),
+                )
             )
-            found = worker.compare(first, second, plan, sizes.seed)
-            notes = tuple(dict.fromkeys(filter(None, (of_first, of_second))))
-            records.append(msgspec.structs.replace(found, notes=notes))
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
     if matrix and fmt == "rich":
-        show_rich(*comparisons.matrix(records, [kernel.name for kernel in chosen]))
+        show_rich(*comparisons.matrix(records, [side.label for side in _sides(pairs)]))
     else:
         show_report(comparisons.report(records, [about]), fmt)
+    gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
-    sides = [side for record in records for side in (record.baseline, record.candidate)]
-    broken = any(side.status in ("wrong", "failed") for side in sides)
-    exit_if_slower(records, fail_if_slower, broken=broken)
+    statuses = {side.status for record in records for side in (record.baseline, record.candidate)}
+    if rounds or against is None:
+        gate.exit(records, broken=bool(statuses & {"wrong", "failed"}))
 
 
-def _contenders(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> list[Kernel]:
+class _Side(NamedTuple):
+    """A kernel, or a version of one, and its name in the table."""
+
+    kernel: Kernel
+    label: str
+
+
+_Pair = tuple[_Side, _Side]
+
+
+def _sides(pairs: Sequence[_Pair]) -> list[_Side]:
+    return list({side.label: side for pair in pairs for side in pair}.values())
+
+
+def _contenders(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> list[_Side]:
     """The kernels to compare; a kernel named twice is compared with itself."""
     if any(name.endswith(".jsonl") for name in names):
         raise UsageError("to compare record files, use `matbench diff OLD.jsonl NEW.jsonl`")
     if len(names) < 2 or (len(names) > 2 and not matrix):
-        raise UsageError("name two kernels, or any number with --matrix")
-    chosen = files.named(list(dict.fromkeys(names)))
-    for kernel in chosen:
-        if kernel.on_host:
-            raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
+        raise UsageError("name two kernels, or any number with --matrix or --against")
+    different = list(dict.fromkeys(names))
+    chosen = files.each(different)
+    _require_device(chosen)
     if len({kernel.workload for kernel in chosen}) > 1:
         each = ", ".join(f"{kernel.name} computes {kernel.workload}" for kernel in chosen)
         raise UsageError(f"only kernels of one workload can be compared: {each}")
-    return chosen if len(chosen) > 1 else chosen * 2
+    own = [kernel.name for kernel in chosen]
+    sides = [
+        _Side(kernel, kernel.name if own.count(kernel.name) == 1 else given)
+        for kernel, given in zip(chosen, different, strict=True)
+    ]
+    return sides if len(sides) > 1 else sides * 2
 
 
-def _shared(
-    pair: tuple[Kernel, Kernel], overrides: dict[str, tuple[int, ...]]
-) -> dict[str, tuple[int, ...]]:
+def _versions(
+    names: tuple[str, ...], files: KernelFiles, revision: str, folder: Path
+) -> tuple[list[_Pair], list[str]]:
+    """Each kernel that has changed since a revision, and its file as of then as the baseline.
+
+    Also returns remarks on the others.
+    """
+    from matbench.kernelfile import catalogue, revisions
+
+    pairs, remarks = [], []
+    chosen = files.each(list(dict.fromkeys(names)))
+    _require_device(chosen)
+    for number, kernel in enumerate(chosen):
+        path = revisions.extract(kernel, revision, folder / str(number))
+        label = f"{kernel.name} at {revision}"
+        if path is None:
+            remarks.append(f"{kernel.name}: new since {revision}, not compared")
+            continue
+        old = catalogue.load(path, f"{kernel.path} at {revision}", files.given)
+        if old.sha256 == kernel.sha256:
+            remarks.append(f"{kernel.name}: unchanged since {revision}, not compared")
+            continue
+        if old.workload != kernel.workload:
+            raise UsageError(f"{label} computes {old.workload}, and now {kernel.workload}")
+        pairs.append((_Side(old, label), _Side(kernel, kernel.name)))
+    return pairs, remarks
+
+
+def _require_device(kernels: Sequence[Kernel]) -> None:
+    for kernel in kernels:
+        if kernel.on_host:
+            raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
+
+
+def _shared(pair: _Pair, overrides: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """The constants given on the command line that both kernels sweep."""
     return {
         name: values
         for name, values in overrides.items()
-        if all(name in (*kernel.sweep, *kernel.tune) for kernel in pair)
+        if all(name in (*side.kernel.sweep, *side.kernel.tune) for side in pair)
     }
-
-
-def exit_if_slower(
-    records: Sequence[ComparisonRecord], fail_if_slower: float | None, *, broken: bool
-) -> None:
-    """Exit 1 if a result is wrong or too slow, or if --fail-if-slower had nothing to judge."""
-    from matbench.analysis import comparison
-
-    if broken or any(comparison.is_too_slow(record, fail_if_slower) for record in records):
-        sys.exit(1)
-    if fail_if_slower is not None and not any(record.verdict for record in records):
-        say("no verdict: --fail-if-slower had nothing to judge", err=True)
-        sys.exit(1)

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from matbench.cli.app import main
-from matbench.cli.compare import exit_if_slower, fail_if_slower_option, threshold_option
 from matbench.cli.console import say, show_report
-from matbench.cli.options import format_option
+from matbench.cli.gate import GateOptions
+from matbench.cli.options import format_option, grouped
 
 #: How many of the cases that one file lacks are named.
 _SHOWN_LABELS = 8
@@ -19,8 +19,7 @@ _SHOWN_LABELS = 8
 @main.command()
 @click.argument("old", metavar="OLD.jsonl")
 @click.argument("new", metavar="NEW.jsonl")
-@threshold_option
-@fail_if_slower_option
+@grouped(gate=GateOptions)
 @click.option(
     "--ignore-environment",
     is_flag=True,
@@ -30,8 +29,7 @@ _SHOWN_LABELS = 8
 def diff(
     old: str,
     new: str,
-    threshold: float,
-    fail_if_slower: float | None,
+    gate: GateOptions,
     ignore_environment: bool,
     fmt: str,
 ) -> None:
@@ -49,7 +47,9 @@ def diff(
 
     notes: list[str] = []
     first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
-    joined = comparison.compare_records(first, second, (old, new), threshold)
+    joined = comparison.compare_records(
+        first, second, (old, new), gate.threshold, ignore_environment=ignore_environment
+    )
 
     def tell(line: str) -> None:
         say(safe.line(line), err=True)
@@ -57,6 +57,7 @@ def diff(
     for line in (*notes, *joined.differences):
         tell(f"note: {line}")
     show_report(comparisons.report(joined.records, second[0]), fmt)
+    gate.summarize(joined.records, second[0], joined.differences + joined.broken)
     for file, labels in ((old, joined.only_old), (new, joined.only_new)):
         if labels:
             shown = ", ".join(labels[:_SHOWN_LABELS])
@@ -64,9 +65,9 @@ def diff(
             tell(f"only in {file}: {shown}" + (f" and {more:,} more" if more > 0 else ""))
     for line in joined.broken:
         tell(line)
-    if fail_if_slower is None:
+    if gate.fail_if_slower is None:
         return
     if not comparison.comparable(joined) and not ignore_environment:
         tell("not comparable: environments differ; use --ignore-environment to judge anyway")
         sys.exit(3)
-    exit_if_slower(joined.records, fail_if_slower, broken=bool(joined.broken))
+    gate.exit(joined.records, broken=bool(joined.broken))

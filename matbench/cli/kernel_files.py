@@ -182,6 +182,11 @@ class KernelFiles:
         everything = catalogue.Catalogue([*known.kernels.values(), *loaded.values()])
         return [loaded.get(name) or everything.get(name) for name in names]
 
+    def each(self, names: Sequence[str]) -> list[Kernel]:
+        """Kernels by name, or by file name; files may be versions of one kernel."""
+        known, _, _ = self.catalogue(names)
+        return [self.load(n, names) if is_path(n) else known.get(n) for n in names]
+
     def one(self, name: str) -> Kernel:
         """The kernel that `KERNEL|FILE` means."""
         (found,) = self.named([name])

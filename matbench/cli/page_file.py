@@ -28,7 +28,9 @@ def write_page(
     findings: Iterable[tuple[Finding, Sequence[Outcome]]] = (),
 ) -> None:
     """Write the page and say so."""
+    from matbench.analysis import repetitions
     from matbench.show.page import document
 
-    document.write(path, document.page(outcomes, environments, findings))
+    merged = repetitions.merged(outcomes)
+    document.write(path, document.page(merged, environments, findings))
     say(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)", err=True)

@@ -30,6 +30,7 @@ from matbench.cli.options import (
 )
 from matbench.cli.page_file import require_page, write_page
 from matbench.cli.selection import Cases, SelectionOptions
+from matbench.cli.types import PlainRange
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from matbench.model import Case, DeviceInfo
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
+    from matbench.records.resuming import CaseKey
     from matbench.records.writing import RecordWriter
 
 
@@ -58,6 +60,7 @@ class RunOptions:
     """Further options of `run`."""
 
     smoke: bool
+    repeat: int
     uncertainty: float | None
     no_blocks: bool
     error_map: str | None
@@ -72,6 +75,15 @@ class RunOptions:
             "--smoke",
             is_flag=True,
             help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
+        ),
+        click.option(
+            "--repeat",
+            type=PlainRange(1, 100),
+            default=1,
+            show_default=True,
+            metavar="N",
+            help="Measure everything N times, each time in new processes, to show how much results "
+            "vary between them. `diff` needs 5 on both sides for its best verdicts.",
         ),
         uncertainty_option,
         renamed("--precision", "--uncertainty"),
@@ -174,25 +186,30 @@ def run(
             replay=more.replay,
         ),
         error_map=more.error_map,
+        repeat=more.repeat,
     )
     interruption = Interruption()
     with interruption:
-        sweep.work_through(output, deadlines, sizes.recorded)
+        settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
+        sweep.work_through(output, deadlines, settings)
     sweep.show(fmt, fastest=more.fastest, interrupted=bool(interruption))
     if more.page is not None and sweep.environment is not None:
         write_page(Path(more.page), sweep.outcomes, [sweep.environment])
     resume = output.resuming("run", sys.argv[2:])
-    interruption.exit(len(sweep.outcomes), len(cases), "cases", resume=resume)
+    interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=more.allow_skips)
 
 
 class Sweep:
     """Measures cases one after the other; each is recorded as soon as it is done."""
 
-    def __init__(self, cases: Cases, options: Options, *, error_map: str | None = None) -> None:
+    def __init__(
+        self, cases: Cases, options: Options, *, error_map: str | None = None, repeat: int = 1
+    ) -> None:
         self.cases = cases
         self.options = options
         self.error_map = error_map
+        self.repeat = repeat
         self.outcomes: list[Outcome] = []
         self.environment: Environment | None = None
 
@@ -200,6 +217,8 @@ class Sweep:
         self, output: OutputOptions, deadlines: DeadlineOptions, settings: dict[str, Any]
     ) -> None:
         """Measure all cases that a resumed file does not contain."""
+        import msgspec
+
         from matbench.measure.worker import Crew
 
         with ExitStack() as stack:
@@ -210,19 +229,22 @@ class Sweep:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
-            advance = stack.enter_context(progress(len(self.cases)))
+            advance = stack.enter_context(progress(len(self.cases) * self.repeat))
             known = self._known(writers)
-            new = [c for c, done in zip(self.cases, known, strict=True) if done is None]
-            crew.build_ahead(new)
-            for (info, case), done in zip(self.cases, known, strict=True):
-                advance(case.label)
-                if done is not None:
+            crew.build_ahead([case for case in self.cases if self._done(known, *case, 1) is None])
+            for repetition in range(1, self.repeat + 1):
+                if repetition > 1:
+                    crew.renew()
+                for info, case in self.cases:
+                    advance(case.label)
+                    done = self._done(known, info, case, repetition)
+                    if done is None:
+                        found = crew.worker(info).measure(case)
+                        done = self._drawn(found.outcome, found.error_map)
+                        done = msgspec.structs.replace(done, repetition=repetition)
+                        for writer in writers:
+                            writer.write(done)
                     self.outcomes.append(done)
-                    continue
-                found = crew.worker(info).measure(case)
-                self.outcomes.append(self._drawn(found.outcome, found.error_map))
-                for writer in writers:
-                    writer.write(self.outcomes[-1])
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""
@@ -244,26 +266,27 @@ class Sweep:
         path, mode = output.target
         return [RecordWriter(path, self.environment, mode), last]
 
-    def _known(self, writers: list[RecordWriter]) -> list[Outcome | None]:
-        """The outcome of each case in a resumed file, if it was timed the same way."""
+    def _known(self, writers: list[RecordWriter]) -> dict[CaseKey, Outcome]:
+        """The finished cases of a resumed file."""
         from matbench.records import resuming
 
-        finished: dict[Any, Outcome] = {}
-        for writer in writers:
-            if writer.mode == "resume":
-                finished |= resuming.finished(writer.outcomes)
+        resumed = [writer for writer in writers if writer.mode == "resume"]
+        return resuming.finished(outcome for writer in resumed for outcome in writer.outcomes)
 
-        def known(info: DeviceInfo, case: Case) -> Outcome | None:
-            found = finished.get(resuming.case_key(case, info))
-            if found is None or found.status != "measured":
-                return found
-            options = self.options.on(info.kind)
-            wanted = (options.cold, options.hot)
-            taken = (found.cold is not None, found.hot is not None)
-            is_graph = found.hot is not None and found.hot.graph
-            return found if taken == wanted and is_graph == options.graph else None
+    def _done(
+        self, known: dict[CaseKey, Outcome], info: DeviceInfo, case: Case, repetition: int
+    ) -> Outcome | None:
+        """The known outcome of a case, if it was timed the same way."""
+        from matbench.records import resuming
 
-        return [known(info, case) for info, case in self.cases]
+        found = known.get(resuming.case_key(case, info, repetition))
+        if found is None or found.status != "measured":
+            return found
+        options = self.options.on(info.kind)
+        wanted = (options.cold, options.hot)
+        taken = (found.cold is not None, found.hot is not None)
+        is_graph = found.hot is not None and found.hot.graph
+        return found if taken == wanted and is_graph == options.graph else None
 
     def _drawn(self, outcome: Outcome, error_map: ErrorMap | None) -> Outcome:
         """The outcome with a note on its error map."""

@@ -17,6 +17,10 @@ class PlainNumber(click.ParamType[Any]):
         return super().convert(value, param, ctx)
 
 
+class PlainRange(PlainNumber, click.IntRange):
+    """A whole number within limits."""
+
+
 class Seed(PlainNumber, click.IntRange):
     """A seed that NumPy accepts."""
 

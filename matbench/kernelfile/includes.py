@@ -44,6 +44,17 @@ def operands(source: str) -> list[str]:
     return _operands(_code(source))
 
 
+def name_in(operand: str) -> str | None:
+    """The file that an operand names; None for a macro."""
+    named = _NAMED.match(operand)
+    return (named[1] or named[2]) if named else None
+
+
+def is_source(name: str) -> bool:
+    """Whether a file's name may be that of a header or of a source file."""
+    return Path(name).suffix.lower() in _SUFFIXES
+
+
 def of(source: str, file: Path, include_dirs: Sequence[str] = ()) -> tuple[Included, ...]:
     """The user's files that a kernel file includes, directly or indirectly."""
     return _Search(file, include_dirs).files(source)
@@ -200,7 +211,7 @@ class _Search:
                 raise UsageError(f"{self.file}: {meant}, which has too many; write out the name")
             for name in sorted(names):
                 path = Path(folder, name)
-                if path.suffix.lower() in _SUFFIXES and path != self.file and name[0] != ".":
+                if is_source(name) and path != self.file and name[0] != ".":
                     self.add(path, path.relative_to(self.folder).as_posix())
 
 

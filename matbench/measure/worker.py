@@ -310,6 +310,11 @@ class Crew:
             )
         return self.workers[device.label]
 
+    def renew(self) -> None:
+        """End all workers' processes: the next case starts in a new one."""
+        for worker in self.workers.values():
+            worker.close()
+
     def start(self, devices: Iterable[DeviceInfo]) -> None:
         """Start opening devices; errors appear again with their first case."""
         for device in devices:

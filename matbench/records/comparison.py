@@ -17,6 +17,9 @@ class Comparison(msgspec.Struct, frozen=True):
     `ratio` is median(candidate) / median(baseline), `interval` its confidence interval, `p_value`
     that of the Mann-Whitney test (two-sided, unpaired). `samples` counts (baseline, candidate),
     `looks` counts the interim analyses, including this one.
+
+    Samples that were not taken in turns: `processes` counts those that took them, and `allowance`
+    is the share by which the interval is wider on both sides, because runs of the same code differ.
     """
 
     ratio: float | None
@@ -26,6 +29,8 @@ class Comparison(msgspec.Struct, frozen=True):
     looks: int
     samples: tuple[int, int]
     reason: str
+    processes: tuple[int, int] | None = None
+    allowance: float = 0.0
 
 
 class ComparisonRecord(

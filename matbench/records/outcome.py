@@ -211,6 +211,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     Only a measured case has times. With both kinds of samples, cases are ranked by the cold ones.
     `copy_bytes_per_s` is the device's bandwidth: bytes read and written by the fastest copy.
     Only a wrong case has an `error_map`, if all of C was compared.
+    `repetition` counts the processes that measured the case, one after the other, from 1.
     """
 
     case: CaseRecord
@@ -222,6 +223,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     hot: Timing | None = None
     blocks: BlockTimes | None = None
     copy_bytes_per_s: Amount | None = None
+    repetition: Annotated[int, msgspec.Meta(ge=1)] = 1
     notes: tuple[str, ...] = ()
     error_map: ErrorCells | msgspec.UnsetType = msgspec.UNSET
 

@@ -1,21 +1,20 @@
-"""The environment of a run, and the folder for files that later runs use."""
+"""The environment of a run, and the file of the last run."""
 
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
-import platformdirs
-
 from matbench import __version__
 from matbench.model import DeviceInfo
+from matbench.records import calibrations
 from matbench.records.environment import SCHEMA, Environment
 from matbench.records.revision import project_revision
+from matbench.records.state import state_folder
 
 _PACKAGES = (
     "numpy", "scipy", "pycuda", "cuda-bindings", "nvmath-python", "nvidia-ml-py", "pyopencl",
@@ -29,6 +28,7 @@ def environment(
     argv: Iterable[str], devices: Iterable[DeviceInfo], settings: Settings
 ) -> Environment:
     """The environment of this run, with the current time, machine and packages."""
+    used = tuple(devices)
     return Environment(
         schema=SCHEMA,
         argv=tuple(argv),
@@ -37,9 +37,10 @@ def environment(
         os=platform.platform(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
         packages=_installed(),
-        devices=tuple(devices),
+        devices=used,
         project_revision=project_revision(),
         settings=dict(settings),
+        variations={each.label: known for each in used if (known := calibrations.of(each))},
     )
 
 
@@ -49,11 +50,6 @@ def _installed() -> dict[str, str]:
         with suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name) or "unknown"
     return found
-
-
-def state_folder() -> Path:
-    """`MATBENCH_STATE_DIR`, or the platform's folder for this user's state."""
-    return Path(os.environ.get("MATBENCH_STATE_DIR") or platformdirs.user_state_dir("matbench"))
 
 
 def last_run_path() -> Path:

@@ -12,7 +12,10 @@ from matbench.records.outcome import Outcome
 
 
 class CaseKey(NamedTuple):
-    """Identifies a case: its source, parameters, problem (with inputs and seed) and device."""
+    """Identifies a case: its source, parameters, problem (with inputs and seed) and device.
+
+    `repetition` tells apart the processes that measured it.
+    """
 
     kernel: str
     sha256: str
@@ -20,18 +23,21 @@ class CaseKey(NamedTuple):
     problem: Problem
     backend: str
     device: str
+    repetition: int = 1
 
 
-def case_key(case: Case, device: DeviceInfo) -> CaseKey:
+def case_key(case: Case, device: DeviceInfo, repetition: int = 1) -> CaseKey:
     """The key of a case on the device that it will run on."""
     kernel, params = case.kernel, frozenset(case.params.items())
-    return CaseKey(kernel.name, kernel.sha256, params, case.problem, device.backend, device.name)
+    where = device.backend, device.name
+    return CaseKey(kernel.name, kernel.sha256, params, case.problem, *where, repetition)
 
 
 def outcome_key(outcome: Outcome) -> CaseKey:
     """The key of the case that an outcome came from."""
     case, params = outcome.case, frozenset(outcome.case.params.items())
-    return CaseKey(case.kernel, case.sha256, params, case.problem, case.backend, case.device)
+    where = case.backend, case.device
+    return CaseKey(case.kernel, case.sha256, params, case.problem, *where, outcome.repetition)
 
 
 def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:

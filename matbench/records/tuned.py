@@ -7,20 +7,15 @@ this version cannot read are kept and ignored.
 from __future__ import annotations
 
 import math
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
 from matbench.errors import UsageError
 from matbench.model import DeviceInfo, Problem
-from matbench.records import encoding
-from matbench.records.appending import LockedFile
-from matbench.records.provenance import state_folder
+from matbench.records import encoding, state
 from matbench.records.tuning import Tuned
 
-_WAIT_S = 10
-_HINT = "set MATBENCH_STATE_DIR to another folder"
 _Key = tuple[str, str, str, str, Problem]
 
 
@@ -28,7 +23,7 @@ class Store:
     """Winners, one for each kernel source, device and size; inputs are ignored."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or state_folder() / "tuned.jsonl"
+        self.path = path or state.state_folder() / "tuned.jsonl"
 
     def winners(self) -> list[Tuned]:
         """The latest of each, in order of time.
@@ -40,7 +35,9 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise UsageError(f"{self.path}: cannot be read: {error.strerror}; {_HINT}") from None
+            raise UsageError(
+                f"{self.path}: cannot be read: {error.strerror}; {state.HINT}"
+            ) from None
         found: dict[_Key, Tuned] = {}
         for winner in map(_decoded, data.split(b"\n")):
             if winner is None:
@@ -76,17 +73,7 @@ class Store:
         return sorted(fitting, key=distance)
 
     def _append(self, line: bytes | None) -> None:
-        """Add one line; with None only find out whether that is possible."""
-        try:
-            opened = LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S, make_folder=True)
-            with closing(opened) as file:
-                size = file.size
-                file.append((line or b"") + b"\n")
-                if line is None:
-                    file.truncate(size)
-        except OSError as error:
-            reason = f"the winner cannot be stored: {error.strerror}"
-            raise UsageError(f"{self.path}: {reason}; {_HINT}") from None
+        state.append_line(self.path, line, "the winner")
 
 
 def _decoded(line: bytes) -> Tuned | None:

@@ -43,6 +43,7 @@ def device_lines(
         _clocks(outcomes),
         _modes(outcomes),
         _verified(outcomes),
+        _repeated(environments),
         f"from several hosts: {safe.agreed(hosts)}" if len(hosts) > 1 else "",
     ]
     return [line for line in lines if line]
@@ -87,6 +88,12 @@ def _verified(outcomes: Iterable[Outcome]) -> str:
         return ""
     whose = "some of these launches were" if any(verified) else "these launches were"
     return f"timed by an earlier version of matbench: {whose} not verified individually"
+
+
+def _repeated(environments: Sequence[Environment]) -> str:
+    """How many processes measured each case, if several."""
+    found = {environment.settings.get("repeat", 1) for environment in environments} - {1}
+    return f"each case in {safe.agreed(map(str, found))} processes; ± covers all" if found else ""
 
 
 def _modes(outcomes: Iterable[Outcome]) -> str:

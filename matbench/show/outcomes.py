@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from matbench import workloads
-from matbench.analysis import ranking, sample_notes
+from matbench.analysis import ranking, repetitions, sample_notes
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records import encoding, resuming
@@ -32,10 +32,12 @@ def report(
 ) -> Report:
     """The results of the cases; with `fastest`, each kernel only at its fastest parameters.
 
-    A failed case that was retried is shown once. GPUs come first, baselines on the CPU last.
+    A failed case that was retried is shown once, and so are the repetitions of a case. GPUs come
+    first, baselines on the CPU last.
     """
     every, about = list(outcomes), list(environments)
-    found = resuming.without_retried([encoding.finite(outcome) for outcome in every])
+    kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
+    found = repetitions.merged(kept)
     footer = _counts(found)
     if fastest:
         shown = every = ranking.fastest(found)

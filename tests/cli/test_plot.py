@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench
 from support.paths import BAD_KERNELS
-from support.pictures import bars, near, needs_matplotlib, picture, words
+from support.pictures import bars, near, needs_matplotlib, needs_plots, picture, words
 
 from matbench.errors import UsageError
 from matbench.model import DeviceInfo
@@ -107,7 +108,7 @@ def test_a_picture_that_fails_leaves_the_outcome(
     assert note.startswith(f"no error map: {path}: cannot be written")
 
 
-@needs_matplotlib
+@needs_plots
 def test_one_size_is_no_chart(matbench: Matbench, tmp_path: Path) -> None:
     records = tmp_path / "one.jsonl"
     matbench("run", "single-block", "--sizes", "8", "--output", records, "--no-blocks")
@@ -117,7 +118,7 @@ def test_one_size_is_no_chart(matbench: Matbench, tmp_path: Path) -> None:
     assert not (tmp_path / "c.svg").exists()
 
 
-@needs_matplotlib
+@needs_plots
 def test_a_picture_never_replaces_what_it_is_made_from(matbench: Matbench, tmp_path: Path) -> None:
     data, link = tmp_path / "data.svg", tmp_path / "link.svg"
     matbench("run", "single-block", "--sizes", "8,16", "--output", data, "--no-blocks")
@@ -133,7 +134,7 @@ def test_a_picture_never_replaces_what_it_is_made_from(matbench: Matbench, tmp_p
     assert (data.read_bytes(), kernel.read_text(encoding="utf-8")) == (before, "not read")
 
 
-@needs_matplotlib
+@needs_plots
 def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: DeviceInfo) -> None:
     files = []
     for number, sizes in enumerate(("8,16", "32,4x8x4")):
@@ -145,3 +146,20 @@ def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: De
     assert "single-block" in said and "numpy" in said
     assert all(size in said for size in ("8", "16", "32"))
     assert "2 cases of other shapes" in said
+    # The folder that a picture was drawn in holds nothing else.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jsonl", "1.jsonl", "c.svg"]
+
+
+def test_only_what_draws_imports_what_draws(matbench: Matbench, tmp_path: Path) -> None:
+    """Neither help nor a refusal waits for Altair or vl-convert."""
+    code = (
+        "import sys, matbench.__main__ as m\n"
+        "try: m.main()\n"
+        "finally: print(*sorted({'altair', 'vl_convert'} & set(sys.modules)), file=sys.stderr)"
+    )
+    for arguments in (["plot", "--help"], ["plot", "missing.jsonl", "--output", "c.svg"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert done.returncode == (0 if "--help" in arguments else 2)
+        assert done.stderr.splitlines()[-1] == ""

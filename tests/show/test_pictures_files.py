@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,33 @@ def test_a_name_that_nothing_lies_at(tmp_path: Path) -> None:
     for name in ("e.png", "e_2.png", "e_3.png"):
         assert files.unused(path) == tmp_path / name
         (tmp_path / name).touch()
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, link = tmp_path / "p.svg", tmp_path / "link.svg"
+    link.symlink_to(path)
+    files.write(path, b"old")
+    files.write(link, b"new")
+    assert path.read_bytes() == b"new" and link.is_symlink()
+
+    def full(self: Path, data: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(data[:1])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(UsageError, match=r"p\.svg: cannot be written: No space left on device"):
+        files.write(path, b"newest")
+    assert path.read_bytes() == b"new"
+    assert sorted(tmp_path.iterdir()) == [link, path]
+
+
+@pytest.mark.parametrize("module", ["altair", "vl_convert"])
+def test_what_draws_is_named_if_it_is_missing(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=rf"need {module}; pip install 'matbench-cuda\[plots\]'"):
+        files.require(tmp_path / "t.svg", SUFFIXES)

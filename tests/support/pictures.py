@@ -1,11 +1,13 @@
-"""Reading pictures: bars and texts of an SVG, tags of a page, colours of a PNG."""
+"""Reading pictures: marks, bars and texts of an SVG, tags of a page, colours of a PNG."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -36,6 +38,36 @@ def tooltip(bar: ElementTree.Element) -> str:
     title = bar.find(f"{SVG}title")
     assert title is not None and title.text is not None
     return title.text
+
+
+class Mark(NamedTuple):
+    """Something drawn: its class in Vega, its text or shape, where, and how."""
+
+    kind: str
+    text: str
+    x: float
+    y: float
+    fill: str
+    stroke: str
+    node: ElementTree.Element
+
+
+def marks(svg: str, kind: str = "") -> list[Mark]:
+    """Everything drawn whose class contains `kind`, such as `mark-symbol role-mark`."""
+    return [mark for mark in _marks(ElementTree.fromstring(svg), 0, 0, "") if kind in mark.kind]
+
+
+def _marks(node: ElementTree.Element, x: float, y: float, kind: str) -> Iterator[Mark]:
+    shift = re.match(r"translate\(([-\d.]+),([-\d.]+)\)", node.get("transform", ""))
+    if shift:
+        x, y = x + float(shift[1]), y + float(shift[2])
+    kind = node.get("class", kind)
+    if node.tag in (f"{SVG}text", f"{SVG}path", f"{SVG}line"):
+        text = "".join(node.itertext()) if node.tag == f"{SVG}text" else node.get("d", "")
+        at = x + float(node.get("x", 0)), y + float(node.get("y", 0))
+        yield Mark(kind, text, *at, node.get("fill", ""), node.get("stroke", ""), node)
+    for child in node:
+        yield from _marks(child, x, y, kind)
 
 
 def texts(svg: str) -> set[str]:
@@ -69,10 +101,12 @@ class Page(HTMLParser):
 
 
 def picture(path: Path) -> np.ndarray:
-    from matplotlib.image import imread
+    """The colours of a PNG between 0 and 1, a row of pixels after another."""
+    from PIL import Image
 
     assert path.read_bytes().startswith(b"\x89PNG\r\n")
-    return np.asarray(imread(path))[:, :, :3]
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB")) / 255
 
 
 def near(image: np.ndarray, colour: str) -> np.ndarray:

@@ -104,7 +104,7 @@ samples_ns = st.lists(times, max_size=5).map(tuple)
 shares = st.none() | st.tuples(st.floats(0, 1), st.floats(1, 2))
 moments = st.builds(
     Conditions, maybe_count, maybe_count, st.none() | st.integers(-40, 120), maybe_amount, texts,
-    maybe_amount, maybe_text,
+    maybe_amount, maybe_amount, maybe_text,
 )  # fmt: skip
 conditions = st.lists(moments, max_size=2).map(tuple)
 

@@ -16,6 +16,8 @@ from matbench.show.charts.text import wrapped
 _PNG_SCALE = 2
 _MARGIN = 8
 _TITLE_SIZE = 15
+#: Bold text is this much wider.
+_BOLD = 1.1
 _LINE = 17
 
 
@@ -79,20 +81,20 @@ def _svg(
     height = top + max(panel.y + panel.size[1] for panel in panels)
     body = "\n".join(_panel(panel, number, top, ink) for number, panel in enumerate(panels))
     about = f"<metadata>{_escaped(metadata)}</metadata>\n" if metadata else ""
-    svg = (
+    return (
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" role="img" '
         f'font-family="{style.FONT}" font-size="{style.FONT_SIZE}" fill="{ink}" color="{ink}">\n'
         f"<title>{_escaped(title)}</title>\n<desc>{_escaped(description)}</desc>\n"
         f"{about}{heading}{body}\n</svg>\n"
     )
-    return re.sub("[\ufffe\uffff]", "\ufffd", safe.text(svg))
 
 
 def _heading(title: str, lines: Iterable[str], width: float) -> tuple[str, float]:
     """Title and lines as SVG, wrapped to the width, and the height they take."""
     room = width - 2 * _MARGIN
-    texts = [(part, _TITLE_SIZE) for part in wrapped(safe.line(title), room, _TITLE_SIZE)]
+    bold = _BOLD * _TITLE_SIZE
+    texts = [(part, _TITLE_SIZE) for part in wrapped(safe.line(title), room, bold)]
     for line in lines:
         texts += [(part, style.FONT_SIZE) for part in wrapped(safe.line(line), room)]
     made, y = [], _MARGIN + 3.0
@@ -106,7 +108,8 @@ def _heading(title: str, lines: Iterable[str], width: float) -> tuple[str, float
 def _panel(panel: Panel, number: int, top: float, ink: str) -> str:
     import vl_convert
 
-    chart = {**panel.spec, "config": {**style.config(ink), **panel.spec.get("config", {})}}
+    config = {**style.config(ink), **panel.spec.get("config", {})}
+    chart = _safe({**panel.spec, "config": config})
     drawn: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
     inner = drawn[drawn.index(">") + 1 : drawn.rindex("</svg>")]
     label = ""
@@ -134,4 +137,13 @@ def _short(number: re.Match[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(" ".join(text.split()))
+    return html.escape(" ".join(_safe(text).split()))
+
+
+def _safe(value: Any) -> Any:
+    """The same without characters that no XML may hold, and on which vl-convert would abort."""
+    if isinstance(value, str):
+        return re.sub("[\ufffe\uffff]", "\ufffd", safe.text(value))
+    if isinstance(value, dict):
+        return {key: _safe(one) for key, one in value.items()}
+    return [_safe(one) for one in value] if isinstance(value, list | tuple) else value

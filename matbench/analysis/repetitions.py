@@ -1,0 +1,104 @@
+"""Cases that several processes measured, one after the other (`run --repeat`).
+
+Medians differ more between processes than the samples of one process suggest: memory lies
+elsewhere, clocks and neighbours have changed. One process cannot show that.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from matbench.analysis import statistics
+from matbench.records.outcome import Outcome, Timing
+from matbench.records.resuming import CaseKey, outcome_key
+from matbench.records.variation import CaseVariation, Variation
+
+#: The fewest processes on each side whose medians alone allow a verdict when runs are compared.
+ENOUGH = 5
+
+
+def sets(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
+    """The outcomes of each case, together if they are repetitions of one run.
+
+    A repetition that a set already has begins the next set: the same case in another run.
+    """
+    found: list[list[Outcome]] = []
+    latest: dict[CaseKey, list[Outcome]] = {}
+    for outcome in outcomes:
+        key = outcome_key(outcome)._replace(repetition=1)
+        known = latest.get(key)
+        if known is None or any(outcome.repetition == other.repetition for other in known):
+            found.append(known := [])
+            latest[key] = known
+        known.append(outcome)
+    return found
+
+
+def merged(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """One outcome for each set of repetitions."""
+    return [merge(found) for found in sets(outcomes)]
+
+
+def merge(found: Sequence[Outcome]) -> Outcome:
+    """The repetition with the median time; its intervals cover the medians of all of them.
+
+    If any repetition is wrong or failed, the first of these.
+    """
+    if len(found) == 1:
+        return found[0]
+    for status in ("wrong", "failed"):
+        bad = [outcome for outcome in found if outcome.status == status]
+        if bad:
+            note = f"{status} in {len(bad)} of {len(found)} processes"
+            return msgspec.structs.replace(bad[0], repetition=1, notes=(note, *bad[0].notes))
+    timed = sorted(
+        (outcome for outcome in found if outcome.median_ns), key=lambda o: o.median_ns or 0.0
+    )
+    if not timed:
+        return found[0]
+    middle = timed[(len(timed) - 1) // 2]
+    most = _difference([outcome.median_ns or 0.0 for outcome in timed])
+    note = f"{len(timed)} processes, whose medians differ by up to {most:.2%}"
+    return msgspec.structs.replace(
+        middle,
+        cold=_widened(middle.cold, [o.cold for o in timed]),
+        hot=_widened(middle.hot, [o.hot for o in timed]),
+        repetition=1,
+        notes=(*middle.notes, note),
+    )
+
+
+def variation(found: Sequence[Outcome]) -> CaseVariation:
+    """How much the medians of one case's repetitions differ."""
+    medians = [outcome.median_ns for outcome in found if outcome.median_ns]
+    groups = [medians[start : start + ENOUGH] for start in range(0, len(medians), ENOUGH)]
+    whole = [float(np.median(group)) for group in groups if len(group) == ENOUGH]
+    return CaseVariation(
+        outcome=merge(found),
+        medians_ns=tuple(medians),
+        variation=Variation(_difference(medians), _difference(whole), len(medians)),
+    )
+
+
+def largest(found: Iterable[CaseVariation]) -> Variation:
+    """The variation of a device: the largest of any case."""
+    return functools.reduce(Variation.covering, (each.variation for each in found))
+
+
+def _difference(medians_ns: Sequence[float]) -> float:
+    """The largest ratio of two of them, minus 1."""
+    return max(medians_ns) / min(medians_ns) - 1 if medians_ns else 0.0
+
+
+def _widened(timing: Timing | None, others: Sequence[Timing | None]) -> Timing | None:
+    """The timing with an interval that also covers the median of the processes' medians."""
+    medians = [each.median_ns for each in others if each is not None and each.median_ns]
+    if timing is None or timing.interval_ns is None or not medians:
+        return timing
+    low, high = statistics.median_interval(medians)
+    own_low, own_high = timing.interval_ns
+    return msgspec.structs.replace(timing, interval_ns=(min(low, own_low), max(high, own_high)))

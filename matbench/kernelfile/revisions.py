@@ -1,0 +1,98 @@
+"""A kernel file as of a git revision, with its table and the headers that it includes.
+
+Files are read with `git cat-file`, which applies no filters, and written to a folder that has the
+layout of the repository, so that includes find their files.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from pathlib import Path, PurePosixPath
+
+from matbench import git
+from matbench.errors import UsageError
+from matbench.kernelfile import includes, tables
+from matbench.model import Kernel
+
+#: Modes of regular files in a tree; links and submodules are not followed.
+_REGULAR = ("100644", "100755")
+
+
+def extract(kernel: Kernel, revision: str, folder: Path) -> Path | None:
+    """Write the kernel's files as of the revision into an empty folder.
+
+    Returns the path of the kernel file there; None if the revision does not have it. `UsageError`
+    if there is no repository or no such revision.
+    """
+    if not kernel.file:
+        raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
+    file = Path(kernel.file).resolve()
+    top = git.output("rev-parse", "--show-toplevel", folder=file.parent)
+    if top is None:
+        raise UsageError(f"{kernel.path}: not in a git working tree, so it has no revisions")
+    commit = git.commit(revision, file.parent)
+    if commit is None:
+        hint = "in CI, fetch it first (`fetch-depth: 0` in actions/checkout)"
+        raise UsageError(f"--against {revision!r:.60}: no such revision; {hint}")
+    root = Path(os.fsdecode(top).rstrip("\n")).resolve()
+    tree = _Tree(root, commit, folder)
+    name = file.relative_to(root).as_posix()
+    if not tree.has(name):
+        return None
+    tree.take(name)
+    beside = tables.beside_of(file).relative_to(root).as_posix()
+    if tree.has(beside):
+        tree.take(beside)
+    headers = [includes.folder_of(file, each).resolve() for each in kernel.include_dirs]
+    inside = [each.relative_to(root).as_posix() for each in headers if each.is_relative_to(root)]
+    tree.follow(name, inside)
+    return folder / name
+
+
+class _Tree:
+    """The files of one commit, written to a folder when they are needed."""
+
+    def __init__(self, root: Path, commit: str, folder: Path) -> None:
+        self.root, self.commit, self.folder = root, commit, folder
+        listed = git.output("ls-tree", "-r", "-z", "--full-tree", commit, folder=root) or b""
+        entries = (os.fsdecode(each).partition("\t") for each in listed.split(b"\0") if each)
+        self.names = {name for about, _, name in entries if about.startswith(_REGULAR)}
+        self.taken: dict[str, str] = {}
+
+    def has(self, name: str) -> bool:
+        return name in self.names
+
+    def take(self, name: str) -> str:
+        """Write a file, and return its text."""
+        data = git.output("cat-file", "blob", f"{self.commit}:{name}", folder=self.root)
+        if data is None:
+            raise UsageError(f"{name}: cannot be read from git at {self.commit[:12]}")
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        self.taken[name] = data.decode("utf-8-sig", errors="replace")
+        return self.taken[name]
+
+    def follow(self, name: str, include_dirs: list[str]) -> None:
+        """Take what a file includes, and so on; if a macro names a file, all sources beside it."""
+        waiting = [name]
+        while waiting:
+            above = posixpath.dirname(current := waiting.pop())
+            for operand in includes.operands(self.taken[current]):
+                named = includes.name_in(operand)
+                if named is None:
+                    found = {
+                        each
+                        for each in self.names
+                        if PurePosixPath(each).is_relative_to(posixpath.dirname(name))
+                        and includes.is_source(each)
+                    }
+                else:
+                    places = (above, posixpath.dirname(name), *include_dirs)
+                    found = {posixpath.normpath(posixpath.join(each, named)) for each in places}
+                for each in sorted((found & self.names) - self.taken.keys()):
+                    if len(self.taken) >= includes.MAX_FILES:
+                        raise UsageError(f"{name}: includes more than {includes.MAX_FILES:,} files")
+                    self.take(each)
+                    waiting.append(each)

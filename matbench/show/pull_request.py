@@ -1,0 +1,148 @@
+"""Verdicts as Markdown for a pull request: the verdict, what changed, and the rest folded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from matbench.analysis import comparison
+from matbench.model import settings_of
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.environment import Environment
+from matbench.show import safe, units
+from matbench.show.heading import device_lines
+from matbench.show.outcomes import size_label
+
+#: The longest comment that GitHub accepts, in characters, and room for the lines after a table.
+_MOST = 65_536 - 4_096
+#: Characters that mean something in Markdown, or mention somebody.
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#!|~@&:]")
+#: The most pairs that are named before the tables.
+_MOST_NAMES = 8
+_CHANGED = ("SLOWER", "FASTER")
+_HEADER = (
+    "| size | kernel | parameters | baseline | candidate | the candidate is | interval "
+    "| verdict |\n| --- | --- | --- | ---: | ---: | ---: | ---: | --- |"
+)
+
+
+def summary(
+    records: Sequence[ComparisonRecord],
+    environments: Sequence[Environment],
+    allowed: float | None,
+    remarks: Sequence[str] = (),
+) -> str:
+    """The summary of a comparison, under 65,536 characters; `allowed` is that of the gate.
+
+    Nothing in a record can act as Markdown or HTML.
+    """
+    changed = [record for record in records if record.verdict in _CHANGED or _broken(record)]
+    changed.sort(key=lambda record: record.verdict != "SLOWER")
+    rest = [record for record in records if not (record.verdict in _CHANGED or _broken(record))]
+    told = _Text(_MOST)
+    told.add(f"### {_verdict(records, allowed)}", "")
+    pairs = dict.fromkeys((record.candidate_name, record.baseline_name) for record in records)
+    names = [f"{_plain(candidate)} against {_plain(baseline)}" for candidate, baseline in pairs]
+    if names:
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        told.add(f"{'; '.join(names[:_MOST_NAMES])}{more}: {_counted(records)}", "")
+    told.add(*(f"- {_plain(remark)}" for remark in remarks), "" if remarks else None)
+    if changed:
+        told.table(changed)
+    if rest:
+        told.add("<details>", f"<summary>{_counted(rest)}</summary>", "")
+        told.table(rest)
+        told.add("</details>", "", end=True)
+    if records:
+        lines = device_lines([record.candidate for record in records], environments)
+        told.add(*(f"{_plain(line)}  " for line in lines), end=True)
+    return told.text + "\n"
+
+
+def _verdict(records: Sequence[ComparisonRecord], allowed: float | None) -> str:
+    """One sentence that says whether anything is worse."""
+    broken = sum(map(_broken, records))
+    slow = sum(comparison.is_too_slow(record, allowed or 0.0) for record in records)
+    beyond = f" by more than {allowed * 100:.3g}%" if allowed else ""
+    if broken:
+        return f"{_cases(broken)} wrong or failed"
+    if slow:
+        return f"{_cases(slow)} slower{beyond}"
+    if not records:
+        return "Nothing to compare"
+    judged = [record for record in records if record.verdict not in (None, "UNDECIDED")]
+    if not judged:
+        return "No case could be judged"
+    return f"No case is slower{beyond}"
+
+
+def _cases(count: int) -> str:
+    return f"{count:,} case{'s are' if count > 1 else ' is'}"
+
+
+def _counted(records: Sequence[ComparisonRecord]) -> str:
+    found = [record.verdict or "without a verdict" for record in records]
+    return ", ".join(f"{found.count(verdict):,} {verdict}" for verdict in dict.fromkeys(found))
+
+
+def _broken(record: ComparisonRecord) -> bool:
+    return record.candidate.status in ("wrong", "failed")
+
+
+class _Text:
+    """Lines up to a number of characters; those that must come last are always added."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.lines: list[str] = []
+        self.size = 0
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def add(self, *lines: str | None, end: bool = False) -> bool:
+        """Whether the lines fitted."""
+        new = [line for line in lines if line is not None]
+        size = sum(len(line) + 1 for line in new)
+        if not end and self.size + size > self.most:
+            return False
+        self.lines += new
+        self.size += size
+        return True
+
+    def table(self, records: Sequence[ComparisonRecord]) -> None:
+        if not self.add(_HEADER):
+            return
+        for number, record in enumerate(records):
+            if not self.add(_row(record)):
+                self.add("", f"… and {len(records) - number:,} more", end=True)
+                break
+        self.add("", end=True)
+
+
+def _row(record: ComparisonRecord) -> str:
+    found = record.comparison
+    sides = record.baseline, record.candidate
+    time = units.durations(side.median_ns for side in sides)
+    reason = "" if record.verdict in _CHANGED and not _broken(record) else record.reason
+    verdict = ": ".join(filter(None, (record.verdict or record.candidate.status, reason)))
+    cells = (
+        size_label(record.candidate.case.problem),
+        record.candidate.case.kernel,
+        _both(settings_of(side.case.params) for side in sides),
+        *(time(side.median_ns) for side in sides),
+        units.speedup(record.ratio),
+        units.speedups(found.interval if found else None),
+        verdict,
+    )
+    return f"| {' | '.join(map(_plain, cells))} |"
+
+
+def _both(texts: Iterable[str]) -> str:
+    return " / ".join(dict.fromkeys(texts))
+
+
+def _plain(text: str) -> str:
+    """Text on one line that Markdown shows as it is."""
+    return _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", safe.line(text))

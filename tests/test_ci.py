@@ -1,0 +1,179 @@
+"""The action and the workflows of docs/ci.md: linters pass them, and their steps do the job."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.kernels import KernelWriter
+
+ROOT = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+WORKFLOWS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
+SMOKE, SPEED = WORKFLOWS
+ACTION = (ROOT / "action.yml").read_text()
+
+Step = dict[str, Any]
+
+
+def lint(text: str, schema: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    file = folder / "file.yml"
+    file.write_text(text)
+    command = [BIN / "check-jsonschema", "--builtin-schema", f"vendor.github-{schema}", file]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "schema"), [(SMOKE, "workflows"), (SPEED, "workflows"), (ACTION, "actions")]
+)
+def test_files_have_the_form_that_github_expects(text: str, schema: str, tmp_path: Path) -> None:
+    assert lint(text, schema, tmp_path).returncode == 0
+    misspelt = re.sub(r"\b(steps|using):", r"\1s:", text, count=1)
+    assert misspelt != text
+    assert lint(misspelt, schema, tmp_path).returncode == 1
+
+
+def steps_of(text: str) -> list[Step]:
+    """The steps of an action, or of a workflow with one job, that run a script."""
+    content = yaml.safe_load(text)
+    parts = [content["runs"]] if "runs" in content else list(content["jobs"].values())
+    return [step for part in parts for step in part["steps"] if "run" in step]
+
+
+def shellcheck(script: str) -> str:
+    command = [BIN / "shellcheck", "--shell=bash", "-"]
+    return subprocess.run(command, input=script, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("text", [SMOKE, SPEED, ACTION])
+def test_scripts_pass_shellcheck(text: str) -> None:
+    for step in steps_of(text):
+        assert shellcheck(step["run"]) == ""
+        assert "${{" not in step["run"], "an expression in a script can inject commands"
+    assert "SC2086" in shellcheck("rm $UNQUOTED")
+
+
+class Runner:
+    """Runs steps as GitHub does, in a repository with the kernel `kernels/mine.cu`.
+
+    Installing is only written down.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.summary = folder / "summary.md"
+        self.installed = folder / "installed"
+        self.repository = folder / "repository"
+        (self.repository / "kernels").mkdir(parents=True)
+        self.kernel = self.repository / "kernels/mine.cu"
+        tools = folder / "tools"
+        tools.mkdir()
+        for name, script in {
+            "python3": f'printf "%s\\n" "$@" >> {self.installed}',
+            "matbench": f'exec {sys.executable} -m matbench "$@"',
+        }.items():
+            (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+            (tools / name).chmod(0o755)
+        own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        self.environment = own | {
+            "PATH": f"{tools}:{own['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "GITHUB_ACTION_PATH": "/the/action",
+            "GITHUB_STEP_SUMMARY": str(self.summary),
+        }
+        self.git("init", "--quiet")
+
+    def git(self, *arguments: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+        subprocess.run(["git", *who, *arguments], cwd=self.repository, check=True)
+
+    def commit(self, source: str) -> None:
+        self.kernel.write_text(source)
+        self.git("add", ".")
+        self.git("commit", "--quiet", "--message", "change")
+
+    def run(self, text: str, inputs: dict[str, str]) -> list[subprocess.CompletedProcess[str]]:
+        """The finished steps, up to the first that fails."""
+        done: list[subprocess.CompletedProcess[str]] = []
+        declared = yaml.safe_load(text).get("inputs", {})
+        given = {name: one.get("default", "") for name, one in declared.items()} | inputs
+        for step in steps_of(text):
+            values = {
+                name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda m: given[m[1]], str(value))
+                for name, value in step.get("env", {}).items()
+            }
+            done.append(
+                subprocess.run(
+                    ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+                    cwd=self.repository, env=self.environment | values,
+                    capture_output=True, text=True,
+                )
+            )  # fmt: skip
+            if done[-1].returncode:
+                break
+        return done
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    return Runner(tmp_path)
+
+
+INPUTS = {
+    "kernels": "kernels/mine.cu tiled", "against": "HEAD~1", "sizes": "32",
+    "options": "--set TILE=8 --max-time 0.3", "extra": "cpu",
+}  # fmt: skip
+
+
+def test_the_action_checks_and_compares_what_has_changed(
+    runner: Runner, write_kernel: KernelWriter
+) -> None:
+    good = write_kernel().read_text()
+    runner.commit(good)
+    runner.commit(good + "// the same, to a compiler\n")
+    inputs = INPUTS | {"kernels": "kernels/mine.cu", "options": "--max-time 0.3"}
+    inputs["fail-if-slower"] = "900%"
+    installed, checked, compared = runner.run(ACTION, inputs)
+    assert [installed.returncode, checked.returncode, compared.returncode] == [0, 0, 0]
+    assert runner.installed.read_text().split() == [
+        "-m", "pip", "install", "--quiet", "/the/action[cpu]"
+    ]  # fmt: skip
+    assert "candidate mine against baseline mine at HEAD~1" in compared.stdout
+    assert "mine against mine at HEAD~1: 1 " in html.unescape(runner.summary.read_text())
+
+
+def test_the_action_stops_at_a_wrong_kernel(runner: Runner, write_kernel: KernelWriter) -> None:
+    good = write_kernel().read_text()
+    runner.commit(good)
+    wrong = good.replace("sum +=", "sum -=")
+    assert wrong != good
+    runner.commit(wrong)
+    _, checked = runner.run(ACTION, INPUTS)
+    assert checked.returncode == 1
+    assert not runner.summary.exists()
+
+
+@pytest.mark.long
+def test_the_smoke_workflow_passes(runner: Runner, write_kernel: KernelWriter) -> None:
+    runner.commit(write_kernel().read_text())
+    assert [step.returncode for step in runner.run(SMOKE, {})] == [0, 0, 0]
+
+
+def test_the_smoke_workflow_fails(runner: Runner, write_kernel: KernelWriter) -> None:
+    runner.commit(write_kernel().read_text().replace("sum +=", "sum -="))
+    installed, smoke = runner.run(SMOKE, {})
+    assert (installed.returncode, smoke.returncode) == (0, 1)
+    assert re.search("[1-9] wrong", smoke.stdout)
+
+
+def test_the_speed_workflow_gives_inputs_that_the_action_has() -> None:
+    (job,) = yaml.safe_load(SPEED)["jobs"].values()
+    given = job["steps"][-1]["with"]
+    assert given.keys() <= yaml.safe_load(ACTION)["inputs"].keys()
+    assert {"kernels", "sizes", "fail-if-slower"} <= given.keys()

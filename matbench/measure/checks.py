@@ -322,14 +322,14 @@ class Checks:
                     )
 
     def _explained(self, trial: oracle.Trial) -> tuple[str, error_map.ErrorMap | None]:
-        """What is wrong with C, in words and as a map; no map if nothing is wrong any more."""
+        """What is wrong with C, in words and as a map if C has more than one element."""
         C = self.judge.result(self.C, self.prepared.reference)
         reason = diagnosis.explain(C, trial, self.bound, self.case)
         if self.case.kernel.finish is not None:
             parts = self.judge.parts(self.C, self.prepared.reference)
             reason += diagnosis.unwritten_parts(parts)
         wrong = diagnosis.wrong_elements(C, trial, self.bound)
-        if not wrong.any():
+        if wrong.size == 1 or not wrong.any():
             return reason, None
         found = error_map.of(
             C,

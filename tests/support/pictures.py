@@ -13,10 +13,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-needs_matplotlib = pytest.mark.skipif(
-    importlib.util.find_spec("matplotlib") is None, reason="the extra `plots` is not installed"
-)
-
 needs_plots = pytest.mark.skipif(
     any(importlib.util.find_spec(module) is None for module in ("altair", "vl_convert")),
     reason="the extra `plots` is not installed",

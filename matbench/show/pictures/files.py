@@ -1,7 +1,4 @@
-"""What all pictures share: checks of the output file, encoding, and the heading.
-
-Colours are safe for colour-blind readers, and every picture says what it does not show.
-"""
+"""What all pictures and pages share: checks of the output file, and writing it."""
 
 from __future__ import annotations
 

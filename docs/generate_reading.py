@@ -335,11 +335,9 @@ def roofline_chart() -> str:
 
 
 def timeline_chart() -> str:
-    _, outcome, profile, sample = examples.profiled()
-    label = outcome.case.label
-    return drawn(
-        lambda path: timeline.draw(sample, profile, path, label), TIMELINE, sample.stamps.tolist()
-    )
+    _, outcome, profile, _ = examples.profiled()
+    title = outcome.case.label
+    return drawn(lambda path: timeline.draw(profile, path, title), TIMELINE, profile.timeline)
 
 
 def error_chart() -> str:

@@ -9,13 +9,14 @@ all share. On a CPU all compute units read one clock, and it is not known which 
 
 from __future__ import annotations
 
-import heapq
 import math
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from matbench.analysis import timeline
+from matbench.analysis.timeline import Placed
 from matbench.errors import CaseError
 from matbench.model import DeviceInfo, Launch
 from matbench.records.blocks import Bin, BlockProfile, Counters, Quartiles, Spread
@@ -61,20 +62,6 @@ class _Blocks(NamedTuple):
     told: bool
     row: Ints
     unstamped: int
-
-
-class Placed(NamedTuple):
-    """When blocks ran, in ns since the first start, by a clock that the whole device shares.
-
-    `row` is a block's row in the stamps. `unit` numbers the multiprocessors that ran any block from
-    0, and `names` are their device numbers; both are None if the device does not report them.
-    """
-
-    row: Ints
-    start_ns: Floats
-    end_ns: Floats
-    unit: Ints | None
-    names: npt.NDArray[np.uint64] | None
 
 
 def _read(stamps: npt.NDArray[np.uint64]) -> _Blocks:
@@ -182,40 +169,8 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         empty_ns=sample.empty_ns,
         launch_ns=launch_ns,
         perturbation=sample.perturbation,
+        timeline=None if placed is None else timeline.of(placed),
     )
-
-
-def place(sample: BlockSample, device_kind: Literal["gpu", "cpu"]) -> Placed | None:
-    """When the blocks that have both stamps ran; None if no shared clock is known."""
-    return _place(_read(sample.stamps), sample.ticks_per_ns, device_kind)
-
-
-def apart(start: Numbers, end: Numbers, unit: Ints) -> Ints:
-    """A slot for each block, numbered from 0, so that no two blocks overlap in a unit's slot."""
-    slots = np.zeros(len(start), np.int64)
-    running: list[tuple[float, int]] = []
-    free: list[int] = []
-    here, used = -1, 0
-    for block in np.lexsort((start, unit)):
-        if unit[block] != here:
-            here, used, running, free = unit[block], 0, [], []
-        while running and running[0][0] <= start[block]:
-            heapq.heappush(free, heapq.heappop(running)[1])
-        if not free:
-            heapq.heappush(free, used)
-            used += 1
-        slots[block] = heapq.heappop(free)
-        heapq.heappush(running, (end[block], slots[block]))
-    return slots
-
-
-def busy(start: Floats, end: Floats) -> list[tuple[float, float]]:
-    """The periods in which at least one block ran, as starts and ends in order."""
-    order = np.argsort(start)
-    start, reached = start[order], np.maximum.accumulate(end[order])
-    gaps = np.flatnonzero(start[1:] > reached[:-1])
-    firsts, lasts = start[np.r_[0, gaps + 1]], reached[np.r_[gaps, -1]]
-    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
 
 # Durations

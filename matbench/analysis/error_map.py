@@ -7,8 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from matbench.records import outcome
+from matbench.records.outcome import ErrorCells
+
 #: The most cells per side of an error map.
 MOST_CELLS = 400
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 Floats = npt.NDArray[np.floating]
 Bools = npt.NDArray[np.bool_]
@@ -67,3 +72,33 @@ def reduced(
         worst[row] = np.maximum.reduceat(error.max(axis=0), starts)
         bad[row] = np.logical_or.reduceat(wrong[band].any(axis=0), starts)
     return worst, bad
+
+
+def cells(found: ErrorMap) -> ErrorCells:
+    """The map as a record keeps it: fewer cells, and of errors the power of ten."""
+    more = -(-max(found.wrong.shape) // outcome.MOST_CELLS)
+    rows, columns = (range(0, side, more) for side in found.wrong.shape)
+    worst = np.where(found.wrong, found.worst, 0.0)
+    worst = np.maximum.reduceat(np.maximum.reduceat(worst, rows), columns, axis=1)
+    wrong = np.logical_or.reduceat(np.logical_or.reduceat(found.wrong, rows), columns, axis=1)
+    finite = wrong & np.isfinite(worst) & (worst > 0)
+    powers = np.floor(np.log10(worst, where=finite, out=np.zeros_like(worst))).astype(int)
+    most = int(powers[finite].max(initial=-400))
+    least = max(int(powers[finite].min(initial=most)), most + 1 - len(_DIGITS))
+
+    def character(power: int, is_wrong: bool, is_finite: bool) -> str:
+        if not is_wrong:
+            return "."
+        return _DIGITS[max(0, power - least)] if is_finite else "!"
+
+    return ErrorCells(
+        shape=found.shape,
+        step=found.step * more,
+        wrong_elements=found.wrong_elements,
+        exact=found.exact,
+        least_power=least if finite.any() else 0,
+        rows=tuple(
+            "".join(map(character, *row))
+            for row in zip(powers.tolist(), wrong.tolist(), finite.tolist(), strict=True)
+        ),
+    )

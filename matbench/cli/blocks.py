@@ -19,6 +19,7 @@ from matbench.cli.options import (
     format_option,
     grouped,
 )
+from matbench.cli.page_file import write_page
 from matbench.errors import UsageError
 
 
@@ -34,8 +35,8 @@ from matbench.errors import UsageError
 @click.option(
     "--timeline",
     metavar="FILE",
-    help="Draw a timeline of the blocks to FILE (.svg, .png, or .html with details), replacing it "
-    "if it exists.",
+    help="Draw a timeline of the blocks to FILE (.svg, .png, or .html for a page), replacing it if "
+    "it exists.",
 )
 @format_option
 def profile_blocks(
@@ -69,7 +70,7 @@ def profile_blocks(
 
     if timeline is not None:
         inputs = (kernel, *files.kernel_files)
-        pictures.require(Path(timeline), picture.SUFFIXES, inputs)
+        pictures.require(Path(timeline), (*picture.SUFFIXES, ".html"), inputs)
     chosen = files.one(kernel)
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library routine; its blocks cannot be timed")
@@ -92,5 +93,9 @@ def profile_blocks(
         sys.exit(0 if found.outcome.status == "skipped" else 1)
     profile = blocks.analyse(found.stamps, case.launch, info)
     if timeline is not None:
-        picture.draw(found.stamps, profile, Path(timeline), case.label)
+        path = Path(timeline)
+        if pictures.suffix(path) == "html":
+            write_page(path, [found.outcome], [about], [(profile, [found.outcome])])
+        else:
+            picture.draw(profile, path, case.label)
     show_report(view.report(profile, found.stamps, case.label, found.outcome, [about]), fmt)

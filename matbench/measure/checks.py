@@ -322,18 +322,19 @@ class Checks:
                     )
 
     def _explained(self, trial: oracle.Trial) -> tuple[str, error_map.ErrorMap | None]:
-        """What is wrong with C, in words, and as a map if requested."""
+        """What is wrong with C, in words and as a map if C has more than one element."""
         C = self.judge.result(self.C, self.prepared.reference)
         reason = diagnosis.explain(C, trial, self.bound, self.case)
         if self.case.kernel.finish is not None:
             parts = self.judge.parts(self.C, self.prepared.reference)
             reason += diagnosis.unwritten_parts(parts)
-        if not self.options.error_map:
+        wrong = diagnosis.wrong_elements(C, trial, self.bound)
+        if wrong.size == 1 or not wrong.any():
             return reason, None
         found = error_map.of(
             C,
             trial.expected,
-            diagnosis.wrong_elements(C, trial, self.bound),
+            wrong,
             bound=None if trial.R is None or trial.S is None else self.bound.of(trial.R, trial.S),
             title=f"{self.case.label}, {trial.name} inputs, on {self.backend.info.name}",
         )

@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator
+from itertools import pairwise
 
 from matbench import workloads
-from matbench.records.outcome import Outcome, Timing
+from matbench.records.blocks import Period, Timeline
+from matbench.records.outcome import ErrorCells, Outcome, Timing
 
 #: The relative difference that rounding may cause.
 _ROUNDING = 1e-9
 
 
-def contradiction(outcome: Outcome) -> str | None:
-    """What is wrong with an outcome, and in which field; None if nothing is."""
-    return next(_contradictions(outcome), None)
+def contradiction(record: Outcome | Timeline) -> str | None:
+    """What is wrong with an outcome or a timeline, and in which field; None if nothing is."""
+    if isinstance(record, Timeline):
+        return next(_of_timeline(record), None)
+    return next(_contradictions(record), None)
 
 
 def _contradictions(outcome: Outcome) -> Iterator[str]:
@@ -28,6 +32,13 @@ def _contradictions(outcome: Outcome) -> Iterator[str]:
     for name, timing in (("cold", outcome.cold), ("hot", outcome.hot)):
         if timing is not None:
             yield from (f"{what} - at `$.{name}`" for what in _of_timing(timing))
+    if isinstance(outcome.error_map, ErrorCells):
+        if outcome.status != "wrong":
+            yield f"a {outcome.status} case has no wrong elements - at `$.error_map`"
+        found = outcome.error_map
+        cells = tuple(-(-side // found.step) for side in found.shape)
+        if len(found.rows) != cells[0] or {len(row) for row in found.rows} != {cells[1]}:
+            yield f"not {cells[0]} rows of {cells[1]} cells - at `$.error_map.rows`"
     if outcome.cold is not None and outcome.cold.graph:
         yield "cold samples cannot come from a graph - at `$.cold`"
 
@@ -44,3 +55,19 @@ def _of_timing(timing: Timing) -> Iterator[str]:
             yield f"interval_ns is reversed: {low:g} to {high:g}"
         elif median is not None and not (low * (1 - _ROUNDING) <= median <= high * (1 + _ROUNDING)):
             yield f"median_ns {median:g} is outside its interval {low:g} to {high:g}"
+
+
+def _of_timeline(found: Timeline) -> Iterator[str]:
+    names = found.multiprocessors
+    if names is not None and len(names) != found.lanes:
+        yield f"{len(names)} multiprocessors for {found.lanes} lanes - at `$.timeline`"
+    if found.together < found.slots:
+        yield "together is less than slots - at `$.timeline`"
+    named: dict[str, tuple[Period, ...]] = {"bars": found.bars, "busy": found.busy}
+    for place, items in named.items():
+        if any(item.lane >= found.lanes or item.end_ns < item.start_ns for item in items):
+            yield f"a lane that is not there, or an end before its start - at `$.timeline.{place}`"
+        if any((a.lane, a.start_ns) > (b.lane, b.start_ns) for a, b in pairwise(items)):
+            yield f"not in order of lane and start - at `$.timeline.{place}`"
+    if any(bar.slot >= found.slots for bar in found.bars):
+        yield "a slot that is not there - at `$.timeline.bars`"

@@ -32,6 +32,7 @@ Status = Literal["measured", "wrong", "skipped", "failed"]
 TimingMode = Literal["cold", "hot", "hot graph"]
 #: Numbers with a lower limit, like `model.Count`.
 Amount = Annotated[float, msgspec.Meta(ge=0)]
+Positive = Annotated[int, msgspec.Meta(gt=0)]
 Nanoseconds = Annotated[float, msgspec.Meta(gt=0)]
 #: A ratio minus 1, which rounding may make slightly negative.
 Excess = Annotated[float, msgspec.Meta(ge=-1e-9)]
@@ -68,7 +69,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Which kernel ran on which problem with which parameters, and where.
 
     `arithmetic` is the declared arithmetic of its products, None if not declared. `placing` is the
-    layout of its matrices in memory.
+    layout of its matrices in memory, `storage` the type of its inputs there (None: older records).
     """
 
     kernel: str
@@ -78,6 +79,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     claims: Claims = Claims()
     arithmetic: Arithmetic | None = None
     placing: Placing = Placing()
+    storage: Storage | None = None
     params: dict[str, int]
     problem: Problem
     backend: str
@@ -97,6 +99,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
             claims=Claims.of(kernel),
             arithmetic=kernel.arithmetic,
             placing=kernel.placing,
+            storage=kernel.reading.storage,
             params=case.params,
             problem=case.problem,
             backend=device.backend if device is not None else "",
@@ -179,11 +182,35 @@ class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
     sm_mhz: Amount | None = None
 
 
+#: The most rows and columns of a record's error map.
+MOST_CELLS = 64
+
+
+class ErrorCells(msgspec.Struct, frozen=True, kw_only=True):
+    """Where C is wrong: a character for each cell of `step` × `step` elements, a string per row.
+
+    `.`: no element is wrong; `!`: an error is not finite. Otherwise a digit in base 36: the largest
+    error of a wrong element is from 10^(`least_power` + digit) up to ten times that; 0 includes all
+    below. Errors are shares of the error bound, or absolute if C must be `exact`. `shape` is C's.
+    """
+
+    shape: tuple[Positive, Positive]
+    step: Positive
+    wrong_elements: Count
+    exact: bool
+    least_power: int
+    rows: Annotated[
+        tuple[Annotated[str, msgspec.Meta(pattern=f"^[0-9a-z.!]{{1,{MOST_CELLS}}}\\Z")], ...],
+        msgspec.Meta(min_length=1, max_length=MOST_CELLS),
+    ]
+
+
 class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_only=True):
     """The outcome of one case: measured, or wrong, skipped or failed with a reason.
 
     Only a measured case has times. With both kinds of samples, cases are ranked by the cold ones.
     `copy_bytes_per_s` is the device's bandwidth: bytes read and written by the fastest copy.
+    Only a wrong case has an `error_map`, if all of C was compared.
     `repetition` counts the processes that measured the case, one after the other, from 1.
     """
 
@@ -198,6 +225,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     copy_bytes_per_s: Amount | None = None
     repetition: Annotated[int, msgspec.Meta(ge=1)] = 1
     notes: tuple[str, ...] = ()
+    error_map: ErrorCells | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def timing(self) -> Timing | None:

@@ -122,8 +122,6 @@ def test_without_any_end_stamp_there_is_nothing_to_tell() -> None:
     sample.stamps[:, 1] = 0
     with pytest.raises(CaseError, match="none of the 3 blocks"):
         analysed(sample)
-    with pytest.raises(CaseError, match="none of the 3 blocks"):
-        blocks.place(sample, "gpu")
 
 
 def test_a_cpu_has_one_clock_and_tells_no_multiprocessor() -> None:
@@ -145,7 +143,7 @@ def test_a_gpu_that_tells_neither_multiprocessor_nor_shared_clock() -> None:
     assert [name for name in unknown if getattr(found, name) is not None] == []
     assert found.counters == "not known"
     assert found.duration_us.maximum == 150
-    assert blocks.place(sample, "gpu") is None
+    assert found.timeline is None
 
 
 def test_a_clock_that_costs_more_than_the_limit_is_marked() -> None:
@@ -167,11 +165,13 @@ def test_stragglers_leave_the_histogram_readable() -> None:
 def test_times_on_one_clock_are_as_fine_as_ticks() -> None:
     ran = [Block(u, 10_000 * i + 37 * u, 10_000 * (i + 1)) for u in range(4) for i in range(50)]
     sample = sampled(ran, bases={1: 9**9, 2: 12_345, 3: 2**40}, step_ns=32)
-    placed = blocks.place(sample, "gpu")
-    assert placed is not None
-    np.testing.assert_allclose(placed.start_ns, [b.start for b in ran], atol=33)
-    np.testing.assert_allclose(placed.end_ns - placed.start_ns, [b.end - b.start for b in ran])
-    assert placed.start_ns.min() == 0
+    found = analysed(sample).timeline
+    assert found is not None
+    bars = sorted(found.bars, key=lambda bar: bar.block)
+    np.testing.assert_allclose([b.start_ns for b in bars], [b.start for b in ran], atol=33)
+    took = [bar.end_ns - bar.start_ns for bar in bars]
+    np.testing.assert_allclose(took, [b.end - b.start for b in ran], atol=1)
+    assert min(bar.start_ns for bar in bars) == 0
 
 
 launches = st.lists(
@@ -239,6 +239,7 @@ def test_neither_counters_nor_order_matter_but_to_the_naive_span(
         "naive_span_ticks": 0,
         "naive_span_ns": 0.0,
         "naive_span_ratio": None,
+        "timeline": None,
     }
     one, other = (
         msgspec.structs.replace(analysed(sample, gpu_or_cpu(multiprocessors=6)), **by_counter)
@@ -279,14 +280,3 @@ def test_the_brief_figures_are_those_of_the_whole_analysis() -> None:
         assert (found.imbalance, found.perturbation) == (whole.imbalance, whole.perturbation)
         assert found.sm_mhz is None
         assert blocks.brief(sample, on, clock_is_sm=True).sm_mhz == 2000
-
-
-def test_slots_of_one_unit_never_overlap() -> None:
-    start, end = np.array([0.0, 1, 2, 10, 11]), np.array([5.0, 3, 4, 12, 13])
-    slots = blocks.apart(start, end, np.array([0, 0, 0, 0, 1]))
-    assert slots.tolist() == [0, 1, 2, 0, 0]
-
-
-def test_busy_times_join_blocks_that_touch_or_overlap() -> None:
-    start, end = np.array([5.0, 0, 1, 7]), np.array([6.0, 2, 5, 8])
-    assert blocks.busy(start, end) == [(0, 6), (7, 8)]

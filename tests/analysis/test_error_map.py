@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import records
 
 from matbench.analysis import error_map
+from matbench.records import encoding, reading
+from matbench.records.checking import contradiction
 
 
 @given(
@@ -50,3 +53,33 @@ def test_a_map_is_small_however_large_c_is(shape: tuple[int, int], step: int) ->
     assert found.wrong.sum() == 1
     copied = pickle.loads(pickle.dumps(found))
     assert np.array_equal(copied.worst, found.worst) and copied.shape == shape
+
+
+def test_a_record_has_the_power_of_ten_of_each_wrong_cell() -> None:
+    R, bound = np.ones((200, 130)), np.full((200, 130), 1e-6)
+    C = R.astype(np.float32)
+    C[0, 0] += np.float32(3e-6)
+    C[199, 129] += 5
+    C[100, 64] = np.nan
+    wrong = ~(np.abs(C - R) <= bound)
+    found = error_map.cells(error_map.of(C, R, wrong, bound=bound))
+    assert (found.shape, found.step, found.wrong_elements) == ((200, 130), 4, 3)
+    assert (found.exact, found.least_power) == (False, 0)
+    assert (found.rows[0][0], found.rows[49][32], found.rows[25][16]) == ("0", "6", "!")
+    assert sum(len(row) - row.count(".") for row in found.rows) == 3
+    assert contradiction(records.outcome(status="wrong", error_map=found)) is None
+
+
+@given(st.integers(1, 3000), st.integers(1, 900), st.booleans(), st.integers(-40, 38))
+def test_any_error_map_can_be_recorded(M: int, N: int, exact: bool, power: int) -> None:
+    R = np.zeros((M, N), np.float32)
+    C = R.copy()
+    C[M // 2 :, N // 2 :] = np.float32(f"1e{power}")
+    C[M - 1, N - 1] = -1
+    bound = None if exact else np.full((M, N), 1e-9)
+    wrong = ~(np.abs(C) <= (0 if bound is None else bound))
+    found = error_map.cells(error_map.of(C, R, wrong, bound=bound))
+    outcome = records.outcome(status="wrong", error_map=found)
+    line = encoding.line(outcome)
+    assert reading.decode(line.encode()) == outcome
+    assert len(line) - len(encoding.line(records.outcome(status="wrong"))) < 5_000

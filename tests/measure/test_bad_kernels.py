@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from matbench import backends, workloads
@@ -110,6 +111,18 @@ def test_rejected_for_its_own_reason(name: str, sizes: int | None, bad_session: 
     for case in cases_of(kernel, expected.get("right_at", []), bad_session.backend.info):
         outcome = bad_session.measure(case).outcome
         assert outcome.status == "measured", f"{case.label}: {outcome.reason}"
+
+
+def test_a_record_tells_where_the_result_was_wrong(bad_session: Session) -> None:
+    kernel = load("bad-last-row-left-out")
+    [case, *_] = cases_of(kernel, ["20x31x7"], bad_session.backend.info)
+    found = bad_session.measure(case)
+    rows = getattr(found.outcome.error_map, "rows", ())
+    assert rows == (*["." * 31] * 19, "!" * 31), "the last row was never written"
+    assert found.error_map is None, "a whole map was not asked for"
+    [right] = [kernel for kernel in catalogue.builtin() if kernel.name == "tiled"]
+    [case, *_] = cases_of(right, ["20x31x7"], bad_session.backend.info)
+    assert b"error_map" not in msgspec.json.encode(bad_session.measure(case).outcome)
 
 
 @pytest.mark.parametrize("name", STATEFUL)

@@ -6,14 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from support.launches import UNEVEN, analysed, sampled
 from support.record_files import only, write
 from support.records import environment, outcome, timing
 
 from matbench.errors import MatbenchError, UsageError
 from matbench.model import Launch, Resources
 from matbench.records import encoding
-from matbench.records.outcome import Accuracy, BlockTimes, Build
+from matbench.records.blocks import Bar, Period, Timeline
+from matbench.records.outcome import Accuracy, BlockTimes, Build, ErrorCells
 from matbench.records.reading import read
 from matbench.records.writing import RecordWriter
 
@@ -43,9 +46,36 @@ WHOLE = json.loads(
 )
 
 
-def changed(**changes: Any) -> dict[str, Any]:
+CLOCKED = json.loads(
+    encoding.line(
+        msgspec.structs.replace(
+            analysed(sampled(UNEVEN)),
+            timeline=Timeline(
+                lanes=2,
+                slots=1,
+                together=2,
+                multiprocessors=(3, 5),
+                bars=(Bar(0, 0, 9, 0, 0), Bar(1, 2, 4, 0, 2)),
+                busy=(Period(0, 0, 9), Period(1, 2, 7)),
+            ),
+        )
+    )
+)
+WRONG = json.loads(
+    encoding.line(
+        outcome(
+            status="wrong",
+            error_map=ErrorCells(
+                shape=(2, 5), step=2, wrong_elements=1, exact=True, least_power=-3, rows=(".0!",)
+            ),
+        )
+    )
+)
+
+
+def changed(whole: dict[str, Any] = WHOLE, **changes: Any) -> dict[str, Any]:
     """A record with other values; `cold__median_ns` is the median of its cold samples."""
-    record: dict[str, Any] = json.loads(json.dumps(WHOLE))
+    record: dict[str, Any] = json.loads(json.dumps(whole))
     for place, value in changes.items():
         *groups, name = place.split("__")
         holder = record
@@ -110,6 +140,39 @@ def test_a_contradiction_is_refused_with_its_line(
     changes: dict[str, Any], reason: str, path: Path
 ) -> None:
     assert reason in message(changed(**changes), path)
+
+
+@pytest.mark.parametrize(
+    ("whole", "changes", "reason"),
+    [
+        (CLOCKED, {"timeline__multiprocessors": [3]}, "1 multiprocessors for 2 lanes"),
+        (CLOCKED, {"timeline__bars": []}, "length >= 1 - at `$.timeline.bars`"),
+        (CLOCKED, {"timeline__bars": [[0, 0, 9, 0, 0]] * 6001}, "length <= 6000"),
+        (CLOCKED, {"timeline__bars": [[0, 0, 9, 0]]}, "at least length 5"),
+        (CLOCKED, {"timeline__bars": [[0, 0, 9e99, 0, 0]]}, "$.timeline.bars[0][2]"),
+        (CLOCKED, {"timeline__bars": [[2, 0, 9, 0, 0]]}, "a lane that is not there"),
+        (CLOCKED, {"timeline__bars": [[0, 9, 8, 0, 0]]}, "an end before its start"),
+        (CLOCKED, {"timeline__bars": [[0, 0, 9, 1, 0]]}, "a slot that is not there"),
+        (CLOCKED, {"timeline__bars": [[0, 5, 9, 0, 0], [0, 0, 4, 0, 1]]}, "not in order"),
+        (CLOCKED, {"timeline__busy": [[1, 0, 9], [0, 0, 9]]}, "not in order"),
+        (CLOCKED, {"timeline__busy": [[0, -1, 9]]}, ">= 0 - at `$.timeline.busy[0][1]`"),
+        (CLOCKED, {"timeline__together": 0}, ">= 1 - at `$.timeline.together`"),
+        (CLOCKED, {"timeline__slots": 3}, "together is less than slots"),
+        (WRONG, {"error_map__rows": [".0"]}, "not 1 rows of 3 cells"),
+        (WRONG, {"error_map__rows": [".0!", "..."]}, "not 1 rows of 3 cells"),
+        (WRONG, {"error_map__rows": [".0\n"]}, "$.error_map.rows[0]"),
+        (WRONG, {"error_map__rows": [".0<"]}, "$.error_map.rows[0]"),
+        (WRONG, {"error_map__step": 0}, "$.error_map.step"),
+        (WRONG, {"status": "failed"}, "a failed case has no wrong elements"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) and len(value) == 1 else "",
+)
+def test_pictures_that_cannot_be_drawn_are_refused(
+    whole: dict[str, Any], changes: dict[str, Any], reason: str, path: Path
+) -> None:
+    path.write_text(f"{encoding.line(environment())}\n{json.dumps(whole)}\n")
+    read(path)
+    assert reason in message(changed(whole, **changes), path)
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support import records, tables
 from support.browser import Browser, browser, needs_browser, needs_page
+from support.launches import UNEVEN, analysed, sampled
 from support.paths import ROOT
 
-from matbench.model import Launch, Problem
+from matbench.model import Problem
 from matbench.records import reading
-from matbench.records.blocks import Bin, BlockProfile, Quartiles
 from matbench.records.comparison import Comparison, ComparisonRecord
-from matbench.records.outcome import Accuracy
+from matbench.records.explanation import Bound, Explanation, Limits, Traffic
+from matbench.records.outcome import Accuracy, ErrorCells
 from matbench.records.tuning import SearchSpace, TuningRecord
 from matbench.show.page import document
 
@@ -48,13 +51,19 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
         problem = Problem(n, n, n)
         return tables.outcome(kernel, ms, problem=problem, accuracy=accuracy, **changes)
 
-    names = ["a", "b", HOSTILE]
+    names = ["a", "b,c&d=e", HOSTILE]
     timed = [
         outcome(name, n, 1.0 + i, blocks=tables.BlockTimes(median_ns=1e3, imbalance=0.1))
         for i, name in enumerate(names)
         for n in (64, 128)
     ]
-    wrong = records.outcome(HOSTILE, status="wrong", reason=HOSTILE, notes=(HOSTILE,))
+    cells = ErrorCells(
+        shape=(200, 130), step=4, wrong_elements=9, exact=False, least_power=1,
+        rows=("." * 32 + "0", *(["." * 33] * 48), "!" * 33),
+    )  # fmt: skip
+    wrong = records.outcome(
+        HOSTILE, status="wrong", reason=HOSTILE, notes=(HOSTILE,), error_map=cells
+    )
     sure = Comparison(0.5, (0.4, 0.6), 0.001, "FASTER", 1, (10, 10), HOSTILE)
     compared = [
         ComparisonRecord(
@@ -70,16 +79,16 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tuned = [
         TuningRecord(outcome=timed[i], round=i, is_best=not i, tried=2, space=space) for i in (0, 2)
     ]
-    quartiles = Quartiles(1, 2, 3, 4, 5)
-    profile = BlockProfile(
-        backend="opencl", device=HOSTILE, device_kind="cpu", launch=Launch((2, 1, 1), (8, 1, 1)),
-        blocks=2, unstamped_blocks=0, ticks_per_ns=1.0, duration_ticks=quartiles,
-        duration_us=quartiles, histogram=(Bin(1.0, 2.0, 1), Bin(2.0, 3.0, 1)), multiprocessors=2,
-        running_most=2, waves=1.0, tail_share=0.1, counters="one", naive_span_ticks=10,
-        naive_span_ns=10.0, span_ns=None, event_ns=20.0, empty_ns=1.0, launch_ns=19.0,
-        naive_span_ratio=0.5, span_ratio=None, multiprocessor_span_ratio=None, perturbation=0.01,
+    profile = msgspec.structs.replace(analysed(sampled(UNEVEN)), device=HOSTILE)
+    limits = Limits(
+        device=timed[0].case.device, driver=HOSTILE, copy_bytes_per_s=1e9, fma_flop_per_s=1e10,
+        sm_mhz=None, when="",
     )  # fmt: skip
-    findings = [*((record, [timed[0]]) for record in (*compared, *tuned)), (profile, [timed[4]])]
+    explained = Explanation(
+        case=timed[0].case, traffic=Traffic(1, 1, 1.0), limits=limits, bound=Bound(by="memory")
+    )
+    findings = [*((record, [timed[0]]) for record in (*compared, *tuned)), (profile, [timed[4]]),
+                (explained, [timed[0]])]  # fmt: skip
     about = tables.environment(argv=("run", HOSTILE))
     document.write(path, document.page([*timed, wrong], [about], findings))
     return path
@@ -89,7 +98,7 @@ MARKS = """[...document.querySelectorAll('section:not([hidden]) .chart')].map((c
   chart.querySelectorAll('.role-mark path, .role-mark text, .role-mark line').length)"""
 
 
-def test_every_chart_has_marks_and_nothing_is_asked_of_anyone(
+def test_every_chart_has_marks_and_names_and_asks_nothing_of_anyone(
     window: Browser, ladder: Path
 ) -> None:
     window.open(ladder)
@@ -98,10 +107,6 @@ def test_every_chart_has_marks_and_nothing_is_asked_of_anyone(
     assert min(marks) > 0
     assert window.requests() == [ladder.as_uri()]
     assert window.messages() == []
-
-
-def test_a_line_a_kernel_with_its_name(window: Browser, ladder: Path) -> None:
-    window.open(ladder)
     names = window.evaluate(
         "[...document.querySelectorAll('#speed .chart')[0].querySelectorAll('.mark-text text')]"
         ".map((text) => text.textContent)"
@@ -161,7 +166,7 @@ def test_the_url_keeps_what_was_chosen(window: Browser, ladder: Path) -> None:
     assert window.column("time") == before
     assert all(window.column("registers"))
     assert window.evaluate("document.documentElement.dataset.theme") == theme
-    pressed = "[...document.querySelectorAll('[aria-pressed=\"true\"]')].map((b) => b.value)"
+    pressed = "[...document.querySelectorAll('#speed [aria-pressed=\"true\"]')].map((b) => b.value)"
     assert window.evaluate(pressed) == ["sliced-k"]
     faint = "[...document.querySelectorAll('#speed .mark-line path')].map((p) => p.style.opacity"
     faint += " || p.getAttribute('opacity'))"
@@ -187,8 +192,8 @@ def test_every_section_without_harm(window: Browser, everything: Path) -> None:
     window.open(everything)
     shown = window.evaluate("[...document.querySelectorAll('section:not([hidden]) h2')]"
                             ".map((h) => h.textContent)")  # fmt: skip
-    assert shown == ["Speed", "Error", "Samples", "Verdicts", "Blocks", "Wrong and failed",
-                     "All results"]  # fmt: skip
+    assert shown == ["Speed", "Error", "Roofline", "Samples", "Verdicts", "Blocks",
+                     "Wrong and failed", "All results"]  # fmt: skip
     assert min(window.evaluate(MARKS)) > 0
     assert window.evaluate("window.hit === undefined && document.images.length") == 0
     assert HOSTILE in window.evaluate("document.getElementById('wrong').textContent")
@@ -211,31 +216,87 @@ def test_pointing_at_a_chart_tells_all_figures(window: Browser, everything: Path
     assert window.evaluate("document.images.length") == 0
 
 
-@pytest.mark.parametrize("width", [390, 800, 1400])
-def test_nothing_sticks_out(window: Browser, everything: Path, ladder: Path, width: int) -> None:
+def test_clocked_launches_and_wrong_cells_have_pictures(window: Browser, everything: Path) -> None:
+    window.open(everything)
+    bars = "document.querySelectorAll('#blocks .mark-rect.layer_1_marks path')"
+    assert window.evaluate(f"{bars}.length") == len(UNEVEN)
+    widths = window.evaluate(f"[...{bars}].map((bar) => bar.getBoundingClientRect().width)")
+    longest = max(widths)
+    shares = [block.end - block.start for block in UNEVEN]
+    assert sorted(w / longest for w in widths) == pytest.approx(
+        sorted(share / max(shares) for share in shares), abs=0.02
+    )
+    image = "document.querySelector('#wrong .mark-image image').getAttribute('href')"
+    assert window.evaluate(image).startswith("data:image/png;base64,")
+    assert window.evaluate("document.querySelectorAll('#wrong .mark-image').length") == 1
+    said = window.evaluate("document.getElementById('wrong').textContent")
+    for part in ("9 of 26,000 elements wrong", "the worst of 4 × 4", "black: NaN or infinite"):
+        assert part in said
+    roofs = window.evaluate("document.getElementById('roofline').textContent")
+    assert "float32 10.0 GFLOP/s, measured" in roofs
+    assert "no limit" not in roofs
+
+
+def test_samples_are_thinned_only_where_they_are_drawn(window: Browser, tmp_path: Path) -> None:
+    draw = random.Random(1)
+    samples = [draw.uniform(1e6, 1.1e6) for _ in range(30_000)]
+    samples[17_000] = 9e6
+    found = tables.outcome("many", 1.0, cold=records.timing(samples_ns=samples))
+    path = tmp_path / "many.html"
+    document.write(path, document.page([found], [tables.environment()]))
+    assert path.stat().st_size < 1.5e6
+    window.open(path)
+    marks = "document.querySelectorAll('#samples .mark-symbol path').length"
+    assert 1000 < window.evaluate(marks) <= 2000
+    said = window.evaluate("document.getElementById('samples').textContent")
+    assert "the fastest and the slowest of every 30 launches" in said
+    assert "the slowest 0.5% may lie beyond the right edge" in said
+    labels = window.evaluate(
+        "[...document.querySelectorAll('#samples .chart')].at(-1).querySelectorAll"
+        "('.role-axis-label text').length"
+    )
+    assert labels > 4
+    tops = window.evaluate(
+        "[...document.querySelectorAll('#samples .mark-symbol path')]"
+        ".map((mark) => mark.getBoundingClientRect().top).sort((a, b) => a - b).slice(0, 2)"
+    )
+    assert tops[1] - tops[0] > 100, "the one straggler is drawn, far above all others"
+
+
+def test_nothing_sticks_out(window: Browser, everything: Path, ladder: Path) -> None:
     for page in (everything, ladder):
-        window.open(page, width=width)
-        assert window.evaluate("document.documentElement.scrollWidth") <= width
+        for width in (390, 800, 1400):
+            window.open(page, width=width)
+            assert window.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_serious(window: Browser, everything: Path, theme: str) -> None:
+def test_axe_finds_nothing_serious(window: Browser, everything: Path) -> None:
     axe = pytest.importorskip("axe_selenium_python").Axe(window.driver)
-    window.open(everything, f"#theme={theme}")
-    axe.inject()
-    found = axe.run()
-    bad = [rule for rule in found["violations"] if rule["impact"] in ("serious", "critical")]
-    assert [(rule["id"], rule["nodes"][0]["html"]) for rule in bad] == []
-    assert len(found["passes"]) > 10
+    for theme in ("light", "dark"):
+        window.open(everything, f"#theme={theme}")
+        axe.inject()
+        found = axe.run()
+        bad = [rule for rule in found["violations"] if rule["impact"] in ("serious", "critical")]
+        assert [(rule["id"], rule["nodes"][0]["html"]) for rule in bad] == []
+        assert len(found["passes"]) > 10
 
 
 def test_the_keyboard_reaches_everything(window: Browser, everything: Path) -> None:
     from selenium.webdriver import ActionChains, Keys
 
     window.open(everything)
-    window.evaluate("document.querySelector('.chips button').focus()")
-    ActionChains(window.driver).send_keys(Keys.SPACE).perform()
-    assert window.evaluate("document.querySelectorAll('[aria-pressed=\"true\"]').length") == 1
+    pressed = "[...document.querySelectorAll('#speed [aria-pressed=\"true\"]')].map((b) => b.value)"
+    window.evaluate("document.querySelector('#speed .chips button').focus()")
+    ActionChains(window.driver).send_keys(Keys.SPACE, Keys.TAB, Keys.SPACE).perform()
+    assert window.evaluate(pressed) == ["a", "b,c&d=e"]
+    window.open(everything, window.evaluate("location.hash"))
+    assert window.evaluate(pressed) == ["a", "b,c&d=e"], "whatever characters a name has"
+    faint = "[...document.querySelectorAll('#speed .mark-line path')].map((p) => p.style.opacity"
+    faint += " || p.getAttribute('opacity'))"
+    assert sorted(window.evaluate(faint)) == ["0.12", "1", "1"]
+    ActionChains(window.driver).send_keys(Keys.ESCAPE).perform()
+    assert window.evaluate(pressed) == []
+    assert "only" not in window.evaluate("location.hash")
     outside = window.evaluate(
         "[...document.querySelectorAll('button, select, input, a, summary')]"
         ".filter((e) => e.offsetParent && e.tabIndex < 0).length"

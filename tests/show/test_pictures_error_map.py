@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.pictures import TITLE, near, needs_matplotlib, picture, words
+from support.pictures import TITLE, near, needs_plots, picture, words
 
 from matbench.analysis import error_map as reduction
 from matbench.show.pictures import error_map
@@ -26,7 +26,7 @@ def draw(C: np.ndarray, R: np.ndarray, bound: np.ndarray | None, path: Path) -> 
     return picture(path)
 
 
-@needs_matplotlib
+@needs_plots
 @pytest.mark.parametrize(
     "at",
     [(700, 123), *(pytest.param(end, marks=pytest.mark.long) for end in ((0, 0), (1499, 1499)))],
@@ -42,7 +42,7 @@ def test_a_single_wrong_element_is_seen(at: tuple[int, int], tmp_path: Path) -> 
     assert near(after, "#000000").sum() > near(before, "#000000").sum() + 20, "a ring around it"
 
 
-@needs_matplotlib
+@needs_plots
 def test_what_was_never_a_number_is_black(tmp_path: Path) -> None:
     C, R, bound = product(64, 64)
     C[32:, :] = np.nan
@@ -53,7 +53,7 @@ def test_what_was_never_a_number_is_black(tmp_path: Path) -> None:
     assert sum(map(len, runs)) - max(map(len, runs)) < 5, "and but for the frame nothing else"
 
 
-@needs_matplotlib
+@needs_plots
 @pytest.mark.parametrize("shape", [(1, 1), (1, 500), (500, 3), (65, 129), (401, 400)])
 def test_any_shape_of_c(shape: tuple[int, int], tmp_path: Path) -> None:
     C, R, bound = product(*shape)
@@ -61,7 +61,7 @@ def test_any_shape_of_c(shape: tuple[int, int], tmp_path: Path) -> None:
     assert near(draw(C, R, bound, tmp_path / "e.png"), "#7a1c00").any()
 
 
-@needs_matplotlib
+@needs_plots
 @pytest.mark.parametrize("off", [1e-6, 1.0, 1e30, np.inf])
 def test_where_c_must_be_exact(off: float, tmp_path: Path) -> None:
     R = np.arange(64.0, dtype=np.float32).reshape(8, 8) / 64
@@ -73,7 +73,7 @@ def test_where_c_must_be_exact(off: float, tmp_path: Path) -> None:
     assert near(image, colour).sum() > 1000
 
 
-@needs_matplotlib
+@needs_plots
 def test_an_error_map_says_how_many_are_wrong(tmp_path: Path) -> None:
     C, R, bound = product(1000, 900)
     C[5:7, 8] = 0

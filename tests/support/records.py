@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from matbench.model import Conditions, DeviceInfo, Launch, Problem, Resources
@@ -19,6 +20,7 @@ from matbench.records.outcome import (
     Build,
     CaseRecord,
     Claims,
+    ErrorCells,
     Outcome,
     Timing,
 )
@@ -172,6 +174,24 @@ cold_samples, hot_samples = (st.none() | timings(graph=graph) for graph in (Fals
 
 
 @st.composite
+def error_maps(draw: st.DrawFn) -> ErrorCells:
+    """Any cells of a C of that shape."""
+    rows, columns = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+    row = st.text("0z.!", min_size=columns, max_size=columns)
+    return ErrorCells(
+        shape=(rows, columns),
+        step=1,
+        wrong_elements=draw(counts),
+        exact=draw(st.booleans()),
+        least_power=draw(st.integers(-60, 60)),
+        rows=tuple(draw(st.lists(row, min_size=rows, max_size=rows))),
+    )
+
+
+maybe_map = st.just(msgspec.UNSET) | error_maps()
+
+
+@st.composite
 def outcomes(draw: st.DrawFn) -> Outcome:
     """Any outcome that does not contradict itself."""
     status = draw(statuses)
@@ -187,4 +207,5 @@ def outcomes(draw: st.DrawFn) -> Outcome:
         blocks=draw(block_times) if measured else None,
         copy_bytes_per_s=draw(maybe_amount),
         notes=draw(texts),
+        error_map=draw(maybe_map) if status == "wrong" else msgspec.UNSET,
     )

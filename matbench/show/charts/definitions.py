@@ -6,22 +6,8 @@ the marks on them, and `isolated` names the kernels that stand out (all of them,
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-Scale = Literal["log", "linear"]
-Spec = dict[str, Any]
-
-_STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
-#: Powers of two from 2¹⁷ on are written as such.
-_POWER = "round(log(datum.value) / LN2)"
-_DIGITS = "'⁰¹²³⁴⁵⁶⁷⁸⁹'"
-_SIZE = (
-    f"datum.value >= 131072 && datum.value == pow(2, {_POWER}) ? '2'"
-    f" + slice({_DIGITS}, floor({_POWER} / 10), floor({_POWER} / 10) + 1)"
-    f" + slice({_DIGITS}, {_POWER} % 10, {_POWER} % 10 + 1) : datum.label"
-)
-_SHARE = "format(datum.value, '.0%')"
-_SHORT = "format(datum.value, datum.value == 0 || abs(datum.value) >= 1e-3 ? ',~r' : '~e')"
+from matbench.show.charts import launches, parts
+from matbench.show.charts.parts import Scale, Spec
 
 
 def specs() -> dict[str, Spec]:
@@ -32,11 +18,9 @@ def specs() -> dict[str, Spec]:
         "bars": bars(),
         "scatter": scatter(),
         "roofline": roofline(),
-        "strip": strip(),
-        "course": course(),
-        "conditions": conditions(),
         "forest": forest(),
         "search": search(),
+        **launches.specs(),
     }
 
 
@@ -47,12 +31,12 @@ def curve(scale: Scale) -> Spec:
     """
     import altair as alt
 
-    axis = _values("ticks_up", _SHARE if scale == "linear" else _SHORT)
-    y = alt.Y("value:Q", title=None, scale=_domain("up", scale), axis=axis)
-    base = alt.Chart(_named("points")).encode(
-        x=alt.X("n:Q", title=None, scale=_domain("across", "log", 2), axis=_sizes()),
-        color=_as_is(alt.Color, "colour:N"),
-        opacity=_opacity(alt),
+    axis = parts.values("ticks_up", parts.SHARE if scale == "linear" else parts.SHORT)
+    y = alt.Y("value:Q", title=None, scale=parts.domain("up", scale), axis=axis)
+    base = alt.Chart(parts.named("points")).encode(
+        x=alt.X("n:Q", title=None, scale=parts.domain("across", "log", 2), axis=parts.sizes()),
+        color=parts.as_is(alt.Color, "colour:N"),
+        opacity=parts.opacity(alt),
         detail="kernel:N",
     )
     lines = base.mark_line(strokeWidth=1.8).encode(
@@ -61,9 +45,9 @@ def curve(scale: Scale) -> Spec:
     intervals = base.mark_rule(strokeWidth=1.4).encode(
         y=alt.Y("low:Q", title=None), y2=alt.Y2("high:Q")
     )
-    points = _points(base, y)
-    return _spec(
-        alt.layer(lines, intervals, *_labels("n:Q"), points),
+    points = parts.points(base, y)
+    return parts.spec(
+        alt.layer(lines, intervals, *parts.labels("n:Q"), points),
         "across",
         "up",
         "sizes",
@@ -78,36 +62,43 @@ def bars() -> Spec:
     """
     import altair as alt
 
-    label = f"share ? {_SHARE} : {_SHORT}"
+    label = f"share ? {parts.SHARE} : {parts.SHORT}"
 
-    base = alt.Chart(_named("points")).encode(
-        y=alt.Y("kernel:N", sort=None, title=None, axis=_names()),
-        opacity=_opacity(alt),
+    base = alt.Chart(parts.named("points")).encode(
+        y=alt.Y("kernel:N", sort=None, title=None, axis=parts.names()),
+        opacity=parts.opacity(alt),
         tooltip=alt.Tooltip("tip:N"),
     )
-    x = alt.X("value:Q", title=None, scale=_domain("across", "linear"), axis=_values("", label))
+    x = alt.X(
+        "value:Q", title=None, scale=parts.domain("across", "linear"), axis=parts.values("", label)
+    )
     drawn = base.mark_bar(height=11, cornerRadiusEnd=2).encode(
-        x=x, color=_as_is(alt.Color, "colour:N")
+        x=x, color=parts.as_is(alt.Color, "colour:N")
     )
     interval = base.mark_rule(strokeWidth=1.4, color="currentColor").encode(x="low:Q", x2="high:Q")
     beside = base.mark_tick(thickness=2, height=15, color="currentColor").encode(x="beside:Q")
     figures = base.mark_text(align="left", fontSize=11).encode(
         x=alt.value(alt.expr("width + 8")), text="figure:N"
     )
-    return _spec(alt.layer(drawn, interval, beside, figures), "across", "share")
+    return parts.spec(alt.layer(drawn, interval, beside, figures), "across", "share")
 
 
 def scatter() -> Spec:
     """Speed against error, and the front that no kernel is both faster and more accurate than."""
     import altair as alt
 
-    x = alt.X("error:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across"))
-    y = alt.Y("value:Q", title=None, scale=_domain("up", "log"), axis=_values("ticks_up"))
-    base = alt.Chart(_named("points")).encode(
-        x=x, color=_as_is(alt.Color, "colour:N"), opacity=_opacity(alt), detail="kernel:N"
+    x = alt.X(
+        "error:Q",
+        title=None,
+        scale=parts.domain("across", "log"),
+        axis=parts.values("ticks_across"),
+    )
+    y = alt.Y("value:Q", title=None, scale=parts.domain("up", "log"), axis=parts.values("ticks_up"))
+    base = alt.Chart(parts.named("points")).encode(
+        x=x, color=parts.as_is(alt.Color, "colour:N"), opacity=parts.opacity(alt), detail="kernel:N"
     )
     front = (
-        alt.Chart(_named("front"))
+        alt.Chart(parts.named("front"))
         .mark_line(
             interpolate="step-after", strokeWidth=1.2, strokeDash=[3, 3], color="currentColor"
         )
@@ -116,8 +107,8 @@ def scatter() -> Spec:
     names = base.mark_text(fontSize=11, dy=-9).encode(
         y=y, text="label:N", color=alt.value("currentColor")
     )
-    return _spec(
-        alt.layer(front, _points(base, y), names), "across", "up", "ticks_across", "ticks_up"
+    return parts.spec(
+        alt.layer(front, parts.points(base, y), names), "across", "up", "ticks_across", "ticks_up"
     )
 
 
@@ -126,29 +117,32 @@ def roofline() -> Spec:
     import altair as alt
 
     x = alt.X(
-        "intensity:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")
+        "intensity:Q",
+        title=None,
+        scale=parts.domain("across", "log"),
+        axis=parts.values("ticks_across"),
     )
-    y = alt.Y("value:Q", title=None, scale=_domain("up", "log"), axis=_values("ticks_up"))
+    y = alt.Y("value:Q", title=None, scale=parts.domain("up", "log"), axis=parts.values("ticks_up"))
     roofs = (
-        alt.Chart(_named("roofs"))
+        alt.Chart(parts.named("roofs"))
         .mark_line(strokeWidth=1.2, color="currentColor")
         .encode(x=x, y=y, detail="label:N")
     )
     names = (
-        alt.Chart(_named("names"))
+        alt.Chart(parts.named("names"))
         .mark_text(align="right", dy=-7, fontSize=11)
         .encode(x=x, y=y, text="label:N")
     )
     slope = (
-        alt.Chart(_named("slope"))
+        alt.Chart(parts.named("slope"))
         .mark_text(align="left", dx=8, dy=12, fontSize=11)
         .encode(x=x, y=y, text="label:N")
     )
-    base = alt.Chart(_named("points")).encode(
-        x=x, color=_as_is(alt.Color, "colour:N"), opacity=_opacity(alt), detail="kernel:N"
+    base = alt.Chart(parts.named("points")).encode(
+        x=x, color=parts.as_is(alt.Color, "colour:N"), opacity=parts.opacity(alt), detail="kernel:N"
     )
-    return _spec(
-        alt.layer(roofs, names, slope, *_labels("intensity:Q"), _points(base, y)),
+    return parts.spec(
+        alt.layer(roofs, names, slope, *parts.labels("intensity:Q"), parts.points(base, y)),
         "across",
         "up",
         "ticks_across",
@@ -156,73 +150,31 @@ def roofline() -> Spec:
     )
 
 
-def strip() -> Spec:
-    """Every sample of every kernel at one size, as a tick."""
-    import altair as alt
-
-    base = alt.Chart(_named("points"))
-    ticks = base.mark_tick(thickness=1, height=12, opacity=0.35).encode(
-        x=alt.X(
-            "value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")
-        ),
-        y=alt.Y("kernel:N", sort=None, title=None, axis=_names()),
-        color=_as_is(alt.Color, "colour:N"),
-    )
-    return _spec(ticks, "across", "ticks_across")
-
-
-def course() -> Spec:
-    """The samples of one case in the order they were taken."""
-    import altair as alt
-
-    points = (
-        alt.Chart(_named("points"))
-        .mark_circle(size=14, opacity=0.6)
-        .encode(
-            x=alt.X("index:Q", title=None, axis=_values()),
-            y=alt.Y("value:Q", title=None, scale=_domain("up", "linear"), axis=_values()),
-            color=_as_is(alt.Color, "colour:N"),
-        )
-    )
-    return _spec(points, "up")
-
-
-def conditions() -> Spec:
-    """Clock, power or temperature while samples were taken."""
-    import altair as alt
-
-    lines = (
-        alt.Chart(_named("points"))
-        .mark_line(strokeWidth=1.4, interpolate="linear", point=alt.OverlayMarkDef(size=14))
-        .encode(
-            x=alt.X("index:Q", title=None, axis=None),
-            y=alt.Y("value:Q", title=None, scale=_domain("up", "linear"), axis=_few()),
-            color=_as_is(alt.Color, "colour:N"),
-        )
-    )
-    return _spec(lines, "up")
-
-
 def forest() -> Spec:
     """One comparison a row: the ratio of times and its interval, around 1."""
     import altair as alt
 
-    y = alt.Y("label:N", sort=None, title=None, axis=_names())
-    base = alt.Chart(_named("points")).encode(y=y, color=_as_is(alt.Color, "colour:N"))
-    x = alt.X("value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across"))
+    y = alt.Y("label:N", sort=None, title=None, axis=parts.names())
+    base = alt.Chart(parts.named("points")).encode(y=y, color=parts.as_is(alt.Color, "colour:N"))
+    x = alt.X(
+        "value:Q",
+        title=None,
+        scale=parts.domain("across", "log"),
+        axis=parts.values("ticks_across"),
+    )
     same = (
-        alt.Chart(_named("same"))
+        alt.Chart(parts.named("same"))
         .mark_rule(strokeDash=[3, 3], color="currentColor")
         .encode(x=alt.X("value:Q"))
     )
     interval = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     ratio = base.mark_point(size=45, strokeWidth=1.8, opacity=1).encode(
         x=x,
-        shape=_as_is(alt.Shape, "shape:N"),
-        fill=_as_is(alt.Fill, "fill:N"),
+        shape=parts.as_is(alt.Shape, "shape:N"),
+        fill=parts.as_is(alt.Fill, "fill:N"),
         tooltip=alt.Tooltip("tip:N"),
     )
-    return _spec(alt.layer(same, interval, ratio), "across", "ticks_across")
+    return parts.spec(alt.layer(same, interval, ratio), "across", "ticks_across")
 
 
 def search() -> Spec:
@@ -230,119 +182,19 @@ def search() -> Spec:
     import altair as alt
 
     points = (
-        alt.Chart(_named("points"))
+        alt.Chart(parts.named("points"))
         .mark_point(size=45, filled=True)
         .encode(
             x=alt.X(
-                "value:Q", title=None, scale=_domain("across", "log"), axis=_values("ticks_across")
+                "value:Q",
+                title=None,
+                scale=parts.domain("across", "log"),
+                axis=parts.values("ticks_across"),
             ),
             y=alt.Y("round:O", title=None, sort="ascending"),
-            color=_as_is(alt.Color, "colour:N"),
-            shape=_as_is(alt.Shape, "shape:N"),
+            color=parts.as_is(alt.Color, "colour:N"),
+            shape=parts.as_is(alt.Shape, "shape:N"),
             tooltip=alt.Tooltip("tip:N"),
         )
     )
-    return _spec(points, "across", "ticks_across")
-
-
-# Parts
-
-
-def _named(name: str) -> Any:
-    import altair as alt
-
-    return alt.NamedData(name=name)
-
-
-def _domain(parameter: str, scale: Scale, base: int = 10) -> Any:
-    import altair as alt
-
-    more = {"base": base} if scale == "log" else {"zero": False}
-    return alt.Scale(type=scale, domain=alt.ExprRef(parameter), nice=False, **more)
-
-
-def _values(parameter: str = "", label: str = _SHORT) -> Any:
-    import altair as alt
-
-    ticks = {"values": alt.ExprRef(parameter)} if parameter else {"tickCount": 6}
-    return alt.Axis(labelOverlap=True, labelExpr=label, **ticks)
-
-
-def _few() -> Any:
-    import altair as alt
-
-    return alt.Axis(tickCount=2, format=",~r")
-
-
-def _sizes() -> Any:
-    import altair as alt
-
-    return alt.Axis(
-        values=alt.ExprRef("sizes"), format=",", labelExpr=_SIZE, labelOverlap=True, grid=False
-    )
-
-
-def _names() -> Any:
-    import altair as alt
-
-    return alt.Axis(ticks=False, domain=False, labelLimit=220, labelPadding=6)
-
-
-def _as_is(channel: Any, field: str) -> Any:
-    """A channel whose values are colours, shapes or the like themselves."""
-    return channel(field, scale=None, legend=None)
-
-
-def _opacity(alt: Any, others: float = 0.12) -> Any:
-    return alt.condition(_STANDS_OUT, alt.value(1), alt.value(others))
-
-
-def _labels(x: str) -> list[Any]:
-    """Leaders from points to the right edge, and marks and names there at `label_value`."""
-    import altair as alt
-
-    ends = alt.Chart(_named("labels"))
-    there = ends.encode(y=alt.Y("label_value:Q", title=None))
-    colour = _as_is(alt.Color, "colour:N")
-    leaders = ends.mark_rule(strokeWidth=1.2, strokeDash=[1, 3]).encode(
-        x=alt.X(x, title=None),
-        x2=alt.value(alt.expr("width + 11")),
-        y=alt.Y("value:Q", title=None),
-        y2=alt.Y2("label_value:Q"),
-        color=colour,
-        opacity=alt.condition(_STANDS_OUT, alt.value(0.7), alt.value(0.1)),
-    )
-    marks = there.mark_point(size=30, strokeWidth=1.4).encode(
-        x=alt.value(alt.expr("width + 16")),
-        color=colour,
-        shape=_as_is(alt.Shape, "shape:N"),
-        fill=_as_is(alt.Fill, "fill:N"),
-        opacity=_opacity(alt, 0.3),
-    )
-    names = there.mark_text(align="left", fontSize=11).encode(
-        x=alt.value(alt.expr("width + 23")), text="label:N", opacity=_opacity(alt, 0.3)
-    )
-    return [leaders, marks, names]
-
-
-def _points(base: Any, y: Any) -> Any:
-    """A point each, hollow with claims; the nearest one tells all its figures."""
-    import altair as alt
-
-    return base.mark_point(size=42, strokeWidth=1.8).encode(
-        y=y,
-        shape=_as_is(alt.Shape, "shape:N"),
-        fill=_as_is(alt.Fill, "fill:N"),
-        tooltip=alt.Tooltip("tip:N"),
-    )
-
-
-def _spec(chart: Any, *parameters: str) -> Spec:
-    """The chart without data, with its parameters at the top."""
-    import altair as alt
-
-    names = ("isolated", *parameters)
-    made: Spec = chart.add_params(*(alt.param(name=name, value=[]) for name in names)).to_dict()
-    for unused in ("config", "datasets"):
-        made.pop(unused, None)
-    return made
+    return parts.spec(points, "across", "ticks_across")

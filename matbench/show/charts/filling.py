@@ -51,7 +51,7 @@ def filled(
             if key == "data" and "name" in value:
                 return {"values": list(datasets[value["name"]])}
             return {name: fill(name, one) for name, one in value.items()}
-        if key in ("expr", "test", "labelExpr") and isinstance(value, str):
+        if key in ("expr", "test", "labelExpr", "calculate") and isinstance(value, str):
             return names.sub(lambda found: json.dumps(known[found[0]]), value)
         return value
 

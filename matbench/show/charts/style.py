@@ -19,6 +19,8 @@ PALETTE = (
     "#2050e0", "#f09010", "#10b0a0", "#904090", "#b03000", "#90a0f0", "#a04050", "#d0a060",
 )  # fmt: skip
 SHAPES = ("circle", "square", "triangle-up", "diamond")
+#: Of errors that rounding can explain, and of wrong ones, each from small to large.
+BLUES, ORANGES = ("#f2f6fa", "#2a6fb0"), ("#fdb35a", "#7a1c00")
 #: Of baselines, and of lines beyond those that colours can tell apart.
 NEUTRAL, CONTEXT = "#7d858e", "#80808090"
 

@@ -10,7 +10,7 @@ import msgspec
 from matbench import workloads
 from matbench.analysis import chart, ranking, sample_notes
 from matbench.analysis.ranking import DeviceRanking, Ranked
-from matbench.model import DeviceInfo, Problem, settings_of
+from matbench.model import WORD_BYTES, DeviceInfo, Problem, settings_of
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Outcome
 from matbench.show import safe, units
@@ -83,20 +83,24 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Roof(msgspec.Struct, frozen=True):
-    """One limit of a roofline, in bytes or operations per second, and what it is of."""
+    """One limit of a roofline, in bytes or operations per second, what it is of, and its source."""
 
     label: str
     per_s: float
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Cases that can stand in one chart: one device, workload, kind of samples and of inputs."""
+    """Cases that can stand in one chart: one device, workload, kind of samples and of inputs.
+
+    `unlimited` names the arithmetic of which no limit is known.
+    """
 
     label: str
     unit: str
     scale: float
     copy: Roof | None = None
     peaks: tuple[Roof, ...] = ()
+    unlimited: tuple[str, ...] = ()
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -166,23 +170,30 @@ def _view(rows: Sequence[_Ranked], label: str, measured: Limits | None) -> View:
     unit, _ = units.rate_column((row.work_per_s for _, _, row in rows), workload.rate)
     copies = [o.copy_bytes_per_s for _, _, row in rows if (o := row.outcome).copy_bytes_per_s]
     peaks: dict[str, float] = {}
+    shown: set[str] = set()
+    if workload.rate == "FLOP/s":
+        for _, _, row in rows:
+            if row.work_per_s and _intensity(row.outcome):
+                shown.add(name := _arithmetic(row.outcome))
+                if row.of_limit:
+                    peaks[name] = max(peaks.get(name, 0.0), row.work_per_s / row.of_limit)
     if measured is not None:
         copies.append(measured.copy_bytes_per_s)
         peaks["float32"] = measured.fma_flop_per_s
-    if workload.rate == "FLOP/s":
-        for _, _, row in rows:
-            if row.of_limit and row.work_per_s and _intensity(row.outcome):
-                name = _arithmetic(row.outcome)
-                peaks[name] = max(peaks.get(name, 0.0), row.work_per_s / row.of_limit)
+
+    def source(name: str) -> str:
+        return "measured" if measured is not None and name == "float32" else "at the clock held"
+
     return View(
         label=label,
         unit=unit,
         scale=1e12 if unit.startswith("T") else 1e9,
         copy=Roof(f"copy {units.bandwidth(max(copies))}", max(copies)) if copies else None,
         peaks=tuple(
-            Roof(f"{name} {units.rates([rate], 'FLOP/s')(rate)}", rate)
+            Roof(f"{name} {units.rates([rate], 'FLOP/s')(rate)}, {source(name)}", rate)
             for name, rate in sorted(peaks.items(), key=lambda peak: peak[1])
         ),
+        unlimited=tuple(sorted(shown - peaks.keys())),
     )
 
 
@@ -238,11 +249,17 @@ def _cases(view: int, shared: View, rows: Sequence[_Ranked], fastest: set[int]) 
 
 
 def _intensity(outcome: Outcome) -> float | None:
-    """Operations per byte of the least traffic; records do not tell how wide other inputs are."""
-    case, workload = outcome.case, workloads.of(outcome.case.problem)
-    if case.claims.precision not in ("float32", "tf32") or case.claims.result != "float32":
-        return None
-    return workload.operations(case.problem) / workload.least_bytes(case.problem) or None
+    """Operations per byte of the least traffic; older records may not tell how wide inputs are."""
+    case, problem = outcome.case, outcome.case.problem
+    workload, stored = workloads.of(problem), case.storage
+    if stored is None:
+        if case.claims.precision not in ("float32", "tf32") or case.claims.result != "float32":
+            return None
+        stored = "float32"
+    read = sum(workload.words(name, problem) for name in workload.reads)
+    written = workload.words("C", problem) * (2 if problem.beta else 1)
+    least_bytes = WORD_BYTES[stored] * read + WORD_BYTES[case.claims.result] * written
+    return workload.operations(problem) / (least_bytes * problem.batch) or None
 
 
 def _cells(

@@ -19,10 +19,11 @@ from matbench.analysis import pareto
 from matbench.errors import UsageError
 from matbench.records import encoding
 from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import ErrorCells, Outcome
 from matbench.records.reading import Finding
 from matbench.show import safe
-from matbench.show.charts import kept, style
+from matbench.show.charts import error_map, kept, style
+from matbench.show.charts.timeline import Filling
 from matbench.show.page import cases, samples, summary
 from matbench.show.page import findings as _findings
 from matbench.show.page.cases import COLUMNS, Found
@@ -122,6 +123,7 @@ def _data(found: Found, taken: list[list[samples.Series]], more: Findings, shown
         "verdicts": more.verdict_charts,
         "blocks": more.block_charts,
         "sections": shown,
+        "maps": _maps(found.outcomes),
         "specs": kept.specs(),
         "style": {"palette": style.PALETTE, "shapes": style.SHAPES, "neutral": style.NEUTRAL},
     }
@@ -199,17 +201,31 @@ def _commands(about: Summary) -> str:
     )
 
 
+def _maps(outcomes: Iterable[Outcome]) -> dict[int, tuple[str, Filling]]:
+    """The error map of each case that has one, with what is said above it."""
+    return {
+        index: (
+            " · ".join([*error_map.notes(found), f"colour: {error_map.scale_title(found)}"]),
+            error_map.of_record(found, 1.0),
+        )
+        for index, outcome in enumerate(outcomes)
+        if isinstance(found := outcome.error_map, ErrorCells)
+    }
+
+
 def _wrong(outcomes: Iterable[Outcome]) -> str:
     """Every wrong or failed case with its reason."""
     parts = []
-    for outcome in outcomes:
+    for index, outcome in enumerate(outcomes):
         if outcome.status in ("wrong", "failed"):
             notes = "".join(f"<li>{html.escape(safe.lines(note))}</li>" for note in outcome.notes)
+            has_map = isinstance(outcome.error_map, ErrorCells)
             parts.append(
-                f'<article><h3>{html.escape(safe.line(outcome.case.label))} <span class="status '
-                f'{outcome.status}">{outcome.status}</span></h3>'
+                f'<article data-case="{index}"><div>'
+                f"<h3>{html.escape(safe.line(outcome.case.label))} "
+                f'<span class="status {outcome.status}">{outcome.status}</span></h3>'
                 f"<pre>{html.escape(safe.lines(outcome.reason or 'no reason given'))}</pre>"
                 + (f"<ul>{notes}</ul>" if notes else "")
-                + "</article>"
+                + ('</div><div class="map"></div></article>' if has_map else "</div></article>")
             )
     return "".join(parts)

@@ -19,6 +19,8 @@ from matbench.records.outcome import Outcome
 from matbench.records.reading import Finding
 from matbench.records.tuning import TuningRecord
 from matbench.show import blocks, comparisons, safe, units
+from matbench.show.charts import timeline
+from matbench.show.charts.timeline import Filling
 from matbench.show.outcomes import size_label
 from matbench.show.table import grouped
 
@@ -38,13 +40,14 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tip: dict[str, str] = {}
 
 
-class Chart(msgspec.Struct, frozen=True):
-    """Points of the chart `spec`, under a title."""
+class Chart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Points of the chart `spec`, under a title; or all that it needs, in `filling`."""
 
     spec: str
     title: str
     note: str
-    points: list[Point]
+    points: list[Point] = []
+    filling: Filling | None = None
 
 
 class Findings(NamedTuple):
@@ -77,7 +80,7 @@ def of(found: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
         verdicts=_compared(compared) + "".join(_matrices(compared)),
         verdict_charts=[*_forests(compared), *_searches(tried)],
         blocks="".join(_facts(title, profile) for title, profile in clocked),
-        block_charts=[_histogram(title, profile) for title, profile in clocked],
+        block_charts=[chart for found in clocked for chart in _clocked(*found)],
         limits=limits,
     )
 
@@ -195,7 +198,22 @@ def _candidate(record: TuningRecord) -> Point:
 def _facts(title: str, profile: BlockProfile) -> str:
     rows = [tuple(fact) for fact in blocks.facts(profile)]
     text = html.escape(blocks.explanation(profile))
-    return f"<h3>{html.escape(title)}</h3><p>{text}</p>" + table(("", "figure", ""), rows, title)
+    return (
+        f"<h3>{html.escape(title)}</h3>"
+        + table(("", "figure", ""), rows, title)
+        + table(blocks.SPAN_TITLES, blocks.spans(profile), f"Length of the launch: {title}")
+        + f"<p>{text}</p>"
+    )
+
+
+def _clocked(title: str, profile: BlockProfile) -> Iterator[Chart]:
+    found = profile.timeline
+    if found is not None:
+        note = " · ".join(timeline.notes(found, profile))
+        yield Chart(
+            "timeline", f"Timeline: {title}", note, filling=timeline.filling(found, profile)
+        )
+    yield _histogram(title, profile)
 
 
 def _histogram(title: str, profile: BlockProfile) -> Chart:
@@ -207,7 +225,7 @@ def _histogram(title: str, profile: BlockProfile) -> Chart:
         )
         for label, number in blocks.histogram(profile)
     ]
-    return Chart("bars", title, "blocks by duration in µs", points)
+    return Chart("bars", f"Durations: {title}", "blocks by duration in µs", points)
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], label: str) -> str:

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
-const { columns, views, cases, samples, specs, style, sections, front, verdicts, blocks } = JSON.parse(
-  document.getElementById("data").textContent);
+const { columns, views, cases, samples, specs, style, sections, front, verdicts, blocks, maps } =
+  JSON.parse(document.getElementById("data").textContent);
 const has = new Set(sections), best = new Set(front);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
 const section = (name) => document.getElementById(name);
@@ -14,25 +14,27 @@ for (const [id, c] of cases.entries()) {
 // State: what the reader chose, kept in the URL
 
 const DEFAULTS = {
-  view: "0", metric: "rate", base: "", only: "", size: "", case: "", q: "", status: "", best: "",
-  sort: "", cols: "", theme: "",
+  view: "0", metric: "rate", base: "", size: "", case: "", q: "", status: "", best: "", sort: "",
+  cols: "", theme: "",
 };
 const state = { ...DEFAULTS };
+const only = new Set();  // the kernels that stand out; each is an `only` of its own in the URL
 
 function readState() {
   const told = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   for (const name in DEFAULTS) state[name] = told.get(name) ?? DEFAULTS[name];
+  only.clear();
+  for (const kernel of told.getAll("only")) if (kernel in series) only.add(kernel);
   if (!views[state.view]) state.view = "0";
 }
 
 function setState(changes) {
   Object.assign(state, changes);
   const kept = Object.entries(state).filter(([name, value]) => value !== DEFAULTS[name]);
+  for (const kernel of only) kept.push(["only", kernel]);
   const url = kept.length ? "#" + new URLSearchParams(kept) : " ";
   try { history.replaceState(null, "", url); } catch { /* a viewer without a URL */ }
 }
-
-const chosen = () => new Set(state.only ? state.only.split(",") : []);
 
 // Elements: text is never parsed as HTML
 
@@ -61,7 +63,7 @@ function makeSeries() {
     if (!known || known.rate < rate) fastest.set(c.kernel, { rate, neutral: c.is_baseline });
   }
   const ordered = [...fastest].sort(([, a], [, b]) => b.rate - a.rate);
-  const made = {};
+  const made = Object.create(null);  // a kernel may be called __proto__
   let next = 0;
   for (const [kernel, { neutral }] of ordered) {
     made[kernel] = neutral
@@ -147,9 +149,9 @@ function panel(place, title, description, { full = false, note = "", within = nu
 /** Draw a chart into its panel, once all panels of the section have their places. */
 async function draw(chart, name, describe) {
   await null;
-  const [datasets, params, { height, left = 52, right = 12, bottom = 24 }] = describe(chart.clientWidth);
+  const [datasets, params, { height, left = 52, right = 12, top = 12, bottom = 24 }] = describe(chart.clientWidth);
   const spec = structuredClone(specs[name]);
-  const isolated = "fixed" in chart.dataset ? [] : [...chosen()];
+  const isolated = "fixed" in chart.dataset ? [] : [...only];
   const values = { isolated, ticks_up: ticks(params.up),
     ticks_across: ticks(params.across), ...params };
   for (const parameter of spec.params) {
@@ -157,7 +159,7 @@ async function draw(chart, name, describe) {
   }
   Object.assign(spec, {
     datasets, height, width: Math.max(80, chart.clientWidth - left - right),
-    padding: { left, right, top: 12, bottom }, autosize: "none", config: CONFIG,
+    padding: { left, right, top, bottom }, autosize: "none", config: CONFIG,
   });
   const drawing = element("div", { ariaHidden: "true" });  // Vega gives it a role; ours is chart's
   chart.replaceChildren(drawing);
@@ -324,13 +326,13 @@ function error() {
 function roofline() {
   const place = section("roofline").querySelector(".panels");
   clear(place);
-  const { copy, peaks, scale, unit } = view();
+  const { copy, peaks, unlimited, scale, unit } = view();
   const rows = fastest().filter((c) => c.intensity != null);
   if (!copy || !peaks.length || !rows.length) return;
   const points = rows.map((c) => point(c, c.rate, { intensity: c.intensity }));
   const top = peaks.at(-1).per_s;
   const left = Math.min(peaks[0].per_s / copy.per_s, ...rows.map((c) => c.intensity)) / 2;
-  const right = Math.max(top / copy.per_s, ...rows.map((c) => c.intensity)) * 2;
+  const right = Math.max(top / copy.per_s, ...rows.map((c) => c.intensity)) * 4;
   const up = extent([...points.map((p) => p.value), top / scale], "log", 1.6);
   const low = Math.max(left, (up[0] * scale) / copy.per_s);
   const roofs = [{ label: copy.label, intensity: low, value: (low * copy.per_s) / scale },
@@ -345,9 +347,11 @@ function roofline() {
   const middle = Math.sqrt((low * peaks[0].per_s) / copy.per_s);
   const slope = [{ label: copy.label, intensity: middle, value: (middle * copy.per_s) / scale }];
   const chart = panel(place, `${unit} over operations per byte`,
-    `Roofline: ${[copy, ...peaks].map((r) => r.label).join(", ")}; ${points.length} cases.`, { full: true });
+    `Roofline: ${[copy, ...peaks].map((r) => r.label).join(", ")}; ${points.length} cases.`,
+    { full: true, note: unlimited.length ? `no limit is known of ${unlimited.join(", ")}` : "" });
+  const apart = labels(names, up, "log", 380).map((n) => ({ ...n, value: n.label_value }));
   draw(chart, "roofline", () => [
-    { points, roofs, names, slope }, { up, across: [left, right] }, { height: 380 }]);
+    { points, roofs, names: apart, slope }, { up, across: [left, right] }, { height: 380 }]);
 }
 
 const unpack = (series) => {
@@ -357,38 +361,68 @@ const unpack = (series) => {
     .filter(Number.isFinite);
 };
 
+/** At most so many places of an array, the first and the last among them. */
+const spread = (length, most) => (length <= most ? [...Array(length).keys()]
+  : Array.from({ length: most }, (_, i) => Math.round((i * (length - 1)) / (most - 1))));
+
+/** Values with their places; of too many, the smallest and the largest of every few. */
+function envelope(values, most = 2000) {
+  const all = values.map((value, index) => ({ value, index }));
+  if (values.length <= most) return all;
+  const few = Math.ceil(values.length / (most / 2));
+  return Array.from({ length: Math.ceil(values.length / few) }, (_, i) => {
+    const some = all.slice(i * few, (i + 1) * few).sort((a, b) => a.value - b.value);
+    return [some[0], some.at(-1)].sort((a, b) => a.index - b.index);
+  }).flat();
+}
+
 function sampled() {
   const place = section("samples").querySelector(".panels");
   clear(place);
   const here = fastest().filter((c) => c.size === sizeNow() && samples[c.id].length)
     .sort((a, b) => b.rate - a.rate);
-  const most = 250;
-  if (here.length) {
+  if (here.length > 1) {
     const points = here.flatMap((c) => {
       const all = unpack(samples[c.id][0]).sort((a, b) => a - b);
-      const step = Math.max(1, (all.length - 1) / (most - 1));
-      const kept = all.length > most ? Array.from({ length: most }, (_, i) => all[Math.round(i * step)]) : all;
-      return kept.map((value) => ({ kernel: c.kernel, colour: series[c.kernel].colour, value }));
+      return spread(all.length, 250).map((i) => (
+        { kernel: c.kernel, colour: series[c.kernel].colour, value: all[i] }));
     });
     const chart = panel(place, `All kernels at ${sizeName()}`,
-      `Times of all launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" });
-    const across = extent(points.map((p) => p.value), "log", 1.05);
-    draw(chart, "strip", (wide) => [{ points }, { across }, {
+      `Times of the launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" });
+    draw(chart, "strip", (wide) => [{ points }, { across: extent(points.map((p) => p.value), "log", 1.05) }, {
       height: here.length * 18 + 6,
       left: Math.min(textWidth(here.map((c) => c.kernel)), wide * 0.4),
     }]);
   }
   const one = cases[Number(caseNow())];
   if (!one) return;
-  const kinds = samples[one.id];
-  const points = kinds.flatMap((s, k) => unpack(s).map((value, i) => ({
-    index: i * (s.every ?? 1), value, colour: PALETTE[k], kernel: one.kernel })));
-  const values = points.map((p) => p.value);
+  const kinds = samples[one.id].map((s, k) => (
+    { ...s, values: unpack(s), colour: PALETTE[k], every: s.every ?? 1 }));
   const name = `${one.kernel} ${one.text[column.params]}`.trim();
-  const told = kinds.map((s, k) => (kinds.length > 1 ? `${["blue", "orange"][k]}: ${s.mode}` : s.mode));
-  const chart = panel(place, name, `Times of ${points.length} launches of ${name} in order.`,
-    { note: `µs, launch by launch; ${told.join(", ")}` });
-  const low = Math.min(...values), high = Math.max(...values), room = (high - low) * 0.05 || high * 0.05;
+  const count = kinds.reduce((sum, s) => sum + s.values.length, 0);
+  const told = kinds.map((s, k) => (kinds.length > 1 ? `${["blue", "orange"][k]}: ${s.mode}` : s.mode)).join(", ");
+  const kept = kinds[0].every > 1 ? `; this page holds 1 launch in ${kinds[0].every}` : "";
+  const shares = kinds.flatMap(({ mode, colour, values }) => {
+    const sorted = [...values].sort((a, b) => a - b);
+    return spread(sorted.length, 500).map((i) => (
+      { kind: mode, colour, value: sorted[i], share: (i + 1) / sorted.length }));
+  });
+  const [low, high] = [0, -1].map((i) => shares.map((p) => p.value).sort((a, b) => a - b).at(i));
+  const room = (high - low) * 0.03 || high * 0.03;
+  const usual = Math.max(...shares.filter((p) => p.share <= 0.995).map((p) => p.value));
+  const edge = high - low > 2 * (usual - low) ? usual + (usual - low) * 0.1 : high;  // stragglers
+  const beyond = edge < high ? "; the slowest 0.5% may lie beyond the right edge" : "";
+  const scale = edge > 4 * low ? "log" : "linear";
+  const across = scale === "log" ? [low / 1.05, edge * 1.05] : [low - room, edge + (edge < high ? 0 : room)];
+  draw(panel(place, `${name}: distribution`, `Share of ${count} launches of ${name} that took no longer.`,
+    { note: `share of launches over µs; ${told}${kept}${beyond}` }), `ecdf-${scale}`,
+    () => [{ points: shares }, { across }, { height: 240, right: 20 }]);
+  const points = kinds.flatMap(({ values, colour, every }) => envelope(values).map(({ value, index }) => (
+    { index: index * every, value, colour })));
+  const thinned = points.length < count ? `; drawn: the fastest and the slowest of every ${
+    Math.ceil(count / points.length * 2).toLocaleString("en")} launches` : "";
+  const chart = panel(place, `${name}: in order`, `Times of ${count} launches of ${name} in order.`,
+    { note: `µs, launch by launch; ${told}${kept}${thinned}`, full: true });
   draw(chart, "course", () => [
     { points }, { up: [low - room, high + room] }, { height: 240, left: 64 }]);
   const TOLD = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
@@ -404,8 +438,8 @@ function sampled() {
     part.setAttribute("role", "img");
     part.setAttribute("aria-label", `${title} while sampled: ${range}`);
     chart.parentElement.append(part);
-    const edge = (largest - least) * 0.1;
-    draw(part, "conditions", () => [{ points: found }, { up: [least - edge, largest + edge] },
+    const margin = (largest - least) * 0.1;
+    draw(part, "conditions", () => [{ points: found }, { up: [least - margin, largest + margin] },
       { height: 44, left: 64, bottom: 6 }]);
   }
   const throttled = kinds.flatMap((s) => s.throttled ?? []);
@@ -422,7 +456,13 @@ const KINDS = {
   winner: "#2c9650", default: "#d5701c",
 };
 
-function drawFinding(place, { spec, title, note, points }) {
+function drawFinding(place, { spec, title, note, points = [], filling = null }) {
+  if (filling) {
+    const [datasets, parameters, height] = filling;
+    const chart = panel(place, title, `${title}: ${note}.`, { note, full: true });
+    chart.dataset.fixed = "";
+    return draw(chart, spec, () => [datasets, parameters, { height, top: 22, bottom: 90 }]);
+  }
   const colour = spec === "forest" ? NEUTRAL : PALETTE[0];
   const shown = points.map((p) => ({ ...p, colour: KINDS[p.kind] ?? colour,
     fill: KINDS[p.kind] ?? colour,
@@ -459,6 +499,21 @@ function findings() {
       { note: "busiest multiprocessor above the mean" }), points, true);
   }
   for (const found of blocks) drawFinding(blockPanels, found);
+}
+
+/** Where C is wrong, beside the reason of each case. */
+function errorMaps() {
+  for (const [id, [note, [datasets, parameters, ratio]]] of Object.entries(maps)) {
+    const place = section("wrong").querySelector(`article[data-case="${id}"] .map`);
+    clear(place);
+    const chart = panel(place, "Error map", `Error map: ${note}.`, { note });
+    chart.dataset.fixed = "";
+    draw(chart, "error-map", (wide) => {
+      const left = 60, width = Math.min(wide - left - 12, 250);
+      return [datasets, parameters,
+        { height: ratio * width, left, right: wide - left - width, bottom: 74 }];
+    });
+  }
 }
 
 // Choices
@@ -523,31 +578,43 @@ function choices() {
 }
 
 function toggle(kernel) {
-  const only = chosen();
   if (!only.delete(kernel)) only.add(kernel);
-  setState({ only: [...only].join(",") });
+  setState({});
   highlight();
 }
 
 function highlight() {
-  const only = chosen();
   for (const [chart, { view }] of drawn) {
     if (!("fixed" in chart.dataset)) view.signal("isolated", [...only]).runAsync();
   }
   for (const chip of document.querySelectorAll(".chips button")) {
-    chip.setAttribute("aria-pressed", only.has(chip.value));
+    if (chip.value) chip.setAttribute("aria-pressed", only.has(chip.value));
+    else chip.disabled = !only.size;
   }
 }
 
-function chips() {
-  const kernels = [...new Set(fastest().sort((a, b) => b.rate - a.rate).map((c) => c.kernel))];
-  const place = section("speed").querySelector(".chips");
-  place.replaceChildren(...kernels.map((kernel) => {
-    const dot = element("i", { className: series[kernel].shape });
-    dot.style.background = series[kernel].colour;
-    return element("button", { type: "button", value: kernel, onclick: () => toggle(kernel) }, dot, kernel);
-  }));
-  place.hidden = kernels.length < 2;
+function showAll() {
+  only.clear();
+  setState({});
+  highlight();
+}
+
+/** Every legend: a button for each kernel of its section, which highlights it in all charts. */
+function legends() {
+  const SHOWN = { roofline: (c) => c.intensity != null, error: (c) => c.error > 0 };
+  for (const place of document.querySelectorAll(".chips")) {
+    const shown = fastest().filter(SHOWN[place.closest("section").id] ?? (() => true));
+    const kernels = [...new Set(shown.sort((a, b) => b.rate - a.rate).map((c) => c.kernel))];
+    const chips = kernels.map((kernel) => {
+      const dot = element("i", { className: series[kernel].shape });
+      dot.style.background = series[kernel].colour;
+      return element("button", { type: "button", value: kernel, onclick: () => toggle(kernel) }, dot, kernel);
+    });
+    place.replaceChildren(...chips,
+      element("button", { type: "button", className: "all", onclick: showAll }, "Show all"));
+    (place.closest("details") ?? place).hidden = kernels.length < 2;
+  }
+  highlight();
 }
 
 // The table of all results
@@ -661,11 +728,13 @@ function theme() {
 
 function charts() {
   choices();
-  if (has.has("speed")) { chips(); speed(); highlight(); }
+  legends();
+  if (has.has("speed")) speed();
   if (has.has("error")) error();
   if (has.has("roofline")) roofline();
   if (has.has("samples")) sampled();
   findings();
+  errorMaps();
 }
 
 function all() {
@@ -684,6 +753,9 @@ document.addEventListener("input", ({ target }) => {
   if (!name) return;
   setState({ [name]: target.type === "checkbox" ? (target.checked ? "1" : "") : target.value });
   if (["q", "status", "best"].includes(name)) table(); else charts();
+});
+document.addEventListener("keydown", ({ key, target }) => {
+  if (key === "Escape" && only.size && !target.matches("input, select")) showAll();
 });
 document.getElementById("theme").onclick = () => {
   setState({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });

@@ -6,26 +6,11 @@ Colours are safe for colour-blind readers, and every picture says what it does n
 from __future__ import annotations
 
 import importlib.util
-import io
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from matbench.errors import UsageError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-WIDTH_IN = 12.0
-#: M. Okabe and K. Ito, 2008; readable on a light page and on a dark one.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#999999")
-_DPI = 110
-#: Without dates and versions, so that the same picture has the same bytes.
-_NO_METADATA: dict[str, dict[str, Any]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None, "Creator": None},
-}
 
 
 def require(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str] = ()) -> None:
@@ -77,36 +62,9 @@ def unused(path: Path) -> Path:
     return next(p for p in itertools.chain([path], numbered) if not p.exists())
 
 
-def figure(width_in: float, height_in: float, rows: tuple[int, ...] = (1,)) -> tuple[Figure, Any]:
-    """A figure with axes stacked vertically, sharing x, with heights in proportion to `rows`."""
-    from matplotlib.figure import Figure
-
-    made = Figure(figsize=(width_in, height_in), dpi=_DPI, layout="constrained")
-    axes = made.subplots(len(rows), 1, sharex=True, height_ratios=rows, squeeze=False)
-    return made, axes[:, 0]
-
-
-def add_heading(figure: Figure, title: str, lines: list[str]) -> None:
-    """Put a title, and lines that explain the picture, above it."""
-    text = "\n".join([title, *lines] if title else lines)
-    figure.suptitle(text, x=0.01, ha="left", fontsize=11, parse_math=False)
-
-
 def suffix(path: Path) -> str:
     """`svg` of `Roof.SVG`."""
     return path.suffix.lower().removeprefix(".")
-
-
-def encoded(figure: Figure, kind: str, description: str | None = None) -> bytes:
-    """The picture as the bytes of a file, `kind` being png or svg."""
-    import matplotlib
-
-    out = io.BytesIO()
-    # Keep text as text, and make the ids in the picture reproducible.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matbench"}):
-        metadata = {**_NO_METADATA[kind], **({"Description": description} if description else {})}
-        figure.savefig(out, format=kind, metadata=metadata)
-    return out.getvalue()
 
 
 def write(path: Path, data: bytes) -> None:

@@ -75,7 +75,9 @@ class Arena:
     def __init__(self, session: Session, kernel: Kernel, tile: int, problem: Problem) -> None:
         self.session = session
         self.kernel = kernel
-        self.params = {"TILE": tile} if "TILE" in kernel.sweep else {}
+        self.params = {name: values[0] for name, values in kernel.sweep.items()}
+        if "TILE" in self.params:
+            self.params["TILE"] = tile
         self.problem = problem
         self.plain = self.case(kernel)
 

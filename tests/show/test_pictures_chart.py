@@ -134,6 +134,12 @@ def test_names_do_not_overlap_and_stay_in_the_picture(
     for labels in by_panel:
         ys = sorted(label.y for label in labels)
         assert all(b - a >= layout.NAME_HEIGHT - 0.1 for a, b in pairwise(ys))
+    for drawing in panels(svg).values():
+        leaders = [mark for mark in drawing if mark.kind == "mark-rule role-mark layer_2_marks"]
+        if named := names(drawing):
+            ends = [mark.y + float(mark.node.get("y2", 0)) for mark in leaders]
+            below = [name.y - end for name, end in zip(named, ends, strict=True)]
+            assert max(below) - min(below) < 0.1, "a leader ends beside its name"
     for mark in marks(svg, "mark-text role-mark"):
         assert mark.x + text.width(mark.text, 11) <= width
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,15 @@ def test_points_lie_on_and_below_the_roof(tmp_path: Path) -> None:
     assert least.y < modelled.y < measured.y
     assert [mark.fill for mark in (least, modelled)] == ["", ""]
     assert measured.fill == measured.stroke
+    slope, flat = (
+        [tuple(map(float, corner)) for corner in re.findall(r"([-\d.]+),([-\d.]+)", mark.text)]
+        for mark in marks(svg, "mark-line")
+    )
+    shift = marks(svg, "mark-line")[0]
+    assert flat[0][1] + shift.y == pytest.approx(least.y, abs=0.1), "on the flat roof"
+    (x1, y1), (x2, y2) = slope
+    share = (modelled.x - shift.x - x1) / (x2 - x1)
+    assert y1 + share * (y2 - y1) + shift.y == pytest.approx(modelled.y, abs=0.1), "on the slope"
     # A factor of two is as high anywhere: 60 to 16 to 8.
     ratio = (measured.y - modelled.y) / (modelled.y - least.y)
     assert ratio == pytest.approx(math.log(2) / math.log(60 / 16), rel=0.02)

@@ -350,8 +350,9 @@ function roofline() {
     `Roofline: ${[copy, ...peaks].map((r) => r.label).join(", ")}; ${points.length} cases.`,
     { full: true, note: unlimited.length ? `no limit is known of ${unlimited.join(", ")}` : "" });
   const apart = labels(names, up, "log", 380).map((n) => ({ ...n, value: n.label_value }));
-  draw(chart, "roofline", () => [
-    { points, roofs, names: apart, slope }, { up, across: [left, right] }, { height: 380 }]);
+  const short = (roof) => ({ ...roof, label: roof.label.replace(/,.*/, "") });
+  draw(chart, "roofline", (wide) => [
+    { points, roofs, names: wide < 600 ? apart.map(short) : apart, slope }, { up, across: [left, right] }, { height: 380 }]);
 }
 
 const unpack = (series) => {

@@ -78,8 +78,7 @@ def cells(found: ErrorMap) -> ErrorCells:
     """The map as a record keeps it: fewer cells, and of errors the power of ten."""
     more = -(-max(found.wrong.shape) // outcome.MOST_CELLS)
     rows, columns = (range(0, side, more) for side in found.wrong.shape)
-    worst = np.where(found.wrong, found.worst, 0.0)
-    worst = np.maximum.reduceat(np.maximum.reduceat(worst, rows), columns, axis=1)
+    worst = np.maximum.reduceat(np.maximum.reduceat(found.worst, rows), columns, axis=1)
     wrong = np.logical_or.reduceat(np.logical_or.reduceat(found.wrong, rows), columns, axis=1)
     finite = wrong & np.isfinite(worst) & (worst > 0)
     powers = np.floor(np.log10(worst, where=finite, out=np.zeros_like(worst))).astype(int)

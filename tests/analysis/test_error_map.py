@@ -70,6 +70,12 @@ def test_a_record_has_the_power_of_ten_of_each_wrong_cell() -> None:
     assert contradiction(records.outcome(status="wrong", error_map=found)) is None
 
 
+def test_errors_36_powers_of_ten_below_the_worst_are_told_apart_no_more() -> None:
+    C = np.array([[1e-40, 1e-36, 1e-34, 1.0, 0.0]], np.float32)
+    found = error_map.cells(error_map.of(C, np.zeros_like(C), C != 0))
+    assert (found.least_power, found.rows) == (-35, ("001z.",))
+
+
 @given(st.integers(1, 3000), st.integers(1, 900), st.booleans(), st.integers(-40, 38))
 def test_any_error_map_can_be_recorded(M: int, N: int, exact: bool, power: int) -> None:
     R = np.zeros((M, N), np.float32)

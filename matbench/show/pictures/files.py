@@ -1,4 +1,4 @@
-"""What all pictures share: checks of the output file, encoding, and the heading.
+"""What all files of pictures share: which are refused, and how they are written.
 
 Colours are safe for colour-blind readers, and every picture says what it does not show.
 """

@@ -305,8 +305,8 @@ ROOFLINE = (
     Spot(0.130, 0.700), Spot(0.305, 0.290), Spot(0.545, 0.262), Spot(0.195, 0.545),
     Spot(0.195, 0.690),
 )  # fmt: skip
-TIMELINE = (Spot(0.012, 0.83), Spot(0.53, 0.42), Spot(0.722, 0.228), Spot(0.966, 0.25))
-ERROR_MAP = (Spot(0.295, 0.037), Spot(0.873, 0.275), Spot(0.873, 0.352), Spot(0.985, 0.185))
+TIMELINE = (Spot(0.018, 0.51), Spot(0.53, 0.43), Spot(0.775, 0.335), Spot(0.235, 0.875))
+ERROR_MAP = (Spot(0.305, 0.075), Spot(0.90, 0.30), Spot(0.90, 0.375), Spot(0.46, 0.953))
 
 
 def drawn(draw: Callable[[Path], None], spots: Sequence[Spot], data: object) -> str:

@@ -11,7 +11,7 @@ from matbench.show.pictures import canvas, files
 from matbench.show.pictures.canvas import Panel
 
 SUFFIXES = (".png", ".svg")
-_WIDTH = 640
+_WIDTH = 520
 
 
 def draw(found: ErrorMap, path: Path) -> None:

@@ -1,7 +1,4 @@
-"""What all files of pictures share: which are refused, and how they are written.
-
-Colours are safe for colour-blind readers, and every picture says what it does not show.
-"""
+"""What all pictures and pages share: checks of the output file, and writing it."""
 
 from __future__ import annotations
 

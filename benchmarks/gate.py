@@ -3,8 +3,8 @@
 Each recording is `matbench run --repeat` of the kernels and of their slowed twins (as in
 verdicts.py). Recordings are compared pair by pair, in the order they were made: kernels with
 themselves and twins with themselves, which must not be FASTER or SLOWER, and the twins of either
-recording with the kernels of the other, which must be SLOWER. On a CPU, another program keeps one processor busy during the second recording of every
-other pair.
+recording with the kernels of the other, which must be SLOWER. On a CPU, another program keeps one
+processor busy during the second recording of every other pair.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def test_a_mark_that_moved_is_noticed(path: str) -> None:
     head, circle, tail = old.rpartition('<circle cx="')
     number, _, rest = tail.partition('"')
     assert not screens.same_chart(head + circle + str(float(number) + 30) + '"' + rest, old)
-    marks = list(re.finditer(r'(<path (?:d="M |transform="translate\())([\d.]+)', old))
+    marks = list(re.finditer(r'(<path (?:d="M|transform="translate\())([\d.]+)', old))
     middle = marks[len(marks) // 2]
     moved = f"{old[: middle.start(2)]}{float(middle[2]) + 30}{old[middle.end(2) :]}"
     assert not screens.same_chart(moved, old)

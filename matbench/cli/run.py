@@ -219,9 +219,9 @@ class Sweep:
 
     @property
     def last_run(self) -> Path | None:
-        """The record of the last run, if it has the outcomes so far."""
+        """The record of the last run, if it has outcomes of this one."""
         last = self._last
-        return last.path if last is not None and last.written and last.error is None else None
+        return last.path if last is not None and last.written else None
 
     def work_through(
         self, output: OutputOptions, deadlines: DeadlineOptions, settings: dict[str, Any]

@@ -141,7 +141,8 @@ def test_what_is_printed_to_a_file_meanwhile_goes_there(
 ) -> None:
     source = tmp_path / "foreign.cu"
     text = (kernels / "a-good.cu").read_text(encoding="utf-8")
-    source.write_text(text[text.index('extern "C"') :], encoding="utf-8")
+    bare = text[text.index('extern "C"') :].replace("TILE", "16")
+    source.write_text(bare, encoding="utf-8")
     piped = tmp_path / "stdout"
     session = on_terminal("adopt", source, stdout_to=piped)
     assert session.code == 0

@@ -147,10 +147,11 @@ def test_what_is_printed_to_a_file_meanwhile_goes_there(
     session = on_terminal("adopt", source, stdout_to=piped)
     assert session.code == 0
     assert re.search(r"0:\d\d", session.written)
-    [first, *_, last] = piped.read_text(encoding="utf-8").splitlines()
-    assert last.startswith("next: matbench run ")
-    assert first  # printed during the trials
+    first, *_, wrote, following = piped.read_text(encoding="utf-8").splitlines()
+    assert first.startswith("`a_good` computes ")  # printed while the display was there
     assert first not in session.written
+    assert wrote.startswith("wrote ")
+    assert following.startswith("next: matbench run ")
 
 
 def test_time_left_is_that_of_the_cases_left(monkeypatch: pytest.MonkeyPatch) -> None:

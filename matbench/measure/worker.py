@@ -63,6 +63,7 @@ def _open() -> Session:
 
         cache = Cache()
         _session = Session(open_backend(_device, cache), cache, _options)
+        _session.backend.conditions()  # from now on, the load of other programs is known
         # No pause while a kernel is timed: `_do` collects between tasks, and what was imported is
         # left out of that.
         gc.disable()

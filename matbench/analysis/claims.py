@@ -6,6 +6,7 @@ is not ranked with those of kernels without claims. Rankings and tables both use
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Literal, NamedTuple
 
@@ -60,6 +61,7 @@ def weakenings(claims: Claims) -> list[Weakening]:
     return found
 
 
+@functools.cache
 def weakening(claims: Claims) -> tuple[str, ...]:
     """The meanings of these claims; empty for a kernel without claims."""
     return tuple(each.words for each in weakenings(claims))

@@ -213,6 +213,21 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     return tuple(ranked)
 
 
+def leaders(outcomes: Iterable[Outcome]) -> list[Ranked]:
+    """The fastest case of each ranking without claims, and of equals the first.
+
+    CPU baselines lead only if nothing else does. An outcome that does not lead can be left out of
+    later calls.
+    """
+    found: dict[bool, dict[tuple[object, ...], Ranked]] = {False: {}, True: {}}
+    for table in tables(outcomes):
+        for row in filter(lambda row: row.best, table.rows):
+            problem = msgspec.structs.replace(row.outcome.case.problem, seed=0)
+            place = (id(table), problem, row.is_double, row.outcome.mode)
+            found[table.baselines].setdefault(place, row)
+    return list((found[False] or found[True]).values())
+
+
 def time_ns(outcome: Outcome) -> float | None:
     """The time that a case is ranked by; None if it was not measured or has no time."""
     time = outcome.median_ns

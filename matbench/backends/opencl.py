@@ -258,7 +258,6 @@ class OpenCLBackend:
         self.device = device = _devices()[info.index]
         self.cache = cache
         self.context = cl.Context([device])
-        self.conditions()  # from now on, the load is known
         self.queue = cl.CommandQueue(
             self.context, properties=cl.command_queue_properties.PROFILING_ENABLE
         )

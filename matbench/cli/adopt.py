@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, progress, say
+from matbench.cli.console import Interruption, say
 from matbench.cli.kernel_files import include_dirs_option, std_option
 from matbench.cli.options import DeviceOptions, grouped
+from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,13 +84,13 @@ def adopt(
     with (
         Interruption() as interruption,
         Crew(adoption.OPTIONS, adoption.DEADLINES) as crew,
-        progress(None) as advance,
+        progress(None) as display,
     ):
         for function in functions:
             subject = adoption.Subject(path, bare, text, function, build)
 
             def told(what: str, name: str = function.name) -> None:
-                advance(f"{name}: {what}")
+                display.begin(f"{name}: {what}")
 
             told("starting")
             found.append(adoption.adopt(subject, crew.worker(info), load, told))

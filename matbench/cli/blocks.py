@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, progress, say_printed, show_report
+from matbench.cli.console import Interruption, say_printed, show_report
 from matbench.cli.kernel_files import KernelFiles, kernel_argument
 from matbench.cli.options import (
     ConstantOptions,
@@ -20,6 +20,7 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.page_file import write_page
+from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 
@@ -81,9 +82,9 @@ def profile_blocks(
     with (
         Interruption() as interruption,
         Crew(options, deadlines.deadlines, say_printed) as crew,
-        progress(1) as advance,
+        progress(1) as display,
     ):
-        advance(f"{chosen.name} at {problem.size}")
+        display.begin(f"{chosen.name} at {problem.size}")
         case, _ = fastest(crew.worker(info), cases)
         found = crew.worker(info).clock_blocks(case)
     interruption.exit(0, 1, "cases")

@@ -11,7 +11,6 @@ from matbench.cli.app import main
 from matbench.cli.console import (
     Interruption,
     exit_with,
-    progress,
     say,
     say_printed,
     show_report,
@@ -26,6 +25,7 @@ from matbench.cli.options import (
     format_option,
     grouped,
 )
+from matbench.cli.progress import progress
 from matbench.cli.selection import skipped
 from matbench.errors import UsageError
 from matbench.model import Case
@@ -103,13 +103,13 @@ def check(
     with (
         Interruption() as interruption,
         Crew(Options(timed=False), deadlines.deadlines, say_printed) as crew,
-        progress(len(probed)) as advance,
+        progress(len(probed)) as display,
     ):
         crew.build_ahead([(info, case) for _, case in probed])
         worker = crew.worker(info)
         given_up: dict[str, str] = {}
         for index, (purpose, case) in enumerate(probed):
-            advance(f"{case.label}, {case.problem.inputs}: {purpose}")
+            display.begin(f"{case.label}, {case.problem.inputs}: {purpose}")
             if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
                 reason = given_up.setdefault(str(case.params), _given_up(case, probed[index:]))
                 case = skipped(case, reason)
@@ -120,18 +120,18 @@ def check(
         with (
             interruption,
             Crew(Options(timed=False), deadlines.deadlines) as crew,
-            progress(len(claims)) as advance,
+            progress(len(claims)) as display,
         ):
             trials = Trials(crew.worker(info), probed, [probe.outcome for probe in found])
             for claim in claims:
-                advance(f"{chosen.name} without {claim.declared}")
+                display.begin(f"{chosen.name} without {claim.declared}")
                 needs.append(trials.need(claim))
     runs = _under_sanitizer(probed) if sanitize else []
     findings: list[list[str]] = []
     if runs and not interruption:
-        with interruption, progress(len(runs)) as advance:
+        with interruption, progress(len(runs)) as display:
             for case, tool in runs:
-                advance(f"{tool}: {case.label}")
+                display.begin(f"{tool}: {case.label}")
                 said = sanitizer.run(info, case, tool, deadlines.timeout)
                 findings.append([f"{case.label}: {finding}" for finding in said])
     told = list(chain.from_iterable(findings))

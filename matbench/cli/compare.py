@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, progress, say, say_printed, show_report, show_rich
+from matbench.cli.console import Interruption, say, say_printed, show_report, show_rich
 from matbench.cli.gate import GateOptions
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
@@ -26,6 +26,7 @@ from matbench.cli.options import (
     grouped,
     renamed,
 )
+from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,9 +123,9 @@ def compare(
         records: list[ComparisonRecord] = []
         interruption = stack.enter_context(Interruption())
         crew = stack.enter_context(Crew(launches.quick(), deadlines.deadlines, say_printed))
-        advance = stack.enter_context(progress(len(rounds)))
+        display = stack.enter_context(progress(len(rounds)))
         for (first, second), problem, given in rounds:
-            advance(f"{second.label} against {first.label} at {problem.size}")
+            display.begin(f"{second.label} against {first.label} at {problem.size}")
             worker = crew.worker(info)
             looks = [
                 fastest(worker, sweep.cases([side.kernel], [problem], given, info))

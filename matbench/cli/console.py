@@ -1,4 +1,4 @@
-"""Output of the commands, and how they end: reports, progress bar, interruptions, exit codes.
+"""Output of the commands, and how they end: reports, interruptions, exit codes.
 
 Everything is printed by `say` or a console from `open_console`, which make it safe for a terminal.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,27 @@ if TYPE_CHECKING:
     from matbench.show.table import Report
 
 
+#: Prints text above a live display, which other output on its terminal would tear.
+_above: Callable[[str], None] | None = None
+
+
+@contextmanager
+def printing_above(above: Callable[[str], None]) -> Iterator[None]:
+    """Text for the terminal is printed by `above` instead."""
+    global _above
+    _above = above
+    try:
+        yield
+    finally:
+        _above = None
+
+
 def say(text: str, *, err: bool = False) -> None:
     """Print text, made safe for a terminal."""
-    click.echo(safe.text(text), err=err)
+    if _above is not None and (sys.stderr if err else sys.stdout).isatty():
+        _above(text)
+    else:
+        click.echo(safe.text(text), err=err)
 
 
 def say_printed(printer: str, said: Said) -> None:
@@ -116,43 +134,6 @@ def exit_with(
         sys.exit(1)
 
 
-@contextmanager
-def progress(total: int | None) -> Iterator[Callable[[str], None]]:
-    """A progress bar on standard error, nothing in a pipe; call it with the label of each step.
-    Without a total it only counts."""
-    console = open_console(stderr=True)
-    if not console.is_terminal:
-        yield lambda label: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    # rich shows the rest of a bar only by its colour; without colours, brackets mark the ends.
-    left, right = ([TextColumn("\\[")], [TextColumn("]")]) if console.no_color else ([], [])
-    columns = (
-        *left,
-        BarColumn(),
-        *right,
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task("", total=total)
-    started = False
-
-    def advance(label: str) -> None:
-        nonlocal started
-        bar.update(task, description=label, advance=1 if started else 0)
-        started = True
-
-    bar.start()
-    try:
-        yield advance
-    finally:
-        with suppress(OSError):  # the terminal may be closed
-            bar.stop()
-
-
 class Interruption:
     """Lets Ctrl-C and similar signals end only the work in this block: the command then prints its
     results so far, and `exit` says how far it got."""
@@ -178,9 +159,9 @@ class Interruption:
         return self.code is not None
 
     def exit(self, done: int, total: int, what: str, *, resume: str | None = None) -> None:
-        """If interrupted, end the command and print how to continue it; otherwise do nothing."""
+        """If interrupted, end the command and print how to `resume` it; otherwise do nothing."""
         if self.code is not None:
             say(f"interrupted: {done} of {total} {what} are done", err=True)
             if resume is not None:
-                say(f"continue with: {resume}", err=True)
+                say(resume, err=True)
             sys.exit(self.code)

@@ -14,7 +14,6 @@ from matbench.cli.console import (
     Interruption,
     chart_width,
     exit_with,
-    progress,
     say,
     say_printed,
     show_report,
@@ -29,6 +28,7 @@ from matbench.cli.options import (
     format_option,
     grouped,
 )
+from matbench.cli.progress import progress
 from matbench.errors import CaseError, UsageError
 
 if TYPE_CHECKING:
@@ -179,14 +179,14 @@ class Looks:
         options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
         with (
             Crew(options, deadlines.deadlines, say_printed) as crew,
-            progress(len(cases) + 1) as advance,
+            progress(len(cases) + 1) as display,
         ):
             crew.build_ahead([(info, case) for case in cases])
             for case in cases:
-                advance(case.label)
+                display.begin(case.label)
                 self.measured.append((case, crew.worker(info).measure(case).outcome))
             if any(outcome.status == "measured" for _, outcome in self.measured):
-                advance("the device's limits")
+                display.begin("the device's limits")
                 self._measure_limits(crew, info)
 
     def _measure_limits(self, crew: Crew, info: DeviceInfo) -> None:

@@ -390,9 +390,13 @@ class OutputOptions:
         mode: Mode = "append" if self.append else "force" if self.force else "new"
         return Path(self.output), mode
 
-    def resuming(self, command: str, arguments: list[str]) -> str | None:
-        """The command line that continues this one, if there is a file to resume."""
-        if self.target is None:
+    def resuming(self, command: str, arguments: list[str], last: Path | None = None) -> str | None:
+        """How to continue a command line: with what command, if there is a file to resume.
+
+        Without an output file this is the record of the `last` run, until there is another run.
+        """
+        path = self.target[0] if self.target is not None else last
+        if path is None:
             return None
         kept, words = [], iter(arguments)
         for word in words:
@@ -400,4 +404,5 @@ class OutputOptions:
                 next(words, None)
             elif word.partition("=")[0] not in ("--output", "--resume", "--append", "--force"):
                 kept.append(word)
-        return shlex.join(["matbench", command, *kept, "--resume", str(self.target[0])])
+        how = "continue" if self.target is not None else "continue before any other run"
+        return f"{how} with: {shlex.join(['matbench', command, *kept, '--resume', str(path)])}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, progress, say, say_printed, show_report
+from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
@@ -29,6 +29,7 @@ from matbench.cli.options import (
     uncertainty_option,
 )
 from matbench.cli.page_file import require_page, write_page
+from matbench.cli.progress import progress
 from matbench.cli.selection import Cases, SelectionOptions
 from matbench.cli.types import PlainRange
 from matbench.errors import UsageError
@@ -195,7 +196,9 @@ def run(
     sweep.show(fmt, fastest=more.fastest, interrupted=bool(interruption))
     if more.page is not None and sweep.environment is not None:
         write_page(Path(more.page), sweep.outcomes, [sweep.environment])
-    resume = output.resuming("run", sys.argv[2:])
+    resume = None
+    if more.replay is None:
+        resume = output.resuming("run", sys.argv[2:], sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=more.allow_skips)
 
@@ -212,6 +215,13 @@ class Sweep:
         self.repeat = repeat
         self.outcomes: list[Outcome] = []
         self.environment: Environment | None = None
+        self._last: RecordWriter | None = None
+
+    @property
+    def last_run(self) -> Path | None:
+        """The record of the last run, if it has outcomes of this one."""
+        last = self._last
+        return last.path if last is not None and last.written else None
 
     def work_through(
         self, output: OutputOptions, deadlines: DeadlineOptions, settings: dict[str, Any]
@@ -220,6 +230,7 @@ class Sweep:
         import msgspec
 
         from matbench.measure.worker import Crew
+        from matbench.records.outcome import CaseRecord
 
         with ExitStack() as stack:
             crew = stack.enter_context(Crew(self.options, deadlines.deadlines, say_printed))
@@ -229,22 +240,30 @@ class Sweep:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
-            advance = stack.enter_context(progress(len(self.cases) * self.repeat))
             known = self._known(writers)
             crew.build_ahead([case for case in self.cases if self._done(known, *case, 1) is None])
-            for repetition in range(1, self.repeat + 1):
+            repetitions = range(1, self.repeat + 1)
+            plan = [
+                CaseRecord.of(case, info)
+                for repetition in repetitions
+                for info, case in self.cases
+                if case.skip is None and self._done(known, info, case, repetition) is None
+            ]
+            display = stack.enter_context(progress(len(self.cases) * self.repeat, plan))
+            for repetition in repetitions:
                 if repetition > 1:
                     crew.renew()
                 for info, case in self.cases:
-                    advance(case.label)
                     done = self._done(known, info, case, repetition)
                     if done is None:
+                        display.begin(case.label, CaseRecord.of(case, info))
                         found = crew.worker(info).measure(case)
                         done = self._drawn(found.outcome, found.error_map)
                         done = msgspec.structs.replace(done, repetition=repetition)
                         for writer in writers:
                             writer.write(done)
                     self.outcomes.append(done)
+                    display.done(done)
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""
@@ -261,6 +280,7 @@ class Sweep:
         devices = list({info.label: info for info, _ in self.cases}.values())
         self.environment = provenance.environment(sys.argv[1:], devices, settings)
         last = RecordWriter(provenance.last_run_path(), self.environment, "force", best_effort=True)
+        self._last = last
         if output.target is None:
             return [last]
         path, mode = output.target

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, progress, say, say_printed, show_report
+from matbench.cli.console import Interruption, say, say_printed, show_report
 from matbench.cli.kernel_files import KernelFiles, kernel_argument
 from matbench.cli.options import (
     ConstantOptions,
@@ -18,6 +18,7 @@ from matbench.cli.options import (
     format_option,
     grouped,
 )
+from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,11 +101,11 @@ def tune(
     with (
         Interruption() as interruption,
         Crew(Options(blocks=False), deadlines.deadlines, say_printed) as crew,
-        progress(sum(search.steps for search in searches)) as advance,
+        progress(sum(search.steps for search in searches)) as display,
     ):
         for search in searches:
             if search.space.cases:
-                search.run(crew.worker(info), crew.builders, advance)
+                search.run(crew.worker(info), crew.builders, display.begin)
     done = sum(search.complete for search in searches)
     if not any(search.standings for search in searches):
         interruption.exit(done, len(searches), "sizes")

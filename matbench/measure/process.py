@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from matbench import signals
 from matbench.errors import MatbenchError
-from matbench.measure import output
+from matbench.measure import output, phase
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ class Pool:
                     max_workers=self._processes,
                     context=_Spawn(),
                     initializer=_begin,
-                    initargs=(*self._start, self._output.writer),
+                    initargs=(*self._start, self._output.writer, phase.shared()),
                 )
             return self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
         except (MemoryError, RuntimeError) as error:  # also if a thread cannot be started
@@ -165,12 +165,16 @@ def _manner_of_death(exitcode: int | None) -> str:
 
 
 def _begin(
-    initializer: Callable[..., None] | None, initargs: tuple[Any, ...], writer: Connection
+    initializer: Callable[..., None] | None,
+    initargs: tuple[Any, ...],
+    writer: Connection,
+    phases: Any,
 ) -> None:
     """Keep kernels' output out of the table, and end with the main process."""
     signals.end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks
     output.redirect(writer)
+    phase.use(phases)
     if initializer is not None:
         initializer(*initargs)
 

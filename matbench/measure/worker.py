@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from matbench.errors import BuildError, CaseError, MatbenchError
+from matbench.measure import phase
 from matbench.measure.builders import Builders, build_key
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import Found, compared, not_measured, not_run
@@ -62,6 +63,7 @@ def _open() -> Session:
 
         cache = Cache()
         _session = Session(open_backend(_device, cache), cache, _options)
+        _session.backend.conditions()  # from now on, the load of other programs is known
         # No pause while a kernel is timed: `_do` collects between tasks, and what was imported is
         # left out of that.
         gc.disable()
@@ -219,6 +221,7 @@ class Worker:
         A kernel that did not compile is not compiled again for another problem.
         """
         if (build_key(case), variants) not in self._refused:
+            phase.enter("preparing")
             given = case.problem, case.kernel.reading
             self._task(self._preparing, _do, _methods().prepare, given, {})
         self._compiled(case, variants)
@@ -227,6 +230,7 @@ class Worker:
         key = build_key(case), variants
         if key in self._refused:
             raise self._refused[key]
+        phase.enter("building")
         try:
             self._attempt(self._building, lambda: self.builders.wait(case))
             self._task(self._building, _do, _methods().build, (case, variants), {})

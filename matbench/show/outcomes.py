@@ -24,7 +24,7 @@ BEST = "★"
 BEST_WITH_CLAIMS = "☆"
 PERTURBED = "≈"
 
-_STYLES = {"measured": "green", "wrong": "bold red", "failed": "red", "skipped": "yellow"}
+STYLES = {"measured": "green", "wrong": "bold red", "failed": "red", "skipped": "yellow"}
 
 
 def report(
@@ -178,7 +178,7 @@ def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
             reason=safe.lines(outcome.reason or ""),
             claims=_claimed(row),
             notes=_notes(outcome),
-            style=_STYLES[outcome.status],
+            style=STYLES[outcome.status],
             best=row.best,
             mark=(BEST if row.best else BEST_WITH_CLAIMS) if row.leads and row.rivals > 1 else "",
         )

@@ -6,6 +6,8 @@ import math
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.tables import CPU, GPU, H200, MIXED, hot, on_h200, outcome, timing
 
 from matbench.analysis import ranking
@@ -47,6 +49,41 @@ def test_only_what_was_measured_ranks() -> None:
 def test_a_time_that_is_none_does_not_rank(median: float | None) -> None:
     found = outcome("x", 1, cold=timing(1, median_ns=median))
     assert ranking.rank([found]) == (Ranked(found),)
+
+
+measured_or_not = st.builds(
+    lambda kernel, ms, status, claims, n, group, device: outcome(
+        kernel, ms if status == "measured" else None, device, status=status, claims=claims,
+        problem=Problem(n, n, n), group=group,
+    ),
+    st.sampled_from(["a", "b", "c"]),
+    st.sampled_from([0.5, 1.0, 2.0, 4.0]),
+    st.sampled_from(["measured", "measured", "wrong", "failed"]),
+    st.sampled_from([Claims(), Claims(precision="tf32"), DOUBLE]),
+    st.sampled_from([64, 1000]),
+    st.sampled_from(["tutorial", "baseline"]),
+    st.sampled_from([CPU, GPU]),
+)  # fmt: skip
+
+
+@given(st.lists(measured_or_not, max_size=12))
+def test_leaders_are_the_best_of_the_tables_and_all_that_later_ones_need(
+    found: list[Outcome],
+) -> None:
+    tables = ranking.tables(found)
+    best = [row for table in tables if not table.baselines for row in table.rows if row.best]
+    best = best or [row for table in tables for row in table.rows if row.best]
+    leaders = ranking.leaders(found)
+
+    def place(row: Ranked) -> tuple[object, ...]:
+        case = row.outcome.case
+        return case.device, case.problem, row.is_double, ranking.time_ns(row.outcome)
+
+    assert list(map(place, leaders)) == list(dict.fromkeys(map(place, best)))
+    kept: list[Outcome] = []
+    for each in found:
+        kept = [row.outcome for row in ranking.leaders([*kept, each])]
+    assert [place(row)[:4] for row in ranking.leaders(kept)] == list(map(place, leaders))
 
 
 def test_cpu_and_gpu_never_share_a_ranking() -> None:

@@ -128,7 +128,7 @@ def test_ctrl_c_before_the_first_case_is_done(kernels: Path, device: DeviceInfo)
     text = "\n".join(session.lines)
     assert "Traceback" not in text
     assert "interrupted: 0 of 1 cases are done" in text
-    assert "continue with" not in text  # there is no file
+    assert "continue" not in text  # nothing was recorded
 
 
 @pytest.mark.long
@@ -183,12 +183,16 @@ def test_the_command_that_continues_however_it_was_typed(
     options: dict[str, Any], typed: str, named: str
 ) -> None:
     given = {"output": None, "append": False, "force": False, "resume": None} | options
-    found = OutputOptions(**given).resuming("run", typed.split())
-    assert found == " ".join(f"matbench run {named} --resume a.jsonl".split())
+    found = OutputOptions(**given).resuming("run", typed.split(), Path("last.jsonl"))
+    assert found == " ".join(f"continue with: matbench run {named} --resume a.jsonl".split())
 
 
-def test_without_a_file_there_is_nothing_to_continue() -> None:
-    assert OutputOptions(None, False, False, None).resuming("run", ["tiled"]) is None
+def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
+    options = OutputOptions(None, False, False, None)
+    found = options.resuming("run", ["tiled", "--cold"], Path("last run.jsonl"))
+    command = "matbench run tiled --cold --resume 'last run.jsonl'"
+    assert found == f"continue before any other run with: {command}"
+    assert options.resuming("run", ["tiled"], None) is None
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ class Session(NamedTuple):
 def on_terminal(
     *arguments: str | Path,
     width: int = 100,
+    height: int = 40,
     interrupt_when: Callable[[str], bool] = lambda _: False,
     hang_up: bool = False,
     environment: dict[str, str] | None = None,
@@ -50,7 +51,7 @@ def on_terminal(
     `hang_up` closes the terminal then.
     """
     terminal, inside = pty.openpty()
-    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
     opened = [path.open("wb") if path else None for path in (stdout_to, stderr_to)]
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],

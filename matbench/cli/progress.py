@@ -1,0 +1,137 @@
+"""The live display of long commands, on standard error."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from matbench.cli.console import open_console, printing_above
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from matbench.analysis.remaining import Kind
+    from matbench.records.outcome import CaseRecord, Outcome
+    from matbench.show.progress import Place, Progress
+
+#: Drawing takes a few milliseconds of a core, which a kernel on the CPU would miss.
+_DRAWN_PER_S = 2
+
+
+@contextmanager
+def progress(total: int | None, plan: Iterable[CaseRecord] = ()) -> Iterator[Display]:
+    """A display on a terminal, nothing in a pipe; without a total there is only a clock.
+
+    `plan` are the cases that will run, from which the time left is estimated.
+    """
+    console = open_console(stderr=True)
+    display = Display(console, total, plan)
+    if not console.is_interactive:
+        yield display
+        return
+    from rich.live import Live
+
+    live = Live(
+        get_renderable=display.state,
+        console=console,
+        auto_refresh=False,  # its thread may draw in the middle of what another prints
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    ended = threading.Event()
+
+    def draw() -> None:
+        with suppress(OSError):  # the terminal may be closed
+            while not ended.wait(1 / _DRAWN_PER_S):
+                with display.lock:
+                    if not ended.is_set():
+                        live.refresh()
+
+    with printing_above(display.print):
+        live.start(refresh=True)
+        threading.Thread(target=draw, daemon=True).start()
+        try:
+            yield display
+        finally:
+            ended.set()
+            with suppress(OSError), display.lock:
+                live.stop()
+
+
+class Display:
+    """The steps of a command, one after the other; another thread draws their state."""
+
+    def __init__(self, console: Console, total: int | None, plan: Iterable[CaseRecord]) -> None:
+        from matbench.analysis.remaining import Estimate, Kind
+
+        self._console = console
+        self._total = total
+        self._left = Counter(map(Kind.of, plan))
+        self._estimate = Estimate()
+        self._leading: list[Outcome] = []
+        self._fastest: list[Place] = []
+        self._done = 0
+        self._is_open = False  # a step was begun and is not done
+        self._label = ""
+        self._kind: Kind | None = None
+        self._start_s = self._step_s = time.monotonic()
+        #: Held while the state changes, or anything is printed or drawn.
+        self.lock = threading.RLock()
+
+    def begin(self, label: str, case: CaseRecord | None = None) -> None:
+        """Begin a step, such as a case of the plan; one that was begun before is done."""
+        from matbench.analysis.remaining import Kind
+        from matbench.measure import phase
+
+        phase.enter("")
+        with self.lock:
+            self._done += self._is_open
+            self._is_open, self._label = True, label
+            self._kind = Kind.of(case) if case is not None else None
+            self._step_s = time.monotonic()
+
+    def done(self, outcome: Outcome) -> None:
+        """The outcome of the case that was begun; if none was, one that was known before."""
+        if not self._console.is_terminal:
+            return
+        from matbench.analysis import ranking
+        from matbench.show.progress import failure, places
+
+        if self._is_open and outcome.status in ("wrong", "failed"):
+            self.print(failure(outcome), no_wrap=True, overflow="ellipsis")
+        leaders = ranking.leaders([*self._leading, outcome])
+        with self.lock:
+            self._done += 1
+            self._leading, self._fastest = [row.outcome for row in leaders], places(leaders)
+            self._is_open = False
+            if self._kind is not None and outcome.status != "skipped":
+                self._estimate.add(self._kind, time.monotonic() - self._step_s)
+                self._left[self._kind] -= 1
+            self._kind = None
+
+    def print(self, text: RenderableType, **how: Any) -> None:
+        """Print above the display; by default, only the terminal breaks lines."""
+        with self.lock:
+            self._console.print(text, **(how or {"soft_wrap": True}))
+
+    def state(self) -> Progress:
+        """What to draw now."""
+        from matbench.measure import phase
+        from matbench.show.progress import Progress
+
+        with self.lock:
+            now_s = time.monotonic()
+            return Progress(
+                total=self._total,
+                done=self._done,
+                elapsed_s=now_s - self._start_s,
+                left_s=self._estimate.left_s(self._left, self._kind, now_s - self._step_s),
+                phase=phase.now(),
+                label=self._label,
+                fastest=self._fastest,
+            )

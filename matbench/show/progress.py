@@ -1,0 +1,120 @@
+"""The live display of a sweep: how far it is, what it does, and the fastest so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from matbench import workloads
+from matbench.analysis.ranking import Ranked
+from matbench.model import settings_of
+from matbench.records.outcome import Outcome
+from matbench.show import outcomes, safe, units
+
+_WIDEST_BAR = 40
+_NARROWEST_BAR = 4
+#: The bar, the current case, and a line of the terminal that is left alone.
+_OTHER_LINES = 3
+
+
+class Place(NamedTuple):
+    """A size, the fastest kernel there with its parameters, and its speed."""
+
+    size: str
+    name: str
+    rate: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a sweep at one moment, laid out to fit the terminal.
+
+    Without `total` steps are not counted. `fastest` are the leaders of the outcomes so far.
+    """
+
+    total: int | None
+    done: int
+    elapsed_s: float
+    left_s: float | None = None
+    phase: str = ""
+    label: str = ""
+    fastest: Sequence[Place] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._bar(options.max_width, edges=console.no_color)
+        if self.label:
+            # Padded, so that the case stays where it is while its phases change.
+            phase = f"{self.phase:<10} " if self.phase else ""
+            yield _line(phase + safe.line(self.label))
+        room = options.size.height - _OTHER_LINES
+        if self.fastest and room > 0:
+            yield from self._ranking(room, options.max_width)
+
+    def _ranking(self, room: int, width: int) -> list[Text]:
+        """At most `room` lines of the fastest, at the largest sizes, with a heading if it fits."""
+        rows = _aligned(self.fastest[-room:], width)
+        hidden = len(self.fastest) - len(rows)
+        if hidden:
+            rows[0] = _line(f"… {hidden + 1} more", style="dim")
+        elif len(rows) < room:
+            rows.insert(0, _line("fastest so far", style="dim"))
+        return rows
+
+    def _bar(self, width: int, *, edges: bool) -> Table:
+        """The bar and its figures; without colours, brackets mark its ends."""
+        words = [units.clock(self.elapsed_s)]
+        if self.total is not None:
+            words.insert(0, f"{self.done:{len(str(self.total))}}/{self.total}")
+        if self.left_s is not None and self.left_s >= 1:  # later, it took longer than expected
+            words.append(f"{units.clock(self.left_s)} left")
+        figures = Text("  ".join(words), no_wrap=True, overflow="ellipsis")
+        left, right = ([Text("[")], [Text("]")]) if edges else ([], [])
+        bar_width = min(_WIDEST_BAR, width - figures.cell_len - 1 - 4 * edges)
+        line = Table.grid(padding=(0, 1, 0, 0))
+        if bar_width < _NARROWEST_BAR:
+            line.add_row(figures)
+        else:
+            bar = ProgressBar(self.total, self.done, width=bar_width)
+            line.add_row(*left, bar, *right, figures)
+        return line
+
+
+def failure(outcome: Outcome) -> Text:
+    """A case that is wrong or failed, with the first line of its reason."""
+    reason = safe.lines(outcome.reason or "").partition("\n")[0]
+    about = safe.line(f"{outcome.case.label}: {reason}")
+    return Text.assemble((outcome.status, outcomes.STYLES[outcome.status]), " ", about)
+
+
+def places(leaders: Iterable[Ranked]) -> list[Place]:
+    """The leaders in words."""
+    found = []
+    for row in leaders:
+        case = row.outcome.case
+        size = outcomes.size_label(case.problem) + ", float64" * row.is_double
+        rate = units.rates([row.work_per_s], workloads.of(case.problem).rate)(row.work_per_s)
+        found.append(Place(size, safe.line(f"{case.kernel} {settings_of(case.params)}"), rate))
+    return found
+
+
+def _aligned(places: Sequence[Place], width: int) -> list[Text]:
+    """A line for each, in columns; in a narrow terminal the names give way."""
+    sizes, names, rates = (max(map(cell_len, column)) for column in zip(*places, strict=True))
+    names = max(1, min(names, width - sizes - rates - 4))
+    found = []
+    for size, name, rate in places:
+        shown = name if cell_len(name) <= names else set_cell_size(name, names - 1) + "…"
+        left = " " * (sizes - cell_len(size)) + size
+        found.append(_line(f"{left}  {set_cell_size(shown, names)}  {rate:>{rates}}"))
+    return found
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")

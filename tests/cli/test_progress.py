@@ -1,0 +1,253 @@
+"""The live display of a run on several kinds of terminals, and how an interrupted run goes on."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from support.cli import QUICK, Matbench, outside
+from support.kernels import SPIN_BODY, kernel_text
+from support.records import outcome
+from support.screen import screens
+from support.terminal import COMMAND, Session, on_terminal
+
+from matbench.cli import progress
+from matbench.model import DeviceInfo, Problem
+from matbench.records import provenance, reading
+from matbench.records.outcome import Outcome
+
+BAR = re.compile(r"^(?:\[ )?[━╸╺ ]{10,}(?:\] | )+(\d)/6  0:\d\d", re.M)
+COLOURED = re.compile(r"\x1b\[[0-9;]*[39][0-7][;m]")
+FAILED = ("wrong c-liar TILE=8 at 9: ", "failed d-typo TILE=8 at 9: ")
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A good kernel, one that prints, one that is wrong and one that does not compile."""
+    folder = tmp_path_factory.mktemp("kernels")
+    word = 'if (row + column == 0) printf("a word from the kernel\\n");'
+    for name, text in {
+        "a-good": kernel_text("a-good"),
+        "b-talks": kernel_text("b-talks").replace("    float sum", f"    {word}\n    float sum"),
+        "c-liar": kernel_text("c-liar").replace("k < K", "k < K - 1"),
+        "d-typo": kernel_text("d-typo").replace("sum +=", "summ +="),
+    }.items():
+        (folder / f"{name}.cu").write_text(text, encoding="utf-8")
+    return folder
+
+
+def sweep(folder: Path, width: int, height: int, **environment: str) -> Session:
+    """Six cases, of which one is wrong and one failed."""
+    return on_terminal(
+        "run", "c-liar", "d-typo", "b-talks", "a-good", "--kernels-dir", folder,
+        "naive-2d", "kahan", "--sizes", "9", "--set", "TILE=8", "--max-time", "0.3", "--no-blocks",
+        width=width, height=height, environment=environment,
+    )  # fmt: skip
+
+
+def frames_of(session: Session, width: int, height: int) -> list[str]:
+    """All that was shown while the display was there: each has one bar, and fits."""
+    frames = [frame for frame in screens(session.written, width, height) if "/6  0:" in frame]
+    assert len(frames) > 3
+    for frame in frames:
+        assert len(BAR.findall(frame)) == 1, frame
+        assert frame.count("/6  0:") == 1, frame
+        assert max(map(cell_len, frame.splitlines())) <= width
+        assert (
+            len(re.findall(r"^(?:preparing|building|checking|timing|verifying) ", frame, re.M)) <= 1
+        )
+    return frames
+
+
+def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
+    session = sweep(kernels, 80, 24)
+    assert session.code == 1
+    frames_of(session, 80, 24)
+    frames = frames_of(session, 80, 100)  # with what has scrolled away
+    assert COLOURED.search(session.written)
+    # Failures come at once, before the next case, and stay above the bar.
+    for text in FAILED:
+        [first, *_] = [frame for frame in frames if text in frame]
+        assert "a-good TILE=8 at 9" not in first.partition(text)[2]
+        assert all(text in frame for frame in frames[frames.index(first) :])
+        assert re.search(rf"^{text}.*(elements wrong|summ).*$", first, re.M) or "…" in first
+        assert frames.index(first) > 0
+    last = frames[-1]
+    above, bar, below = last.partition("━" * 4)
+    assert all(text in above for text in FAILED)
+    assert "kernel output: a word from the kernel\n" in above
+    assert bar
+    lines = below.splitlines()
+    assert re.fullmatch(r"timing +kahan TILE=8 at 9|verifying +kahan TILE=8 at 9", lines[1])
+    assert lines[2] == "fastest so far"
+    assert re.fullmatch(r"9  (a-good|b-talks|naive-2d|kahan) TILE=8  [\d.]+ [kMG]FLOP/s", lines[3])
+    # The display is gone in the end; failures remain, and are in the table as well.
+    [*_, end] = screens(session.written, 80, 100)
+    assert "━" not in end
+    assert "fastest so far" not in end
+    assert "4 measured, 1 wrong, 1 failed, 0 skipped" in end
+    for text in FAILED:
+        assert end.count(text) == 1
+    assert re.search(r"^ *c-liar .*wrong", end, re.M)
+
+
+def test_a_small_terminal_without_colours(kernels: Path, device: DeviceInfo) -> None:
+    session = sweep(kernels, 40, 10, NO_COLOR="1")
+    frames = frames_of(session, 40, 10)
+    assert not COLOURED.search(session.written)
+    assert all(re.search(r"^\[ [━╸╺ ]+\] +\d/6  0:\d\d", frame, re.M) for frame in frames)
+    [first, *_] = [frame for frame in frames if FAILED[0] in frame]
+    assert re.search(rf"^{FAILED[0]}.*…$", first, re.M)  # on one line
+    assert "kernel output: a word from the kernel" in "\n".join(frames)
+    assert re.search(r"^9  .* [kMG]FLOP/s$", frames[-1], re.M)
+
+
+def test_a_low_terminal(kernels: Path, device: DeviceInfo) -> None:
+    frames = frames_of(sweep(kernels, 80, 4), 80, 4)
+    assert re.search(r"\d/6.*\n(timing|verifying) .*\n9  ", frames[-1])
+    assert "fastest" not in "\n".join(frames)
+
+
+def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(
+    kernels: Path, device: DeviceInfo
+) -> None:
+    session = sweep(kernels, 80, 24, TERM="dumb")
+    assert "\x1b" not in session.written
+    assert "/6" not in session.written
+    text = "\n".join(session.lines)
+    for line in FAILED:
+        assert line in text.partition("kernel output")[0]
+    assert re.search(r"^ *c-liar .*wrong", text, re.M)
+
+
+def test_a_pipe_gets_the_table_alone(kernels: Path, device: DeviceInfo) -> None:
+    done = subprocess.run(
+        [*COMMAND, "run", "c-liar", "--kernels-dir", kernels, "--sizes", "9", *QUICK],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert "━" not in done.stdout
+
+
+def test_what_is_printed_to_a_file_meanwhile_goes_there(
+    kernels: Path, tmp_path: Path, device: DeviceInfo
+) -> None:
+    source = tmp_path / "foreign.cu"
+    text = (kernels / "a-good.cu").read_text(encoding="utf-8")
+    bare = text[text.index('extern "C"') :].replace("TILE", "16")
+    source.write_text(bare, encoding="utf-8")
+    piped = tmp_path / "stdout"
+    session = on_terminal("adopt", source, stdout_to=piped)
+    assert session.code == 0
+    assert re.search(r"0:\d\d", session.written)
+    first, *_, wrote, following = piped.read_text(encoding="utf-8").splitlines()
+    assert first.startswith("`a_good` computes ")  # printed while the display was there
+    assert first not in session.written
+    assert wrote.startswith("wrote ")
+    assert following.startswith("next: matbench run ")
+
+
+def test_time_left_is_that_of_the_cases_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    small, large = (outcome(problem=Problem(n, n, n)) for n in (64, 512))
+    wide = outcome(problem=Problem(512, 512, 512), params={"TILE": 32}, status="skipped")
+    plan = [small.case, small.case, large.case, large.case]
+    console = Console(file=io.StringIO(), force_terminal=True)
+    display = progress.Display(console, 7, plan)
+
+    def step(found: Outcome, seconds: float) -> float | None:
+        display.begin(found.case.label, found.case)
+        now[0] += seconds
+        display.done(found)
+        return display.state().left_s
+
+    assert display.state().left_s is None
+    display.done(large)  # known before: it took no time here
+    assert step(small, 1.0) is None
+    assert step(wide, 0.0) is None  # skipped: neither is one of the plan done, nor its time known
+    assert step(large, 10.0) == pytest.approx(1.0 + 10.0)
+    display.begin("the last but one", small.case)
+    now[0] += 0.25
+    assert display.state().left_s == pytest.approx(0.75 + 10.0)
+    display.done(small)
+    assert display.state().left_s == pytest.approx(10.0)
+    assert step(large, 12.0) is None
+    assert (display.state().done, display.state().elapsed_s) == (6, 23.25)
+
+
+def test_steps_without_outcomes_are_counted_when_the_next_begins() -> None:
+    display = progress.Display(Console(file=io.StringIO(), force_terminal=True), 3, ())
+    display.begin("one")
+    assert (display.state().done, display.state().label) == (0, "one")
+    display.begin("two")
+    assert (display.state().done, display.state().label) == (1, "two")
+
+
+def test_failures_of_an_earlier_run_are_not_reported_again(
+    matbench: Matbench, kernels: Path, tmp_path: Path, device: DeviceInfo
+) -> None:
+    arguments = ["run", "c-liar", "--kernels-dir", kernels, "--sizes", "9", "--set", "TILE=8"]
+    matbench(*arguments, *QUICK, "--output", tmp_path / "out.jsonl", code=1)
+    session = on_terminal(*arguments, *QUICK, "--resume", tmp_path / "out.jsonl")
+    text = "\n".join(session.lines)
+    assert "1/1  0:00" in text
+    assert FAILED[0] not in text
+    assert re.search(r"^ *c-liar .*wrong", text, re.M)
+
+
+# -- after Ctrl-C --------------------------------------------------------------------------------
+
+
+def test_a_run_without_output_is_continued_from_its_record(
+    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
+) -> None:
+    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "a state"))
+    spins = tmp_path / "z-spins.cu"
+    spins.write_text(kernel_text("z-spins", body=SPIN_BODY), encoding="utf-8")
+    arguments = [
+        "run", "a-good", "z-spins", "--kernels-dir", kernels, "--kernel", spins,
+        "--sizes", "9", "--set", "TILE=8", *QUICK,
+    ]  # fmt: skip
+    session = on_terminal(*arguments, interrupt_when=lambda written: "z-spins TILE" in written)
+    assert session.code == 130
+    last = provenance.last_run_path()
+    _, [done] = reading.read(last)
+    assert (done.case.kernel, done.status) == ("a-good", "measured")
+    text = "\n".join(session.lines)
+    assert "interrupted: 1 of 2 cases are done\n" in text
+    [command] = re.findall(r"^continue before any other run with: (.*)$", text, re.M)
+    words = shlex.split(command)
+    assert words == ["matbench", *map(str, arguments), "--resume", str(last)]
+
+    again = outside(*words[1:], "--timeout", "1")
+    assert again.returncode == 1
+    assert "1 measured, 0 wrong, 1 failed, 0 skipped" in again.stdout
+    _, found = reading.read(last)
+    assert found[0] == done  # kept, not measured again
+    assert [outcome.status for outcome in found] == ["measured", "failed"]
+
+
+def test_a_run_that_was_not_recorded_is_not_continued(
+    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
+) -> None:
+    (tmp_path / "state").write_text("no folder", encoding="utf-8")
+    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
+    spins = tmp_path / "z-spins.cu"
+    spins.write_text(kernel_text("z-spins", body=SPIN_BODY), encoding="utf-8")
+    session = on_terminal(
+        "run", "a-good", "z-spins", "--kernels-dir", kernels, "--kernel", spins,
+        "--sizes", "9", "--set", "TILE=8", *QUICK,
+        interrupt_when=lambda written: "z-spins TILE" in written,
+    )  # fmt: skip
+    assert session.code == 130
+    text = "\n".join(session.lines)
+    assert "interrupted: 1 of 2 cases are done" in text
+    assert "continue" not in text

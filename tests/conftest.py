@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,11 +39,13 @@ TERMINAL_VARIABLES = (
 
 @pytest.fixture(scope="session", autouse=True)
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One cache for all tests, so that nothing is built twice; never the user's."""
+    """One cache for all tests and processes, so that little is built twice; never the user's."""
+    own = tmp_path_factory.getbasetemp()
+    run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     with pytest.MonkeyPatch.context() as patch:
-        for kind in ("CACHE", "STATE"):
-            folder = tmp_path_factory.mktemp(kind.lower())
-            folder.chmod(0o700)
+        for kind, place in (("CACHE", run), ("STATE", own)):
+            folder = place / f"matbench-{kind.lower()}"
+            folder.mkdir(mode=0o700, exist_ok=True)
             patch.setenv(f"MATBENCH_{kind}_DIR", str(folder))
         for name in TERMINAL_VARIABLES:
             patch.delenv(name, raising=False)

@@ -55,7 +55,8 @@ test: $(DEV) ## Run the tests that need no GPU (10 minutes on two cores)
 	@$(BIN)/python -m pytest -m "not gpu and not long" $(TEST_ARGS) $(ARGS)
 
 test-long: $(DEV) ## Run the long tests, before a release: the same with many more values
-	@$(BIN)/python -m pytest -m "long and not gpu" $(TEST_ARGS) $(ARGS)
+	@$(BIN)/python -m pytest -m "(long or hypothesis) and not gpu" --hypothesis-profile=long \
+	  $(TEST_ARGS) $(ARGS)
 
 test-gpu: $(DEV) ## Run the tests that need an NVIDIA GPU
 	@$(BIN)/python -m pytest -m gpu $(ARGS)

@@ -22,8 +22,9 @@ from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import DeviceInfo
 
-# On a shared machine a test may take any time.
-settings.register_profile("matbench", deadline=None)
+# On a shared machine a test may take any time. `make test-long` tries many more examples.
+settings.register_profile("matbench", deadline=None, max_examples=40)
+settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile("matbench")
 
 # In the background Ctrl-C is ignored, and child processes would inherit that.

@@ -18,14 +18,19 @@ from matbench.model import DeviceInfo
 FULL = Path("/dev/full")
 
 
+def id_of(value: str | tuple[str, ...]) -> str:
+    """Of a command, or of `PYTHONUNBUFFERED`."""
+    return " ".join(value) if isinstance(value, tuple) else f"{value and 'un'}buffered"
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
-@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("command", [
-    ["report", "FILE"], ["report", "FILE", "--format", "json"],
-    ["show", "tiled"], ["list"], ["info"], ["--help"], ["report", "--help"],
-], ids=" ".join)  # fmt: skip
+@pytest.mark.parametrize(("command", "unbuffered"), [
+    (("report", "FILE"), ""), (("report", "FILE"), "1"),
+    (("report", "FILE", "--format", "json"), ""), (("show", "tiled"), ""), (("list",), ""),
+    (("info",), ""), (("--help",), ""), (("--help",), "1"), (("report", "--help"), ""),
+], ids=id_of)  # fmt: skip
 def test_a_full_disk_behind_standard_output_is_one_line(
-    command: list[str], unbuffered: str, tmp_path: Path, device: DeviceInfo
+    command: tuple[str, ...], unbuffered: str, tmp_path: Path, device: DeviceInfo
 ) -> None:
     file = tmp_path / "out.jsonl"
     write(file, outcome())
@@ -82,8 +87,10 @@ def test_a_stream_that_is_closed_is_the_null_device(
         assert [outcome.status for outcome in records_in(output)] == ["measured"]
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("command", [RUN, ("list",), ("--help",), ("run", "--help")], ids=" ".join)
+@pytest.mark.parametrize(("command", "unbuffered"), [
+    (RUN, ""), pytest.param(RUN, "1", marks=pytest.mark.long), (("list",), ""), (("list",), "1"),
+    (("--help",), "1"), (("run", "--help"), ""),
+], ids=id_of)  # fmt: skip
 def test_a_reader_that_leaves_early_is_no_failure(
     command: tuple[str, ...], unbuffered: str, device: DeviceInfo, tmp_path: Path
 ) -> None:

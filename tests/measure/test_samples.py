@@ -78,9 +78,7 @@ PROBLEMS = st.one_of(
 KEYS = st.integers(0, 2**64 - 1)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=PROBLEMS, key=KEYS, exponents=st.sampled_from([(-126, 127), (-12, 15)]))
 def test_the_device_makes_what_the_host_makes(
     judge: Judge, problem: Problem, key: int, exponents: tuple[int, int]

@@ -22,7 +22,7 @@ from matbench.measure.samples import Samples, Verdict
 from matbench.measure.session import Session
 from matbench.model import Case, Problem, Reading
 
-QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3)
+QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
 PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
 
 
@@ -43,6 +43,7 @@ def case_of(path: Any, session: Session, size: int = 24) -> Case:
 def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
     write_kernel: KernelWriter, timed: Session
 ) -> None:
+    timed.options = msgspec.structs.replace(timed.options, blocks=True)
     taken = "#define thread 1.5\n" + GOOD_BODY  # a name of the clocked build's own
     outcome = timed.measure(case_of(write_kernel(body=taken), timed)).outcome
     assert outcome.status == "measured"

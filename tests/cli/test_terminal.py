@@ -97,7 +97,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, records: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "shared-row"), ("--help",)])
-@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("width", [60, pytest.param(100, marks=pytest.mark.long)])
 def test_other_commands_keep_to_the_width(command: tuple[str, ...], width: int) -> None:
     session = on_terminal(*command, width=width)
     assert session.code == 0

@@ -125,6 +125,21 @@ def at_33(judge: Judge) -> Iterator[tuple[Samples, Buffers]]:
     prepared.release()
 
 
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_overwritten_guards_are_counted_once(side: str, at_33: tuple[Samples, Buffers]) -> None:
+    """All of them, to the very first and last; then they are as they were."""
+    samples, buffers = at_33
+    C = buffers.C
+    start = 0 if side == "before" else C.guard_words + C.words
+    for place in (start, start + C.guard_words - 1):
+        samples.judge.fill(C.raw, place, 1, 7)
+    found = []
+    for _ in range(2):
+        samples.compare_guards(buffers, key=1)
+        found.append({verdict.outside: verdict.wrong for verdict in samples.verdicts()})
+    assert found == [{"A": 0, "B": 0, "C": 2}, {"A": 0, "B": 0, "C": 0}]
+
+
 def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> None:
     """More launches than fit at once: all verdicts are returned, in order."""
     samples, buffers = at_33

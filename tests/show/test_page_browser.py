@@ -211,7 +211,7 @@ def test_pointing_at_a_chart_tells_all_figures(window: Browser, everything: Path
     assert window.evaluate("document.images.length") == 0
 
 
-@pytest.mark.parametrize("width", [390, 800, 1400])
+@pytest.mark.parametrize("width", [390, pytest.param(800, marks=pytest.mark.long), 1400])
 def test_nothing_sticks_out(window: Browser, everything: Path, ladder: Path, width: int) -> None:
     for page in (everything, ladder):
         window.open(page, width=width)

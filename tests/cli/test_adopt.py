@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import shutil
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,40 +18,21 @@ from matbench.kernelfile import catalogue, tables
 from matbench.measure import adoption
 from matbench.model import DeviceInfo
 
-#: One of each kind that adopt finds in another way: textbook, tutorial, toolkit, A·Bᵀ, double.
-KINDS = {
-    "textbook.cu", "sgemm-2d-tiles.cuh", "toolkit.cu", "transposed-b.cu", "dgemm.cu",
-}  # fmt: skip
-ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA)
+#: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
+#: and the toolkit's, have tests of their own.
+KINDS = {"textbook.cu", "transposed-b.cu", "dgemm.cu"}
+OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
+ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
 
 
 def copied(name: str, folder: Path) -> Path:
     return Path(shutil.copy(foreign.FOLDER / name, folder))
 
 
-Foreign = Callable[[str], tuple[Path, str]]
-
-
-@pytest.fixture(scope="module")
-def foreign_file(tmp_path_factory: pytest.TempPathFactory, matbench: Matbench) -> Foreign:
-    """A foreign file that has been adopted, and what was said of it; each is adopted once."""
-
-    @functools.cache
-    def adopt_once(name: str) -> tuple[Path, str]:
-        path = copied(name, tmp_path_factory.mktemp("foreign"))
-        return path, matbench("adopt", path).stdout
-
-    return adopt_once
-
-
-@pytest.mark.parametrize(
-    "name",
-    [name if name in KINDS else pytest.param(name, marks=pytest.mark.long) for name in ON_CPU],
-)
-def test_a_foreign_file_is_adopted_and_runs(
-    name: str, foreign_file: Foreign, matbench: Matbench
-) -> None:
-    path, output = foreign_file(name)
+def adopted_and_run(name: str, folder: Path, matbench: Matbench) -> Path:
+    """A foreign file that is adopted as what it computes, and measured."""
+    path = copied(name, folder)
+    output = matbench("adopt", path).stdout
     assert f"computes {foreign.COMPUTES[name]}, correct at " in output
     assert re.search(r"correct at all \d+ sizes tried", output)
     assert path.read_bytes() == (foreign.FOLDER / name).read_bytes()
@@ -61,6 +40,15 @@ def test_a_foreign_file_is_adopted_and_runs(
     assert output.endswith(f"next: matbench run {path}\n")
     matbench("run", path, "--sizes", "128", *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in KINDS else pytest.param(name, marks=pytest.mark.long) for name in ON_CPU],
+)
+def test_a_foreign_file_is_adopted_and_runs(name: str, tmp_path: Path, matbench: Matbench) -> None:
+    adopted_and_run(name, tmp_path, matbench)
 
 
 @pytest.mark.parametrize("name", sorted(foreign.ONLY_CUDA))
@@ -216,9 +204,9 @@ def table_of(path: Path) -> dict[str, Any]:
 
 
 def test_formulas_hold_at_other_values_of_their_constants(
-    foreign_file: Foreign, matbench: Matbench
+    tmp_path: Path, matbench: Matbench
 ) -> None:
-    path, _ = foreign_file("sgemm-2d-tiles.cuh")
+    path = adopted_and_run("sgemm-2d-tiles.cuh", tmp_path, matbench)
     table = table_of(path)
     assert table["launch"]["block"] == ["(BM * BN) // (TM * TN)"]
     assert table["launch"]["where"] == ["M % BM == 0", "N % BN == 0", "K % BK == 0"]
@@ -227,8 +215,10 @@ def test_formulas_hold_at_other_values_of_their_constants(
     assert {outcome.status for outcome in last_run()} == {"measured"}
 
 
-def test_a_constant_without_a_formula_that_holds_is_fixed(foreign_file: Foreign) -> None:
-    table = table_of(foreign_file("toolkit.cu")[0])
+def test_a_constant_without_a_formula_that_holds_is_fixed(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    table = table_of(adopted_and_run("toolkit.cu", tmp_path, matbench))
     assert table["entry"] == "matrixMulCUDA<32>"
     assert "sweep" not in table
     assert table["launch"]["grid"] == ["ceil_div(N, 32)", "ceil_div(M, 32)"]

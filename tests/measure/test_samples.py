@@ -131,13 +131,14 @@ def test_overwritten_guards_are_counted_once(side: str, at_33: tuple[Samples, Bu
     samples, buffers = at_33
     C = buffers.C
     start = 0 if side == "before" else C.guard_words + C.words
-    for place in (start, start + C.guard_words - 1):
+    for place in (start, start + 2**15, start + C.guard_words - 1):  # two of one thread
         samples.judge.fill(C.raw, place, 1, 7)
+    assert samples.judge.not_filled(C.raw, start, C.guard_words, C.guard) == (3, 0)
     found = []
     for _ in range(2):
         samples.compare_guards(buffers, key=1)
         found.append({verdict.outside: verdict.wrong for verdict in samples.verdicts()})
-    assert found == [{"A": 0, "B": 0, "C": 2}, {"A": 0, "B": 0, "C": 0}]
+    assert found == [{"A": 0, "B": 0, "C": 3}, {"A": 0, "B": 0, "C": 0}]
 
 
 def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +22,9 @@ from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import DeviceInfo
 
-# On a shared machine a test may take any time.
-settings.register_profile("matbench", deadline=None)
+# On a shared machine a test may take any time. `make test-long` tries many more examples.
+settings.register_profile("matbench", deadline=None, max_examples=40)
+settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile("matbench")
 
 # In the background Ctrl-C is ignored, and child processes would inherit that.
@@ -38,11 +40,13 @@ TERMINAL_VARIABLES = (
 
 @pytest.fixture(scope="session", autouse=True)
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One cache for all tests, so that nothing is built twice; never the user's."""
+    """One cache for all tests and processes, so that little is built twice; never the user's."""
+    own = tmp_path_factory.getbasetemp()
+    run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     with pytest.MonkeyPatch.context() as patch:
-        for kind in ("CACHE", "STATE"):
-            folder = tmp_path_factory.mktemp(kind.lower())
-            folder.chmod(0o700)
+        for kind, place in (("CACHE", run), ("STATE", own)):
+            folder = place / f"matbench-{kind.lower()}"
+            folder.mkdir(mode=0o700, exist_ok=True)
             patch.setenv(f"MATBENCH_{kind}_DIR", str(folder))
         for name in TERMINAL_VARIABLES:
             patch.delenv(name, raising=False)

@@ -64,7 +64,7 @@ def test_it_is_made_once(cache: Cache) -> None:
     assert len(made) == 1
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(min_size=1, max_size=200), st.data())
 def test_a_damaged_entry_is_dropped_and_made_anew(
     cache: Cache, value: bytes, data: st.DataObject

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import msgspec
 import numpy as np
 import pytest
-from support.cli import Matbench
+from support.cli import QUICK, Matbench
 from support.products import INPUTS, SIZES, problem
 
 from matbench import backends
@@ -36,7 +36,7 @@ PRODUCTS = {
 def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: DeviceInfo) -> None:
     if device.backend == "cuda":
         pytest.skip("CUDA is here")
-    result = matbench("run", "single-block", "--baseline", "cublas*", "--sizes", "5")
+    result = matbench("run", "single-block", "--baseline", "cublas*", "--sizes", "5", *QUICK)
     _, outcomes = reading.read(provenance.last_run_path())
     assert [o.case.kernel for o in outcomes] == ["single-block", *sorted(PRODUCTS)]
     assert [o.status for o in outcomes] == ["measured"] + ["skipped"] * len(PRODUCTS)
@@ -47,7 +47,9 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
 
 def test_of_each_workload_its_own(matbench: Matbench, device: DeviceInfo) -> None:
     found = matbench(
-        *("run", "dot-tree", "--baseline", "cublas*", "--sizes", "5", "--format", "json")
+        *("run", "dot-tree", "--baseline", "cublas*", "--sizes", "5", *QUICK),
+        "--format",
+        "json",
     )
     kernels = [
         row["case"]["kernel"] for row in json.loads(found.stdout) if row["type"] == "outcome"

@@ -424,9 +424,7 @@ def bench_judge(opencl: Backend) -> Iterator[judge.Judge]:
 SHAPES = [(1, 1, 1), (7, 5, 3), (33, 17, 40), (300, 130, 40)]
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_device_judges_as_the_host_does(
     bench_judge: judge.Judge, opencl: Backend, data: st.DataObject

@@ -42,7 +42,7 @@ UNCLAIMED = {
     "deterministic": True,
     "where": (),
 }
-Rule = Callable[[str, DeviceInfo], None]
+Rule = Callable[[str, DeviceInfo, int | None], None]
 
 
 class Result(NamedTuple):
@@ -122,8 +122,8 @@ def is_refused(name: str, result: Result) -> bool:
 # -- with all checks -------------------------------------------------------------------------------
 
 
-def rejected(name: str, device: DeviceInfo) -> None:
-    for size in CHEATS[name]["sizes"]:
+def rejected(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
+    for size in CHEATS[name]["sizes"][:sizes]:
         result = measure(case_of(name, size, device), device)
         assert_rejected(name, result, CHEATS[name]["caught_by"])
     for size in CHEATS[name].get("right_at", ()):
@@ -131,24 +131,24 @@ def rejected(name: str, device: DeviceInfo) -> None:
         assert_measured(measure(case, device), case)
 
 
-def defused(name: str, device: DeviceInfo) -> None:
-    for size in CHEATS[name]["sizes"]:
+def defused(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
+    for size in CHEATS[name]["sizes"][:sizes]:
         case = case_of(name, size, device)
         result = measure(case, device)
         if not is_refused(name, result):
             assert_measured(result, case)
 
 
-def caught_once_it_cheats(name: str, device: DeviceInfo) -> None:
+def caught_once_it_cheats(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
     cheat = CHEATS[name]
-    for size in cheat["sizes"]:
+    for size in cheat["sizes"][:sizes]:
         result = measure(case_of(name, size, device), device, cheat["defused_by"])
         assert_rejected(name, result, cheat["caught_by"])
 
 
-def passes(name: str, device: DeviceInfo) -> None:
+def passes(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
     """The control: only these checks stop it."""
-    for size in CHEATS[name]["sizes"]:
+    for size in CHEATS[name]["sizes"][:sizes]:
         case = case_of(name, size, device)
         assert_measured(measure(case, device, CHEATS[name]["only"]), case)
 
@@ -164,22 +164,22 @@ def pays(name: str, device: DeviceInfo) -> None:
         assert median_ns(cheating) < median_ns(honest) / 2
 
 
-def not_caught(name: str, device: DeviceInfo) -> None:
+def not_caught(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
     """Known gaps. A race may be caught by chance; what is always caught belongs elsewhere."""
-    for size in CHEATS[name]["sizes"]:
+    for size in CHEATS[name]["sizes"][:sizes]:
         result = measure(case_of(name, size, device), device)
         assert result.status in ("measured", "wrong"), result.reason
 
 
-def harmless(name: str, device: DeviceInfo) -> None:
-    for size in CHEATS[name]["sizes"]:
+def harmless(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
+    for size in CHEATS[name]["sizes"][:sizes]:
         case = case_of(name, size, device)
         assert_measured(measure(case, device), case)
 
 
-def shown_as_claims(name: str, device: DeviceInfo) -> None:
+def shown_as_claims(name: str, device: DeviceInfo, sizes: int | None = None) -> None:
     """It is measured, and its case records its claims."""
-    for size in CHEATS[name]["sizes"]:
+    for size in CHEATS[name]["sizes"][:sizes]:
         case = case_of(name, size, device)
         assert_measured(measure(case, device), case)
         said = {claim: getattr(case.kernel, claim, None) for claim in UNCLAIMED}
@@ -215,14 +215,21 @@ def gpu(own_folders: None) -> DeviceInfo:
     return backends.devices("cuda")[0]
 
 
+EVERY_SIZE = pytest.mark.parametrize(
+    "sizes", [1, pytest.param(None, marks=pytest.mark.long)], ids=["first size", "every size"]
+)
+
+
+@EVERY_SIZE
 @pytest.mark.parametrize("name", on("opencl", CHEATS))
-def test_gets_nothing(name: str, device: DeviceInfo) -> None:
-    RULES[kind(name)](name, device)
+def test_gets_nothing(name: str, sizes: int | None, device: DeviceInfo) -> None:
+    RULES[kind(name)](name, device, sizes)
 
 
+@EVERY_SIZE
 @pytest.mark.parametrize("name", on("opencl", ONCE_IT_CHEATS))
-def test_is_caught_once_it_cheats(name: str, device: DeviceInfo) -> None:
-    caught_once_it_cheats(name, device)
+def test_is_caught_once_it_cheats(name: str, sizes: int | None, device: DeviceInfo) -> None:
+    caught_once_it_cheats(name, device, sizes)
 
 
 def first_of_each_check(names: list[str]) -> Iterator[Any]:
@@ -234,9 +241,10 @@ def first_of_each_check(names: list[str]) -> Iterator[Any]:
         seen.add(checks)
 
 
+@EVERY_SIZE
 @pytest.mark.parametrize("name", list(first_of_each_check(on("opencl", CONTROLLED))))
-def test_passes_without_its_checks(name: str, device: DeviceInfo) -> None:
-    passes(name, device)
+def test_passes_without_its_checks(name: str, sizes: int | None, device: DeviceInfo) -> None:
+    passes(name, device, sizes)
 
 
 @pytest.mark.parametrize("name", on("opencl", PAYING))
@@ -247,7 +255,7 @@ def test_pays_without_its_checks(name: str, device: DeviceInfo) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", on("cuda", CHEATS))
 def test_gets_nothing_on_a_gpu(name: str, gpu: DeviceInfo) -> None:
-    RULES[kind(name)](name, gpu)
+    RULES[kind(name)](name, gpu, None)
 
 
 @pytest.mark.gpu

@@ -25,6 +25,7 @@ def test_what_was_skipped_was_not_wrong(matbench: Matbench, device: DeviceInfo) 
         "needs N <= 64 (N = 255…1000003)"
     )
     assert text.count("needs") == 1
+    assert text.split()[:4] == ["N", "inputs", "probes", "reverse-static"]
 
 
 @pytest.mark.long
@@ -58,7 +59,7 @@ def test_where_nothing_could_be_probed(
 @pytest.mark.parametrize(
     ("kernel", "size", "titles"),
     [
-        ("reverse-direct", "N", ["THREADS=256"]),
+        pytest.param("reverse-direct", "N", ["THREADS=256"], marks=pytest.mark.long),
         pytest.param("reverse-static", "N", ["reverse-static"], marks=pytest.mark.long),
         ("tiled", "M×N×K", ["TILE=8"]),
     ],

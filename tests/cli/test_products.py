@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench
+from support.cli import QUICK, Matbench
 from support.gemm import Gemm
 
 
@@ -22,7 +22,7 @@ def test_alpha_beta_and_batches_are_swept(matbench: Matbench, gemm: Path, tmp_pa
     records = tmp_path / "records.jsonl"
     said = matbench(
         "run", gemm, "--smoke", "--alpha", "1,-0.5", "--beta", "0,1", "--batch", "1,3",
-        "--output", records,
+        "--output", records, *QUICK,
     ).output  # fmt: skip
     assert "size 17, alpha = -0.5, beta = 1, batch = 3" in said
     assert "0 wrong" in said
@@ -65,21 +65,21 @@ def test_bad_numbers_get_one_line(matbench: Matbench, option: str, value: str, t
 
 
 def test_numpy_computes_alpha_and_beta_too(matbench: Matbench) -> None:
-    said = matbench("run", "--smoke", "numpy", "--alpha", "1.5", "--beta", "0,0.5").output
+    said = matbench("run", "--smoke", "numpy", "--alpha", "1.5", "--beta", "0,0.5", *QUICK).output
     assert "8 measured, 0 wrong" in said
 
 
 def test_a_kernel_that_reads_C_is_told_in_its_row(matbench: Matbench, tmp_path: Path) -> None:
     path = tmp_path / "reads.cu"
     path.write_text(Gemm(store="*c = alpha * sum + beta * *c;").source("reads"), encoding="utf-8")
-    assert "reads C at beta = 0" in matbench("run", path, "--sizes", "33").output
+    assert "reads C at beta = 0" in matbench("run", path, "--sizes", "33", *QUICK).output
     compared = matbench("compare", path, "tiled", "--sizes", "33", "--max-time", "0.3", code=None)
     assert compared.exit_code in (0, 1)
     assert "reference" not in compared.output
 
 
 def test_check_tries_other_factors_and_batches(matbench: Matbench, gemm: Path) -> None:
-    said = matbench("check", gemm).output
+    said = matbench("check", gemm, "--no-large").output
     for tried in ("alpha = -1.5, beta = 0.75, batch = 1", "alpha = 1, beta = 0, batch = 3"):
         assert tried in said
     assert re.search(r"gemm passed (\d+) of \1 probes", said)

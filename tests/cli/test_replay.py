@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench
+from support.cli import QUICK, Matbench
 from support.kernels import GOOD_BODY, KernelWriter
 
 #: Wrong for negative sums that are not integers, which only samples have.
@@ -24,7 +24,7 @@ def test_a_wrong_sample_can_be_launched_again(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
     path = write_kernel(body=OFF_IN_SAMPLES)
-    case = ("run", path, "--sizes", "33", "--set", "TILE=8", "--format", "json")
+    case = ("run", path, "--sizes", "33", "--set", "TILE=8", *QUICK, "--format", "json")
     first = reason(matbench(*case, code=1).stdout)
     said = re.match(r"samples: with the inputs of --replay ([0-9a-f]+): (.*)", first)
     assert said is not None, first

@@ -197,7 +197,11 @@ def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
 
 @pytest.mark.parametrize(
     ("number", "to_all"),
-    [(signal.SIGTERM, False), (signal.SIGTERM, True), (signal.SIGHUP, True)],
+    [
+        pytest.param(signal.SIGTERM, False, marks=pytest.mark.long),
+        (signal.SIGTERM, True),
+        (signal.SIGHUP, True),
+    ],
     ids=["SIGTERM-to-one", "SIGTERM-to-all", "SIGHUP-to-all"],
 )
 def test_a_signal_leaves_the_table_so_far_and_no_process(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from support.cli import Matbench, records_in
+from support.cli import QUICK, Matbench, records_in
 from support.kernels import kernel_text
 from support.terminal import COMMAND, on_terminal
 
@@ -20,7 +20,7 @@ from matbench.workloads import WORKLOADS
 
 # -- the bar -------------------------------------------------------------------------------------
 
-RUN = ("run", "tiled", "--set", "TILE=8,16", "--sizes", "9", "--max-time", "0.001", "--no-blocks")
+RUN = ("run", "tiled", "--set", "TILE=8,16", "--sizes", "9", *QUICK)
 
 
 def test_a_terminal_shows_a_bar_while_it_lasts(device: DeviceInfo) -> None:
@@ -74,12 +74,14 @@ def records(
         matbench(
             "run", "tiled", "kahan", long, "liar", "typo", "--kernels-dir", folder,
             "--sizes", "20,33x20x40",
-            "--set", "TILE=8,500", "--output", folder / "out.jsonl", "--max-time", "0.001", code=1,
+            "--set", "TILE=8,500", "--output", folder / "out.jsonl", *QUICK, code=1,
         )  # fmt: skip
     return folder / "out.jsonl"
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize(
+    "width", [60, 120, *(pytest.param(width, marks=pytest.mark.long) for width in (80, 200))]
+)
 def test_no_line_is_wider_than_the_terminal(width: int, records: Path) -> None:
     session = on_terminal("report", records, width=width)
     assert session.code == 0
@@ -95,7 +97,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, records: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "shared-row"), ("--help",)])
-@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("width", [60, pytest.param(100, marks=pytest.mark.long)])
 def test_other_commands_keep_to_the_width(command: tuple[str, ...], width: int) -> None:
     session = on_terminal(*command, width=width)
     assert session.code == 0

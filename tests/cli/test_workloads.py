@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.cli import Matbench, records_in
+from support.cli import QUICK, Matbench, records_in
 from support.workloads import problem
 
 from matbench import workloads
@@ -83,7 +83,7 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
     path = tmp_path / "dot.jsonl"
     names = ["dot-tree", "dot-one-warp"]
     run = matbench(
-        *("run", *names, "--sizes", "2^10", "--inputs", "signed", "--max-time", "0.1"),
+        *("run", *names, "--sizes", "2^10", "--inputs", "signed", *QUICK),
         *("--output", path, "--format", "plain"),
     )
     outcomes = records_in(path)
@@ -107,7 +107,7 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
 
 def test_cubes_are_told_from_one_thread_to_a_tree(matbench: Matbench) -> None:
     printed = matbench(
-        *("run", "--workload", "cubes", "--sizes", "5000", "--max-time", "0.1"),
+        *("run", "--workload", "cubes", "--sizes", "5000", *QUICK),
         *("--format", "json"),
     ).stdout
     found = outcomes_of(printed)

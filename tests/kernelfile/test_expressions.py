@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from matbench.kernelfile import expressions
@@ -80,7 +80,6 @@ words = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.text(max_size=60) | st.lists(words, max_size=25).map(" ".join))
 @example("max(1e400, 1)")
 @example("min(1e400, 5)")
@@ -96,7 +95,6 @@ def test_any_text_gives_a_number_or_an_error_soon(text: str) -> None:
     assert time.perf_counter() - started < 2
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(words, max_size=15).map(" ".join))
 def test_a_whole_number_is_an_int(text: str) -> None:
     try:
@@ -124,7 +122,6 @@ def compound(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.recursive(atoms, compound, max_leaves=8))
 def test_values_are_what_python_computes(text: str) -> None:
     scope = {"__builtins__": {}, **expressions.FUNCTIONS}

@@ -209,7 +209,7 @@ PIECES = ["{", "}", "(", ")", "<", ">", ";", "template <int X>", "#if", "#endif\
           "<<<", "R\"(", "?", "\u00e9", "operator", "enum {", "extern \"C\""]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=10_000)
+@settings(deadline=10_000)
 @given(st.integers(0, 2**32))
 def test_a_mutated_source_is_read_or_refused_in_one_line(seed: int) -> None:
     """No traceback and no hang if lines are deleted, doubled or swapped, or words inserted."""

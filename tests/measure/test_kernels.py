@@ -133,8 +133,8 @@ def test_numpy_is_right_as_well(size: str, inputs: str) -> None:
 
 
 def test_compensation_survives_the_optimiser(session: Session) -> None:
-    """At n = 1000 `kahan` has the error of one rounding; plain tiles have much larger errors."""
-    device, large = session.backend.info, problem("1000")
+    """At K = 1000 `kahan` has the error of one rounding; plain tiles have much larger errors."""
+    device, large = session.backend.info, problem("64x64x1000")
     [kahan] = [kernel for kernel in FILES if kernel.name == "kahan"]
     [tiled] = [kernel for kernel in FILES if kernel.name == "tiled"]
     for tile in (16, 32):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matbench.cache import Cache
@@ -88,7 +88,6 @@ def test_inputs_stay_what_they_are() -> None:
 # -- rounding to a kernel's precision ------------------------------------------------------------
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.floats(2.0**-126, 2.0**100, width=32) | st.floats(-(2.0**100), -(2.0**-126), width=32),
     st.sampled_from(["tf32", "float16", "bfloat16"]),
@@ -307,7 +306,6 @@ def test_the_range_of_float32_leaves_nothing_out(cache: Cache) -> None:
 # -- the random numbers --------------------------------------------------------------------------
 
 
-@settings(max_examples=200)
 @given(st.integers(0, 2**64 - 1), st.integers(1, 3000))
 def test_a_permutation_is_one(key: int, count: int) -> None:
     assert sorted(draws.permutation(key, count)) == list(range(count))
@@ -398,7 +396,6 @@ def float32_product(A: Float32, B: Float32, order: list[int] | None = None) -> F
     return C
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.tuples(st.integers(1, 12), st.integers(1, 12), st.integers(1, 120)),
     st.sampled_from(KINDS),

@@ -55,7 +55,7 @@ GEMMS = st.fixed_dictionaries(
 ).map(lambda fields: Gemm(**fields))
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     GEMMS,
     st.booleans(),

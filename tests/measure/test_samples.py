@@ -78,9 +78,7 @@ PROBLEMS = st.one_of(
 KEYS = st.integers(0, 2**64 - 1)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=PROBLEMS, key=KEYS, exponents=st.sampled_from([(-126, 127), (-12, 15)]))
 def test_the_device_makes_what_the_host_makes(
     judge: Judge, problem: Problem, key: int, exponents: tuple[int, int]
@@ -125,6 +123,22 @@ def at_33(judge: Judge) -> Iterator[tuple[Samples, Buffers]]:
     [buffers] = prepared.sets((33, 40), 1)
     yield Samples(prepared), buffers
     prepared.release()
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_overwritten_guards_are_counted_once(side: str, at_33: tuple[Samples, Buffers]) -> None:
+    """All of them, to the very first and last; then they are as they were."""
+    samples, buffers = at_33
+    C = buffers.C
+    start = 0 if side == "before" else C.guard_words + C.words
+    for place in (start, start + 2**15, start + C.guard_words - 1):  # two of one thread
+        samples.judge.fill(C.raw, place, 1, 7)
+    assert samples.judge.not_filled(C.raw, start, C.guard_words, C.guard) == (3, 0)
+    found = []
+    for _ in range(2):
+        samples.compare_guards(buffers, key=1)
+        found.append({verdict.outside: verdict.wrong for verdict in samples.verdicts()})
+    assert found == [{"A": 0, "B": 0, "C": 3}, {"A": 0, "B": 0, "C": 0}]
 
 
 def test_each_verdict_belongs_to_its_launch(at_33: tuple[Samples, Buffers]) -> None:

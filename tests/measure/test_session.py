@@ -22,7 +22,7 @@ from matbench.measure.samples import Samples, Verdict
 from matbench.measure.session import Session
 from matbench.model import Case, Problem, Reading
 
-QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3)
+QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
 PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
 
 
@@ -43,6 +43,7 @@ def case_of(path: Any, session: Session, size: int = 24) -> Case:
 def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
     write_kernel: KernelWriter, timed: Session
 ) -> None:
+    timed.options = msgspec.structs.replace(timed.options, blocks=True)
     taken = "#define thread 1.5\n" + GOOD_BODY  # a name of the clocked build's own
     outcome = timed.measure(case_of(write_kernel(body=taken), timed)).outcome
     assert outcome.status == "measured"
@@ -157,9 +158,13 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
     assert max(counts) * 3 * 4 * 24 * 24 <= int(cache_bytes or 0) / 2
 
 
-@pytest.mark.parametrize("what", ["guards", "inputs"])
+@pytest.mark.parametrize(("what", "side"), [("guards", 0), ("guards", 1), ("inputs", 0)])
 def test_every_set_of_a_batch_is_looked_at(
-    what: str, write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+    what: str,
+    side: int,
+    write_kernel: KernelWriter,
+    timed: Session,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     changes = {"cold": False, "hot": True, "back_to_back": True}
     timed.options = msgspec.structs.replace(timed.options, **changes)
@@ -171,7 +176,8 @@ def test_every_set_of_a_batch_is_looked_at(
         assert timed._prepared is not None
         [_, second] = timed._prepared.sets((24, 24), 2)
         if what == "guards":
-            judge.fill(second.C.raw, second.C.guard_words + second.C.words, 1, 7)
+            last, behind = second.C.guard_words - 1, second.C.guard_words + second.C.words
+            judge.fill(second.C.raw, (last, behind)[side], 1, 7)
         else:
             judge.fill(second.inputs[0].raw, second.inputs[0].guard_words, 1, 7)
         return taken

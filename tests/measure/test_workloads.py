@@ -88,7 +88,6 @@ def trials_of(at: Problem, reading: Reading = Reading()) -> Trials:  # noqa: B00
     return oracle.trials(at, reading, Cache())
 
 
-@settings(max_examples=60)
 @given(LENGTHS, st.sampled_from(workloads.get("dot").inputs), SEEDS)
 def test_references_of_dot_products_are_exact_sums(N: int, inputs: str, seed: int) -> None:
     at = problem("dot", N, inputs, seed)
@@ -136,7 +135,6 @@ def test_long_dot_products_are_made_of_chunks_and_few_whole_numbers(N: int, seed
     assert terms[-1] == 3
 
 
-@settings(max_examples=30)
 @given(LENGTHS, SEEDS)
 def test_whole_numbers_are_turned_round_and_cubed(N: int, seed: int) -> None:
     for inputs in workloads.get("reverse").inputs:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.record_files import write
 from support.records import environment, outcome, outcomes, timing
@@ -37,7 +37,6 @@ def parsed(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-@settings(max_examples=60, deadline=None)
 @given(records=st.lists(outcomes(), min_size=1, max_size=3))
 def test_what_is_written_is_read_and_written_the_same(
     records: list[Outcome], tmp_path_factory: pytest.TempPathFactory

@@ -155,9 +155,7 @@ def test_paths_in_a_file_are_never_opened(path: Path, tmp_path: Path) -> None:
 WHOLE = "".join(f"{encoding.line(one)}\n" for one in (environment(), outcome())).encode()
 
 
-@settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     edits=st.lists(
         st.tuples(st.integers(0, len(WHOLE)), st.integers(0, 12), st.binary(max_size=12)),
@@ -195,9 +193,7 @@ json_values = st.recursive(
 )
 
 
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     group=st.sampled_from([None, "case", "cold", "environment"]), data=st.data(), value=json_values
 )

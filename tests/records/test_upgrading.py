@@ -238,9 +238,7 @@ values = st.recursive(
 ).filter(lambda value: "Infinity" not in json.dumps(value))
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.dictionaries(st.sampled_from(sorted(OLD)), values, min_size=1, max_size=3))
 def test_fields_of_any_value_are_read_or_refused(changes: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "fuzzed.jsonl"

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import records
 from support.tables import (
@@ -43,7 +43,6 @@ def titles(section: Section) -> list[str]:
     return [column.title for column in section.columns]
 
 
-@settings(max_examples=60)
 @given(
     found=st.lists(records.outcomes(), max_size=4),
     fmt=st.sampled_from(ESCAPED_APART),

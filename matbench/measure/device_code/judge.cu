@@ -51,13 +51,16 @@ extern "C" __global__ void compare_fill(const word *words, size_t start, size_t 
 {
     const size_t threads = (size_t)gridDim.x * blockDim.x;
     const size_t t = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    double different = 0, first = -1;
-    for (STRIDED(i, count))
-        if (words[start + i] != (word)value) {
-            if (different == 0) first = (double)i;
-            different += 1;
-        }
-    partial[t] = different;
+    size_t different = 0;
+    for (STRIDED(i, count)) different += words[start + i] != (word)value;
+    double first = -1;
+    if (different)
+        for (STRIDED(i, count))
+            if (words[start + i] != (word)value) {
+                first = (double)i;
+                break;
+            }
+    partial[t] = (double)different;
     partial[threads + t] = first;
 }
 

@@ -44,6 +44,7 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     own = tmp_path_factory.getbasetemp()
     run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GITHUB_STEP_SUMMARY", raising=False)  # that of the tests' own workflow
         for kind, place in (("CACHE", run), ("STATE", own)):
             folder = place / f"matbench-{kind.lower()}"
             folder.mkdir(mode=0o700, exist_ok=True)

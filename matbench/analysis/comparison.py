@@ -12,6 +12,7 @@ from matbench import workloads
 from matbench.analysis import repetitions, statistics
 from matbench.analysis.ranking import held_mhz
 from matbench.model import Problem
+from matbench.records import resuming
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.outcome import CaseRecord, Outcome
@@ -143,17 +144,17 @@ def _note(found: Comparison, variation: Variation) -> str:
     source = "assumed; `matbench calibrate` measures it"
     if variation.runs:
         source = f"calibrated in {variation.runs} processes"
-    enough = found.processes is not None and min(found.processes) >= repetitions.ENOUGH
+    enough = found.processes is not None and min(found.processes) >= statistics.ENOUGH
     between = "recordings" if enough else "processes"
-    hint = "" if enough else f"; record both sides with --repeat {repetitions.ENOUGH}"
+    hint = "" if enough else f"; record both sides with --repeat {statistics.ENOUGH}"
     allows = f"the interval allows for a difference of {found.allowance:.2%} between {between}"
     return f"{allows} ({source}){hint}"
 
 
-def _by_case(outcomes: Iterable[Outcome]) -> dict[_Key, _Set]:
-    """The latest repetitions of each case."""
+def _by_case(outcomes: Sequence[Outcome]) -> dict[_Key, _Set]:
+    """The latest repetitions of each case, without those that were measured again."""
     found: dict[_Key, _Set] = {}
-    for together in repetitions.sets(outcomes):
+    for together in repetitions.sets(resuming.without_retried(outcomes)):
         case = together[0].case
         found[case.kernel, tuple(sorted(case.params.items())), case.problem] = together
     return found

@@ -17,9 +17,6 @@ from matbench.records.outcome import Outcome, Timing
 from matbench.records.resuming import CaseKey, outcome_key
 from matbench.records.variation import CaseVariation, Variation
 
-#: The fewest processes on each side whose medians alone allow a verdict when runs are compared.
-ENOUGH = 5
-
 
 def sets(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
     """The outcomes of each case, together if they are repetitions of one run.
@@ -75,8 +72,9 @@ def merge(found: Sequence[Outcome]) -> Outcome:
 def variation(found: Sequence[Outcome]) -> CaseVariation:
     """How much the medians of one case's repetitions differ."""
     medians = [outcome.median_ns for outcome in found if outcome.median_ns]
-    groups = [medians[start : start + ENOUGH] for start in range(0, len(medians), ENOUGH)]
-    whole = [float(np.median(group)) for group in groups if len(group) == ENOUGH]
+    size = statistics.ENOUGH
+    groups = [medians[start : start + size] for start in range(0, len(medians), size)]
+    whole = [float(np.median(group)) for group in groups if len(group) == size]
     return CaseVariation(
         outcome=merge(found),
         medians_ns=tuple(medians),

@@ -31,6 +31,8 @@ TIME_IS_UP = "time is up"
 GROWTH = 1.4
 #: The confidence of the second interval that a settled median must pass; see `StoppingRule`.
 GUARD_CONFIDENCE = 0.999
+#: The fewest processes on each side whose medians alone are compared by `compare_runs`.
+ENOUGH = 5
 
 
 @lru_cache(maxsize=1024)
@@ -255,10 +257,11 @@ def compare_runs(
 ) -> Comparison:
     """Compare samples that were taken at different times, by one or more processes on each side.
 
-    With enough processes, their medians are compared: the interval is that of the shift between
-    two samples of any shape (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963), from
-    the ranks of all differences. It is wider by the variation of recordings. With fewer processes
-    the samples are compared, and the interval is wider by the variation of processes.
+    With `ENOUGH` processes on each side, their medians are compared: the interval is that of the
+    shift between two samples of any shape (Hodges and Lehmann, Annals of Mathematical Statistics
+    34, 1963), from the ranks of all differences. It is wider by the variation of recordings. With
+    fewer processes the samples are compared, and the interval is wider by the variation of
+    processes.
     """
     counts = len(baseline_ns), len(candidate_ns)
     allowance = variation.processes
@@ -267,8 +270,9 @@ def compare_runs(
     if found.interval is None or found.ratio is None:
         return msgspec.structs.replace(found, processes=counts)
     log_ratio = math.log(found.ratio)
-    low, high = map(math.log, found.interval)
-    rank = _shift_rank(*counts, confidence)
+    with np.errstate(divide="ignore"):
+        low, high = np.log(found.interval)
+    rank = _shift_rank(*counts, confidence) if min(counts) >= ENOUGH else 0
     if rank:
         allowance = variation.recordings
         first, second = (

@@ -63,7 +63,7 @@ def calibrate(
     matbench calibrate
     matbench calibrate tiled pipelined --sizes 1000,4096 --runs 40
     """
-    from matbench.analysis import repetitions
+    from matbench.analysis import repetitions, statistics
     from matbench.kernelfile import sweep
     from matbench.measure.options import Options
     from matbench.records import calibrations
@@ -99,6 +99,6 @@ def calibrate(
     calibrations.keep(info, whole, work.environment.time)
     say(
         f"saved for {info.label}: two processes differ by up to {whole.processes:.2%}, two groups "
-        f"of {repetitions.ENOUGH} by up to {whole.recordings:.2%} ({calibrations.path()})",
+        f"of {statistics.ENOUGH} by up to {whole.recordings:.2%} ({calibrations.path()})",
         err=True,
     )

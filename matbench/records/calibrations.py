@@ -48,7 +48,7 @@ def of(device: DeviceInfo) -> Variation | None:
     for line in reversed(lines):
         try:
             found = msgspec.json.decode(line, type=Calibration)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         if (found.backend, found.device, found.uuid) == _key(device):
             return found.variation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from matbench.analysis.repetitions import ENOUGH
+from matbench.analysis.statistics import ENOUGH
 from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment

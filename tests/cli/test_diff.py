@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from support import records
-from support.cli import Matbench
-from support.records import timing
+from support.cli import QUICK, Matbench
+from support.records import repeated, timing
 
 from matbench.model import DeviceInfo
 from matbench.records.outcome import Outcome
@@ -34,22 +34,39 @@ def write(path: Path, *outcomes: Outcome, device: DeviceInfo = DEVICE) -> Path:
 
 @pytest.mark.parametrize(
     ("factor", "code"),
-    [(1.0, 0), (0.5, 0), (1.02, 0), (1.2, 1)],
+    [(1.0, 0), (0.5, 0), (1.04, 0), (1.2, 1)],
 )
 def test_exit_code_tells_regressions_alone(
     tmp_path: Path, matbench: Matbench, factor: float, code: int
 ) -> None:
-    old = write(tmp_path / "old.jsonl", steady())
-    new = write(tmp_path / "new.jsonl", steady(factor=factor))
+    old = write(tmp_path / "old.jsonl", *repeated(steady()))
+    new = write(tmp_path / "new.jsonl", *repeated(steady(factor=factor)))
     matbench("diff", old, new, "--fail-if-slower", "5%", code=code)
     matbench("diff", old, new)
+
+
+def test_one_process_on_each_side_is_not_enough_and_the_table_says_why(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    """Two processes of the same code differ by as much on a CPU that was not calibrated."""
+    old = write(tmp_path / "old.jsonl", steady())
+    new = write(tmp_path / "new.jsonl", steady(factor=1.2))
+    shown = " ".join(matbench("diff", old, new, "--fail-if-slower", "5%").stdout.split())
+    assert "1 UNDECIDED" in shown
+    assert "the interval allows for a difference of 25.00% between processes" in shown
+    assert "assumed; `matbench calibrate` measures it" in shown
+    assert "record both sides with --repeat 5" in shown
+    # Far more than processes differ by is told from one process as well.
+    much = write(tmp_path / "much.jsonl", steady(factor=1.5))
+    matbench("diff", old, much, "--fail-if-slower", "5%", code=1)
 
 
 def test_environments_that_differ_are_exit_3_unless_they_are_ignored(
     tmp_path: Path, matbench: Matbench
 ) -> None:
-    old = write(tmp_path / "old.jsonl", steady())
-    new = write(tmp_path / "new.jsonl", steady(factor=1.2), device=records.device(driver="99"))
+    old = write(tmp_path / "old.jsonl", *repeated(steady()))
+    other = records.device(driver="99")
+    new = write(tmp_path / "new.jsonl", *repeated(steady(factor=1.2)), device=other)
     result = matbench("diff", old, new, "--fail-if-slower", "5%", code=3)
     assert "driver differs: was 1.2, now 99" in result.stderr
     assert "use --ignore-environment to judge anyway" in result.stderr
@@ -66,8 +83,10 @@ def test_a_case_that_broke_fails_and_is_named(tmp_path: Path, matbench: Matbench
 
 
 def test_verdicts_and_cases_of_one_file_alone(tmp_path: Path, matbench: Matbench) -> None:
-    old = write(tmp_path / "old.jsonl", steady(), steady("kahan"), steady("naive-2d"))
-    new = write(tmp_path / "new.jsonl", steady(factor=1.1), steady("kahan", 0.8), steady("mine"))
+    old = write(tmp_path / "old.jsonl", *repeated(steady()), steady("kahan"), steady("naive-2d"))
+    new = write(
+        tmp_path / "new.jsonl", *repeated(steady(factor=1.1)), steady("kahan", 0.5), steady("mine")
+    )
     result = matbench("diff", old, new)
     assert f"only in {old}: naive-2d TILE=16 at 17x33x65" in result.stderr
     assert f"only in {new}: mine TILE=16 at 17x33x65" in result.stderr
@@ -89,5 +108,12 @@ def test_a_file_of_a_run_against_itself(
     tmp_path: Path, matbench: Matbench, device: DeviceInfo
 ) -> None:
     file = tmp_path / "out.jsonl"
-    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "9", "--smoke", "--output", file)
-    assert "SAME" in matbench("diff", file, file, "--threshold", "50%").stdout
+    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "9", *QUICK, "--output", file)
+    _, found = json.loads(matbench("diff", file, file, "--format", "json").stdout)
+    compared = found["comparison"]
+    assert compared["ratio"] == 1
+    assert compared["verdict"] in ("SAME", "UNDECIDED")
+    low, high = compared["interval"]
+    assert low * high == pytest.approx(1)
+    # Wide enough for any samples, and for what runs differ by.
+    assert "1 SAME" in matbench("diff", file, file, "--threshold", "9").stdout

@@ -244,7 +244,7 @@ def test_a_git_that_hangs_is_left(
     (slow / "git").write_text("#!/bin/sh\nexec sleep 60\n")
     (slow / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow}:{os.environ['PATH']}")
-    monkeypatch.setattr("matbench.records.revision._TIMEOUT_S", 0.2)
+    monkeypatch.setattr("matbench.git._TIMEOUT_S", 0.2)
     started = time.monotonic()
     assert project_revision() is None
     assert time.monotonic() - started < 5

@@ -18,7 +18,7 @@ from support.records import device
 
 from matbench.errors import UsageError
 from matbench.model import Problem
-from matbench.records import encoding, tuned
+from matbench.records import encoding, state
 from matbench.records.tuned import Store
 from matbench.records.tuning import Tuned
 
@@ -204,7 +204,7 @@ def test_two_searches_at_once_lose_no_winner(store: Store) -> None:
 
 
 def test_a_store_that_another_holds_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuned, "_WAIT_S", 0)
+    monkeypatch.setattr(state, "_WAIT_S", 0)
     store.keep(winner())
     with (
         filelock.FileLock(store.path.with_name(".tuned.jsonl.lock")),

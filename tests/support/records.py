@@ -90,6 +90,11 @@ def outcome(kernel: str = "tiled", ms: float | None = None, **changes: Any) -> O
     return Outcome(**fields)
 
 
+def repeated(found: Outcome, times: int = 5) -> list[Outcome]:
+    """The same outcome in several processes."""
+    return [msgspec.structs.replace(found, repetition=one + 1) for one in range(times)]
+
+
 # Hypothesis strategies, made once: each is checked where it is made
 
 #: Of what lasts, or is counted in fractions; the largest can still be added up.
@@ -206,6 +211,7 @@ def outcomes(draw: st.DrawFn) -> Outcome:
         hot=draw(hot_samples) if measured else None,
         blocks=draw(block_times) if measured else None,
         copy_bytes_per_s=draw(maybe_amount),
+        repetition=draw(counts),
         notes=draw(texts),
         error_map=draw(maybe_map) if status == "wrong" else msgspec.UNSET,
     )

@@ -1,0 +1,227 @@
+"""Comparing runs of one or more processes: intervals, false verdicts, and what is found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu
+
+from matbench.analysis import statistics
+from matbench.analysis.statistics import ENOUGH, _shift_rank, compare_runs
+from matbench.records.comparison import Comparison
+from matbench.records.variation import ASSUMED, Variation
+
+NONE = Variation(0.0, 0.0)
+TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER", "SAME": "SAME", "UNDECIDED": "UNDECIDED"}
+Runs = Sequence[Sequence[float]]
+
+
+def run(median: float, count: int = 20, spread: float = 0.01) -> list[float]:
+    """Samples spread evenly around a median."""
+    return [median * (1 + spread * (2 * i / (count - 1) - 1)) for i in range(count)]
+
+
+# The rank
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99, 0.999])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 4), (5, 5), (5, 9), (9, 5), (8, 20)])
+def test_the_rank_is_that_of_the_exact_mann_whitney_test(m: int, n: int, confidence: float) -> None:
+    """By scipy: U below the rank has at most half of the error's probability, and no more fits."""
+
+    def at_most(u: int) -> float:
+        """P(U ≤ u), from samples that have this U."""
+        ranks = list(range(1, m + 1))
+        for i in reversed(range(m)):
+            moved = min(u - sum(r - k - 1 for k, r in enumerate(ranks)), n)
+            ranks[i] += moved
+        others = [r for r in range(1, m + n + 1) if r not in ranks]
+        found = mannwhitneyu(ranks, others, alternative="less", method="exact")
+        assert found.statistic == u
+        return float(found.pvalue)
+
+    rank = _shift_rank(m, n, confidence)
+    allowed = (1 - confidence) / 2
+    assert rank == 0 or at_most(rank - 1) <= allowed * (1 + 1e-9)
+    assert at_most(rank) > allowed
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "confidence", "critical"),
+    # Critical values of U in the tables of textbooks, two-sided; -1: none.
+    [
+        (5, 5, 0.95, 2), (5, 5, 0.99, 0), (4, 4, 0.95, 0), (3, 3, 0.95, -1), (4, 5, 0.99, -1),
+        (6, 8, 0.95, 8), (7, 9, 0.99, 7), (10, 10, 0.95, 23), (10, 10, 0.99, 16),
+        (12, 15, 0.95, 49), (20, 20, 0.95, 127), (20, 20, 0.99, 105),
+    ],
+)  # fmt: skip
+def test_published_critical_values(m: int, n: int, confidence: float, critical: int) -> None:
+    assert _shift_rank(m, n, confidence) - 1 == critical
+    assert _shift_rank(n, m, confidence) - 1 == critical
+
+
+# Simulated runs: each process has its own offset
+
+
+@pytest.fixture
+def no_p_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take most of the time, and decide nothing."""
+    monkeypatch.setattr(statistics, "_mann_whitney", lambda a, b: 0.5)
+
+
+def simulated(
+    seed: int, pairs: int, *, slower: float = 0.0, processes: int = 5, offset: float = 0.02
+) -> list[Comparison]:
+    """Comparisons of two sets of processes whose offsets are drawn alike, with heavy tails."""
+    random = np.random.default_rng(seed)
+
+    def side(factor: float) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
+        offsets = random.standard_t(3, processes) * offset
+        noise = random.gamma(2.0, 0.005, (processes, 30))
+        return list(1e5 * factor * np.exp(offsets[:, None] + noise))
+
+    return [compare_runs(side(1.0), side(1.0 + slower), NONE) for _ in range(pairs)]
+
+
+@pytest.mark.usefixtures("no_p_values")
+@pytest.mark.parametrize("processes", [5, 8])
+def test_equal_code_is_rarely_slower_or_faster(processes: int) -> None:
+    """At 99% confidence and without any allowance, on processes that differ by several percent."""
+    found = simulated(1, 250, processes=processes)
+    assert sum(one.verdict in ("SLOWER", "FASTER") for one in found) <= 5
+    covered = sum(one.interval is not None and one.interval[0] <= 1 <= one.interval[1]
+                  for one in found)  # fmt: skip
+    assert covered >= 245
+
+
+@pytest.mark.usefixtures("no_p_values")
+def test_one_process_on_each_side_is_often_wrong_without_an_allowance() -> None:
+    """The control: what several processes, or the allowance, are for."""
+    found = simulated(2, 100, processes=1)
+    assert sum(one.verdict in ("SLOWER", "FASTER") for one in found) > 50
+    random = np.random.default_rng(2)
+    one, other = (1e5 * np.exp(shift + random.gamma(2.0, 0.005, 30)) for shift in (0.0, 0.06))
+    assert compare_runs([one], [other], NONE).verdict == "SLOWER"
+    assert compare_runs([one], [other], ASSUMED["cpu"]).verdict == "UNDECIDED"
+
+
+@pytest.mark.usefixtures("no_p_values")
+def test_a_difference_larger_than_the_noise_is_found() -> None:
+    found = simulated(3, 100, slower=0.2)
+    assert sum(one.verdict == "SLOWER" for one in found) >= 95
+    assert all(one.verdict != "FASTER" for one in found)
+    ratios = [one.ratio for one in found if one.ratio is not None]
+    assert np.median(ratios) == pytest.approx(1.2, rel=0.02)
+
+
+@pytest.mark.usefixtures("no_p_values")
+def test_the_interval_covers_the_true_ratio() -> None:
+    found = simulated(4, 150, slower=0.07)
+    covered = [one.interval for one in found if one.interval is not None]
+    assert len(covered) == 150
+    assert sum(low <= 1.07 <= high for low, high in covered) >= 147
+
+
+@pytest.mark.usefixtures("no_p_values")
+def test_wider_noise_gives_wider_intervals() -> None:
+    def width(offset: float) -> float:
+        found = simulated(5, 30, offset=offset)
+        return float(np.median([math.log(i[1] / i[0]) for one in found if (i := one.interval)]))
+
+    assert width(0.08) > 2 * width(0.02) > 0
+
+
+# What is compared, and the allowance
+
+
+def test_from_five_processes_on_medians_alone_count() -> None:
+    """The samples of one process may differ from each other by any amount."""
+    five = [run(100.0 + i, spread=0.5) for i in range(ENOUGH)]
+    slower = [run(120.0 + i, spread=0.5) for i in range(ENOUGH)]
+    found = compare_runs(five, slower, Variation(0.25, 0.01))
+    assert found.processes == (5, 5)
+    assert found.samples == (100, 100)
+    assert found.allowance == 0.01
+    assert found.verdict == "SLOWER"
+    assert found.ratio == pytest.approx(122 / 102)
+    assert found.interval == pytest.approx((120 / 104 / 1.01, 124 / 100 * 1.01))
+    assert found.p_value == pytest.approx(2 / 252)  # of 252 orders these are two
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (4, 5), (5, 4), (4, 40)])
+def test_fewer_processes_on_a_side_are_not_enough(counts: tuple[int, int]) -> None:
+    sides = [[run(100.0, spread=1e-4) for _ in range(count)] for count in counts]
+    found = compare_runs(*sides, Variation(0.25, 0.01))
+    assert found.allowance == 0.25
+    assert found.p_value is None
+    assert found.interval == pytest.approx((1 / 1.25, 1.25), rel=1e-3)
+    assert found.verdict == "UNDECIDED"
+
+
+def test_the_allowance_widens_both_ends() -> None:
+    sides = [[run(level + i) for i in range(5)] for level in (100.0, 104.0)]
+    without, with_one = (compare_runs(*sides, Variation(0.0, share)) for share in (0.0, 0.05))
+    assert without.interval is not None
+    assert with_one.interval is not None
+    low, high = without.interval
+    assert with_one.interval == pytest.approx((low / 1.05, high * 1.05))
+    assert with_one.ratio == without.ratio
+    assert [one.allowance for one in (without, with_one)] == [0.0, 0.05]
+
+
+def test_too_few_samples_and_bad_ones_have_no_interval() -> None:
+    few = compare_runs([[1.0, 2.0]], [[1.0, 2.0]], NONE)
+    assert few.verdict == "UNDECIDED"
+    assert few.interval is None
+    assert few.processes == (1, 1)
+    assert "too few" in few.reason
+    bad = compare_runs([run(1.0)], [[*run(1.0), math.nan]], NONE)
+    assert bad.verdict == "UNDECIDED"
+    assert "not positive and finite" in bad.reason
+
+
+levels = st.floats(1.0, 1e9)
+sides = st.integers(1, 7).flatmap(
+    lambda count: st.lists(
+        st.lists(levels, min_size=8, max_size=12), min_size=count, max_size=count
+    )
+)
+variations = st.builds(Variation, st.floats(0, 1), st.floats(0, 1))
+
+
+@given(sides, sides, variations, st.floats(0, 0.5))
+@settings(max_examples=50)
+def test_swapping_the_sides_inverts_everything(
+    one: Runs, other: Runs, variation: Variation, threshold: float
+) -> None:
+    forth, back = (
+        compare_runs(*pair, variation, threshold) for pair in ((one, other), (other, one))
+    )
+    assert forth.processes == (back.processes or ())[::-1]
+    assert forth.ratio is not None
+    assert back.ratio is not None
+    assert forth.ratio * back.ratio == pytest.approx(1)
+    assert forth.p_value == pytest.approx(back.p_value) if forth.p_value else not back.p_value
+    if forth.interval is None:
+        assert back.interval is None
+        return
+    assert back.interval is not None
+    low, high = forth.interval
+    assert low <= forth.ratio * (1 + 1e-9)
+    assert forth.ratio <= high * (1 + 1e-9)
+    assert back.interval == pytest.approx((1 / high, 1 / low))
+    near = any(math.isclose(end, edge, rel_tol=1e-9) for end in (low, high)
+               for edge in (1, 1 + threshold, 1 / (1 + threshold)))  # fmt: skip
+    assert near or back.verdict == TURNED[forth.verdict]
+
+
+@given(st.lists(st.floats(1e-3, 1e300), min_size=10, max_size=12))
+@settings(max_examples=25)
+def test_no_times_are_too_extreme(samples: list[float]) -> None:
+    found = compare_runs([samples], [samples[::-1]], ASSUMED["gpu"])
+    assert found.ratio == pytest.approx(1)

@@ -14,11 +14,16 @@ from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
 
 #: The longest comment that GitHub accepts, in characters, and room for the lines after a table.
-_MOST = 65_536 - 4_096
-#: Characters that mean something in Markdown, or mention somebody.
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#!|~@&:]")
-#: The most pairs that are named before the tables.
+_LONGEST = 65_535
+_ROOM = 4_096
+#: Characters that mean something in Markdown, and those that begin a list or a link.
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#!|~@&:]|^[-+]|(?<=www)\.", re.IGNORECASE)
+#: GitHub looks for mentions and references once more after Markdown's own syntax: an invisible
+#: space behind these prevents that.
+_REFERRING = "@#"
+#: The most pairs and remarks that are shown before the tables.
 _MOST_NAMES = 8
+_MOST_REMARKS = 20
 _CHANGED = ("SLOWER", "FASTER")
 _HEADER = (
     "| size | kernel | parameters | baseline | candidate | the candidate is | interval "
@@ -39,23 +44,28 @@ def summary(
     changed = [record for record in records if record.verdict in _CHANGED or _broken(record)]
     changed.sort(key=lambda record: record.verdict != "SLOWER")
     rest = [record for record in records if not (record.verdict in _CHANGED or _broken(record))]
-    told = _Text(_MOST)
+    told = _Text(_LONGEST - _ROOM)
     told.add(f"### {_verdict(records, allowed)}", "")
     pairs = dict.fromkeys((record.candidate_name, record.baseline_name) for record in records)
     names = [f"{_plain(candidate)} against {_plain(baseline)}" for candidate, baseline in pairs]
     if names:
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
         told.add(f"{'; '.join(names[:_MOST_NAMES])}{more}: {_counted(records)}", "")
-    told.add(*(f"- {_plain(remark)}" for remark in remarks), "" if remarks else None)
+    for remark in remarks[:_MOST_REMARKS]:
+        told.add(f"- {_plain(remark)}")
+    if len(remarks) > _MOST_REMARKS:
+        told.add(f"- … and {len(remarks) - _MOST_REMARKS:,} more")
+    if remarks:
+        told.add("")
     if changed:
         told.table(changed)
-    if rest:
-        told.add("<details>", f"<summary>{_counted(rest)}</summary>", "")
+    if rest and told.add("<details>", f"<summary>{_counted(rest)}</summary>", ""):
         told.table(rest)
         told.add("</details>", "", end=True)
     if records:
-        lines = device_lines([record.candidate for record in records], environments)
-        told.add(*(f"{_plain(line)}  " for line in lines), end=True)
+        told.most = _LONGEST
+        for line in device_lines([record.candidate for record in records], environments):
+            told.add(f"{_plain(line)}  ")
     return told.text + "\n"
 
 
@@ -101,13 +111,12 @@ class _Text:
     def text(self) -> str:
         return "\n".join(self.lines)
 
-    def add(self, *lines: str | None, end: bool = False) -> bool:
+    def add(self, *lines: str, end: bool = False) -> bool:
         """Whether the lines fitted."""
-        new = [line for line in lines if line is not None]
-        size = sum(len(line) + 1 for line in new)
+        size = sum(len(line) + 1 for line in lines)
         if not end and self.size + size > self.most:
             return False
-        self.lines += new
+        self.lines += lines
         self.size += size
         return True
 
@@ -145,4 +154,8 @@ def _both(texts: Iterable[str]) -> str:
 
 def _plain(text: str) -> str:
     """Text on one line that Markdown shows as it is."""
-    return _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", safe.line(text))
+
+    def escaped(found: re.Match[str]) -> str:
+        return f"&#{ord(found[0])};" + ("&#8203;" if found[0] in _REFERRING else "")
+
+    return _SPECIAL.sub(escaped, safe.line(text))

@@ -9,13 +9,18 @@ import pytest
 from support import records
 
 from matbench.analysis import comparison
-from matbench.model import DeviceInfo, Problem
+from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord, Verdict
 from matbench.records.outcome import BlockTimes, Outcome, Timing
+from matbench.records.variation import ASSUMED, Variation
 
 DEVICE = DeviceInfo(
     backend="cuda", index=0, name="Some GPU", kind="gpu", driver="1", toolkit="2", limits={}
 )
+CASE: dict[str, Any] = {
+    "sha256": "a" * 64, "problem": Problem(64, 64, 64), "backend": "cuda", "device": "Some GPU",
+    "device_kind": "gpu",
+}  # fmt: skip
 STEADY = tuple(100_000.0 + 10 * (i % 5) for i in range(20))
 
 
@@ -24,11 +29,10 @@ def samples(factor: float = 1.0) -> Timing:
 
 
 def outcome(kernel: str = "tiled", size: int = 64, factor: float = 1.0, **other: Any) -> Outcome:
-    known: dict[str, Any] = {
-        "sha256": "a" * 64, "problem": Problem(size, size, size), "backend": "cuda",
-        "device": "Some GPU", "device_kind": "gpu",
+    known = CASE | {
+        "problem": Problem(size, size, size),
         "blocks": BlockTimes(median_ns=None, sm_mhz=1980.0),
-    }  # fmt: skip
+    }
     if not {"cold", "hot"} & other.keys():
         known["cold"] = samples(factor)
     return records.outcome(kernel, **(known | other))
@@ -243,3 +247,200 @@ def test_times_taken_by_other_rules_are_not_comparable() -> None:
         assert said == f"verification differs: the {which} launches were not verified"
     same = comparison.compare_records(([], [before]), ([], [before]), ("a", "b"), 0.05)
     assert comparison.comparable(same)
+
+
+# Runs of several processes, and what the runs knew of their devices
+
+
+def five(factor: float = 1.0, **other: Any) -> list[Outcome]:
+    return records.repeated(outcome(factor=factor, **other))
+
+
+def compared(
+    old: list[Outcome], new: list[Outcome], *known: dict[str, Variation], **options: Any
+) -> comparison.Joined:
+    """With what each side's environment knows of the variation of devices."""
+    before, after = (
+        records.environment(devices=(DEVICE,), variations=variations)
+        for variations in (*known, {}, {})[:2]
+    )
+    return comparison.compare_records(([before], old), ([after], new), ("a", "b"), 0.01, **options)
+
+
+def only(found: comparison.Joined) -> Comparison:
+    [record] = found.records
+    assert record.comparison is not None
+    return record.comparison
+
+
+def test_all_processes_of_a_case_count() -> None:
+    found = compared(five(), five(1.1))
+    assert only(found).verdict == "SLOWER"
+    assert only(found).processes == (5, 5)
+    assert only(found).samples == (100, 100)
+    assert only(found).allowance == ASSUMED["gpu"].recordings
+    [record] = found.records
+    assert record.notes == (
+        "the interval allows for a difference of 0.50% between recordings "
+        "(assumed; `matbench calibrate` measures it)",
+    )
+
+
+def test_of_a_file_with_several_runs_the_last_counts() -> None:
+    found = compared([*five(3.0), *five()], [*five(), *five(1.1)])
+    assert only(found).processes == (5, 5)
+    assert only(found).ratio == pytest.approx(1.1)
+
+
+def test_a_process_that_was_repeated_belongs_to_its_run() -> None:
+    first, *others = five()
+    failed = outcome(status="failed", reason="took too long", cold=None)
+    found = compared([failed, *others, first], five())
+    assert only(found).processes == (5, 5)
+    assert not found.broken
+
+
+def test_one_process_that_is_wrong_breaks_the_case() -> None:
+    wrong = records.outcome(**{**CASE, "status": "wrong", "reason": "3 of 9", "repetition": 5})
+    found = compared(five(), [*five()[:4], wrong])
+    assert found.records[0].verdict is None
+    assert found.broken == ["tiled TILE=16 at 64 is now wrong: 3 of 9"]
+
+
+@pytest.mark.parametrize("sides", [(5, 1), (1, 5), (4, 5), (1, 1)])
+def test_with_fewer_processes_on_a_side_the_note_says_what_to_do(sides: tuple[int, int]) -> None:
+    old, new = (records.repeated(outcome(), count) for count in sides)
+    found = compared(old, new)
+    assert only(found).processes == sides
+    assert only(found).allowance == ASSUMED["gpu"].processes
+    assert "; record both sides with --repeat 5" in found.records[0].notes[0]
+
+
+NAME = DEVICE.label
+SMALL, LARGE = Variation(0.002, 0.001, 40), Variation(0.4, 0.3, 20)
+
+
+@pytest.mark.parametrize(
+    ("known", "allowance", "said"),
+    [
+        (({}, {}), ASSUMED["gpu"].recordings, "assumed"),
+        (({NAME: SMALL}, {NAME: SMALL}), 0.001, "calibrated in 40 processes"),
+        (({NAME: SMALL}, {NAME: LARGE}), 0.3, "calibrated in 20 processes"),
+        (({NAME: LARGE}, {NAME: SMALL}), 0.3, "calibrated in 20 processes"),
+        (({NAME: SMALL}, {}), 0.001, "calibrated in 40 processes"),
+        (({}, {NAME: SMALL}), 0.001, "calibrated in 40 processes"),
+        (({"cuda:1 Another GPU": LARGE}, {}), ASSUMED["gpu"].recordings, "assumed"),
+    ],
+)
+def test_the_larger_variation_that_was_calibrated_is_allowed_for(
+    known: tuple[dict[str, Variation], ...], allowance: float, said: str
+) -> None:
+    found = compared(five(), five(1.1), *known)
+    assert only(found).allowance == allowance
+    assert said in found.records[0].notes[0]
+    assert only(found).verdict == ("UNDECIDED" if allowance > 0.1 else "SLOWER")
+
+
+def test_a_cpu_is_assumed_to_vary_more() -> None:
+    found = compared(five(device_kind="cpu"), five(1.02, device_kind="cpu"))
+    assert only(found).allowance == ASSUMED["cpu"].recordings > ASSUMED["gpu"].recordings
+    assert only(found).verdict == "UNDECIDED"
+    assert only(compared(five(), five(1.02))).verdict == "SLOWER"
+
+
+# Every doubt, and that it alone prevents a verdict
+
+
+def busy(*shares: float | None, kind: str = "cpu") -> Any:
+    """A case during which other programs took these shares; the first is from before."""
+    moments = tuple(Conditions(others_share=share) for share in shares)
+
+    def of(factor: float) -> list[Outcome]:
+        cold = msgspec.structs.replace(samples(factor), conditions=moments)
+        return records.repeated(outcome(cold=cold, device_kind=kind))
+
+    return of
+
+
+def clocked(mhz: float) -> Any:
+    return lambda factor: five(factor, blocks=BlockTimes(median_ns=None, sm_mhz=mhz))
+
+
+def unverified(factor: float) -> list[Outcome]:
+    return records.repeated(outcome(cold=msgspec.structs.replace(samples(factor), seed=None)))
+
+
+def hot(factor: float) -> list[Outcome]:
+    return records.repeated(outcome(hot=samples(factor)))
+
+
+def with_uuid(uuid: str | None) -> DeviceInfo:
+    return msgspec.structs.replace(DEVICE, properties={"UUID": uuid})
+
+
+#: The sides before and after, their devices, and the reason; None: comparable.
+DOUBTS: dict[str, tuple[Any, Any, DeviceInfo, DeviceInfo, str | None]] = {
+    "equal": (five, five, DEVICE, DEVICE, None),
+    "device": (five, five, DEVICE, msgspec.structs.replace(DEVICE, name="B"),
+               "device differs: was Some GPU, now B"),
+    "card": (five, five, with_uuid("GPU-1"), with_uuid("GPU-2"),
+             "device differs: was GPU-1, now GPU-2"),
+    "same card": (five, five, with_uuid("GPU-1"), with_uuid("GPU-1"), None),
+    "a card that is not known": (five, five, with_uuid("GPU-1"), with_uuid(None), None),
+    "driver": (five, five, DEVICE, msgspec.structs.replace(DEVICE, driver="9"),
+               "driver differs: was 1, now 9"),
+    "toolkit": (five, five, DEVICE, msgspec.structs.replace(DEVICE, toolkit="9"),
+                "toolkit differs: was 2, now 9"),
+    "kind of samples": (five, hot, DEVICE, DEVICE, "timing differs: was cold, now hot"),
+    "verification": (unverified, five, DEVICE, DEVICE,
+                     "verification differs: the old launches were not verified"),
+    "clock": (five, clocked(1700), DEVICE, DEVICE,
+              "the SM clock of tiled TILE=16 at 64 differs: was 1,980 MHz, now 1,700 MHz"),
+    "load": (busy(0.9, 0.1, 0.1), busy(0.1, 0.5, 0.7), DEVICE, DEVICE,
+             "the load of other programs at tiled TILE=16 at 64 differs: was 10%, now 60% of the "
+             "processors"),
+    "load gone": (busy(0.0, 0.5), busy(0.0, 0.2), DEVICE, DEVICE,
+                  "the load of other programs at tiled TILE=16 at 64 differs: was 50%, now 20% of "
+                  "the processors"),
+    "load a little different": (busy(0.0, 0.1), busy(0.9, 0.2), DEVICE, DEVICE, None),
+    "load not known": (busy(0.0, None), busy(0.0, 0.9), DEVICE, DEVICE, None),
+    "load beside a GPU": (busy(0, 0.1, kind="gpu"), busy(0, 0.9, kind="gpu"), DEVICE, DEVICE, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOUBTS)
+def test_a_doubt_alone_prevents_a_verdict(name: str) -> None:
+    before, after, first, second, reason = DOUBTS[name]
+    old, new = (
+        ([records.environment(devices=(device,))], side)
+        for device, side in ((first, before(1.0)), (second, after(1.3)))
+    )
+    found = comparison.compare_records(old, new, ("a", "b"), 0.01)
+    if reason is None:
+        assert only(found).verdict == "SLOWER"
+        assert found.differences == []
+        assert comparison.comparable(found)
+        return
+    assert only(found).verdict == "UNDECIDED"
+    assert only(found).reason == f"not comparable: {reason}"
+    assert only(found).ratio == pytest.approx(1.3)  # it is still shown
+    assert found.differences == found.incomparable == [reason]
+    assert not comparison.comparable(found)
+    ignored = comparison.compare_records(old, new, ("a", "b"), 0.01, ignore_environment=True)
+    assert only(ignored).verdict == "SLOWER"
+    assert ignored.differences == [reason]  # it is told all the same
+
+
+def test_a_doubt_about_one_case_is_no_doubt_about_others() -> None:
+    other = {"blocks": BlockTimes(median_ns=None, sm_mhz=1000.0)}
+    found = compared([*five(), *five(size=128)], [*five(1.3), *five(1.3, size=128, **other)])
+    verdicts = [record.verdict for record in found.records]
+    assert verdicts == ["SLOWER", "UNDECIDED"]
+    assert len(found.differences) == 1
+    assert comparison.comparable(found)
+
+
+def test_doubts_about_every_case_leave_nothing_to_judge() -> None:
+    other = {"blocks": BlockTimes(median_ns=None, sm_mhz=1000.0)}
+    new = [*five(**other), *five(size=128, **other)]
+    assert not comparison.comparable(compared([*five(), *five(size=128)], new))

@@ -1,0 +1,190 @@
+"""The repetitions of a case: which belong together, and what they become in a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import record_files, records
+from support.records import repeated, timing
+
+from matbench.analysis import repetitions
+from matbench.records import reading, resuming
+from matbench.records.outcome import Outcome
+from matbench.records.variation import ASSUMED, Variation
+
+
+def around(median: float, repetition: int = 1, kernel: str = "tiled", **changes: Any) -> Outcome:
+    """Samples close to a median, in nanoseconds."""
+    samples = tuple(median * (1 + share / 100) for share in (-2, -1, -1, 0, 1, 1, 2))
+    interval = (median * 0.98, median * 1.02)
+    cold = timing(samples_ns=samples, interval_ns=interval)
+    return records.outcome(kernel, cold=cold, repetition=repetition, **changes)
+
+
+def numbers(found: list[list[Outcome]]) -> list[list[int]]:
+    return [[one.repetition for one in together] for together in found]
+
+
+# Which belong together
+
+
+def test_the_repetitions_of_a_run_are_together_case_by_case() -> None:
+    """As `run --repeat` writes them: every case, then every case again."""
+    written = [around(1.0, n, kernel) for n in (1, 2, 3) for kernel in ("tiled", "kahan")]
+    found = repetitions.sets(written)
+    assert numbers(found) == [[1, 2, 3]] * 2
+    assert [{one.case.kernel for one in together} for together in found] == [{"tiled"}, {"kahan"}]
+
+
+@pytest.mark.parametrize(
+    "change", [{"params": {"TILE": 8}}, {"sha256": "1" * 64}, {"device": "Another"}]
+)
+def test_another_case_is_no_repetition(change: dict[str, Any]) -> None:
+    assert numbers(repetitions.sets([around(1.0), around(1.0, 2, **change)])) == [[1], [2]]
+
+
+def test_two_runs_in_one_file_are_two_sets(tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    record_files.write(file, *repeated(around(1.0), 3))
+    record_files.write(file, *repeated(around(2.0), 2), mode="append")
+    found = repetitions.sets(reading.read(file)[1])
+    assert numbers(found) == [[1, 2, 3], [1, 2]]
+    assert [together[0].median_ns for together in found] == [1.0, 2.0]
+    assert [one.median_ns for one in repetitions.merged(reading.read(file)[1])] == [1.0, 2.0]
+
+
+def test_runs_without_repetitions_stay_apart() -> None:
+    assert numbers(repetitions.sets([around(1.0), around(1.1)])) == [[1], [1]]
+
+
+def test_what_a_resumed_run_adds_belongs_to_the_set(tmp_path: Path) -> None:
+    """Interrupted after two of five processes, and the first had failed."""
+    file = tmp_path / "out.jsonl"
+    failed = records.outcome(status="failed", reason="took too long")
+    record_files.write(file, failed, around(1.0, 2))
+    record_files.write(file, *(around(1.0, n) for n in (1, 3, 4, 5)), mode="resume")
+    [together] = repetitions.sets(resuming.without_retried(reading.read(file)[1]))
+    assert sorted(one.repetition for one in together) == [1, 2, 3, 4, 5]
+    # The control: the retry would begin another set.
+    assert len(repetitions.sets(reading.read(file)[1])) == 2
+
+
+# What they become
+
+
+def test_a_case_of_one_process_stays_as_it_is() -> None:
+    one = around(1.0)
+    assert repetitions.merge([one]) is one
+
+
+def test_the_process_with_the_median_time_stands_for_all() -> None:
+    found = [around(ns, n + 1) for n, ns in enumerate((100.0, 140.0, 120.0, 110.0, 130.0))]
+    merged = repetitions.merge(found)
+    assert merged.samples_ns == found[2].samples_ns
+    assert merged.median_ns == 120
+    assert merged.repetition == 1
+    assert merged.notes == ("5 processes, whose medians differ by up to 40.00%",)
+    assert merged.cold is not None
+    assert merged.cold.interval_ns == (100, 140)
+
+
+def test_of_an_even_number_the_faster_of_the_middle_two() -> None:
+    found = [around(ns, n + 1) for n, ns in enumerate((4.0, 1.0, 3.0, 2.0))]
+    assert repetitions.merge(found).samples_ns == found[3].samples_ns
+
+
+medians = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=12)
+
+
+@given(medians)
+@settings(max_examples=50)
+def test_the_interval_covers_all_and_the_samples_are_of_one(found: list[float]) -> None:
+    every = [around(ns, n + 1) for n, ns in enumerate(found)]
+    merged = repetitions.merge(every)
+    [own] = {
+        id(one.samples_ns): one for one in every if one.samples_ns is merged.samples_ns
+    }.values()
+    assert merged.median_ns == own.median_ns
+    assert merged.cold is not None
+    assert own.cold is not None
+    assert merged.cold.interval_ns is not None
+    assert own.cold.interval_ns is not None
+    low, high = merged.cold.interval_ns
+    assert low <= own.cold.interval_ns[0]
+    assert own.cold.interval_ns[1] <= high
+    if len(found) < 6:  # too few for 95%: the interval is from the fastest to the slowest
+        assert low <= min(one.median_ns or 0 for one in every)
+        assert max(one.median_ns or 0 for one in every) <= high
+    msgspec.json.decode(msgspec.json.encode(merged), type=Outcome)
+
+
+def test_cold_and_hot_samples_are_each_covered() -> None:
+    def both(ns: float, n: int) -> Outcome:
+        hot = timing(samples_ns=(ns / 2,), interval_ns=(ns / 2, ns / 2))
+        return msgspec.structs.replace(around(ns, n), hot=hot)
+
+    merged = repetitions.merge([both(100, 1), both(120, 2), both(110, 3)])
+    assert merged.hot is not None
+    assert merged.hot.interval_ns == (50, 60)
+    assert merged.hot.median_ns == 55
+
+
+@pytest.mark.parametrize(
+    ("statuses", "shown"),
+    [
+        (("measured", "failed", "wrong", "wrong"), "wrong in 2 of 4 processes"),
+        (("measured", "failed", "measured"), "failed in 1 of 3 processes"),
+    ],
+)
+def test_a_wrong_or_failed_process_decides(statuses: tuple[Any, ...], shown: str) -> None:
+    found = [
+        around(1.0, n + 1) if status == "measured"
+        else records.outcome(status=status, reason=f"in {n + 1}", repetition=n + 1)
+        for n, status in enumerate(statuses)
+    ]  # fmt: skip
+    merged = repetitions.merge(found)
+    assert merged.status == shown.split()[0]
+    assert merged.reason == f"in {statuses.index(merged.status) + 1}"
+    assert merged.notes == (shown,)
+    assert merged.repetition == 1
+    assert merged.cold is None
+
+
+def test_a_skipped_case_stays_skipped() -> None:
+    found = repeated(records.outcome(status="skipped", reason="no"), 3)
+    assert repetitions.merge(found) == found[0]
+
+
+# How much they differ
+
+
+def test_the_variation_between_processes_and_between_groups() -> None:
+    first = (100.0, 104.0, 101.0, 102.0, 103.0)
+    second = (104.0, 105.0, 106.0, 107.0, 110.0)
+    found = repetitions.variation([around(ns, n + 1) for n, ns in enumerate((*first, *second))])
+    assert found.medians_ns == (*first, *second)
+    assert found.variation.processes == pytest.approx(0.10)
+    assert found.variation.recordings == pytest.approx(106 / 102 - 1)
+    assert found.variation.runs == 10
+    assert found.outcome.notes
+
+
+def test_an_incomplete_group_does_not_count() -> None:
+    steady = [around(100.0, n + 1) for n in range(10)]
+    found = repetitions.variation([*steady, around(150.0, 11)])
+    assert found.variation.recordings == 0
+    assert found.variation.processes == pytest.approx(0.5)
+
+
+def test_the_largest_variation_of_any_case_is_that_of_the_device() -> None:
+    one = repetitions.variation([around(ns, n + 1) for n, ns in enumerate((100.0, 101.0))])
+    other = repetitions.variation([around(ns, n + 1) for n, ns in enumerate((100.0, 103.0))])
+    assert repetitions.largest([one, other]).processes == pytest.approx(0.03)
+    assert Variation(0.1, 0.2, 20).covering(Variation(0.3, 0.1, 10)) == Variation(0.3, 0.2, 10)
+    # With one that is assumed, both are.
+    assert Variation(0.1, 0.2, 20).covering(ASSUMED["gpu"]).runs == 0

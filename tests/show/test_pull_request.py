@@ -1,0 +1,239 @@
+"""The summary for a pull request: what comes first, what is folded, and that names stay text."""
+
+from __future__ import annotations
+
+import functools
+import html
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from markdown_it import MarkdownIt
+from support import records
+from support.records import timing
+
+from matbench.analysis import statistics
+from matbench.model import Problem
+from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.outcome import Outcome
+from matbench.show.pull_request import summary
+
+STEADY = [100_000.0 + 10 * (i % 5) for i in range(20)]
+ABOUT = [records.environment()]
+#: The longest comment that GitHub accepts.
+LONGEST = 65_536
+
+
+@functools.cache
+def comparison(factor: float) -> Comparison:
+    return statistics.compare_samples(STEADY, [factor * sample for sample in STEADY])
+
+
+def compared(
+    factor: float = 1.0,
+    kernel: str = "tiled",
+    *,
+    names: tuple[str, str] = ("tiled at main", "tiled"),
+    candidate: Outcome | None = None,
+    **case: Any,
+) -> ComparisonRecord:
+    baseline, new = (
+        records.outcome(kernel, cold=timing(samples_ns=tuple(f * s for s in STEADY)), **case)
+        for f in (1.0, factor)
+    )
+    new = candidate or new
+    found = None
+    if new.samples_ns:
+        found = comparison(factor)
+    return ComparisonRecord(
+        baseline_name=names[0],
+        candidate_name=names[1],
+        baseline=baseline,
+        candidate=new,
+        comparison=found,
+    )
+
+
+def undecided(reason: str = "who knows", **case: Any) -> ComparisonRecord:
+    record = compared(**case)
+    assert record.comparison is not None
+    found = msgspec.structs.replace(record.comparison, verdict="UNDECIDED", reason=reason)
+    return msgspec.structs.replace(record, comparison=found)
+
+
+def rendered(text: str) -> str:
+    """HTML, by CommonMark's rules with tables and raw HTML, as in comments."""
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of all tables, as text."""
+    rows = re.findall(r"<tr>(.*?)</tr>", rendered(text), re.DOTALL)
+    found = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in rows]
+    return [[html.unescape(cell) for cell in row] for row in found if row]
+
+
+WRONG = records.outcome("tiled", status="wrong", reason="integers: 3 of 9 wrong")
+FAILED = records.outcome("tiled", status="failed", reason="took too long")
+
+
+@pytest.mark.parametrize(
+    ("found", "allowed", "verdict"),
+    [
+        ([compared(1.2)], 0.03, "1 case is slower by more than 3%"),
+        ([compared(1.2), compared(1.3)], 0.03, "2 cases are slower by more than 3%"),
+        ([compared(1.2)], 0.5, "No case is slower by more than 50%"),
+        ([compared(1.2)], None, "1 case is slower"),
+        ([compared()], None, "No case is slower"),
+        ([compared(0.5), undecided()], 0.03, "No case is slower by more than 3%"),
+        ([undecided()], 0.03, "No case could be judged"),
+        ([compared(1.2), compared(candidate=WRONG)], 0.03, "1 case is wrong or failed"),
+        ([compared(candidate=FAILED)], None, "1 case is wrong or failed"),
+        ([], 0.03, "Nothing to compare"),
+    ],
+)
+def test_the_verdict_comes_first(
+    found: list[ComparisonRecord], allowed: float | None, verdict: str
+) -> None:
+    text = summary(found, ABOUT, allowed)
+    assert text.startswith(f"### {verdict}\n\n")
+    assert text.endswith("\n")
+
+
+def test_changes_are_shown_and_the_rest_is_folded() -> None:
+    found = [
+        compared(),
+        compared(0.5),
+        undecided("noisy"),
+        compared(1.2),
+        compared(candidate=WRONG),
+    ]
+    text = summary(found, ABOUT, 0.03, ["driver differs: was 1, now 2"])
+    told = [
+        "tiled against tiled at main: 1 SAME, 1 FASTER, 1 UNDECIDED, 1 SLOWER, 1 without a verdict",
+        "driver differs: was 1, now 2",
+    ]
+    shown = html.unescape(text)
+    open_, folded = shown.split("<details>")
+    for line in told:
+        assert line in open_
+    assert "<summary>1 SAME, 1 UNDECIDED</summary>" in folded
+    verdicts = [row[-1] for row in cells(text)]
+    assert verdicts == ["SLOWER", "FASTER", "wrong: tiled: wrong: integers: 3 of 9 wrong",
+                        "SAME: the whole interval is within ±1%", "UNDECIDED: noisy"]  # fmt: skip
+    assert cells(open_) == cells(text)[:3]
+    assert folded.count("</details>") == 1
+    assert folded.index("</details>") < folded.index("opencl · A Processor")
+    assert cells(text)[0][:6] == ["17x33x65", "tiled", "TILE=16", "100.0 µs", "120.0 µs",
+                                  "1.20 × slower"]  # fmt: skip
+
+
+def test_without_changes_there_is_no_table_before_the_fold() -> None:
+    open_, folded = summary([compared()], ABOUT, None).split("<details>")
+    assert "| --- |" not in open_
+    assert "| --- |" in folded
+
+
+def test_each_pair_is_counted_together_and_named_once() -> None:
+    pairs = [compared(kernel=f"k{n}", names=(f"k{n} at main", f"k{n}")) for n in range(12)]
+    line = html.unescape(summary(pairs, ABOUT, None).splitlines()[2])
+    assert line.startswith("k0 against k0 at main; k1 against k1 at main; ")
+    assert line.endswith("k7 against k7 at main and 4 more: 12 SAME")
+
+
+# Size
+
+
+def many(count: int, factor: float) -> list[ComparisonRecord]:
+    return [compared(factor, problem=Problem(n, n, n)) for n in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.2])
+def test_two_thousand_cases_fit_into_a_comment(factor: float) -> None:
+    text = summary(many(2000, factor), ABOUT, 0.03)
+    assert 50_000 < len(text) < LONGEST
+    shown = len(cells(text))
+    assert f"… and {2000 - shown:,} more" in text
+    assert text.count("<details>") == text.count("</details>") == (factor == 1.0)
+    assert (
+        html.unescape(text).rstrip().endswith("cold samples: the cache is overwritten before each")
+    )
+    assert ("2,000 SLOWER" if factor > 1 else "2,000 SAME") in text
+
+
+def test_changes_that_fill_it_leave_no_open_fold() -> None:
+    text = summary([*many(2000, 1.2), compared()], ABOUT, 0.03)
+    assert len(text) < LONGEST
+    assert text.count("<details>") == text.count("</details>")
+
+
+def test_only_the_first_of_many_remarks_are_shown() -> None:
+    remarks = [f"the source of k{n} differs" for n in range(3000)]
+    text = summary([compared(1.2)], ABOUT, 0.03, remarks)
+    assert len(text) < 10_000
+    assert "- the source of k19 differs\n- … and 2,980 more\n" in text
+    assert cells(text)
+
+
+def test_hostile_lengths_do_not_exceed_it() -> None:
+    long = "@#" * 1000
+    device = records.device(name=long, driver=long, toolkit=long)
+    case = {"device": long, "params": {long: 1}}
+    found = [compared(1.2, long, names=(f"{n}{long}", f"{n}{long}"), **case) for n in range(40)]
+    about = [records.environment(host=f"{n}{long}", devices=(device,)) for n in range(40)]
+    assert len(summary(found, about, 0.03, [long] * 3000)) < LONGEST
+
+
+# Names that would act as Markdown
+
+
+HOSTILE = [
+    "<script>alert(1)</script>", "</details>", "<!-- ", "a|b", "a\\|b", "`code`", "``", "**bold**",
+    "_it_", "~~gone~~", "[text](http://evil.example)", "![image](http://evil.example/x.png)",
+    "http://evil.example", "www.evil.example", "WWW.evil.example", "a@evil.example", "# heading",
+    "a\n\n# heading\n", "line\r\nbreak", "| --- | --- |", "- item", "+ item", "* item", "> quoted",
+    "&lt;b&gt;", "&#64;octocat", "\u202egnp.exe", "[ref]: http://evil.example", "***", "---",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_shown_as_it_is(name: str) -> None:
+    case: dict[str, Any] = {"device": name, "params": {name: 1}}
+    device = records.device(name=name, driver=name)
+    wrong = records.outcome(name, status="wrong", reason=name, **case)
+    found = [
+        compared(1.2, name, names=(name, name), **case),
+        compared(kernel=name, names=(name, name), candidate=wrong, **case),
+        undecided(name, kernel=name, **case),
+    ]
+    text = summary(found, [records.environment(devices=(device,))], 0.03, [name])
+    page = rendered(text)
+    tags = set(re.findall(r"</?(\w+)|<!--", page))
+    assert tags <= {"h3", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "details",
+                    "summary", "br"}  # fmt: skip
+    assert page.count("<details>") == page.count("</details>") == page.count("<li>") == 1
+    rows = cells(text)
+    assert [len(row) for row in rows] == [8, 8, 8]
+    plain = re.sub("[\u200b\ufffd\u202e]", "", " ".join(name.split()))
+    invisible = str.maketrans("", "", "\u200b\ufffd")
+    assert [row[1].translate(invisible) for row in rows] == [plain] * 3
+    [item] = re.findall("<li>(.*?)</li>", page, re.DOTALL)
+    assert html.unescape(item).translate(invisible).strip() == plain
+    assert not re.search(r"\w://|www\.|\w@\w|\u202e", text, re.IGNORECASE)  # GitHub makes links
+
+
+@pytest.mark.parametrize("name", HOSTILE[:4] + HOSTILE[7:11])
+def test_the_control_a_bare_name_does_something(name: str) -> None:
+    page = rendered(f"| a |\n| --- |\n| {name} |\n")
+    assert page != rendered("| a |\n| --- |\n| X |\n").replace("X", html.escape(name, quote=False))
+
+
+@pytest.mark.parametrize("name", ["@octocat", "@org/team", "#181", "owner/repo#1", "&#64;octocat"])
+def test_nobody_is_mentioned_and_nothing_referred_to(name: str) -> None:
+    """GitHub looks for both in the text that Markdown made, whatever was escaped before."""
+    found = [compared(1.2, name, names=(name, name))]
+    page = html.unescape(html.unescape(rendered(summary(found, ABOUT, 0.03, [name]))))
+    assert "octocat" in page or "181" in page or "team" in page or "repo" in page
+    assert not re.search(r"@\w|#\d", page)
+    assert re.search(r"@\w|#\d", html.unescape(html.unescape(rendered(name))))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, say, show_report
+from matbench.cli.console import Interruption, say, show_report
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
@@ -90,8 +92,11 @@ def calibrate(
     with interruption:
         work.work_through(OutputOptions(None, False, False, None), deadlines, sizes.recorded)
     interruption.exit(len(work.outcomes), len(cases) * runs, "measurements")
-    exit_with(work.outcomes, allow_skips=False)
     timed = [each for each in repetitions.sets(work.outcomes) if each[0].status == "measured"]
+    if not timed or any(outcome.status in ("wrong", "failed") for outcome in work.outcomes):
+        work.show(fmt, fastest=False, interrupted=False)
+        say("not calibrated: every kernel must be right in every process", err=True)
+        sys.exit(1)
     found = [repetitions.variation(together) for together in timed]
     assert work.environment is not None
     show_report(calibration.report(found, [work.environment]), fmt)

@@ -1,0 +1,166 @@
+"""`matbench run --repeat`: each case in several processes, and what is made of that file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from support import record_files, records
+from support.cli import QUICK, Matbench, last_run, records_in
+from support.records import repeated, timing
+
+from matbench.analysis import repetitions
+from matbench.cli import main
+from matbench.measure import worker
+from matbench.measure.session import Found
+from matbench.model import Case, DeviceInfo, Problem
+from matbench.records import reading
+from matbench.records.outcome import Outcome
+
+pytestmark = pytest.mark.usefixtures("own_state")
+
+OUTPUT = Path("out.jsonl")
+TWO_CASES = ("tiled", "--set", "TILE=4,8", "--sizes", "9", *QUICK)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Each case that is measured, with the process that measured it."""
+    found: list[tuple[str, int]] = []
+    original = worker.Worker.measure
+
+    def measure(self: worker.Worker, case: Case) -> Found:
+        made = original(self, case)
+        found.append((case.label, self.pool.call(os.getpid)))
+        return made
+
+    monkeypatch.setattr(worker.Worker, "measure", measure)
+    return found
+
+
+def order(file: Path = OUTPUT) -> list[tuple[int | None, int]]:
+    return [(one.case.params.get("TILE"), one.repetition) for one in records_in(file)]
+
+
+def test_each_repetition_has_processes_of_its_own(
+    device: DeviceInfo, measured: list[tuple[str, int]]
+) -> None:
+    """Without the processes that tests reuse."""
+    arguments = ["run", *TWO_CASES, "--repeat", "2", "--output", str(OUTPUT)]
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    [one, two, three, four] = [process for _, process in measured]
+    assert one == two != three == four
+    assert os.getpid() not in (one, three)
+    assert [label for label, _ in measured] == ["tiled TILE=4 at 9", "tiled TILE=8 at 9"] * 2
+    assert order() == [(4, 1), (8, 1), (4, 2), (8, 2)]
+    [environment], _ = reading.read(OUTPUT)
+    assert environment.settings["repeat"] == 2
+
+
+def test_rows_are_shown_once_and_json_has_all(matbench: Matbench, device: DeviceInfo) -> None:
+    matbench("run", *TWO_CASES, "--repeat", "2")
+    assert len(last_run()) == 4
+    shown = matbench("report").stdout
+    assert "2 measured, 0 wrong, 0 failed, 0 skipped" in shown
+    assert "each case in 2 processes; ± covers all" in shown
+    rows = list(csv.DictReader(io.StringIO(matbench("report", "--format", "csv").stdout)))
+    assert [row["params"] for row in rows].count("TILE=8") == 1
+    assert len(rows) == 2
+    assert all("2 processes, whose medians differ by up to" in row["notes"] for row in rows)
+    _, *found = json.loads(matbench("report", "--format", "json").stdout)
+    assert [one["repetition"] for one in found] == [1, 1, 2, 2]
+    # The control: the same cases once.
+    matbench("run", *TWO_CASES)
+    assert "processes" not in matbench("report").stdout
+
+
+def test_resuming_continues_inside_a_repetition(
+    matbench: Matbench, device: DeviceInfo, measured: list[tuple[str, int]]
+) -> None:
+    arguments = ("run", *TWO_CASES, "--repeat", "3")
+    matbench(*arguments, "--output", OUTPUT)
+    assert len(measured) == 6
+    whole = OUTPUT.read_bytes()
+    environment, *lines = whole.splitlines(keepends=True)
+    OUTPUT.write_bytes(b"".join([environment, *lines[:3]]))
+    kept = OUTPUT.read_bytes()
+    measured.clear()
+    table = matbench(*arguments, "--resume", OUTPUT).stdout
+    assert [label for label, _ in measured] == [
+        "tiled TILE=8 at 9", "tiled TILE=4 at 9", "tiled TILE=8 at 9",
+    ]  # fmt: skip
+    assert OUTPUT.read_bytes().startswith(kept)
+    assert order() == [(4, 1), (8, 1), (4, 2), (8, 2), (4, 3), (8, 3)]
+    assert len(repetitions.sets(records_in(OUTPUT))) == 2
+    assert "2 measured" in table
+    assert len(last_run()) == 6 or len(last_run()) == 3
+    measured.clear()
+    before = OUTPUT.read_bytes()
+    matbench(*arguments, "--resume", OUTPUT)
+    assert measured == []
+    assert OUTPUT.read_bytes() == before
+    # More repetitions than before measure only those.
+    matbench("run", *TWO_CASES, "--repeat", "4", "--resume", OUTPUT)
+    assert len(measured) == 2
+    assert order()[-2:] == [(4, 4), (8, 4)]
+
+
+def test_a_file_without_repetitions_is_the_first_of_them(
+    matbench: Matbench, device: DeviceInfo, measured: list[tuple[str, int]]
+) -> None:
+    matbench("run", *TWO_CASES, "--output", OUTPUT)
+    line = OUTPUT.read_text()
+    OUTPUT.write_text(line.replace('"repetition":1,', ""))  # as earlier versions wrote it
+    measured.clear()
+    matbench("run", *TWO_CASES, "--repeat", "2", "--resume", OUTPUT)
+    assert len(measured) == 2
+    assert order() == [(4, 1), (8, 1), (4, 2), (8, 2)]
+
+
+@pytest.mark.parametrize("count", ["0", "101", "-1", "1.5", "٢"])
+def test_an_impossible_number_of_repetitions_is_refused(
+    count: str, matbench: Matbench, nothing_runs: None
+) -> None:
+    assert "--repeat" in matbench("run", "tiled", "--repeat", count, code=2).stderr
+
+
+# Files of several processes
+
+
+def sweep() -> list[Outcome]:
+    """Three sizes, in five processes each, some of them slower."""
+    found = []
+    for size in (64, 128, 256):
+        case = repeated(records.outcome("tiled", problem=Problem(size, size, size)))
+        for number, one in enumerate(case):
+            ns = size**2 * (1 + number / 50)
+            cold = timing(samples_ns=(ns, ns, ns), interval_ns=(ns, ns))
+            found.append(records.outcome("tiled", problem=one.case.problem, cold=cold,
+                                         repetition=one.repetition))  # fmt: skip
+    return found
+
+
+def test_a_picture_has_one_point_for_each_case(matbench: Matbench) -> None:
+    pytest.importorskip("altair", exc_type=ImportError)
+    record_files.write(Path("all.jsonl"), *sweep())
+    record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))
+    for name in ("all", "one"):
+        matbench("plot", f"{name}.jsonl", "--output", f"{name}.svg")
+    assert Path("all.svg").read_text() == Path("one.svg").read_text()
+    record_files.write(Path("other.jsonl"), *sweep()[:1], *sweep()[5:6])
+    matbench("plot", "other.jsonl", "--output", "other.svg")
+    assert Path("other.svg").read_text() != Path("one.svg").read_text()
+
+
+def test_a_page_has_one_row_for_each_case(matbench: Matbench) -> None:
+    pytest.importorskip("altair", exc_type=ImportError)
+    record_files.write(Path("all.jsonl"), *sweep())
+    matbench("page", "all.jsonl", "--output", "page.html")
+    page = Path("page.html").read_text()
+    assert page.count("5 processes, whose medians differ by up to 8.00%") >= 3

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import Matbench, Plan, Refusal, last_run
+from support.cli import Matbench, Plan, Pretended, Refusal, last_run
+from support.records import timing
 
 from matbench.measure import worker
 from matbench.measure.outcomes import not_measured
 from matbench.measure.session import Found
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import CaseRecord, Outcome
 
 
 @pytest.fixture
@@ -33,6 +35,29 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for method in ("measure", "look", "compare", "clock_blocks"):
         monkeypatch.setattr(worker.Worker, method, no_case)
+
+
+@pytest.fixture
+def pretended(own_state: None, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo) -> Pretended:
+    """Every case is right, and takes the times that a test says; nothing is run."""
+    labels: list[str] = []
+
+    def pretend(median_ns: Callable[[int], float]) -> list[str]:
+        def measure(self: worker.Worker, case: Case) -> Found:
+            labels.append(case.label)
+            median = median_ns(len(labels))
+            samples = tuple(median * (1 + (i % 5 - 2) / 1000) for i in range(20))
+            taken = timing(samples_ns=samples, interval_ns=(samples[0], samples[4]))
+            record, kinds = CaseRecord.of(case, self.device), self.options.on(self.device.kind)
+            cold, hot = (taken if kind else None for kind in (kinds.cold, kinds.hot))
+            return Found(Outcome(case=record, status="measured", cold=cold, hot=hot))
+
+        monkeypatch.setattr(worker.Worker, "measure", measure)
+        for method in ("start", "build_ahead"):
+            monkeypatch.setattr(worker.Crew, method, lambda *_: None)
+        return labels
+
+    return pretend
 
 
 @pytest.fixture

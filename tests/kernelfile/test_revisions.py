@@ -1,0 +1,301 @@
+"""A kernel file as of a git revision: its text, table and headers, and nothing that git would run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.kernels import GOOD_BODY, kernel_text
+
+from matbench.errors import UsageError
+from matbench.kernelfile import catalogue, revisions
+from matbench.model import Kernel
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always",
+         *words], cwd=folder, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+def commit(folder: Path, **files: str | bytes) -> str:
+    """The commit of these files; `__` in a name stands for `/`, `_` for `.`."""
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    git(folder, "add", "-A", ".")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "a")
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new repository, with none above it."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    git(folder, "init", "-q", "-b", "main", ".")
+    return folder
+
+
+def including(*names: str) -> str:
+    lines = "".join(f"#include {name}\n" for name in names)
+    return kernel_text("mine", body=lines + GOOD_BODY)
+
+
+def extracted(
+    path: Path, revision: str, folder: Path, given: dict[str, Any] | None = None
+) -> Kernel | None:
+    """The kernel as of then."""
+    kernel = catalogue.load(path, given=given)
+    found = revisions.extract(kernel, revision, folder)
+    if found is None:
+        return None
+    return catalogue.load(found.file, f"{path} at {revision}", found.given(given or {}))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+def test_the_file_as_of_then(project: Path, tmp_path: Path) -> None:
+    old = commit(project, kernels__mine_cu=kernel_text())
+    new = commit(project, kernels__mine_cu=kernel_text() + "// changed\n")
+    path = project / "kernels" / "mine.cu"
+    path.write_text(kernel_text() + "// changed again\n")
+    for number, (revision, ending) in enumerate(
+        {old: "}\n", "HEAD~1": "}\n", new: "// changed\n", "main": "// changed\n"}.items()
+    ):
+        found = extracted(path, revision, tmp_path / str(number))
+        assert found is not None
+        assert found.source.endswith(ending)
+        assert names(tmp_path / str(number)) == ["kernels/mine.cu"]
+    assert path.read_text().endswith("// changed again\n")  # nothing here is touched
+    assert git(project, "status", "--porcelain") == "M kernels/mine.cu"
+
+
+def test_a_file_that_was_not_there_is_none(project: Path, tmp_path: Path) -> None:
+    commit(project, other_cu=kernel_text())
+    path = project / "mine.cu"
+    path.write_text(kernel_text())
+    assert extracted(path, "HEAD", tmp_path / "old") is None
+    assert not (tmp_path / "old").exists()
+
+
+def test_the_table_beside_it_is_that_of_then(project: Path, tmp_path: Path) -> None:
+    front = 'name = "mine"\n[sweep]\nTILE = [{}]\n[launch]\nblock = ["TILE", "TILE"]\n'
+    front += 'grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+    body = GOOD_BODY.replace("ENTRY", "mine")
+    commit(project, mine_cu=body, mine_toml=front.format("4"))
+    (project / "mine.toml").write_text(front.format("8"))
+    found = extracted(project / "mine.cu", "HEAD", tmp_path / "old")
+    assert found is not None
+    assert found.sweep == {"TILE": (4,)}
+    now = catalogue.load(project / "mine.cu")
+    assert now.sweep == {"TILE": (8,)}
+    assert now.sha256 != found.sha256
+
+
+HEADER = "#pragma once\n#define FACTOR {}\n"
+
+
+@pytest.mark.parametrize(
+    ("include", "header", "given"),
+    [
+        ('"own.h"', "kernels/own.h", None),
+        ('"inner/own.h"', "kernels/inner/own.h", None),
+        ('"../own.h"', "own.h", None),
+        ("<own.h>", "headers/own.h", "headers"),
+        ('"own.h"', "kernels/deep/own.h", "kernels/deep"),
+        ("FILE_TO_INCLUDE\n#define FILE_TO_INCLUDE \"own.h\"", "kernels/own.h", None),
+    ],
+)
+def test_headers_are_those_of_then(
+    include: str, header: str, given: str | None, project: Path, tmp_path: Path
+) -> None:
+    commit(project, kernels__mine_cu=including(include), **{header: HEADER.format(1)})
+    path = project / header.replace("_", ".")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEADER.format(1))
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "--amend", "-m", "a")
+    path.write_text(HEADER.format(2))
+    options = {"include_dirs": [str(project / given)]} if given else {}
+    file = project / "kernels" / "mine.cu"
+    found = extracted(file, "HEAD", tmp_path / "old", options)
+    assert found is not None
+    [then] = found.includes
+    assert Path(then.path).is_relative_to(tmp_path / "old")
+    assert Path(then.path).read_text() == HEADER.format(1)
+    # The control: a change of the header alone is a change of the kernel, and none is none.
+    assert found.sha256 != catalogue.load(file, given=options).sha256
+    path.write_text(HEADER.format(1))
+    assert found.sha256 == catalogue.load(file, given=options).sha256
+
+
+def test_headers_in_folders_of_its_front_matter(project: Path, tmp_path: Path) -> None:
+    body = '#include <own.h>\n#include <other.h>\n' + GOOD_BODY
+    text = kernel_text("mine", front='include_dirs = ["../headers", "../more"]', body=body)
+    commit(project, kernels__mine_cu=text, headers__own_h=HEADER.format(1),
+           headers__other_h="", more__unused_h="")  # fmt: skip
+    (project / "headers" / "own.h").write_text(HEADER.format(2))
+    found = extracted(project / "kernels" / "mine.cu", "HEAD", tmp_path / "old")
+    assert found is not None
+    assert {Path(each.path).read_text() for each in found.includes} == {HEADER.format(1), ""}
+    assert names(tmp_path / "old") == ["headers/other.h", "headers/own.h", "kernels/mine.cu"]
+
+
+def test_headers_of_headers_and_loops(project: Path, tmp_path: Path) -> None:
+    commit(
+        project,
+        kernels__mine_cu=including('"a.h"'),
+        kernels__a_h='#include "sub/b.h"\n',
+        kernels__sub__b_h='#include "c.h"\n#include "../a.h"\n',
+        kernels__sub__c_h="",
+        kernels__unused_h="",
+    )
+    assert extracted(project / "kernels" / "mine.cu", "HEAD", tmp_path / "old") is not None
+    assert names(tmp_path / "old") == [
+        "kernels/a.h", "kernels/mine.cu", "kernels/sub/b.h", "kernels/sub/c.h",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["../../outside.h", "/etc/passwd", "..", "a/../../../x.h"])
+def test_nothing_is_written_outside_of_the_folder(
+    name: str, project: Path, tmp_path: Path
+) -> None:
+    commit(project, kernels__mine_cu=including(f'"{name}"'))
+    (tmp_path / "outside.h").write_text("")
+    assert revisions.extract(
+        catalogue.load(project / "kernels" / "mine.cu"), "HEAD", tmp_path / "a" / "b"
+    )
+    assert names(tmp_path / "a") == ["b/kernels/mine.cu"]
+
+
+def test_line_endings_are_those_in_git(project: Path, tmp_path: Path) -> None:
+    """A checkout with other line endings is no change of the kernel."""
+    commit(project, _gitattributes="*.cu text eol=crlf\n", mine_cu=kernel_text())
+    path = project / "mine.cu"
+    path.unlink()
+    git(project, "checkout", "-q", ".")
+    assert b"\r\n" in path.read_bytes()
+    found = extracted(path, "HEAD", tmp_path / "old")
+    assert found is not None
+    assert b"\r\n" not in (tmp_path / "old" / "mine.cu").read_bytes()
+    assert found.source == catalogue.load(path).source
+
+
+def test_filters_are_not_run(project: Path, tmp_path: Path) -> None:
+    ran, program = tmp_path / "RAN", tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    program.chmod(0o755)
+    commit(project, _gitattributes="*.cu filter=evil\n*.h filter=evil\n",
+           mine_cu=including('"own.h"'), own_h="")  # fmt: skip
+    for kind in ("clean", "smudge", "process"):
+        git(project, "config", f"filter.evil.{kind}", str(program))
+    (project / ".git" / "index").touch()
+    ran.unlink(missing_ok=True)
+    assert extracted(project / "mine.cu", "HEAD", tmp_path / "old") is not None
+    assert names(tmp_path / "old") == ["mine.cu", "own.h"]
+    assert not ran.exists()
+    # The control: git itself would run them.
+    git(project, "config", "--unset", "filter.evil.process")
+    (project / "mine.cu").unlink()
+    git(project, "checkout", "-q", "mine.cu")
+    assert ran.exists()
+
+
+def test_links_and_submodules_are_not_followed(project: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.h"
+    secret.write_text("secret")
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q", "-b", "main", ".")
+    commit(inner, sub_h="")
+    (project / "link.h").symlink_to(secret)
+    git(project, "submodule", "add", "-q", str(inner), "inner")
+    commit(project, mine_cu=including('"link.h"', '"inner/sub.h"'))
+    path = project / "mine.cu"
+    assert revisions.extract(catalogue.load(path), "HEAD", tmp_path / "old")
+    assert names(tmp_path / "old") == ["mine.cu"]
+    assert not any(each.is_symlink() for each in (tmp_path / "old").rglob("*"))
+
+
+def test_a_kernel_file_that_is_a_link_is_the_file_it_leads_to(
+    project: Path, tmp_path: Path
+) -> None:
+    commit(project, real_cu=kernel_text())
+    link = tmp_path / "link.cu"
+    link.symlink_to(project / "real.cu")
+    found = extracted(link, "HEAD", tmp_path / "old")
+    assert found is not None
+    assert names(tmp_path / "old") == ["real.cu"]
+
+
+def test_a_kernel_in_a_submodule_has_revisions_of_its_own(project: Path, tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q", "-b", "main", ".")
+    commit(inner, mine_cu=kernel_text())
+    git(project, "submodule", "add", "-q", str(inner), "sub")
+    path = project / "sub" / "mine.cu"
+    path.write_text(kernel_text() + "// changed\n")
+    found = extracted(path, "HEAD", tmp_path / "old")
+    assert found is not None
+    assert found.source.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    "revision",
+    ["nowhere", "", "-h", "--all", "-q", "HEAD:mine.cu", "HEAD..main", "HEAD^{tree}", "a\nb",
+     "--upload-pack=touch", "\udcff", "*", "HEAD~99"],
+)  # fmt: skip
+def test_what_is_no_revision_is_told(revision: str, project: Path, tmp_path: Path) -> None:
+    commit(project, mine_cu=kernel_text())
+    kernel = catalogue.load(project / "mine.cu")
+    with pytest.raises(UsageError, match=r"--against .*: no such revision; .*fetch-depth: 0") as told:
+        revisions.extract(kernel, revision, tmp_path / "old")
+    assert "\n" not in str(told.value)
+    assert not (tmp_path / "old").exists()
+
+
+def test_a_branch_that_looks_like_an_option_is_a_revision(project: Path, tmp_path: Path) -> None:
+    commit(project, mine_cu=kernel_text())
+    git(project, "update-ref", "refs/heads/-x", "HEAD")
+    assert extracted(project / "mine.cu", "-x", tmp_path / "old") is not None
+
+
+def test_without_a_repository_or_git_it_is_told(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = tmp_path / "mine.cu"
+    alone.write_text(kernel_text())
+    with pytest.raises(UsageError, match="not in a git working tree"):
+        revisions.extract(catalogue.load(alone), "HEAD", tmp_path / "old")
+    commit(project, mine_cu=kernel_text())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="git is not installed"):
+        revisions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
+
+
+def test_a_library_has_no_file(tmp_path: Path) -> None:
+    library = next(each for each in catalogue.builtin() if each.library)
+    with pytest.raises(UsageError, match="has no kernel file"):
+        revisions.extract(library, "HEAD", tmp_path / "old")
+
+
+def test_a_working_tree_elsewhere_is_none_of_ours(project: Path, tmp_path: Path) -> None:
+    """`core.worktree` may name any folder."""
+    commit(project, mine_cu=kernel_text())
+    (tmp_path / "elsewhere").mkdir()
+    git(project, "config", "core.worktree", str(tmp_path / "elsewhere"))
+    with pytest.raises(UsageError, match="not in a git working tree"):
+        revisions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")

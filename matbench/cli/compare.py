@@ -180,12 +180,17 @@ def _contenders(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> 
     if len({kernel.workload for kernel in chosen}) > 1:
         each = ", ".join(f"{kernel.name} computes {kernel.workload}" for kernel in chosen)
         raise UsageError(f"only kernels of one workload can be compared: {each}")
-    own = [kernel.name for kernel in chosen]
-    sides = [
-        _Side(kernel, kernel.name if own.count(kernel.name) == 1 else given)
-        for kernel, given in zip(chosen, different, strict=True)
-    ]
+    sides = _labelled(chosen, different)
     return sides if len(sides) > 1 else sides * 2
+
+
+def _labelled(kernels: Sequence[Kernel], given: Sequence[str]) -> list[_Side]:
+    """Kernels by name; those of the same name as given on the command line."""
+    own = [kernel.name for kernel in kernels]
+    return [
+        _Side(kernel, kernel.name if own.count(kernel.name) == 1 else each)
+        for kernel, each in zip(kernels, given, strict=True)
+    ]
 
 
 def _versions(
@@ -198,21 +203,23 @@ def _versions(
     from matbench.kernelfile import catalogue, revisions
 
     pairs, remarks = [], []
-    chosen = files.each(list(dict.fromkeys(names)))
+    different = list(dict.fromkeys(names))
+    chosen = files.each(different)
     _require_device(chosen)
-    for number, kernel in enumerate(chosen):
-        path = revisions.extract(kernel, revision, folder / str(number))
-        label = f"{kernel.name} at {revision}"
-        if path is None:
-            remarks.append(f"{kernel.name}: new since {revision}, not compared")
+    for number, (kernel, name) in enumerate(_labelled(chosen, different)):
+        found = revisions.extract(kernel, revision, folder / str(number))
+        if found is None:
+            remarks.append(f"{name}: new since {revision}, not compared")
             continue
-        old = catalogue.load(path, f"{kernel.path} at {revision}", files.given)
-        if old.sha256 == kernel.sha256:
-            remarks.append(f"{kernel.name}: unchanged since {revision}, not compared")
+        shown = f"{kernel.path} at {revision}"
+        old = catalogue.load(found.file, shown, found.given(files.given))
+        if revisions.unchanged(old, kernel):
+            remarks.append(f"{name}: unchanged since {revision}, not compared")
             continue
+        label = f"{name} at {revision}"
         if old.workload != kernel.workload:
             raise UsageError(f"{label} computes {old.workload}, and now {kernel.workload}")
-        pairs.append((_Side(old, label), _Side(kernel, kernel.name)))
+        pairs.append((_Side(old, label), _Side(kernel, name)))
     return pairs, remarks
 
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import msgspec
 
 from matbench import git
 from matbench.errors import UsageError
@@ -19,23 +23,52 @@ from matbench.model import Kernel
 _REGULAR = ("100644", "100755")
 
 
-def extract(kernel: Kernel, revision: str, folder: Path) -> Path | None:
+class Extracted(NamedTuple):
+    """A kernel file as of a revision, and its folders of headers by their present names."""
+
+    file: Path
+    include_dirs: dict[str, str]
+
+    def given(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Front matter of the command line, with the folders of headers as of the revision."""
+        folders = [self.include_dirs.get(each, each) for each in given.get("include_dirs", ())]
+        return {**given, "include_dirs": folders} if folders else dict(given)
+
+
+def unchanged(old: Kernel, new: Kernel) -> bool:
+    """Whether two versions have the same source, headers and front matter, wherever they are."""
+    first, second = (
+        msgspec.structs.replace(
+            kernel,
+            path="",
+            file="",
+            sha256="",
+            previous=None,
+            include_dirs=(),
+            includes=tuple(msgspec.structs.replace(each, path="") for each in kernel.includes),
+        )
+        for kernel in (old, new)
+    )
+    return first == second
+
+
+def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
     """Write the kernel's files as of the revision into an empty folder.
 
-    Returns the path of the kernel file there; None if the revision does not have it. `UsageError`
-    if there is no repository or no such revision.
+    None if the revision does not have the kernel file. `UsageError` if there is no repository or
+    no such revision.
     """
     if not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
     file = Path(kernel.file).resolve()
     top = git.output("rev-parse", "--show-toplevel", folder=file.parent)
-    if top is None:
-        raise UsageError(f"{kernel.path}: not in a git working tree, so it has no revisions")
+    root = Path(os.fsdecode(top or b"").rstrip("\n")).resolve()
+    if top is None or not file.is_relative_to(root):
+        raise UsageError(f"{kernel.path}: --against needs git, and a git working tree around it")
     commit = git.commit(revision, file.parent)
     if commit is None:
         hint = "in CI, fetch it first (`fetch-depth: 0` in actions/checkout)"
         raise UsageError(f"--against {revision!r:.60}: no such revision; {hint}")
-    root = Path(os.fsdecode(top).rstrip("\n")).resolve()
     tree = _Tree(root, commit, folder)
     name = file.relative_to(root).as_posix()
     if not tree.has(name):
@@ -44,10 +77,14 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Path | None:
     beside = tables.beside_of(file).relative_to(root).as_posix()
     if tree.has(beside):
         tree.take(beside)
-    headers = [includes.folder_of(file, each).resolve() for each in kernel.include_dirs]
-    inside = [each.relative_to(root).as_posix() for each in headers if each.is_relative_to(root)]
-    tree.follow(name, inside)
-    return folder / name
+    inside = {}
+    for each in kernel.include_dirs:
+        headers = includes.folder_of(Path(kernel.file), each).resolve()
+        if headers.is_relative_to(root):
+            inside[each] = headers.relative_to(root).as_posix()
+            (folder / inside[each]).mkdir(parents=True, exist_ok=True)
+    tree.follow(name, list(inside.values()))
+    return Extracted(folder / name, {each: str(folder / there) for each, there in inside.items()})
 
 
 class _Tree:

@@ -1,0 +1,270 @@
+"""`matbench compare` on versions of a kernel: two files, or a file and a git revision of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import record_files
+from support.cli import Matbench, Refusal
+from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
+from support.records import outcome
+from support.terminal import on_terminal
+
+from matbench.model import DeviceInfo
+
+pytestmark = [
+    pytest.mark.usefixtures("own_state"),
+    pytest.mark.skipif(shutil.which("git") is None, reason="no git"),
+]
+
+#: For tests that ignore the verdict, and for those of two versions that differ by far.
+BRIEFLY = ("--sizes", "33", "--max-time", "0.05")
+LONG = ("--sizes", "64")
+#: 20 times slower than `kernel_text()`.
+SLOW = kernel_text("mine", body=SLOW_BODY)
+
+
+def git(*words: str) -> None:
+    named = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", *named, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def project(own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder as a repository; `mine.cu` is committed, and slower now.
+
+    Temporary folders go to a folder of their own.
+    """
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    git("init", "-q", "-b", "main", ".")
+    Path("mine.cu").write_text(kernel_text())
+    git("add", ".")
+    git("commit", "-q", "-m", "a")
+    Path("mine.cu").write_text(SLOW)
+    return Path().absolute()
+
+
+def left(tmp_path: Path) -> list[Path]:
+    """The temporary folders that a command should have removed."""
+    return list((tmp_path / "temporary").glob("matbench-*"))
+
+
+def records(text: str) -> list[dict[str, Any]]:
+    environment, *found = json.loads(text)
+    assert environment["type"] == "environment"
+    return found
+
+
+# Two files
+
+
+def test_two_files_of_the_same_name(matbench: Matbench, device: DeviceInfo) -> None:
+    for folder, text in {"old": kernel_text(), "new": SLOW}.items():
+        Path(folder).mkdir()
+        Path(folder, "mine.cu").write_text(text)
+    arguments = ("compare", "old/mine.cu", "new/mine.cu", *LONG, "--fail-if-slower", "5%")
+    [record] = records(matbench(*arguments, "--format", "json", code=1).stdout)
+    assert (record["baseline_name"], record["candidate_name"]) == ("old/mine.cu", "new/mine.cu")
+    assert record["comparison"]["verdict"] == "SLOWER"
+    assert record["comparison"]["ratio"] > 2
+    assert record["baseline"]["case"]["sha256"] != record["candidate"]["case"]["sha256"]
+    shown = matbench("compare", "new/mine.cu", "old/mine.cu", *BRIEFLY).stdout
+    assert "candidate old/mine.cu against baseline new/mine.cu" in shown
+
+
+def test_a_file_against_itself_and_a_built_in_kernel_of_that_name(
+    matbench: Matbench, device: DeviceInfo
+) -> None:
+    Path("tiled.cu").write_text(kernel_text("tiled"))
+    [same] = records(matbench("compare", "tiled.cu", "tiled.cu", *BRIEFLY, "--threshold", "900%",
+                              "--format", "json").stdout)  # fmt: skip
+    assert same["comparison"]["verdict"] == "SAME"
+    [record] = records(matbench("compare", "tiled", "tiled.cu", *BRIEFLY, "--set", "TILE=8",
+                                "--format", "json").stdout)  # fmt: skip
+    assert (record["baseline_name"], record["candidate_name"]) == ("tiled", "tiled.cu")
+    assert record["baseline"]["case"]["sha256"] != record["candidate"]["case"]["sha256"]
+
+
+# A revision
+
+
+def test_a_kernel_that_became_slower_fails(
+    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path
+) -> None:
+    arguments = ("compare", "--against", "main", "mine.cu", *LONG, "--format", "json")
+    [record] = records(matbench(*arguments, "--fail-if-slower", "5%", code=1).stdout)
+    assert (record["baseline_name"], record["candidate_name"]) == ("mine at main", "mine")
+    assert record["comparison"]["verdict"] == "SLOWER"
+    assert left(tmp_path) == []
+    git("commit", "-q", "-am", "slower")
+    Path("mine.cu").write_text(kernel_text())
+    [record] = records(matbench(*arguments, "--fail-if-slower", "5%").stdout)
+    assert record["comparison"]["verdict"] == "FASTER"
+
+
+def test_what_did_not_change_or_is_new_is_not_measured(
+    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path, nothing_runs: None
+) -> None:
+    Path("mine.cu").write_text(kernel_text())
+    Path("other.cu").write_text(kernel_text("other"))
+    summary = tmp_path / "summary.md"
+    result = matbench("compare", "--against", "HEAD", "mine.cu", "other.cu", *BRIEFLY,
+                      "--fail-if-slower", "3%", "--summary", summary)  # fmt: skip
+    remarks = ["mine: unchanged since HEAD, not compared", "other: new since HEAD, not compared"]
+    assert result.stderr.splitlines() == remarks
+    assert "nothing to compare" in result.stdout
+    text = summary.read_text()
+    assert text.startswith("### Nothing to compare\n")
+    for remark in remarks:
+        assert f"- {remark}" in text.replace("&#58;", ":")
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize(("then", "now"), [("1.0f", "2.0f"), ("2.0f", "1.0f")])
+def test_each_version_has_the_headers_of_its_time(
+    then: str, now: str, matbench: Matbench, device: DeviceInfo, project: Path
+) -> None:
+    """Also from a folder that is named; with a factor of 2 in the header a product is wrong."""
+    Path("headers").mkdir()
+    body = "#include <factor.h>\n" + GOOD_BODY.replace("= sum;", "= FACTOR * sum;")
+    Path("mine.cu").write_text(kernel_text("mine", body=body))
+    Path("headers/factor.h").write_text(f"#define FACTOR {then}\n")
+    git("add", ".")
+    git("commit", "-q", "-m", "with a header")
+    arguments = ("compare", "--against", "HEAD", "mine.cu", "--include-dir", "headers", *BRIEFLY)
+    assert "mine: unchanged since HEAD" in matbench(*arguments).stderr
+    Path("headers/factor.h").write_text(f"#define FACTOR {now}\n")
+    [record] = records(matbench(*arguments, "--format", "json", code=1).stdout)
+    is_wrong = [record[side]["status"] == "wrong" for side in ("baseline", "candidate")]
+    assert is_wrong == [then == "2.0f", now == "2.0f"]
+
+
+def test_several_kernels_of_several_workloads(
+    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path
+) -> None:
+    """Each at the sizes of its own workload; those of the same name by their paths."""
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "mine.cu").write_text(kernel_text())
+    dot = Path(__file__).parents[2] / "kernels" / "dot-tree.cu"
+    Path("dots.cu").write_text(dot.read_text().replace('name = "dot-tree"', 'name = "dots"'))
+    git("add", ".")
+    git("commit", "-q", "-m", "more")
+    for path in ("a/mine.cu", "b/mine.cu", "dots.cu"):
+        with Path(path).open("a") as file:
+            file.write("// changed\n")
+    result = matbench("compare", "--against", "HEAD", "a/mine.cu", "b/mine.cu", "dots.cu",
+                      "--sizes", "64", "--max-time", "0.05", "--format", "json")  # fmt: skip
+    found = records(result.stdout)
+    assert [(one["baseline_name"], one["candidate_name"]) for one in found] == [
+        ("a/mine.cu at HEAD", "a/mine.cu"), ("b/mine.cu at HEAD", "b/mine.cu"),
+        ("dots at HEAD", "dots"),
+    ]  # fmt: skip
+    workloads = [one["candidate"]["case"]["problem"]["workload"] for one in found]
+    assert workloads == ["matmul", "matmul", "dot"]
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "-x", "--all", "", "HEAD:mine.cu"])
+def test_what_is_no_revision_is_refused_before_measuring(
+    revision: str, matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path,
+    nothing_runs: None,
+) -> None:  # fmt: skip
+    told = matbench("compare", f"--against={revision}", "mine.cu", *BRIEFLY, code=2).stderr
+    assert told.count("\n") == 1
+    assert "no such revision" in told
+    assert left(tmp_path) == []
+
+
+def test_without_git_or_a_repository_it_is_refused(
+    refusal: Refusal, device: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    nothing_runs: None,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    Path("mine.cu").write_text(kernel_text())
+    needed = "mine.cu: --against needs git, and a git working tree around it"
+    assert refusal("compare", "--against", "HEAD", "mine.cu") == needed
+    git("init", "-q", ".")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert refusal("compare", "--against", "HEAD", "mine.cu") == needed
+
+
+def test_an_old_version_that_cannot_be_read_is_told_with_its_revision(
+    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path, nothing_runs: None
+) -> None:
+    Path("mine.cu").write_text("// /// matbench\n// name = \n// ///\n")
+    git("commit", "-q", "-am", "broken")
+    Path("mine.cu").write_text(kernel_text())
+    told = matbench("compare", "--against", "HEAD", "mine.cu", *BRIEFLY, code=2).stderr
+    assert "mine.cu at HEAD:2: not TOML" in told
+    assert "matbench-" not in told  # no path that is gone
+    assert left(tmp_path) == []
+
+
+def test_ctrl_c_leaves_no_temporary_folder(
+    device: DeviceInfo, project: Path, tmp_path: Path
+) -> None:
+    session = on_terminal(
+        "compare", "--against", "HEAD", "mine.cu", "--sizes", "1000", "--max-time", "60",
+        interrupt_when=lambda written: "mine against" in written,
+    )  # fmt: skip
+    assert session.code == 130
+    assert "Traceback" not in session.written
+    assert left(tmp_path) == []
+
+
+# The summary
+
+
+def test_the_summary_is_appended(
+    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """To the file that is named, or to that of GitHub's workflow."""
+    workflow, own = tmp_path / "workflow.md", tmp_path / "own.md"
+    workflow.write_text("before\n")
+    Path("mine.cu").write_text(kernel_text().replace("k < K", "k < K - 1"))
+    arguments = ("compare", "--against", "main", "mine.cu", *BRIEFLY)
+    matbench(*arguments, code=1)
+    assert workflow.read_text() == "before\n"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(workflow))
+    matbench(*arguments, code=1)
+    assert workflow.read_text().startswith("before\n### 1 case is wrong or failed\n")
+    matbench(*arguments, "--summary", own, code=1)
+    assert own.read_text().startswith("### 1 case is wrong or failed\n")
+    assert workflow.read_text().count("### ") == 1
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "")
+    matbench(*arguments, code=1)
+
+
+def test_diff_writes_the_same_summary(matbench: Matbench, tmp_path: Path) -> None:
+    old, new, summary = (tmp_path / name for name in ("old.jsonl", "new.jsonl", "summary.md"))
+    record_files.write(old, outcome("tiled"), outcome("kahan"))
+    record_files.write(new, outcome("tiled", status="wrong", reason="3 of 9"), outcome("kahan"))
+    matbench("diff", old, new, "--summary", summary)
+    text = summary.read_text()
+    assert text.startswith("### 1 case is wrong or failed\n")
+    assert "- tiled TILE=16 at 17x33x65 is now wrong&#58; 3 of 9\n" in text
+
+
+@pytest.mark.parametrize("target", ["folder", "folder/no/file.md", "\udcff/x"])
+def test_a_summary_that_cannot_be_written_is_told_before_measuring(
+    target: str, refusal: Refusal, device: DeviceInfo, nothing_runs: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    Path("folder").mkdir()
+    told = refusal("compare", "tiled", "naive-2d", "--summary", target)
+    assert told.startswith("--summary ")
+    assert "cannot be written" in told
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", target)
+    told = refusal("diff", "kept.jsonl", "kept.jsonl")
+    assert "cannot be written" in told

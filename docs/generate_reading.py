@@ -131,7 +131,6 @@ def diff() -> str:
             Callout("the candidate is"),
             Callout("interval", line="kernel"),
             Callout("UNDECIDED", "before", line="cublas "),
-            Callout("the interval allows", "before"),
             Callout("claims of both: inputs rounded to bfloat16", "after"),
         ],
         112,

@@ -11,7 +11,7 @@ from support import records
 from support.cli import QUICK, Matbench
 from support.records import repeated, timing
 
-from matbench.model import DeviceInfo
+from matbench.model import Conditions, DeviceInfo
 from matbench.records.outcome import Outcome
 from matbench.records.writing import RecordWriter
 
@@ -72,6 +72,34 @@ def test_environments_that_differ_are_exit_3_unless_they_are_ignored(
     assert "use --ignore-environment to judge anyway" in result.stderr
     matbench("diff", old, new, "--fail-if-slower", "5%", "--ignore-environment", code=1)
     matbench("diff", old, new)
+
+
+def busy(share: float, factor: float = 1.0, kernel: str = "tiled") -> list[Outcome]:
+    """A case in five processes, while other programs took this share of the processors."""
+    moments = (Conditions(), Conditions(others_share=share))
+    samples = tuple(factor * sample for sample in STEADY)
+    cold = timing(samples_ns=samples, conditions=moments)
+    return repeated(records.outcome(kernel, cold=cold))
+
+
+def test_other_load_is_exit_3_only_if_no_case_can_be_judged(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    old = write(tmp_path / "old.jsonl", *busy(0.1), *busy(0.1, kernel="kahan"))
+    all_busy = write(tmp_path / "all.jsonl", *busy(0.7, 1.2), *busy(0.6, kernel="kahan"))
+    result = matbench("diff", old, all_busy, "--fail-if-slower", "5%", code=3)
+    said = "the load of other programs at {} TILE=16 at 17x33x65 differs: was 10%, now {}"
+    assert said.format("tiled", "70%") in result.stderr
+    assert said.format("kahan", "60%") in result.stderr
+    assert "2 UNDECIDED" in result.stdout
+    matbench("diff", old, all_busy, "--fail-if-slower", "5%", "--ignore-environment", code=1)
+    # One case can be judged: that decides, whether it is slower or not.
+    for factor, code in ((1.0, 0), (1.2, 1)):
+        file = tmp_path / f"{code}.jsonl"
+        write(file, *busy(0.7, 1.2), *busy(0.1, factor, kernel="kahan"))
+        result = matbench("diff", old, file, "--fail-if-slower", "5%", code=code)
+        assert said.format("tiled", "70%") in result.stderr
+        assert "kahan" not in result.stderr
 
 
 def test_a_case_that_broke_fails_and_is_named(tmp_path: Path, matbench: Matbench) -> None:

@@ -118,8 +118,8 @@ def compare() -> str:
 
 
 def diff() -> str:
-    names = "results/h200-blas.jsonl", "results/h200-ladder.jsonl"
-    old, new = (reading.read(ROOT / name) for name in names)
+    names = "old.jsonl", "new.jsonl"
+    old, new = (reading.read(examples.FOLDER / name) for name in names)
     joined = comparison.compare_records(old, new, names, 0.01)
     report = comparisons.report(joined.records, [*old[0], *new[0]])
     return screen(
@@ -128,12 +128,15 @@ def diff() -> str:
         [
             Callout("candidate", "before", line="against"),
             Callout("SM clock", "before"),
+            Callout("each case", "before"),
+            Callout("the interval allows", "before"),
             Callout("the candidate is"),
             Callout("interval", line="kernel"),
-            Callout("UNDECIDED", "before", line="cublas "),
-            Callout("claims of both: inputs rounded to bfloat16", "after"),
+            Callout("p", line="kernel"),
+            Callout("SLOWER", "before", line="4096"),
+            Callout("UNDECIDED", "before", line="1000"),
         ],
-        112,
+        130,
     )
 
 

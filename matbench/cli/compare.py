@@ -149,9 +149,13 @@ def compare(
         show_report(comparisons.report(records, [about]), fmt)
     gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
-    statuses = {side.status for record in records for side in (record.baseline, record.candidate)}
-    if rounds or against is None:
-        gate.exit(records, broken=bool(statuses & {"wrong", "failed"}))
+    broken = {"wrong", "failed"}
+    before, now = ({getattr(r, side).status for r in records} for side in ("baseline", "candidate"))
+    if against is None:
+        gate.exit(records, broken=bool((before | now) & broken))
+    elif rounds and not (before <= broken and not now & broken):
+        # A version that was wrong is no reason to refuse the one that fixes it.
+        gate.exit(records, broken=bool(now & broken))
 
 
 class _Side(NamedTuple):

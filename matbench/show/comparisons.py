@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rich.console import RenderableType
@@ -48,11 +48,14 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
     never = _never_timed(records)
     apart = {id(record) for found in never for record in found}
     sizes = grouped((record for record in records if id(record) not in apart), _size)
+    compared = [set(record.notes) for record in records if record.comparison is not None]
+    common = set.intersection(*compared) if compared else set()
     return section(
         heading=(
             f"candidate {safe.line(first.candidate_name)} against "
             f"baseline {safe.line(first.baseline_name)}",
             *device_lines([record.candidate for record in records], environments),
+            *(safe.line(note) for note in first.notes if note in common),
         ),
         columns=(
             Column("size", shared=True),
@@ -68,7 +71,7 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
         ),
         last_title="verdict",
         groups=[
-            *(_group(size, found) for size, found in sizes.items()),
+            *(_group(size, found, common) for size, found in sizes.items()),
             Group("", tuple(map(_row_of_several, never))),
         ],
     )
@@ -95,10 +98,15 @@ def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
     return replace(_row(sizes, records[0], units.durations([])), reason=safe.lines(reason))
 
 
-def _group(size: str, records: Sequence[ComparisonRecord]) -> Group:
+def _group(size: str, records: Sequence[ComparisonRecord], above: Collection[str]) -> Group:
+    """The rows of one size, without the notes that are above the table."""
     sides = (side for record in records for side in (record.baseline, record.candidate))
     time = units.durations(side.median_ns for side in sides)
-    return Group("", tuple(_row(size, record, time) for record in records))
+    rows = []
+    for record in records:
+        own = tuple(safe.lines(note) for note in record.notes if note not in above)
+        rows.append(replace(_row(size, record, time), notes=own))
+    return Group("", tuple(rows))
 
 
 def _row(size: str, record: ComparisonRecord, time: units.Formatter) -> Row:

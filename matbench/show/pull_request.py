@@ -83,7 +83,8 @@ def _verdict(records: Sequence[ComparisonRecord], allowed: float | None) -> str:
     judged = [record for record in records if record.verdict not in (None, "UNDECIDED")]
     if not judged:
         return "No case could be judged"
-    return f"No case is slower{beyond}"
+    undecided = len(records) - len(judged)
+    return f"No case is slower{beyond}" + (f"; {undecided:,} undecided" if undecided else "")
 
 
 def _cases(count: int) -> str:

@@ -19,6 +19,8 @@ from matbench.cli import main
 from matbench.kernelfile import catalogue, front_matter
 from matbench.model import Conditions, DeviceInfo, FrontMatter, LaunchRules, Problem
 from matbench.records import reading
+from matbench.records.blocks import Timeline
+from matbench.records.comparison import Comparison
 from matbench.records.environment import Environment
 from matbench.records.outcome import (
     Accuracy,
@@ -26,10 +28,12 @@ from matbench.records.outcome import (
     Build,
     CaseRecord,
     Claims,
+    ErrorCells,
     Outcome,
     Timing,
 )
 from matbench.records.tuning import Tuned
+from matbench.records.variation import Variation
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 LINKED = [
@@ -197,7 +201,7 @@ def test_records_are_described_field_by_field() -> None:
     found = tables(page("docs/records.md"))
     kinds: list[type[msgspec.Struct]] = [
         Environment, DeviceInfo, Outcome, CaseRecord, Claims, Build, Accuracy, Timing, Conditions,
-        BlockTimes, Tuned,
+        BlockTimes, ErrorCells, Timeline, Comparison, Variation, Tuned,
     ]  # fmt: skip
     for number, kind in enumerate(kinds, 1):
         told = named([[row[0]] for row in found[f"field {number}"]])

@@ -26,6 +26,7 @@ from support.tables import (
     timing,
 )
 
+from matbench.analysis import repetitions
 from matbench.analysis.ranking import Ranked
 from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records import resuming
@@ -58,7 +59,7 @@ def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
             assert ranked.outcome.status == "measured"
             assert ranked.outcome.median_ns is not None
             assert ranked.outcome.median_ns > 0
-    kept = resuming.without_retried(found)
+    kept = repetitions.merged(resuming.without_retried(found))
     measured = sum(one.status == "measured" for one in kept)
     assert table.footer.startswith("no" if not found else str(measured))
     text(table, fmt)

@@ -86,7 +86,7 @@ FAILED = records.outcome("tiled", status="failed", reason="took too long")
         ([compared(1.2)], 0.5, "No case is slower by more than 50%"),
         ([compared(1.2)], None, "1 case is slower"),
         ([compared()], None, "No case is slower"),
-        ([compared(0.5), undecided()], 0.03, "No case is slower by more than 3%"),
+        ([compared(0.5), undecided()], 0.03, "No case is slower by more than 3%; 1 undecided"),
         ([undecided()], 0.03, "No case could be judged"),
         ([compared(1.2), compared(candidate=WRONG)], 0.03, "1 case is wrong or failed"),
         ([compared(candidate=FAILED)], None, "1 case is wrong or failed"),

@@ -1,15 +1,17 @@
 """How often `diff` is right: record files of unchanged kernels, and of kernels slowed a little.
 
 Each recording is `matbench run --repeat` of the kernels and of their slowed twins (as in
-verdicts.py). Recordings are compared pair by pair, in the order they were made: kernels with
-themselves and twins with themselves, which must not be FASTER or SLOWER, and the twins of either
-recording with the kernels of the other, which must be SLOWER. On a CPU, another program keeps one
-processor busy during the second recording of every other pair.
+verdicts.py). It is compared with the recording before: kernels with themselves and twins with
+themselves, which must not be FASTER or SLOWER, and the twins of either recording with the kernels
+of the other, which must be SLOWER. On a CPU, another program keeps one processor busy during every
+second pair of recordings, so that in half of the comparisons only one side had it; slowed kernels
+are compared if neither had.
 """
 
 from __future__ import annotations
 
 import collections
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -119,7 +121,7 @@ def main() -> None:
         session = Session(backends.open_backend(info, cache), cache, Options(blocks=False))
         try:
             findings.conditions.append(session.backend.conditions())
-            files, rows = twins(session, kernels, size, by, 200 if gpu else 150, Path(folder))
+            files, rows = twins(session, kernels, size, by, 200 if gpu else 400, Path(folder))
             findings.conditions.append(session.backend.conditions())
         finally:
             session.close()
@@ -127,20 +129,20 @@ def main() -> None:
         words = [*kernels, *map(str, files), "--sizes", str(size), "--set", "TILE=16"]
         words += ["--no-blocks", "--repeat", str(chosen.repeat), *common.on(info)]
         recordings = []
-        for number in range(2 * pairs):
-            loaded = not gpu and number % 4 == 3
-            with other_load(loaded):
+        loaded = [not gpu and number % 4 >= 2 for number in range(pairs + 1)]
+        for number, busy in enumerate(loaded):
+            with other_load(busy):
                 recordings.append(common.run(*words))
             print(
-                f"recording {number + 1} of {2 * pairs}: {recordings[-1].wall_s:.1f} s", flush=True
+                f"recording {number + 1} of {pairs + 1}: {recordings[-1].wall_s:.1f} s", flush=True
             )
 
     alike: dict[bool, list[ComparisonRecord]] = {False: [], True: []}
     apart: list[ComparisonRecord] = []
-    for number, (old, new) in enumerate(zip(recordings[::2], recordings[1::2], strict=True)):
-        loaded = not gpu and number % 2 == 1
-        alike[loaded] += compared(old, new, (False, False)) + compared(old, new, (True, True))
-        if not loaded:
+    for number, (old, new) in enumerate(itertools.pairwise(recordings)):
+        other = loaded[number] != loaded[number + 1]
+        alike[other] += compared(old, new, (False, False)) + compared(old, new, (True, True))
+        if not (loaded[number] or loaded[number + 1]):
             apart += compared(old, new, (False, True)) + compared(new, old, (False, True))
     table = [row("A/A", alike[False]), row(f"slowed by {by:.0%}", apart)]
     if not gpu:

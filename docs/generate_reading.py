@@ -132,7 +132,7 @@ def diff() -> str:
             Callout("the interval allows", "before"),
             Callout("the candidate is"),
             Callout("interval", line="kernel"),
-            Callout("p", line="kernel"),
+            Callout("p  max", line="kernel"),
             Callout("SLOWER", "before", line="4096"),
             Callout("UNDECIDED", "before", line="1000"),
         ],

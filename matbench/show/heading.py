@@ -93,7 +93,7 @@ def _verified(outcomes: Iterable[Outcome]) -> str:
 def _repeated(environments: Sequence[Environment]) -> str:
     """How many processes measured each case, if several."""
     found = {environment.settings.get("repeat", 1) for environment in environments} - {1}
-    return f"each case in {safe.agreed(map(str, found))} processes; ± covers all" if found else ""
+    return f"each case in {safe.agreed(map(str, found))} processes" if found else ""
 
 
 def _modes(outcomes: Iterable[Outcome]) -> str:

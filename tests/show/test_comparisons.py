@@ -161,3 +161,21 @@ def test_a_square_says_why_a_pair_has_no_verdict() -> None:
 def test_a_comparison_in_words(ratio: float | None, verdict: Any, words: str) -> None:
     found = Comparison(ratio, None, math.nan, verdict, 1, (24, 24), "")
     assert comparisons.in_words("tiled", found) == words
+
+
+def test_a_note_of_every_row_stands_once_above_the_table() -> None:
+    def page(*notes: tuple[str, ...]) -> list[str]:
+        sizes = (256, 1000, 9000)
+        ratios = (1.4, 1.2, None)
+        found = [
+            msgspec.structs.replace(compared(ratio, size), notes=own)
+            for ratio, size, own in zip(ratios, sizes, notes, strict=True)
+        ]
+        return shown(comparisons.report(found, [environment()])).splitlines()
+
+    everywhere = page(("as assumed",), ("as assumed", "busy"), ())
+    title = next(i for i, line in enumerate(everywhere) if "the candidate is" in line)
+    assert [i < title for i, line in enumerate(everywhere) if "as assumed" in line] == [True]
+    assert sum("¹ busy" in line for line in everywhere) == 1
+    once = page(("as assumed",), (), ())
+    assert [i < title for i, line in enumerate(once) if "as assumed" in line] == [False]

@@ -149,7 +149,8 @@ def test_each_version_has_the_headers_of_its_time(
     Path("headers/factor.h").write_text(f"#define FACTOR {now}\n")
     # What is wrong now fails; what was wrong before does not.
     code = int(now == "2.0f")
-    [record] = records(matbench(*arguments, "--format", "json", code=code).stdout)
+    judged = (*arguments, "--format", "json", "--fail-if-slower", "3%")
+    [record] = records(matbench(*judged, code=code).stdout)
     is_wrong = [record[side]["status"] == "wrong" for side in ("baseline", "candidate")]
     assert is_wrong == [then == "2.0f", now == "2.0f"]
 

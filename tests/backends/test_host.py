@@ -1,0 +1,35 @@
+"""The load of the CPU that kernels run on."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+
+import pytest
+
+from matbench.backends import host
+
+CPUS = 4
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> host._Others:
+    """Readings of this process, all programs and all processors, in seconds per processor."""
+    readings = [(1.0, 2.0, 8.0), (1.1, 2.2, 8.1), (2.0, 3.5, 18.0), (7.0, 3.5, 28.0)]
+    given = chain(([CPUS * s for s in each] for each in readings), repeat(None))
+    monkeypatch.setattr(host._Others, "_readings", staticmethod(lambda: next(given)))
+    monkeypatch.setattr(host.os, "cpu_count", lambda: CPUS)
+    return host._Others()
+
+
+def test_the_share_of_others_is_without_ones_own(others: host._Others) -> None:
+    """Of ten seconds, all programs used 1.5, this one 1."""
+    assert others.share() is None, "a tenth of a second is too short to tell"
+    assert others.share() == pytest.approx(0.05)
+    assert others.share() == 0, "clocks of processes and of the system are not the same"
+
+
+def test_the_load_of_this_machine_is_known_after_a_while() -> None:
+    before, after = host.conditions(), host.conditions()
+    assert after.load is None or after.load >= 0
+    for moment in (before, after):
+        assert moment.others_share is None or 0 <= moment.others_share <= 1

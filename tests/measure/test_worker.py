@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from support.kernels import SPIN_BODY, KernelWriter
 
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
+from matbench.measure import worker
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
 from matbench.measure.process import DeadlineError, DiedError, Pool
@@ -314,3 +316,24 @@ def test_a_worker_does_not_run_the_main_module_again(tmp_path: Path) -> None:
         [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+
+
+def test_the_load_is_read_when_the_device_is_opened(
+    monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
+) -> None:
+    """So that it is known for the first case as well."""
+    read: list[DeviceInfo] = []
+
+    class Opened:
+        def __init__(self, info: DeviceInfo, *_: object) -> None:
+            self.conditions = lambda: read.append(info)
+
+    monkeypatch.setattr("matbench.backends.open_backend", Opened)
+    monkeypatch.setattr(
+        "matbench.measure.session.Session", lambda *given: mock.Mock(backend=given[0])
+    )
+    monkeypatch.setattr(worker, "gc", mock.Mock())
+    for name, value in {"_session": None, "_device": device, "_options": Options()}.items():
+        monkeypatch.setattr(worker, name, value, raising=False)
+    worker._open()
+    assert read == [device]

@@ -121,7 +121,8 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
 #: simulations and pictures as well, which take half the time of what is left.
 SLOW = (
     "analysis/test_statistics", "backends", "cheats", "cli", "gpu", "measure", "show/test_pictures",
-    "test_benchmarks", "test_hostile", "test_packaging", "test_readme",
+    "show/test_page_browser", "test_benchmarks", "test_ci", "test_hostile", "test_packaging",
+    "test_pictures", "test_readme",
 )  # fmt: skip
 QUICK = ("measure/test_sampling.py", "measure/test_session.py")
 

@@ -102,7 +102,7 @@ def compare(
     remarks: list[str] = []
     with ExitStack() as stack:
         if against is not None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="matbench-")))
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="matbench-git-")))
             pairs, remarks = _versions(contenders, files, against, folder)
             for remark in remarks:
                 say(remark, err=True)

@@ -55,7 +55,7 @@ def project(own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def left(tmp_path: Path) -> list[Path]:
     """The temporary folders that a command should have removed."""
-    return list((tmp_path / "temporary").glob("matbench-*"))
+    return list((tmp_path / "temporary").glob("matbench-git-*"))
 
 
 def records(text: str) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -60,23 +61,35 @@ def compare_records(
     before, after = _by_case(old[1]), _by_case(new[1])
     pairs = [(before[key], after[key]) for key in before if key in after]
     everywhere = _environment_differences(old[0], new[0])
-    own = [_case_differences(first, second) for first, second in pairs]
-    sources = [
-        f"the source of {first[-1].case.kernel} differs"
-        for first, second in pairs
-        if first[-1].case.sha256 != second[-1].case.sha256
+    merged = [(repetitions.merge(first), repetitions.merge(second)) for first, second in pairs]
+    own = [
+        [*_case_differences(*whole), *_load_differences(*pair)]
+        for whole, pair in zip(merged, pairs, strict=True)
     ]
-    in_every_case = list(_flat(own)) if own and all(own) else []
+    sources = [
+        f"the source of {first.case.kernel} differs"
+        for first, second in merged
+        if first.case.sha256 != second.case.sha256
+    ]
+    every = list(chain.from_iterable(own))
+    in_every_case = every if all(own) else []
     records = []
-    for (first, second), differences in zip(pairs, own, strict=True):
+    for (first, second), pair, differences in zip(merged, pairs, own, strict=True):
         doubts = [] if ignore_environment else [*everywhere, *differences]
-        variation = _variation(second[-1].case, [*old[0], *new[0]])
-        records.append(_compared(first, second, names, threshold, variation, doubts))
+        variation = _variation(second.case, [*old[0], *new[0]])
+        record = ComparisonRecord(
+            baseline_name=names[0],
+            candidate_name=names[1],
+            baseline=first,
+            candidate=second,
+            comparison=None,
+        )
+        records.append(_compared(record, pair, threshold, variation, doubts))
     return Joined(
         records=records,
         only_old=[_label(before[key][-1]) for key in before if key not in after],
         only_new=[_label(after[key][-1]) for key in after if key not in before],
-        differences=list(dict.fromkeys([*everywhere, *_flat(own), *sources])),
+        differences=list(dict.fromkeys([*everywhere, *every, *sources])),
         incomparable=list(dict.fromkeys([*everywhere, *in_every_case])),
         broken=[
             f"{_label(record.candidate)} is now {record.candidate.status}: "
@@ -101,24 +114,16 @@ def is_too_slow(record: ComparisonRecord, allowed: float | None) -> bool:
 
 
 def _compared(
-    first: _Set,
-    second: _Set,
-    names: tuple[str, str],
+    record: ComparisonRecord,
+    pair: tuple[_Set, _Set],
     threshold: float,
     variation: Variation,
     doubts: Sequence[str],
 ) -> ComparisonRecord:
-    """One case in both files."""
-    record = ComparisonRecord(
-        baseline_name=names[0],
-        candidate_name=names[1],
-        baseline=repetitions.merge(first),
-        candidate=repetitions.merge(second),
-        comparison=None,
-    )
+    """The record with the comparison of one case's repetitions, if both files have samples."""
     if not (record.baseline.samples_ns and record.candidate.samples_ns):
         return record
-    then, now = ([o.samples_ns for o in side if o.samples_ns] for side in (first, second))
+    then, now = ([o.samples_ns for o in side if o.samples_ns] for side in pair)
     found = statistics.compare_runs(then, now, variation, threshold, CONFIDENCE)
     notes = (_note(found, variation),) if found.interval is not None else ()
     if doubts:
@@ -182,8 +187,7 @@ def _environment_differences(old: Sequence[Environment], new: Sequence[Environme
     return found
 
 
-def _case_differences(old: _Set, new: _Set) -> list[str]:
-    first, second = repetitions.merge(old), repetitions.merge(new)
+def _case_differences(first: Outcome, second: Outcome) -> list[str]:
     if first.timing is None or second.timing is None:
         return []
     found: list[str] = []
@@ -194,15 +198,19 @@ def _case_differences(old: _Set, new: _Set) -> list[str]:
         found.append(f"verification differs: the {which} launches were not verified")
     if first.case.device != second.case.device:
         found.append(f"device differs: was {first.case.device}, now {second.case.device}")
-    label = _label(first)
     then, now = _sm_mhz(first), _sm_mhz(second)
     if then and now and not abs(now / then - 1) <= CLOCK_TOLERANCE:
+        label = _label(first)
         found.append(f"the SM clock of {label} differs: was {then:,.0f} MHz, now {now:,.0f} MHz")
-    busy, busier = _others_share(old), _others_share(new)
-    if busy is not None and busier is not None and not abs(busier - busy) <= LOAD_TOLERANCE:
-        shares = f"was {busy:.0%}, now {busier:.0%} of the processors"
-        found.append(f"the load of other programs at {label} differs: {shares}")
     return found
+
+
+def _load_differences(old: _Set, new: _Set) -> list[str]:
+    then, now = _others_share(old), _others_share(new)
+    if then is None or now is None or abs(now - then) <= LOAD_TOLERANCE:
+        return []
+    shares = f"was {then:.0%}, now {now:.0%} of the processors"
+    return [f"the load of other programs at {_label(old[0])} differs: {shares}"]
 
 
 def _sm_mhz(outcome: Outcome) -> float | None:
@@ -220,7 +228,3 @@ def _others_share(outcomes: _Set) -> float | None:
         if moment.others_share is not None
     ]
     return sum(shares) / len(shares) if shares else None
-
-
-def _flat(lists: Iterable[Iterable[str]]) -> Iterable[str]:
-    return (text for each in lists for text in each)

@@ -6,6 +6,7 @@ import re
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -241,20 +242,21 @@ class Sweep:
                 for note in writer.notes:
                     say(note, err=True)
             known = self._known(writers)
-            crew.build_ahead([case for case in self.cases if self._done(known, *case, 1) is None])
-            repetitions = range(1, self.repeat + 1)
+            rounds = [
+                [(info, case, self._done(known, info, case, number)) for info, case in self.cases]
+                for number in range(1, self.repeat + 1)
+            ]
+            crew.build_ahead([(info, case) for info, case, done in rounds[0] if done is None])
             plan = [
                 CaseRecord.of(case, info)
-                for repetition in repetitions
-                for info, case in self.cases
-                if case.skip is None and self._done(known, info, case, repetition) is None
+                for info, case, done in chain.from_iterable(rounds)
+                if done is None and case.skip is None
             ]
             display = stack.enter_context(progress(len(self.cases) * self.repeat, plan))
-            for repetition in repetitions:
+            for repetition, cases in enumerate(rounds, 1):
                 if repetition > 1:
                     crew.renew()
-                for info, case in self.cases:
-                    done = self._done(known, info, case, repetition)
+                for info, case, done in cases:
                     if done is None:
                         display.begin(case.label, CaseRecord.of(case, info))
                         found = crew.worker(info).measure(case)

@@ -46,11 +46,8 @@ def of(device: DeviceInfo) -> Variation | None:
     except OSError:
         return None
     for line in reversed(lines):
-        try:
-            found = msgspec.json.decode(line, type=Calibration)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue
-        if (found.backend, found.device, found.uuid) == _key(device):
+        found = state.decoded(line, Calibration)
+        if found is not None and (found.backend, found.device, found.uuid) == _key(device):
             return found.variation
     return None
 

@@ -5,19 +5,31 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path
+from typing import TypeVar
 
+import msgspec
 import platformdirs
 
 from matbench.errors import UsageError
 from matbench.records.appending import LockedFile
 
 _WAIT_S = 10
+T = TypeVar("T", bound=msgspec.Struct)
+
 HINT = "set MATBENCH_STATE_DIR to another folder"
 
 
 def state_folder() -> Path:
     """`MATBENCH_STATE_DIR`, or the platform's folder for this user's state."""
     return Path(os.environ.get("MATBENCH_STATE_DIR") or platformdirs.user_state_dir("matbench"))
+
+
+def decoded(line: bytes, kind: type[T]) -> T | None:
+    """The record in a line; None if there is none that this version can read."""
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def append_line(path: Path, line: bytes | None, what: str) -> None:

@@ -39,7 +39,8 @@ class Store:
                 f"{self.path}: cannot be read: {error.strerror}; {state.HINT}"
             ) from None
         found: dict[_Key, Tuned] = {}
-        for winner in map(_decoded, data.split(b"\n")):
+        for line in data.split(b"\n"):
+            winner = state.decoded(line, Tuned)
             if winner is None:
                 continue
             key = _key(winner)
@@ -74,14 +75,6 @@ class Store:
 
     def _append(self, line: bytes | None) -> None:
         state.append_line(self.path, line, "the winner")
-
-
-def _decoded(line: bytes) -> Tuned | None:
-    """The winner in a line; None if there is none, or one of another schema."""
-    try:
-        return msgspec.json.decode(line, type=Tuned)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
 
 
 def _key(winner: Tuned) -> _Key:

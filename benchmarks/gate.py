@@ -10,7 +10,6 @@ are compared if neither had.
 
 from __future__ import annotations
 
-import collections
 import itertools
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from matbench.kernelfile import catalogue
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import Problem
-from matbench.records.comparison import ComparisonRecord
+from matbench.records.comparison import Comparison
 from matbench.records.outcome import Outcome
 
 GPU_KERNELS = "tiled,kahan,thread-tile-2d,vectorized,warp-tiled"
@@ -79,26 +78,14 @@ def named_as(outcomes: Sequence[Outcome], *, slowed: bool) -> list[Outcome]:
     return found
 
 
-def compared(old: common.Run, new: common.Run, slowed: tuple[bool, bool]) -> list[ComparisonRecord]:
+def compared(old: common.Run, new: common.Run, slowed: tuple[bool, bool]) -> list[Comparison]:
     """What `diff` says of two recordings."""
     sides = [
         (run.environments, named_as(run.outcomes, slowed=twin))
         for run, twin in zip((old, new), slowed, strict=True)
     ]
-    return comparison.compare_records(sides[0], sides[1], ("old", "new"), 0.01).records
-
-
-def row(what: str, found: Sequence[ComparisonRecord]) -> dict[str, object]:
-    count = collections.Counter(record.verdict for record in found)
-    ratios = sorted(record.ratio for record in found if record.ratio is not None)
-    return {
-        "comparison": what,
-        "verdicts": len(found),
-        **{verdict: count[verdict] for verdict in ("SAME", "FASTER", "SLOWER", "UNDECIDED")},
-        "lowest ratio": ratios[0] if ratios else None,
-        "median ratio": ratios[len(ratios) // 2] if ratios else None,
-        "highest ratio": ratios[-1] if ratios else None,
-    }
+    records = comparison.compare_records(sides[0], sides[1], ("old", "new"), 0.01).records
+    return [record.comparison for record in records if record.comparison is not None]
 
 
 def main() -> None:
@@ -137,20 +124,20 @@ def main() -> None:
                 f"recording {number + 1} of {pairs + 1}: {recordings[-1].wall_s:.1f} s", flush=True
             )
 
-    alike: dict[bool, list[ComparisonRecord]] = {False: [], True: []}
-    apart: list[ComparisonRecord] = []
+    alike: dict[bool, list[Comparison]] = {False: [], True: []}
+    apart: list[Comparison] = []
     for number, (old, new) in enumerate(itertools.pairwise(recordings)):
         other = loaded[number] != loaded[number + 1]
         alike[other] += compared(old, new, (False, False)) + compared(old, new, (True, True))
         if not (loaded[number] or loaded[number + 1]):
             apart += compared(old, new, (False, True)) + compared(new, old, (False, True))
-    table = [row("A/A", alike[False]), row(f"slowed by {by:.0%}", apart)]
+    table = [verdicts.row("A/A", alike[False]), verdicts.row(f"slowed by {by:.0%}", apart)]
     if not gpu:
-        table.insert(1, row("A/A, with other load", alike[True]))
+        table.insert(1, verdicts.row("A/A, with other load", alike[True]))
     findings.table(f"Verdicts of `diff`, {chosen.repeat} processes on each side", table)
     every = alike[False] + alike[True]
-    wrong = sum(record.verdict in ("FASTER", "SLOWER") for record in every)
-    slower = sum(record.verdict == "SLOWER" for record in apart)
+    wrong = sum(found.verdict in ("FASTER", "SLOWER") for found in every)
+    slower = sum(found.verdict == "SLOWER" for found in apart)
     bar = 0.01 if gpu else 1 / 40
     findings.figures += [
         common.Figure(f"A/A: FASTER or SLOWER, of {len(every)}", wrong / len(every), "share", bar),
@@ -159,8 +146,8 @@ def main() -> None:
             slower / len(apart), "share", 0.95 if gpu else 0.75, at_least=True,
         ),
     ]  # fmt: skip
-    findings.keep("A/A", [record.comparison for record in every])
-    findings.keep("slowed", [record.comparison for record in apart])
+    findings.keep("A/A", every)
+    findings.keep("slowed", apart)
     findings.close()
 
 

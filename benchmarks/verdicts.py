@@ -138,7 +138,7 @@ def comparisons(arena: Arena, candidate: Case, count: int, seed: int) -> list[Co
 
 
 def row(what: str, found: list[Comparison]) -> dict[str, object]:
-    """One line of the table: the count of each verdict, and the pairs needed."""
+    """One line of the table: the count of each verdict, and the ratios."""
     count = collections.Counter(comparison.verdict for comparison in found)
     ratios = [comparison.ratio for comparison in found if comparison.ratio is not None]
     return {
@@ -148,7 +148,6 @@ def row(what: str, found: list[Comparison]) -> dict[str, object]:
         "median ratio": statistics.median(ratios),
         "lowest": min(ratios),
         "highest": max(ratios),
-        "median pairs": statistics.median(comparison.samples[0] for comparison in found),
     }
 
 
@@ -196,7 +195,12 @@ def main() -> None:
             for what, found in zip(("A/A", "A/B"), true, strict=True)
         ],
     )
-    findings.table("Verdicts", [row("A/A", alike), row("A/B", apart)])
+    rows = [
+        row(what, found)
+        | {"median pairs": statistics.median(comparison.samples[0] for comparison in found)}
+        for what, found in (("A/A", alike), ("A/B", apart))
+    ]
+    findings.table("Verdicts", rows)
     wrong = sum(found.verdict in ("FASTER", "SLOWER") for found in alike)
     slower = sum(found.verdict == "SLOWER" for found in apart)
     findings.figures += [

@@ -87,13 +87,8 @@ def scatter() -> Spec:
     """Speed against error, and the front that no kernel is both faster and more accurate than."""
     import altair as alt
 
-    x = alt.X(
-        "error:Q",
-        title=None,
-        scale=parts.domain("across", "log"),
-        axis=parts.values("ticks_across"),
-    )
-    y = alt.Y("value:Q", title=None, scale=parts.domain("up", "log"), axis=parts.values("ticks_up"))
+    x = parts.across("error:Q")
+    y = parts.up("value:Q")
     base = alt.Chart(parts.named("points")).encode(
         x=x, color=parts.as_is(alt.Color, "colour:N"), opacity=parts.opacity(alt), detail="kernel:N"
     )
@@ -116,13 +111,8 @@ def roofline() -> Spec:
     """The limits that were measured, and a point for each case."""
     import altair as alt
 
-    x = alt.X(
-        "intensity:Q",
-        title=None,
-        scale=parts.domain("across", "log"),
-        axis=parts.values("ticks_across"),
-    )
-    y = alt.Y("value:Q", title=None, scale=parts.domain("up", "log"), axis=parts.values("ticks_up"))
+    x = parts.across("intensity:Q")
+    y = parts.up("value:Q")
     roofs = (
         alt.Chart(parts.named("roofs"))
         .mark_line(strokeWidth=1.2, color="currentColor")
@@ -156,12 +146,7 @@ def forest() -> Spec:
 
     y = alt.Y("label:N", sort=None, title=None, axis=parts.names())
     base = alt.Chart(parts.named("points")).encode(y=y, color=parts.as_is(alt.Color, "colour:N"))
-    x = alt.X(
-        "value:Q",
-        title=None,
-        scale=parts.domain("across", "log"),
-        axis=parts.values("ticks_across"),
-    )
+    x = parts.across("value:Q")
     same = (
         alt.Chart(parts.named("same"))
         .mark_rule(strokeDash=[3, 3], color="currentColor")
@@ -185,12 +170,7 @@ def search() -> Spec:
         alt.Chart(parts.named("points"))
         .mark_point(size=45, filled=True)
         .encode(
-            x=alt.X(
-                "value:Q",
-                title=None,
-                scale=parts.domain("across", "log"),
-                axis=parts.values("ticks_across"),
-            ),
+            x=parts.across("value:Q"),
             y=alt.Y("round:O", title=None, sort="ascending"),
             color=parts.as_is(alt.Color, "colour:N"),
             shape=parts.as_is(alt.Shape, "shape:N"),

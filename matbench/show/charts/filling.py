@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Spec = dict[str, Any]
+from matbench.show.charts.parts import Spec
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,7 @@ def strip() -> Spec:
     base = alt.Chart(parts.named("points"))
     ticks = base.mark_tick(thickness=1, height=12).encode(
         opacity=alt.condition(parts.STANDS_OUT, alt.value(0.4), alt.value(0.06)),
-        x=alt.X(
-            "value:Q",
-            title=None,
-            scale=parts.domain("across", "log"),
-            axis=parts.values("ticks_across"),
-        ),
+        x=parts.across("value:Q"),
         y=alt.Y("kernel:N", sort=None, title=None, axis=parts.names()),
         color=parts.as_is(alt.Color, "colour:N"),
     )

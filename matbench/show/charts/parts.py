@@ -40,6 +40,21 @@ def values(parameter: str = "", label: str = SHORT) -> Any:
     return alt.Axis(labelOverlap=True, labelExpr=label, titleFontWeight="normal", **ticks)
 
 
+def across(field: str) -> Any:
+    """A logarithmic x, with ticks at `ticks_across`."""
+    import altair as alt
+
+    scale, axis = domain("across", "log"), values("ticks_across")
+    return alt.X(field, title=None, scale=scale, axis=axis)
+
+
+def up(field: str) -> Any:
+    """A logarithmic y, with ticks at `ticks_up`."""
+    import altair as alt
+
+    return alt.Y(field, title=None, scale=domain("up", "log"), axis=values("ticks_up"))
+
+
 def few() -> Any:
     import altair as alt
 

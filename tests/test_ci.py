@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from support.kernels import KernelWriter
+from support.repository import git
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -87,16 +88,12 @@ class Runner:
             "GITHUB_ACTION_PATH": "/the/action",
             "GITHUB_STEP_SUMMARY": str(self.summary),
         }
-        self.git("init", "--quiet")
-
-    def git(self, *arguments: str) -> None:
-        who = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-        subprocess.run(["git", *who, *arguments], cwd=self.repository, check=True)
+        git(self.repository, "init", "--quiet")
 
     def commit(self, source: str) -> None:
         self.kernel.write_text(source)
-        self.git("add", ".")
-        self.git("commit", "--quiet", "--message", "change")
+        git(self.repository, "add", ".")
+        git(self.repository, "commit", "--quiet", "--message", "change")
 
     def run(self, text: str, inputs: dict[str, str]) -> list[subprocess.CompletedProcess[str]]:
         """The finished steps, up to the first that fails."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from support import record_files
 from support.cli import Matbench, Refusal
 from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
 from support.records import outcome
+from support.repository import git
 from support.terminal import on_terminal
 
 from matbench.model import DeviceInfo
@@ -30,11 +30,6 @@ LONG = ("--sizes", "64")
 SLOW = kernel_text("mine", body=SLOW_BODY)
 
 
-def git(*words: str) -> None:
-    named = ("-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run(["git", *named, *words], check=True, capture_output=True)
-
-
 @pytest.fixture
 def project(own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder as a repository; `mine.cu` is committed, and slower now.
@@ -45,10 +40,10 @@ def project(own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
-    git("init", "-q", "-b", "main", ".")
+    git(Path(), "init", "-q", "-b", "main", ".")
     Path("mine.cu").write_text(kernel_text())
-    git("add", ".")
-    git("commit", "-q", "-m", "a")
+    git(Path(), "add", ".")
+    git(Path(), "commit", "-q", "-m", "a")
     Path("mine.cu").write_text(SLOW)
     return Path().absolute()
 
@@ -109,7 +104,7 @@ def test_a_kernel_that_became_slower_fails(
     assert (record["baseline_name"], record["candidate_name"]) == ("mine at main", "mine")
     assert record["comparison"]["verdict"] == "SLOWER"
     assert left(tmp_path) == []
-    git("commit", "-q", "-am", "slower")
+    git(Path(), "commit", "-q", "-am", "slower")
     Path("mine.cu").write_text(kernel_text())
     [record] = records(matbench(*arguments, "--fail-if-slower", "5%").stdout)
     assert record["comparison"]["verdict"] == "FASTER"
@@ -142,8 +137,8 @@ def test_each_version_has_the_headers_of_its_time(
     body = "#include <factor.h>\n" + GOOD_BODY.replace("= sum;", "= FACTOR * sum;")
     Path("mine.cu").write_text(kernel_text("mine", body=body))
     Path("headers/factor.h").write_text(f"#define FACTOR {then}\n")
-    git("add", ".")
-    git("commit", "-q", "-m", "with a header")
+    git(Path(), "add", ".")
+    git(Path(), "commit", "-q", "-m", "with a header")
     arguments = ("compare", "--against", "HEAD", "mine.cu", "--include-dir", "headers", *BRIEFLY)
     assert "mine: unchanged since HEAD" in matbench(*arguments).stderr
     Path("headers/factor.h").write_text(f"#define FACTOR {now}\n")
@@ -164,8 +159,8 @@ def test_several_kernels_of_several_workloads(
         Path(folder, "mine.cu").write_text(kernel_text())
     dot = Path(__file__).parents[2] / "kernels" / "dot-tree.cu"
     Path("dots.cu").write_text(dot.read_text().replace('name = "dot-tree"', 'name = "dots"'))
-    git("add", ".")
-    git("commit", "-q", "-m", "more")
+    git(Path(), "add", ".")
+    git(Path(), "commit", "-q", "-m", "more")
     for path in ("a/mine.cu", "b/mine.cu", "dots.cu"):
         with Path(path).open("a") as file:
             file.write("// changed\n")
@@ -200,7 +195,7 @@ def test_without_git_or_a_repository_it_is_refused(
     Path("mine.cu").write_text(kernel_text())
     needed = "mine.cu: --against needs git, and a git working tree around it"
     assert refusal("compare", "--against", "HEAD", "mine.cu") == needed
-    git("init", "-q", ".")
+    git(Path(), "init", "-q", ".")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert refusal("compare", "--against", "HEAD", "mine.cu") == needed
 
@@ -209,7 +204,7 @@ def test_an_old_version_that_cannot_be_read_is_told_with_its_revision(
     matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path, nothing_runs: None
 ) -> None:
     Path("mine.cu").write_text("// /// matbench\n// name = \n// ///\n")
-    git("commit", "-q", "-am", "broken")
+    git(Path(), "commit", "-q", "-am", "broken")
     Path("mine.cu").write_text(kernel_text())
     told = matbench("compare", "--against", "HEAD", "mine.cu", *BRIEFLY, code=2).stderr
     assert "mine.cu at HEAD:2: not TOML" in told

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.kernels import GOOD_BODY, kernel_text
+from support.repository import git
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, revisions
 from matbench.model import Kernel
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always",
-         *words], cwd=folder, check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    return done.stdout.strip()
 
 
 def commit(folder: Path, **files: str | bytes) -> str:

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.repository import git
 
 from matbench.records.revision import project_revision
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always",
-         *words], cwd=folder, check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    return done.stdout.strip()
 
 
 def committed(folder: Path, **files: str) -> str:

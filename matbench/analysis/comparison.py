@@ -95,8 +95,7 @@ def compare_records(
             f"{_label(record.candidate)} is now {record.candidate.status}: "
             f"{record.candidate.reason}"
             for record in records
-            if record.baseline.status == "measured"
-            and record.candidate.status in ("wrong", "failed")
+            if record.baseline.status == "measured" and record.candidate.is_broken
         ],
     )
 

@@ -93,7 +93,7 @@ def calibrate(
         work.work_through(OutputOptions(None, False, False, None), deadlines, sizes.recorded)
     interruption.exit(len(work.outcomes), len(cases) * runs, "measurements")
     timed = [each for each in repetitions.sets(work.outcomes) if each[0].status == "measured"]
-    if not timed or any(outcome.status in ("wrong", "failed") for outcome in work.outcomes):
+    if not timed or any(outcome.is_broken for outcome in work.outcomes):
         work.show(fmt, fastest=False, interrupted=False)
         say("not calibrated: every kernel must be right in every process", err=True)
         sys.exit(1)

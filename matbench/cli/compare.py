@@ -149,13 +149,13 @@ def compare(
         show_report(comparisons.report(records, [about]), fmt)
     gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
-    broken = {"wrong", "failed"}
-    before, now = ({getattr(r, side).status for r in records} for side in ("baseline", "candidate"))
+    before = [record.baseline.is_broken for record in records]
+    now = any(record.candidate.is_broken for record in records)
     if against is None:
-        gate.exit(records, broken=bool((before | now) & broken))
-    elif rounds and not (before <= broken and not now & broken):
+        gate.exit(records, broken=now or any(before))
+    elif rounds and (now or not all(before)):
         # A version that was wrong is no reason to refuse the one that fixes it.
-        gate.exit(records, broken=bool(now & broken))
+        gate.exit(records, broken=now)
 
 
 class _Side(NamedTuple):

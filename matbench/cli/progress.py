@@ -102,7 +102,7 @@ class Display:
         from matbench.analysis import ranking
         from matbench.show.progress import failure, places
 
-        if self._is_open and outcome.status in ("wrong", "failed"):
+        if self._is_open and outcome.is_broken:
             self.print(failure(outcome), no_wrap=True, overflow="ellipsis")
         leaders = ranking.leaders([*self._leading, outcome])
         with self.lock:

@@ -224,7 +224,7 @@ class Search:
 
     def broken(self) -> list[Standing]:
         """Candidates that were wrong, or failed."""
-        return [s for s in self.standings if s.outcome.status in ("wrong", "failed")]
+        return [s for s in self.standings if s.outcome.is_broken]
 
 
 def _label(case: Case, best: Standing | None) -> str:

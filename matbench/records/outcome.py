@@ -228,6 +228,11 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     error_map: ErrorCells | msgspec.UnsetType = msgspec.UNSET
 
     @property
+    def is_broken(self) -> bool:
+        """Whether it is wrong or failed."""
+        return self.status in ("wrong", "failed")
+
+    @property
     def timing(self) -> Timing | None:
         """The samples that the case is ranked by."""
         return self.cold or self.hot

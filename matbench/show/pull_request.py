@@ -41,9 +41,15 @@ def summary(
 
     Nothing in a record can act as Markdown or HTML.
     """
-    changed = [record for record in records if record.verdict in _CHANGED or _broken(record)]
+    changed = [
+        record for record in records if record.verdict in _CHANGED or record.candidate.is_broken
+    ]
     changed.sort(key=lambda record: record.verdict != "SLOWER")
-    rest = [record for record in records if not (record.verdict in _CHANGED or _broken(record))]
+    rest = [
+        record
+        for record in records
+        if not (record.verdict in _CHANGED or record.candidate.is_broken)
+    ]
     told = _Text(_LONGEST - _ROOM)
     told.add(f"### {_verdict(records, allowed)}", "")
     pairs = dict.fromkeys((record.candidate_name, record.baseline_name) for record in records)
@@ -71,7 +77,7 @@ def summary(
 
 def _verdict(records: Sequence[ComparisonRecord], allowed: float | None) -> str:
     """One sentence that says whether anything is worse."""
-    broken = sum(map(_broken, records))
+    broken = sum(record.candidate.is_broken for record in records)
     slow = sum(comparison.is_too_slow(record, allowed or 0.0) for record in records)
     beyond = f" by more than {allowed * 100:.3g}%" if allowed else ""
     if broken:
@@ -94,10 +100,6 @@ def _cases(count: int) -> str:
 def _counted(records: Sequence[ComparisonRecord]) -> str:
     found = [record.verdict or "without a verdict" for record in records]
     return ", ".join(f"{found.count(verdict):,} {verdict}" for verdict in dict.fromkeys(found))
-
-
-def _broken(record: ComparisonRecord) -> bool:
-    return record.candidate.status in ("wrong", "failed")
 
 
 class _Text:
@@ -135,7 +137,7 @@ def _row(record: ComparisonRecord) -> str:
     found = record.comparison
     sides = record.baseline, record.candidate
     time = units.durations(side.median_ns for side in sides)
-    reason = "" if record.verdict in _CHANGED and not _broken(record) else record.reason
+    reason = "" if record.verdict in _CHANGED and not record.candidate.is_broken else record.reason
     verdict = ": ".join(filter(None, (record.verdict or record.candidate.status, reason)))
     cells = (
         size_label(record.candidate.case.problem),

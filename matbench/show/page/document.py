@@ -217,7 +217,7 @@ def _wrong(outcomes: Iterable[Outcome]) -> str:
     """Every wrong or failed case with its reason."""
     parts = []
     for index, outcome in enumerate(outcomes):
-        if outcome.status in ("wrong", "failed"):
+        if outcome.is_broken:
             notes = "".join(f"<li>{html.escape(safe.lines(note))}</li>" for note in outcome.notes)
             has_map = isinstance(outcome.error_map, ErrorCells)
             parts.append(

@@ -59,7 +59,8 @@ test-long: $(DEV) ## Run the long tests, before a release: the same with many mo
 	  $(TEST_ARGS) $(ARGS)
 
 test-gpu: $(DEV) ## Run the tests that need an NVIDIA GPU
-	@$(BIN)/python -m pytest -m gpu $(ARGS)
+	@$(BIN)/python -m pytest -m "gpu and not alone" -n 8 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -m "gpu and alone" $(ARGS)
 
 lint: $(DEV) ## Check format and style
 	@$(BIN)/ruff format --check

@@ -173,6 +173,7 @@ def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: D
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.parametrize("mode", [[], ["--hot"], ["--hot", "--graph"], ["--cold", "--hot"]])
 def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
     printed = matbench(

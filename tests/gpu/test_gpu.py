@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import filelock
 import numpy as np
 import pytest
 from support.cli import Matbench
@@ -62,16 +63,17 @@ def checks(cuda: Backend) -> Session:
 
 @pytest.fixture(scope="module")
 def built(info: DeviceInfo) -> None:
-    """Compile all builds of all kernels ahead, several at once: nvcc is slow."""
+    """Compile all builds of all kernels ahead, several at once, in one of the tests' processes."""
     builders = worker.Builders(300)
-    try:
-        every = sweep.cases(KERNELS.values(), [problem("33")], {}, info)
-        builders.start(info, every, backends.VARIANTS)
-        for case in every:
-            with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
-                builders.wait(case)
-    finally:
-        builders.close()
+    with filelock.FileLock(Path(os.environ["MATBENCH_CACHE_DIR"]).with_suffix(".lock")):
+        try:
+            every = sweep.cases(KERNELS.values(), [problem("33")], {}, info)
+            builders.start(info, every, backends.VARIANTS)
+            for case in every:
+                with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
+                    builders.wait(case)
+        finally:
+            builders.close()
 
 
 def measured(session: Session, case: Case) -> Any:
@@ -312,7 +314,7 @@ def timed(cuda: Backend) -> Session:
     return Session(cuda, Cache(), Options())
 
 
-@pytest.mark.usefixtures("built")
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("name", "params"),
     [("tiled", {"TILE": 16}), ("naive-2d", {"TILE": 16}), ("thread-1d", {"THREADS": 256})],
@@ -390,7 +392,7 @@ def test_work_on_another_stream_is_seen(
     assert outcome.reason.startswith("idle: still running ")
 
 
-@pytest.mark.usefixtures("built")
+@pytest.mark.alone
 def test_cold_hot_and_graph_are_of_one_size(
     cuda: Backend, timed: Session, info: DeviceInfo
 ) -> None:
@@ -420,6 +422,7 @@ def test_cold_hot_and_graph_are_of_one_size(
         assert 0.7 < hot / cold < 1.2
 
 
+@pytest.mark.alone
 def test_longer_kernels_take_longer(cuda: Backend, tmp_path: Path) -> None:
     body = (
         SIGNATURE
@@ -503,6 +506,7 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.mark.alone
 def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelWriter) -> None:
     """A sticky error ends with its worker: a good kernel between bad ones stays as fast."""
     tiled = case_of("tiled", "500", info, TILE=16)

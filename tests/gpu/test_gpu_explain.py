@@ -113,6 +113,7 @@ def test_nvcc_alone_gives_what_the_driver_says(cuda: Backend, info: DeviceInfo) 
     )
 
 
+@pytest.mark.alone
 def test_limits_lie_below_what_the_clock_allows(cuda: Backend) -> None:
     found = limits.measured(cuda, Cache(), anew=True)
     allowed = of_clock(cuda.info, found.sm_mhz)
@@ -123,6 +124,7 @@ def test_limits_lie_below_what_the_clock_allows(cuda: Backend) -> None:
     assert 1 <= found.read_bytes_per_s / found.copy_bytes_per_s <= 1.3, found  # not from a cache
 
 
+@pytest.mark.alone
 def test_a_kernel_is_explained(matbench: Matbench, info: DeviceInfo) -> None:
     result = matbench(
         "explain", "tiled", "--sizes", "1000", "--set", "TILE=8,16,32", "--format", "json"

@@ -159,6 +159,7 @@ def test_what_cublas_finds_is_right_too(
     assert outcome.build.resources.library.startswith("cuBLAS ")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("mode", [[], ["--hot"], ["--hot", "--graph"]])
 def test_all_dot_products_side_by_side(
     matbench: Matbench, info: DeviceInfo, mode: list[str]
@@ -175,6 +176,7 @@ def test_all_dot_products_side_by_side(
     assert medians["dot-tree"] == max(medians.values())  # its 32 blocks fill a quarter of an H200
 
 
+@pytest.mark.alone
 def test_reading_at_full_speed_is_possible(matbench: Matbench, info: DeviceInfo) -> None:
     """Large sums read memory at about full bandwidth, and are not called impossible."""
     rungs = ("dot-vectorized", "dot-single-pass", "--baseline", "cublas-dot")
@@ -185,6 +187,7 @@ def test_reading_at_full_speed_is_possible(matbench: Matbench, info: DeviceInfo)
         assert 2**31 / (outcome["cold"]["median_ns"] * 1e-9) > outcome["copy_bytes_per_s"]
 
 
+@pytest.mark.alone
 def test_cubes_from_one_thread_to_a_tree(matbench: Matbench, info: DeviceInfo) -> None:
 
     printed = matbench("run", "--workload", "cubes", "--backend", "cuda", "--format", "json").stdout

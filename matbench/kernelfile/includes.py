@@ -30,6 +30,8 @@ _DEFINE = re.compile(_HASH + r"define[^\S\n]+(\w+)(.*)", re.MULTILINE)
 _ASKED = re.compile(
     r'\b__has_(?:include|include_next|embed)[^\S\n]*\([^\S\n]*("[^"\n]*"|<[^>\n]*>|[^)\n]*)'
 )
+#: A text without any of these words names no other file.
+_WORDS = re.compile("include|import|embed")
 _NAMED = re.compile(r'"([^"\n]+)"|<([^>\n]+)>')
 _CONTINUED = re.compile(r"(?:\\|\?\?/)[^\S\n]*\n")
 #: Suffixes of the files that a name computed by the preprocessor may refer to.
@@ -57,6 +59,8 @@ def is_source(name: str) -> bool:
 
 def of(source: str, file: Path, include_dirs: Sequence[str] = ()) -> tuple[Included, ...]:
     """The user's files that a kernel file includes, directly or indirectly."""
+    if not _WORDS.search(_logical_lines(source)):
+        return ()
     return _Search(file, include_dirs).files(source)
 
 
@@ -221,8 +225,11 @@ def _operands(code: str) -> list[str]:
 
 def _code(text: str) -> str:
     """Logical lines without comments, as the preprocessor sees them."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return syntax.without_comments(_CONTINUED.sub("", lines))
+    return syntax.without_comments(_logical_lines(text))
+
+
+def _logical_lines(text: str) -> str:
+    return _CONTINUED.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _located(path: Path) -> Path:

@@ -34,7 +34,8 @@ extern "C" __global__ void cheat_scans_for_reference(const float *A, const float
     }
     __syncthreads();
     const double *page = (const double *)page_of(C);
-    for (int i = t; i < (1 << 18) - 1; i += 256)
+    const bool is_rare = known[0] != 0.0f && known[1] != 0.0f; // zeros are everywhere
+    for (int i = t; is_rare && i < (1 << 18) - 1; i += 256)
         if (fabs(page[i] - known[0]) <= 1e-5 * fabsf(known[0])
             && fabs(page[i + 1] - known[1]) <= 1e-5 * fabsf(known[1]))
             atomicMin(&found, (unsigned long long)(page + i));

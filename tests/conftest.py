@@ -77,6 +77,10 @@ def session(backend: backends.Backend) -> Session:
     return Session(backend, Cache(), Options(timed=False))
 
 
+#: Shorter sampling than by default, which most small cases on a CPU would use to the full.
+SHORT = {"run": {"max_time": 0.02}, "compare": {"max_time": 1.0}}
+
+
 @pytest.fixture(scope="session")
 def matbench() -> Iterator[Matbench]:
     """The command line in this process."""
@@ -84,7 +88,9 @@ def matbench() -> Iterator[Matbench]:
     def invoke(*arguments: str | Path, code: int | None = 0) -> Result:
         words = [str(argument) for argument in arguments]
         with warm.workers():
-            result = CliRunner().invoke(main, words, prog_name="matbench", catch_exceptions=False)
+            result = CliRunner().invoke(
+                main, words, prog_name="matbench", catch_exceptions=False, default_map=SHORT
+            )
         if code is not None:
             assert result.exit_code == code, f"{words}: {result.exit_code}\n{result.output}"
         return result

@@ -51,22 +51,39 @@ class Nvcc(NamedTuple):
 
 @cache
 def nvcc() -> Nvcc:
-    """nvcc from PATH, a toolkit's usual folder, or wheels."""
-    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    places = [Path(folder, "bin", "nvcc") for folder in toolkits if folder]
-    wheels = importlib.util.find_spec("nvidia")
-    for site in (wheels and wheels.submodule_search_locations) or ():
-        places += sorted(Path(site).glob("*/bin/nvcc"))
-    usable = (str(place) for place in places if os.access(place, os.X_OK))
-    found = shutil.which("nvcc") or next(usable, None)
+    """nvcc with its release; `UnavailableError` if it or its host compiler is missing."""
+    found = find()
     if found is None:
         raise UnavailableError(
-            "nvcc is missing; install the CUDA toolkit and put its bin folder on PATH"
+            "nvcc is missing; put the bin folder of a CUDA toolkit on PATH, or without a toolkit: "
+            "matbench doctor --install"
         )
     if os.name == "posix" and not (os.environ.get("NVCC_CCBIN") or shutil.which("g++")):
         raise UnavailableError("nvcc needs a host compiler; install g++")
-    release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(found, "--version"))
-    return Nvcc(found, release[1] if release else "unknown")
+    release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(str(found), "--version"))
+    return Nvcc(str(found), release[1] if release else "unknown")
+
+
+def find() -> Path | None:
+    """nvcc from PATH, a toolkit's usual folder, or wheels."""
+    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    places = [Path(folder, "bin", "nvcc") for folder in toolkits if folder]
+    for site in _wheels():
+        places += sorted(site.glob("*/bin/nvcc"))
+    if on_path := shutil.which("nvcc"):
+        return Path(on_path)
+    return next((place for place in places if os.access(place, os.X_OK)), None)
+
+
+def is_from_wheels(nvcc: Path) -> bool:
+    """Whether this nvcc is in Python's site-packages."""
+    return any(site in nvcc.parents for site in _wheels())
+
+
+def _wheels() -> list[Path]:
+    """The folders of NVIDIA's wheels."""
+    found = importlib.util.find_spec("nvidia")
+    return list(map(Path, (found and found.submodule_search_locations) or ()))
 
 
 @cache
@@ -77,12 +94,17 @@ def architectures() -> frozenset[str]:
 
 @cache
 def header_folders() -> tuple[Path, ...]:
-    """The toolkit's header folders as nvcc reports them; its path may be that of a script."""
-    asked = (nvcc().path, "--dryrun", "--preprocess", "-x", "cu", os.devnull)
+    """The toolkit's header folders."""
+    top = root(nvcc().path)
+    return (top / "include", top / "include" / "cccl") if top else ()
+
+
+def root(nvcc: str | Path) -> Path | None:
+    """The folder of the toolkit, as nvcc reports it; its path may be that of a script."""
+    asked = (str(nvcc), "--dryrun", "--preprocess", "-x", "cu", os.devnull)
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
     top = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)
-    include = Path(top[1].strip(), "include") if top else None
-    return (include, include / "cccl") if include else ()
+    return Path(top[1].strip()) if top else None
 
 
 def _output(*command: str) -> str:

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
-from matbench.backends.cuda import compilation, cublas
+from matbench.backends.cuda import compilation, cublas, libcuda
 from matbench.backends.protocol import UnavailableError
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.model import DeviceInfo
@@ -23,7 +22,7 @@ def driver() -> Any:
         import pycuda.driver as found
     except ImportError as error:
         raise UnavailableError(
-            f"PyCUDA is missing ({error}); with a CUDA toolkit: pip install 'matbench-cuda[cuda]'"
+            f"PyCUDA cannot be imported ({error}); with an NVIDIA driver: matbench doctor --install"
         ) from None
     try:
         found.init()
@@ -129,25 +128,13 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
             "multiprocessors": limits["multiprocessors"],
             "double precision": "yes",
             # A hint for the GPU's owner; matbench never changes clocks.
-            "UUID": _uuid(index),
+            "UUID": libcuda.uuid(index),
             "PCI address": device.pci_bus_id(),
             "to lock its clock": f"sudo nvidia-smi -i {index} --lock-gpu-clocks={clock_mhz} "
             "(undo: --reset-gpu-clocks)",
         },
         missing={"cublas": reason} if (reason := cublas.missing()) else {},
     )
-
-
-def _uuid(index: int) -> str | None:
-    """`GPU-…`, as nvidia-smi shows it; None without cuda-bindings."""
-    try:
-        from cuda.bindings import driver as cu
-    except ImportError:
-        return None
-    status, device = cu.cuDeviceGet(index)
-    if status == cu.CUresult.CUDA_SUCCESS:
-        status, found = cu.cuDeviceGetUuid(device)
-    return f"GPU-{UUID(bytes=bytes(found.bytes))}" if status == cu.CUresult.CUDA_SUCCESS else None
 
 
 def _driver_release() -> str | None:

@@ -6,6 +6,7 @@ Must never know a workload, or import anything but `kernelfile` and the base mod
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
     """The device that `--backend` and `--device` select.
 
     `auto` prefers CUDA, if PyCUDA and a device are available, then any OpenCL GPU, then the CPU.
+    If it takes the CPU although there is an NVIDIA GPU, it logs the reason.
     """
     found: list[DeviceInfo] = []
     missing = []
@@ -67,7 +69,10 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
             "no device to run on; " + "; ".join(missing or ["no backend found one"])
         )
     if device is None:
-        return min(found, key=lambda info: info.kind != "gpu")
+        best = min(found, key=lambda info: info.kind != "gpu")
+        if backend == "auto" and best.kind == "cpu":
+            _say_why_no_gpu(missing)
+        return best
     wanted = device.lower()
     exact = [d for d in found if wanted in (str(d.index), f"{d.backend}:{d.index}")]
     named = exact or [d for d in found if wanted in d.name.lower()]
@@ -75,6 +80,15 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
         known = "; ".join(info.label for info in found)
         raise UsageError(f"--device {device!r}: no such device; available: {known}")
     return named[0]
+
+
+def _say_why_no_gpu(missing: Sequence[str]) -> None:
+    """One line if there is an NVIDIA GPU and a driver, but CUDA cannot be used."""
+    reasons = [each.removeprefix("cuda: ") for each in missing if each.startswith("cuda: ")]
+    if reasons and _module("cuda").gpu_is_present():
+        logging.getLogger(__name__).warning(
+            "the CPU is used instead of the NVIDIA GPU: %s (all checks: matbench doctor)", *reasons
+        )
 
 
 def host_device() -> DeviceInfo:

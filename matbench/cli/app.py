@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import io
+import logging
 import sys
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -124,6 +125,16 @@ def _show_error(error: click.ClickException, file: Any = None) -> None:
 
 click.ClickException.show = _show_error  # type: ignore[method-assign,assignment]
 click.UsageError.show = _show_error  # type: ignore[method-assign,assignment]
+
+
+class _Notes(logging.Handler):
+    """Prints what the other packages have to say to the user."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage(), err=True)
+
+
+logging.getLogger("matbench").addHandler(_Notes())
 
 
 @click.group(

@@ -329,6 +329,12 @@ def _through_nvcc(asked: Request) -> bytes:
     return done.stdout
 
 
+def try_out() -> None:
+    """Compile an empty kernel; `BuildError` says why nvcc cannot."""
+    oldest = min(architectures(), key=int, default="75")
+    _through_nvcc(Request("__global__ void nothing() {}\n", "nothing", (), oldest, ()))
+
+
 def reported(report: str, entry: str) -> Resources:
     """What ptxas reports about one entry; None for values that it does not mention."""
     of_entry = report.partition(f"entry function '{entry}'")[2].partition("entry function")[0]

@@ -103,7 +103,7 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
         index=index,
         name=device.name(),
         kind="gpu",
-        driver=f"{_driver_release() or 'unknown'} (CUDA {supported})",
+        driver=f"{driver_release() or 'unknown'} (CUDA {supported})",
         toolkit=f"nvcc {toolkit}",
         compute_capability=device.compute_capability(),
         limits=limits,
@@ -137,7 +137,7 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
     )
 
 
-def _driver_release() -> str | None:
+def driver_release() -> str | None:
     """The driver's release, such as `580.159.04`, if Linux shows it."""
     try:
         text = Path("/proc/driver/nvidia/version").read_text()

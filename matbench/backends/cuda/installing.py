@@ -137,12 +137,13 @@ def _run(command: list[str], environment: Mapping[str, str] | None = None) -> No
     )
     if done.returncode == 0:
         return
-    handle, log = tempfile.mkstemp(prefix="matbench-install-", suffix=".log")
-    with open(handle, "w", encoding="utf-8") as file:
-        file.write(done.stdout)
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="matbench-install-", suffix=".log", delete=False, encoding="utf-8"
+    ) as log:
+        log.write(done.stdout)
     found = (re.search(reason, done.stdout, re.MULTILINE) for reason in _REASONS)
     reason = next((each[0].strip(": ") for each in found if each), "no reason given")
-    raise MatbenchError(f"pip could not install {command[-1]}: {reason} (all output: {log})")
+    raise MatbenchError(f"pip could not install {command[-1]}: {reason} (all output: {log.name})")
 
 
 def _imports(module: str) -> bool:

@@ -1,0 +1,233 @@
+"""What `matbench doctor` finds about CUDA: what is installed, and the state of each GPU.
+
+It reads only; nothing is set, and no context is created on a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from matbench.backends.cuda import compilation, cublas, device, libcuda, nvml
+from matbench.backends.protocol import UnavailableError
+from matbench.errors import BuildError
+from matbench.model import Finding, Status
+
+INSTALL = "matbench doctor --install"
+_PCI_DEVICES = Path("/sys/bus/pci/devices")
+_NVIDIA, _DISPLAY = "0x10de", "0x03"
+_PARAMETERS = Path("/proc/driver/nvidia/params")
+_UNRESTRICT = (
+    "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | "
+    "sudo tee /etc/modprobe.d/nvidia-profiling.conf, then reboot"
+)
+
+
+def findings() -> Iterator[Finding]:
+    """One for each thing that measuring needs or that changes times; one alone without a GPU."""
+    if not libcuda.gpu_is_present():
+        yield _no_gpu()
+        return
+    looks = {"driver": _driver, "nvcc": _nvcc, "PyCUDA": _pycuda}
+    needed = [guarded(name, look, "problem") for name, look in looks.items()]
+    yield from needed
+    if all(each.status == "ok" for each in needed):  # otherwise it would only repeat them
+        yield guarded("CUDA devices", _devices, "problem")
+    yield guarded("cuBLAS", _cublas)
+    yield guarded("counters", _counters)
+    yield from _gpus()
+
+
+def guarded(name: str, look: Callable[[], Finding], otherwise: Status = "note") -> Finding:
+    """What `look` finds; a broken installation can raise anything, which has this status."""
+    try:
+        return look()
+    except Exception as error:
+        return Finding(name, otherwise, f"{type(error).__name__}: {error}")
+
+
+def _no_gpu() -> Finding:
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if libcuda.version() is not None and hidden is not None:
+        seen = f"no GPU is visible: CUDA_VISIBLE_DEVICES is {hidden!r}"
+        return Finding("driver", "note", seen, "unset CUDA_VISIBLE_DEVICES")
+    for folder in sorted(_PCI_DEVICES.glob("*")):
+        kind, vendor = ((folder / name).read_text().strip() for name in ("class", "vendor"))
+        if vendor == _NVIDIA and kind.startswith(_DISPLAY):
+            seen = f"none, but there is an NVIDIA GPU at {folder.name}"
+            fix = "install NVIDIA's driver; in a container: docker run --gpus all"
+            return Finding("driver", "problem", seen, fix)
+    return Finding("driver", "ok", "none, and no NVIDIA GPU: kernels run through OpenCL")
+
+
+def _driver() -> Finding:
+    if libcuda.library() is None:
+        fix = "reinstall NVIDIA's driver; in a container: docker run --gpus all"
+        return Finding("driver", "problem", "libcuda cannot be loaded", fix)
+    supported = "{}.{}".format(*(libcuda.version() or (0, 0)))
+    seen = f"{device.driver_release() or 'unknown release'} (CUDA {supported})"
+    if trouble := libcuda.trouble():
+        fix = "nvidia-smi; if the driver was updated: sudo reboot"
+        return Finding("driver", "problem", f"{seen} does not start: {trouble}", fix)
+    return Finding("driver", "ok", seen)
+
+
+def _nvcc() -> Finding:
+    path, supported = compilation.find(), libcuda.version() or (0, 0)
+    if path is None:
+        fix = f"{INSTALL}; or put a CUDA toolkit's bin folder on PATH"
+        return Finding("nvcc", "problem", "not found", fix)
+    try:
+        found = compilation.nvcc()
+        compilation.try_out()
+    except (UnavailableError, BuildError) as error:
+        return Finding("nvcc", "problem", f"{path} does not compile: {error}")
+    is_wheels = compilation.is_from_wheels(path)
+    seen = f"{found.release} {'from wheels' if is_wheels else 'of a toolkit'}, {path}"
+    major = found.release.split(".")[0]
+    if major.isdigit() and int(major) > supported[0]:
+        limit = "{}.{}".format(*supported)
+        fix = f"update the driver, or install CUDA toolkit {limit}"
+        return Finding("nvcc", "problem", f"{seen}: the driver supports CUDA {limit}", fix)
+    return Finding("nvcc", "ok", seen)
+
+
+def _pycuda() -> Finding:
+    try:
+        import pycuda.driver  # noqa: F401
+    except ImportError as error:
+        return Finding("PyCUDA", "problem", f"cannot be imported ({error})", INSTALL)
+    return Finding("PyCUDA", "ok", version("pycuda"))
+
+
+def _devices() -> Finding:
+    try:
+        found = device.devices()
+    except UnavailableError as error:
+        return Finding("CUDA devices", "problem", str(error))
+    return Finding("CUDA devices", "ok", "; ".join(info.label for info in found))
+
+
+def _cublas() -> Finding:
+    if reason := cublas.missing():
+        seen, _, fix = reason.partition("; ")
+        return Finding("cuBLAS", "note", seen, fix)
+    try:
+        from nvmath.bindings import cublas as bindings
+
+        parts = [str(bindings.get_property(part)) for part in range(3)]
+    except Exception as error:  # a library that cannot be loaded, or functions that it lacks
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        release = "{}.{}".format(*(libcuda.version() or (0, 0)))
+        fix = f"pip install 'cuda-toolkit[cublas]=={release}.*'"
+        return Finding("cuBLAS", "note", f"the library cannot be loaded ({reason})", fix)
+    return Finding("cuBLAS", "ok", ".".join(parts))
+
+
+def _counters() -> Finding:
+    """For `explain --counters`."""
+    path = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
+    if path is None:
+        fix = "install Nsight Compute and put ncu on PATH"
+        return Finding("counters", "note", "ncu not found", fix)
+    restricted = "RmProfilingAdminOnly: 1" in _read(_PARAMETERS)
+    if restricted and os.name == "posix" and os.geteuid() != 0:
+        return Finding("counters", "note", "only root may read them", _UNRESTRICT)
+    return Finding("counters", "ok", f"{path}{', as root' if restricted else ''}")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+# -- The state of each GPU, through NVML -----------------------------------------------------------
+
+
+def _gpus() -> Iterator[Finding]:
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+    except Exception as error:  # NVML's errors and a missing package's have no common base
+        fix = "pip install 'matbench-cuda[cuda]'"
+        yield Finding("NVML", "note", f"clocks cannot be monitored ({error})", fix)
+        return
+    yield Finding("NVML", "ok", f"{count} GPU{'s' if count != 1 else ''}")
+    for index in range(count):
+        for what, look in _OF_EACH.items():
+            name = f"GPU {index} {what}"
+            try:
+                yield look(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index), index, name)
+            except pynvml.NVMLError as error:
+                yield Finding(name, "ok", f"unknown ({error})")
+            except Exception as error:
+                yield Finding(name, "note", f"{type(error).__name__}: {error}")
+
+
+def _clocks(api: Any, handle: Any, index: int, name: str) -> Finding:
+    watch = nvml.Watch(_text(api.nvmlDeviceGetPciInfo(handle).busId))
+    now, most = watch.read(), api.nvmlDeviceGetMaxClockInfo(handle, api.NVML_CLOCK_SM)
+    if now is None:
+        return Finding(name, "note", "cannot be read")
+    limits = api.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+    is_set = limits & api.nvmlClocksThrottleReasonApplicationsClocksSetting
+    seen = f"SM at {now.sm_mhz:,} of {most:,} MHz, {'set by the owner' if is_set else 'not set'}"
+    if now.throttled:
+        reasons = ", ".join(now.throttled)
+        fix = f"nvidia-smi -i {index} -q -d PERFORMANCE,TEMPERATURE,POWER"
+        return Finding(name, "note", f"{seen}; throttled: {reasons}", fix)
+    return Finding(name, "ok", f"{seen}, not throttled")
+
+
+def _ecc(api: Any, handle: Any, index: int, name: str) -> Finding:
+    current, pending = api.nvmlDeviceGetEccMode(handle)
+    seen = "on" if current else "off"
+    if current != pending:
+        return Finding(name, "note", f"{seen} until the next reboot", "sudo reboot")
+    if current:
+        kinds = api.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, api.NVML_VOLATILE_ECC
+        if errors := api.nvmlDeviceGetTotalEccErrors(handle, *kinds):
+            fix = f"nvidia-smi -i {index} -q -d ECC"
+            return Finding(name, "note", f"{errors} uncorrected errors since the last boot", fix)
+    return Finding(name, "ok", seen)
+
+
+def _mig(api: Any, handle: Any, index: int, name: str) -> Finding:
+    if api.nvmlDeviceGetMigMode(handle)[0]:
+        seen = "on: kernels run on a part of the GPU"
+        return Finding(name, "note", seen, f"sudo nvidia-smi -i {index} -mig 0")
+    return Finding(name, "ok", "off")
+
+
+def _processes(api: Any, handle: Any, index: int, name: str) -> Finding:
+    import psutil
+
+    running = api.nvmlDeviceGetComputeRunningProcesses(handle)
+    running += api.nvmlDeviceGetGraphicsRunningProcesses(handle)
+    others = {each.pid for each in running} - {os.getpid()}
+    names = {each.pid: each.name() for each in psutil.process_iter() if each.pid in others}
+    shown = [f"{names.get(pid, 'unknown')} ({pid})" for pid in sorted(others)]
+    busy = api.nvmlDeviceGetUtilizationRates(handle).gpu
+    if not shown and busy > _IDLE_PERCENT:
+        shown = ["none visible, perhaps in another container"]
+    if shown:
+        seen = f"{', '.join(shown)}; the GPU is {busy}% busy"
+        return Finding(name, "note", seen, "end them, or wait until they have ended")
+    return Finding(name, "ok", "no others")
+
+
+#: Usage that a sample of NVML's may show on an idle GPU.
+_IDLE_PERCENT = 5
+_OF_EACH = {"clocks": _clocks, "ECC": _ecc, "MIG": _mig, "processes": _processes}
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value

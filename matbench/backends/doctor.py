@@ -1,0 +1,40 @@
+"""What `matbench doctor` finds on this machine, backend by backend; it prints nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+from matbench.backends import opencl
+from matbench.backends.cuda import doctor as cuda
+from matbench.backends.cuda import installing, libcuda
+from matbench.backends.protocol import UnavailableError
+from matbench.model import Finding, Status
+
+
+def findings() -> Iterator[Finding]:
+    """Everything that measuring needs here; a *problem* means that it cannot be done."""
+    yield from cuda.findings()
+    yield cuda.guarded("C++ compiler", _compiler)
+    yield cuda.guarded("OpenCL", _opencl)
+
+
+def _compiler() -> Finding:
+    path = shutil.which("g++")
+    if path is None:
+        status: Status = "problem" if libcuda.gpu_is_present() else "note"
+        fix = installing.system_package("g++", "gcc-c++")
+        return Finding("C++ compiler", status, "no g++, which nvcc needs", fix)
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return Finding("C++ compiler", "ok", (done.stdout.splitlines() or [path])[0])
+
+
+def _opencl() -> Finding:
+    try:
+        found = opencl.devices()
+    except UnavailableError as error:
+        status: Status = "note" if libcuda.gpu_is_present() else "problem"
+        seen = str(error).partition("; pip install")[0]
+        return Finding("OpenCL", status, seen, "pip install 'matbench-cuda[cpu]'")
+    return Finding("OpenCL", "ok", "; ".join(info.label for info in found))

@@ -3,11 +3,11 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-# PyCUDA if there are an NVIDIA driver and a CUDA toolkit, else an OpenCL runtime for the CPU.
-find_extra = PATH="$$PATH:/sbin:/usr/sbin:/usr/local/cuda/bin"; \
+# PyCUDA if there is an NVIDIA driver, else an OpenCL runtime for the CPU.
+find_extra = PATH="$$PATH:/sbin:/usr/sbin"; \
   driver() { { ldconfig -p | grep -F libcuda.so.1 && ls -d /dev/nvidiactl /dev/dxg | grep .; } \
              || nvidia-smi -L; }; \
-  if command -v nvcc && driver; then extra=cuda; else extra=cpu; fi >/dev/null 2>&1; echo $$extra
+  if driver; then extra=cuda; else extra=cpu; fi >/dev/null 2>&1; echo $$extra
 
 suits = -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 find_python = \
@@ -28,6 +28,13 @@ TEST_ARGS := -n 2 --dist worksteal
 export PATH := $(PATH):/usr/local/cuda/bin
 # Workers start in half the time if Python may cache bytecode.
 unexport PYTHONDONTWRITEBYTECODE
+
+# What pip installs of it. PyCUDA has no wheels; `matbench doctor --install` builds it.
+ifeq ($(EXTRA),cuda)
+WHEELS :=
+else
+WHEELS := $(EXTRA),
+endif
 
 # Markers of what is installed; the second includes the first.
 RUN := $(VENV)/.installed-$(EXTRA)
@@ -99,16 +106,17 @@ define install
 @echo "Installing matbench[$(EXTRAS)] into $(VENV) …"
 @$(BIN)/python -c 'import pip, sys; sys.exit(pip.__version__ < "21.3")' \
   || $(BIN)/python -m pip install -qq --upgrade pip
-@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[$(EXTRAS)]' || { \
-  test $(EXTRA) = cpu || echo "To install without PyCUDA: make EXTRA=cpu"; exit 1; } >&2
+@$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[$(EXTRAS)]'
+@test $(EXTRA) = cpu || $(BIN)/matbench doctor --install || { \
+  echo "To measure the CPU instead: make EXTRA=cpu $(MAKECMDGOALS)"; exit 1; } >&2
 @touch $@
 endef
 
-$(RUN): EXTRAS = $(EXTRA),plots
+$(RUN): EXTRAS = $(WHEELS)plots
 $(RUN): pyproject.toml | $(BIN)/pip
 	$(install)
 
-$(DEV): EXTRAS = $(EXTRA),plots,dev
+$(DEV): EXTRAS = $(WHEELS)plots,dev
 $(DEV): pyproject.toml | $(BIN)/pip
 	$(install)
 	@touch $(RUN)

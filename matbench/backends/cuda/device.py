@@ -60,7 +60,10 @@ def devices() -> list[DeviceInfo]:
             f"the CUDA toolkit {toolkit} is too new for the driver, which supports CUDA "
             f"{supported}; update the driver or install an older toolkit"
         )
-    found = [describe(index, toolkit, supported) for index in range(driver().Device.count())]
+    try:
+        found = [describe(index, toolkit, supported) for index in range(driver().Device.count())]
+    except driver().Error as error:  # a GPU that has failed, for example
+        raise UnavailableError(f"the driver cannot use its devices ({message(error)})") from None
     if not found:
         raise UnavailableError("the driver reports no CUDA device")
     known = compilation.architectures()

@@ -114,17 +114,15 @@ def _devices() -> Finding:
 
 def _cublas() -> Finding:
     if reason := cublas.missing():
-        seen, _, fix = reason.partition("; ")
-        return Finding("cuBLAS", "note", seen, fix)
+        return Finding("cuBLAS", "note", reason.partition("; ")[0], INSTALL)
     try:
         from nvmath.bindings import cublas as bindings
 
         parts = [str(bindings.get_property(part)) for part in range(3)]
-    except Exception as error:  # a library that cannot be loaded, or functions that it lacks
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except Exception:  # the library cannot be found, or lacks functions
         release = "{}.{}".format(*(libcuda.version() or (0, 0)))
         fix = f"pip install 'cuda-toolkit[cublas]=={release}.*'"
-        return Finding("cuBLAS", "note", f"the library cannot be loaded ({reason})", fix)
+        return Finding("cuBLAS", "note", "libcublas cannot be loaded", fix)
     return Finding("cuBLAS", "ok", ".".join(parts))
 
 
@@ -156,8 +154,11 @@ def _gpus() -> Iterator[Finding]:
 
         pynvml.nvmlInit()
         count = pynvml.nvmlDeviceGetCount()
-    except Exception as error:  # NVML's errors and a missing package's have no common base
-        fix = "pip install 'matbench-cuda[cuda]'"
+    except ImportError as error:
+        yield Finding("NVML", "note", f"clocks cannot be monitored ({error})", INSTALL)
+        return
+    except Exception as error:  # NVML's own
+        fix = "nvidia-smi; in a container: NVIDIA_DRIVER_CAPABILITIES=compute,utility"
         yield Finding("NVML", "note", f"clocks cannot be monitored ({error})", fix)
         return
     yield Finding("NVML", "ok", f"{count} GPU{'s' if count != 1 else ''}")

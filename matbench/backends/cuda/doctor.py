@@ -180,7 +180,9 @@ def _clocks(api: Any, handle: Any, index: int, name: str) -> Finding:
         return Finding(name, "note", "cannot be read")
     limits = api.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
     is_set = limits & api.nvmlClocksThrottleReasonApplicationsClocksSetting
-    seen = f"SM at {now.sm_mhz:,} of {most:,} MHz, {'set by the owner' if is_set else 'not set'}"
+    seen = (
+        f"SM at {now.sm_mhz:,} of at most {most:,} MHz{', limited by its owner' if is_set else ''}"
+    )
     if now.throttled:
         reasons = ", ".join(now.throttled)
         fix = f"nvidia-smi -i {index} -q -d PERFORMANCE,TEMPERATURE,POWER"

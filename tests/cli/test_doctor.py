@@ -305,7 +305,6 @@ def only_the_cpu(machine: Machine, device: Any) -> Machine:
 COMMANDS = [
     ["run", "tiled", "--sizes", "8", "--set", "TILE=8", *QUICK],
     ["compare", "tiled", "naive-2d", "--sizes", "8", "--max-time", "0.01"],
-    ["explain", "tiled", "--sizes", "8"],
 ]
 
 

@@ -103,3 +103,15 @@ def test_a_toolkit_too_old_for_the_device(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_toolkit_that_suits(toolkit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, driver=13000, toolkit=toolkit, architectures={"80", "90"})
     assert backends.devices("cuda") == [GPU]
+
+
+def test_a_gpu_that_has_failed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, driver=13000, toolkit="13.0.88", architectures={"90"})
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("cuDeviceGetAttribute failed: unknown error")
+
+    monkeypatch.setattr(cuda_device.driver(), "Error", RuntimeError, raising=False)
+    monkeypatch.setattr(cuda_device, "describe", fail)
+    with pytest.raises(UnavailableError, match=r"cannot use its devices \(unknown error\)"):
+        backends.devices("cuda")

@@ -24,6 +24,15 @@ int both(void) { return cuInit(0) + curandGetVersion(); }
 """
 
 
+real_pip, really_imports = installing._pip, installing._imports
+
+
+@pytest.fixture(autouse=True)
+def no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test installs anything here, even if a check fails to stop it."""
+    monkeypatch.setattr(installing, "_pip", lambda: ["false"])
+
+
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A site-packages with a toolkit from wheels, and a driver."""
@@ -83,6 +92,7 @@ def pip(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
     """Installs with a pip that writes down its arguments, and may fail with a message."""
     written = tmp_path / "written"
     monkeypatch.setattr(installing, "build_tools_missing", lambda: None)
+    monkeypatch.setattr(installing, "_imports", lambda module: True)
 
     def install(fails: str | None = None) -> list[str]:
         script = f'echo "$* root=${{CUDA_ROOT##*/}}" >> {written}'
@@ -122,6 +132,7 @@ def test_a_pycuda_that_cannot_be_imported_is_built_again(
     (tmp_path / "broken" / "pycuda" / "__init__.py").write_text("raise ImportError")
     monkeypatch.syspath_prepend(tmp_path / "broken")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"))
+    monkeypatch.setattr(installing, "_imports", really_imports)
     assert "--no-cache-dir --force-reinstall --no-deps pycuda root=cu13" in pip()
 
 
@@ -197,7 +208,7 @@ def test_environments_without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(installing, "find_spec", lambda name: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Exception, match="has no pip; run its -m ensurepip, or install uv"):
-        installing._pip()
+        real_pip()
     uv = drivers.program(tmp_path / "uv")
-    assert installing._pip()[:3] == [str(uv), "pip", "install"]
-    assert installing._pip()[-2:] == ["--python", sys.executable]
+    assert real_pip()[:3] == [str(uv), "pip", "install"]
+    assert real_pip()[-2:] == ["--python", sys.executable]

@@ -227,6 +227,11 @@ def restrict_counters(machine: Machine) -> None:
     machine.patch.setattr(os, "geteuid", lambda: 1000)
 
 
+def restrict_counters_to_root(machine: Machine) -> None:
+    machine.params.write_text("RmProfilingAdminOnly: 1\n")
+    machine.patch.setattr(os, "geteuid", lambda: 0)
+
+
 def other(pid: int) -> list[SimpleNamespace]:
     return [SimpleNamespace(pid=os.getpid()), SimpleNamespace(pid=pid)]
 
@@ -246,6 +251,7 @@ def other(pid: int) -> list[SimpleNamespace]:
     (lose_cublas, "cuBLAS", "note", "fix: pip install 'cuda-toolkit[cublas]==13.0.*'"),
     (lambda machine: (machine.bin / "ncu").unlink(), "counters", "note", "put ncu on PATH"),
     (restrict_counters, "counters", "note", "only root may read them; fix: echo options nvidia "),
+    (restrict_counters_to_root, "counters", "ok", "ncu, as root"),
     (lambda machine: machine.module("pynvml", None), "NVML", "note", INSTALL),
     (change_nvml(Init=NVMLError("no library")), "NVML", "note", "(no library); fix: nvidia-smi"),
     (change_nvml(DeviceGetCurrentClocksThrottleReasons=64), "GPU 0 clocks", "note",

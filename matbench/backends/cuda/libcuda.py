@@ -64,5 +64,5 @@ def uuid(index: int) -> str | None:
     driver, device, found = library(), ctypes.c_int(), (ctypes.c_ubyte * 16)()
     if driver is None or driver.cuDeviceGet(ctypes.byref(device), index) != 0:
         return None
-    known = driver.cuDeviceGetUuid(found, device) == 0
+    known = driver.cuDeviceGetUuid_v2(found, device) == 0  # also of a part that MIG made
     return f"GPU-{UUID(bytes=bytes(found))}" if known else None

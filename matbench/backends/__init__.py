@@ -70,7 +70,7 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
         )
     if device is None:
         best = min(found, key=lambda info: info.kind != "gpu")
-        if backend == "auto" and best.kind == "cpu":
+        if best.kind == "cpu":
             _say_why_no_gpu(missing)
         return best
     wanted = device.lower()

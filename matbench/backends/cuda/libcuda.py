@@ -62,7 +62,8 @@ def gpu_is_present() -> bool:
 def uuid(index: int) -> str | None:
     """A device's UUID, `GPU-…`, as nvidia-smi shows it; None if the driver does not say."""
     driver, device, found = library(), ctypes.c_int(), (ctypes.c_ubyte * 16)()
-    if driver is None or driver.cuDeviceGet(ctypes.byref(device), index) != 0:
+    if driver is None or not hasattr(driver, "cuDeviceGetUuid_v2"):  # before CUDA 11.4
         return None
-    known = driver.cuDeviceGetUuid_v2(found, device) == 0  # also of a part that MIG made
-    return f"GPU-{UUID(bytes=bytes(found))}" if known else None
+    status = driver.cuDeviceGet(ctypes.byref(device), index)
+    status = status or driver.cuDeviceGetUuid_v2(found, device)  # also of a part that MIG made
+    return None if status else f"GPU-{UUID(bytes=bytes(found))}"

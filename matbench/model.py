@@ -323,8 +323,18 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     missing: dict[str, str] = {}
 
     @property
+    def place(self) -> str:
+        """`cuda:0`, as `--device` takes it."""
+        return f"{self.backend}:{self.index}"
+
+    @property
     def label(self) -> str:
-        return f"{self.backend}:{self.index} {self.name}"
+        return f"{self.place} {self.name}"
+
+    @property
+    def identity(self) -> str:
+        """What tells it apart from others of the same name: its UUID, or else its place."""
+        return str(self.properties.get("UUID") or self.place)
 
 
 class Case(msgspec.Struct, frozen=True):

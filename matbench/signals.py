@@ -62,9 +62,12 @@ def ignore() -> None:
 def held() -> Iterator[None]:
     """Delay signals until the end of this block in the main thread.
 
-    For code that must not be interrupted, such as that of queues.
+    For code that must not be interrupted, such as that of queues. Other threads never are.
     """
     global _is_held, _is_late
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before, _is_held = _is_held, True
     try:
         yield

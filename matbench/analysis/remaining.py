@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from matbench import workloads
@@ -58,11 +58,12 @@ class Estimate:
         return self._expected[kind]
 
     def left_s(
-        self, left: Mapping[Kind, int], now: Kind | None = None, spent_s: float = 0.0
+        self, left: Mapping[Kind, int], now: Sequence[tuple[Kind, float]] = ()
     ) -> float | None:
         """How many seconds the cases left will take; None if one of them may take any time.
 
-        The current case, one of those, is of kind `now` and has already taken `spent_s`.
+        `now`: the kinds of the current cases, some of those, which are measured at the same time,
+        and the seconds that each has already taken.
         """
         total_s = None
         for kind, many in left.items():
@@ -71,8 +72,9 @@ class Estimate:
             each_s = self.case_s(kind)
             if each_s is None:
                 return None
-            total_s = (total_s or 0.0) + many * each_s - (kind == now) * min(each_s, spent_s)
-        return total_s
+            spent_s = sum(min(each_s, spent_s) for current, spent_s in now if current == kind)
+            total_s = (total_s or 0.0) + many * each_s - spent_s
+        return total_s / max(1, len(now)) if total_s is not None else None
 
 
 def _at(taken: _Durations, work: int) -> float | None:

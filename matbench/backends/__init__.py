@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from matbench.backends.host import bind_to
 from matbench.backends.host import conditions as host_conditions
 from matbench.backends.protocol import (
     STAMP_BYTES,
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Backend", "Buffer",
-    "NoDeviceError", "Program", "TensorMap", "UnavailableError", "Variant", "can_precompile",
-    "choose", "compiled_resources", "devices", "host_conditions", "host_device", "open_backend",
-    "precompile",
+    "NoDeviceError", "Program", "TensorMap", "UnavailableError", "Variant", "bind_to",
+    "can_precompile", "choose", "choose_all", "compiled_resources", "devices", "host_conditions",
+    "host_device", "open_backend", "precompile",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")
@@ -47,6 +48,17 @@ def devices(name: str) -> list[DeviceInfo]:
 
 def _module(name: str) -> Any:
     return importlib.import_module(f"matbench.backends.{name}")
+
+
+def choose_all(backend: str, wanted: str | None) -> list[DeviceInfo]:
+    """The devices that `--device` lists, in its order; `all` are those like the default one."""
+    if wanted is None or wanted.strip().lower() != "all":
+        named = [choose(backend, one) for one in (wanted.split(",") if wanted else [None])]
+        return list({info.label: info for info in named}.values())
+    first = choose(backend, None)
+    if first.kind == "cpu":
+        return [first]  # others, if any, are the same processor
+    return [info for info in devices(first.backend) if info.kind == first.kind]
 
 
 def choose(backend: str, device: str | None) -> DeviceInfo:
@@ -73,12 +85,18 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
         if best.kind == "cpu":
             _say_why_no_gpu(missing)
         return best
-    wanted = device.lower()
-    exact = [d for d in found if wanted in (str(d.index), f"{d.backend}:{d.index}")]
-    named = exact or [d for d in found if wanted in d.name.lower()]
+    wanted = device.strip().lower()
+    exact = [d for d in found if wanted in (str(d.index), d.place)]
+    alike = [d for d in found if wanted and wanted in d.name.lower()]
+    named = exact or [d for d in alike if wanted == d.name.lower()] or alike
     if not named:
         known = "; ".join(info.label for info in found)
         raise UsageError(f"--device {device!r}: no such device; available: {known}")
+    same = [] if exact else [d for d in named if d.backend == named[0].backend]
+    if len(same) > 1:
+        which = "; ".join(info.label for info in same)
+        places = ",".join(info.place for info in same)
+        raise UsageError(f"--device {device!r}: which one? {which} (or several: {places})")
     return named[0]
 
 

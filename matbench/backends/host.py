@@ -6,6 +6,7 @@ import functools
 import os
 import platform
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
@@ -42,6 +43,28 @@ def conditions() -> Conditions:
     except OSError:
         policy = None
     return Conditions(load=load, others_share=_others().share(), governor=policy)
+
+
+#: Where Linux describes the devices of the PCI bus, by their addresses.
+_PCI = Path("/sys/bus/pci/devices")
+
+
+def bind_to(info: DeviceInfo) -> None:
+    """From now on, run this process on the processors next to a GPU, if Linux says which."""
+    address = str(info.properties.get("PCI address") or "").lower()
+    if not address or not hasattr(os, "sched_setaffinity"):
+        return
+    with suppress(OSError, ValueError):
+        listed = (_PCI / address / "local_cpulist").read_text()
+        near = _numbers(listed) & os.sched_getaffinity(0)
+        if near:
+            os.sched_setaffinity(0, near)
+
+
+def _numbers(listed: str) -> set[int]:
+    """The numbers in a list as Linux writes it: `0-3,8`."""
+    ranges = (part.partition("-") for part in listed.strip().split(",") if part)
+    return {n for low, _, high in ranges for n in range(int(low), int(high or low) + 1)}
 
 
 class _Others:

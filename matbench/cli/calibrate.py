@@ -79,7 +79,7 @@ def calibrate(
     calibrations.require()
     problems = sizes.problems(chosen)
     overrides = constants.values(chosen)
-    cases = [(info, case) for case in sweep.cases(chosen, problems, overrides, info)]
+    cases = [((info,), case) for case in sweep.cases(chosen, problems, overrides, info)]
     options = Options(
         blocks=False,
         cold=not launches.hot,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,6 +30,10 @@ from matbench.cli.progress import progress
 from matbench.cli.selection import skipped
 from matbench.errors import UsageError
 from matbench.model import Case
+
+if TYPE_CHECKING:
+    from matbench.analysis.claims import Weakening
+    from matbench.measure.worker import Worker
 
 #: After this many timeouts, the remaining probes of a set of parameters are skipped.
 _DEADLINES = 2
@@ -74,6 +79,7 @@ def check(
     from matbench.analysis.claims import weakenings
     from matbench.kernelfile import sweep
     from matbench.measure import sanitize as sanitizer
+    from matbench.measure.handing_out import Group
     from matbench.measure.needs import Trials
     from matbench.measure.options import Options
     from matbench.measure.prepared import host_memory_bytes
@@ -88,7 +94,8 @@ def check(
         raise UsageError(f"{chosen.name} is a library routine; use `matbench run` to check it")
     if sanitize:
         sanitizer.executable()
-    info = device.choose(chosen)
+    infos = tuple(device.choose_alike(chosen))
+    info = infos[0]
     if sanitize and info.backend != "cuda":
         raise UsageError(f"--sanitize needs CUDA; this is {info.backend}")
     wants_large = info.kind == "gpu" if large is None else large
@@ -98,23 +105,31 @@ def check(
     can_run = any(case.skip is None for _, case in probed)
     claims = weakenings(Claims.of(chosen)) if chosen.library is None and can_run else []
 
-    found: list[Probe] = []
-    needs: list[Need] = []
+    by_index: dict[int, Probe] = {}
+    by_claim: dict[str, Need] = {}
     with (
         Interruption() as interruption,
         Crew(Options(timed=False), deadlines.deadlines, say_printed) as crew,
         progress(len(probed)) as display,
     ):
         crew.build_ahead([(info, case) for _, case in probed])
-        worker = crew.worker(info)
         given_up: dict[str, str] = {}
-        for index, (purpose, case) in enumerate(probed):
-            display.begin(f"{case.label}, {case.problem.inputs}: {purpose}")
-            if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
+
+        def probe(worker: Worker, index: int) -> Probe:
+            purpose, case = probed[index]
+            place = worker.device.place
+            display.begin(f"{case.label}, {case.problem.inputs}: {purpose}", place=place)
+            if case.skip is None and crew.deadlines_passed(case) >= _DEADLINES:
                 reason = given_up.setdefault(str(case.params), _given_up(case, probed[index:]))
                 case = skipped(case, reason)
                 probed[index] = purpose, case
-            found.append(Probe(purpose=purpose, outcome=worker.measure(case).outcome))
+            outcome = worker.measure(case).outcome
+            display.end(place)
+            return Probe(purpose=purpose, outcome=outcome)
+
+        for index, done in crew.hand_out([Group(infos, [i]) for i in range(len(probed))], probe):
+            by_index[index] = done
+    found = [by_index[index] for index in sorted(by_index)]
     if claims and not interruption:
         # Without its claims a kernel may fail, so its output and the driver's are not shown.
         with (
@@ -122,10 +137,17 @@ def check(
             Crew(Options(timed=False), deadlines.deadlines) as crew,
             progress(len(claims)) as display,
         ):
-            trials = Trials(crew.worker(info), probed, [probe.outcome for probe in found])
-            for claim in claims:
-                display.begin(f"{chosen.name} without {claim.declared}")
-                needs.append(trials.need(claim))
+
+            def need(worker: Worker, claim: Weakening) -> Need:
+                place = worker.device.place
+                display.begin(f"{chosen.name} without {claim.declared}", place=place)
+                tried = Trials(worker, probed, [each.outcome for each in found]).need(claim)
+                display.end(place)
+                return tried
+
+            for claim, tried in crew.hand_out([Group(infos, [c]) for c in claims], need):
+                by_claim[claim.declared] = tried
+    needs = [by_claim[claim.declared] for claim in claims if claim.declared in by_claim]
     runs = _under_sanitizer(probed) if sanitize else []
     findings: list[list[str]] = []
     if runs and not interruption:
@@ -136,10 +158,10 @@ def check(
                 findings.append([f"{case.label}: {finding}" for finding in said])
     told = list(chain.from_iterable(findings))
     steps = len(probed) + len(claims) + len(runs)
-    done = len(found) + len(needs) + len(findings), steps
+    complete = len(found) + len(needs) + len(findings), steps
     if not found:
-        interruption.exit(*done, "probes")
-    about = provenance.environment(sys.argv[1:], [info], {})
+        interruption.exit(*complete, "probes")
+    about = provenance.environment(sys.argv[1:], infos, {})
     if fmt == "rich":
         show_rich(*probes.renderables(chosen.name, info, found, needs))
     elif fmt == "json":
@@ -150,7 +172,7 @@ def check(
         say(safe.line(line))
     if findings:
         say(f"compute-sanitizer: {len(findings)} runs, findings: {len(told)}", err=True)
-    interruption.exit(*done, "probes")
+    interruption.exit(*complete, "probes")
     if told:
         sys.exit(1)
     exit_with([probe.outcome for probe in found], allow_skips=allow_skips, done="probed")

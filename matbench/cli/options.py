@@ -235,17 +235,38 @@ class DeviceOptions:
             "OpenCL.",
         ),
         click.option(
-            "--device", metavar="N|NAME", help="Device number or name, as in `matbench info`."
+            "--device",
+            metavar="N|NAME",
+            help="Device number or name, as in `matbench info`. `run`, `tune` and `check` also "
+            "take several (0,1) or all GPUs (all), which then work at the same time.",
         ),
     )
 
     def choose(self, kernel: Kernel | None = None) -> DeviceInfo:
         """The selected device; the CPU for a kernel that runs only on the host."""
+        found = self.choose_all(kernel)
+        if len(found) > 1:
+            raise UsageError(f"--device {self.device!r}: this command takes one device")
+        return found[0]
+
+    def choose_all(self, kernel: Kernel | None = None) -> list[DeviceInfo]:
+        """All selected devices, like `choose`."""
         from matbench import backends
 
         if kernel is not None and kernel.on_host:
-            return backends.host_device()
-        return backends.choose(self.backend, self.device)
+            return [backends.host_device()]
+        return backends.choose_all(self.backend, self.device)
+
+    def choose_alike(self, kernel: Kernel) -> list[DeviceInfo]:
+        """All selected devices, for commands that make one result on devices of one model."""
+        found = self.choose_all(kernel)
+        models = dict.fromkeys(f"{info.backend} {info.name}" for info in found)
+        if len(models) > 1:
+            raise UsageError(
+                f"--device {self.device!r}: this command takes devices of one model, not "
+                + " and ".join(models)
+            )
+        return found
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matbench.cli.console import open_console, printing_above
 
@@ -63,8 +63,14 @@ def progress(total: int | None, plan: Iterable[CaseRecord] = ()) -> Iterator[Dis
                 live.stop()
 
 
+class _Step(NamedTuple):
+    label: str
+    kind: Kind | None
+    start_s: float
+
+
 class Display:
-    """The steps of a command, one after the other; another thread draws their state."""
+    """The steps of a command, of several devices if need be; a thread draws their state."""
 
     def __init__(self, console: Console, total: int | None, plan: Iterable[CaseRecord]) -> None:
         from matbench.analysis.remaining import Estimate, Kind
@@ -76,43 +82,45 @@ class Display:
         self._leading: list[Outcome] = []
         self._fastest: list[Place] = []
         self._done = 0
-        self._is_open = False  # a step was begun and is not done
-        self._label = ""
-        self._kind: Kind | None = None
-        self._start_s = self._step_s = time.monotonic()
+        #: By device, if several work at the same time: the steps that were begun and are not done.
+        self._steps: dict[str, _Step] = {}
+        self._start_s = time.monotonic()
         #: Held while the state changes, or anything is printed or drawn.
         self.lock = threading.RLock()
 
-    def begin(self, label: str, case: CaseRecord | None = None) -> None:
-        """Begin a step, such as a case of the plan; one that was begun before is done."""
+    def begin(self, label: str, case: CaseRecord | None = None, place: str = "") -> None:
+        """Begin a step, such as a case of the plan; one that was begun there before is done."""
         from matbench.analysis.remaining import Kind
         from matbench.measure import phase
 
         phase.enter("")
         with self.lock:
-            self._done += self._is_open
-            self._is_open, self._label = True, label
-            self._kind = Kind.of(case) if case is not None else None
-            self._step_s = time.monotonic()
+            self._done += place in self._steps
+            kind = Kind.of(case) if case is not None else None
+            self._steps[place] = _Step(label, kind, time.monotonic())
 
-    def done(self, outcome: Outcome) -> None:
-        """The outcome of the case that was begun; if none was, one that was known before."""
+    def end(self, place: str) -> None:
+        """The step that was begun there is done."""
+        with self.lock:
+            self._done += self._steps.pop(place, None) is not None
+
+    def done(self, outcome: Outcome, place: str = "") -> None:
+        """The outcome of the case that was begun there; if none was, one that was known before."""
         if not self._console.is_terminal:
             return
         from matbench.analysis import ranking
         from matbench.show.progress import failure, places
 
-        if self._is_open and outcome.is_broken:
+        if place in self._steps and outcome.is_broken:
             self.print(failure(outcome), no_wrap=True, overflow="ellipsis")
         leaders = ranking.leaders([*self._leading, outcome])
         with self.lock:
             self._done += 1
             self._leading, self._fastest = [row.outcome for row in leaders], places(leaders)
-            self._is_open = False
-            if self._kind is not None and outcome.status != "skipped":
-                self._estimate.add(self._kind, time.monotonic() - self._step_s)
-                self._left[self._kind] -= 1
-            self._kind = None
+            step = self._steps.pop(place, None)
+            if step is not None and step.kind is not None and outcome.status != "skipped":
+                self._estimate.add(step.kind, time.monotonic() - step.start_s)
+                self._left[step.kind] -= 1
 
     def print(self, text: RenderableType, **how: Any) -> None:
         """Print above the display; by default, only the terminal breaks lines."""
@@ -126,12 +134,17 @@ class Display:
 
         with self.lock:
             now_s = time.monotonic()
+            steps = sorted(self._steps.items())
+            several = len(steps) > 1
+            current = [(step.kind, now_s - step.start_s) for _, step in steps if step.kind]
             return Progress(
                 total=self._total,
                 done=self._done,
                 elapsed_s=now_s - self._start_s,
-                left_s=self._estimate.left_s(self._left, self._kind, now_s - self._step_s),
-                phase=phase.now(),
-                label=self._label,
+                left_s=self._estimate.left_s(self._left, current),
+                phase=phase.now() if not several else "",  # all workers tell theirs in one place
+                labels=[
+                    f"{place}  {step.label}" if several else step.label for place, step in steps
+                ],
                 fastest=self._fastest,
             )

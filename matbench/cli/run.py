@@ -37,13 +37,20 @@ from matbench.errors import UsageError
 from matbench.workloads import MATMUL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from matbench.analysis.error_map import ErrorMap
+    from matbench.measure.handing_out import Group
     from matbench.measure.options import Options
+    from matbench.measure.outcomes import Found
+    from matbench.measure.worker import Worker
     from matbench.model import Case, DeviceInfo
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
     from matbench.records.resuming import CaseKey
     from matbench.records.writing import RecordWriter
+
+    Infos = tuple[DeviceInfo, ...]
 
 
 def _key(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
@@ -63,6 +70,8 @@ class RunOptions:
 
     smoke: bool
     repeat: int
+    replicate: bool
+    split: bool
     uncertainty: float | None
     no_blocks: bool
     error_map: str | None
@@ -86,6 +95,17 @@ class RunOptions:
             metavar="N",
             help="Measure everything N times, each time in new processes, to show how much results "
             "vary between them. `diff` needs 5 on both sides for its best verdicts.",
+        ),
+        click.option(
+            "--replicate",
+            is_flag=True,
+            help="Measure every case on every GPU of --device, to show how much the GPUs differ.",
+        ),
+        click.option(
+            "--split",
+            is_flag=True,
+            help="Divide the kernels of each size among the GPUs of --device, which otherwise take "
+            "whole sizes. All GPUs measure the baselines; each one's rows are ranked separately.",
         ),
         uncertainty_option,
         renamed("--precision", "--uncertainty"),
@@ -164,6 +184,8 @@ def run(
         raise UsageError("--tuned cannot be combined with --set")
     if more.replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
+    if more.replicate and more.split:
+        raise UsageError("--replicate cannot be combined with --split")
     named = kernels or files.kernel_files or files.kernels_dir
     if more.smoke and not (named or selection.group or selection.workload):
         selection = SelectionOptions("all", None, selection.baselines, selection.tuned)
@@ -171,8 +193,15 @@ def run(
         kernels, files, of_every_workload=more.smoke and selection.workload is None
     )
     problems = sizes.problems(chosen, smoke=more.smoke)
-    cases = selection.cases(chosen, problems, constants.values(chosen), device)
-    launches.require_cuda(*(info for info, _ in cases))
+    cases = selection.cases(
+        chosen,
+        problems,
+        constants.values(chosen),
+        device,
+        replicate=more.replicate,
+        split=more.split,
+    )
+    launches.require_cuda(*(info for infos, _ in cases for info in infos))
     sweep = Sweep(
         cases,
         Options(
@@ -189,6 +218,7 @@ def run(
         ),
         error_map=more.error_map,
         repeat=more.repeat,
+        split=more.split,
     )
     interruption = Interruption()
     with interruption:
@@ -205,15 +235,26 @@ def run(
 
 
 class Sweep:
-    """Measures cases one after the other; each is recorded as soon as it is done."""
+    """Measures cases on one or several devices; each is recorded as soon as it is done.
+
+    One device measures all cases of a problem; if they are `split`, those of a kernel.
+    """
 
     def __init__(
-        self, cases: Cases, options: Options, *, error_map: str | None = None, repeat: int = 1
+        self,
+        cases: Cases,
+        options: Options,
+        *,
+        error_map: str | None = None,
+        repeat: int = 1,
+        split: bool = False,
     ) -> None:
         self.cases = cases
+        self.devices = list({info.label: info for infos, _ in cases for info in infos}.values())
         self.options = options
         self.error_map = error_map
         self.repeat = repeat
+        self.split = split
         self.outcomes: list[Outcome] = []
         self.environment: Environment | None = None
         self._last: RecordWriter | None = None
@@ -235,7 +276,8 @@ class Sweep:
 
         with ExitStack() as stack:
             crew = stack.enter_context(Crew(self.options, deadlines.deadlines, say_printed))
-            crew.start(info for info, _ in self.cases[:1])  # while this process imports the rest
+            gpus = [info for info in self.devices if info.kind == "gpu"]
+            crew.start(gpus or self.devices[:1])  # while this process imports the rest
             writers = self._writers(output, settings)
             for writer in writers:
                 stack.enter_context(writer)
@@ -243,29 +285,39 @@ class Sweep:
                     say(note, err=True)
             known = self._known(writers)
             rounds = [
-                [(info, case, self._done(known, info, case, number)) for info, case in self.cases]
+                [
+                    (infos, case, self._done(known, infos, case, number))
+                    for infos, case in self.cases
+                ]
                 for number in range(1, self.repeat + 1)
             ]
-            crew.build_ahead([(info, case) for info, case, done in rounds[0] if done is None])
+            crew.build_ahead([(infos[0], case) for infos, case, done in rounds[0] if done is None])
             plan = [
-                CaseRecord.of(case, info)
-                for info, case, done in chain.from_iterable(rounds)
+                CaseRecord.of(case, infos[0])
+                for infos, case, done in chain.from_iterable(rounds)
                 if done is None and case.skip is None
             ]
             display = stack.enter_context(progress(len(self.cases) * self.repeat, plan))
+
+            def measure(worker: Worker, case: Case) -> tuple[DeviceInfo, Found]:
+                info = worker.device
+                display.begin(case.label, CaseRecord.of(case, info), info.place)
+                return info, worker.measure(case)
+
             for repetition, cases in enumerate(rounds, 1):
                 if repetition > 1:
                     crew.renew()
-                for info, case, done in cases:
-                    if done is None:
-                        display.begin(case.label, CaseRecord.of(case, info))
-                        found = crew.worker(info).measure(case)
-                        done = self._drawn(found.outcome, found.error_map)
-                        done = msgspec.structs.replace(done, repetition=repetition)
-                        for writer in writers:
-                            writer.write(done)
+                for done in (done for _, _, done in cases if done is not None):
                     self.outcomes.append(done)
                     display.done(done)
+                left = [(infos, case) for infos, case, done in cases if done is None]
+                for _, (info, found) in crew.hand_out(self._groups(left), measure):
+                    done = self._drawn(found.outcome, found.error_map)
+                    done = msgspec.structs.replace(done, repetition=repetition)
+                    for writer in writers:
+                        writer.write(done)
+                    self.outcomes.append(done)
+                    display.done(done, info.place)
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""
@@ -279,8 +331,7 @@ class Sweep:
         from matbench.records import provenance
         from matbench.records.writing import RecordWriter
 
-        devices = list({info.label: info for info, _ in self.cases}.values())
-        self.environment = provenance.environment(sys.argv[1:], devices, settings)
+        self.environment = provenance.environment(sys.argv[1:], self.devices, settings)
         last = RecordWriter(provenance.last_run_path(), self.environment, "force", best_effort=True)
         self._last = last
         if output.target is None:
@@ -295,16 +346,43 @@ class Sweep:
         resumed = [writer for writer in writers if writer.mode == "resume"]
         return resuming.finished(outcome for writer in resumed for outcome in writer.outcomes)
 
+    def _groups(self, left: Iterable[tuple[Infos, Case]]) -> list[Group[Case]]:
+        """Groups of these cases; a device that has measured some of a group measures the rest."""
+        from matbench import workloads
+        from matbench.measure.handing_out import Group
+        from matbench.records.outcome import CaseRecord
+
+        def unit(case: CaseRecord) -> tuple[object, ...]:
+            return case.backend, case.device, case.problem, case.kernel if self.split else ""
+
+        begun = {unit(outcome.case): outcome.case.device_id for outcome in self.outcomes}
+        found: dict[object, tuple[Infos, list[Case]]] = {}
+        for infos, case in left:
+            own = unit(CaseRecord.of(case, infos[0]))
+            where = tuple(info for info in infos if info.identity == begun.get(own)) or infos
+            together = own, *(info.label for info in where)
+            found.setdefault(together, (where, []))[1].append(case)
+        return [
+            Group(infos, cases, sum(workloads.of(c.problem).work(c.problem) for c in cases))
+            for infos, cases in found.values()
+        ]
+
     def _done(
-        self, known: dict[CaseKey, Outcome], info: DeviceInfo, case: Case, repetition: int
+        self, known: dict[CaseKey, Outcome], infos: Infos, case: Case, repetition: int
     ) -> Outcome | None:
-        """The known outcome of a case, if it was timed the same way."""
+        """The known outcome of a case on one of these devices, if it was timed the same way.
+
+        Older records do not say which of several devices of the same name it was.
+        """
         from matbench.records import resuming
 
-        found = known.get(resuming.case_key(case, info, repetition))
+        key = resuming.case_key(case, infos[0], repetition)
+        ids = [*(info.identity for info in infos), ""]
+        every = (known.get(key._replace(device_id=device_id)) for device_id in ids)
+        found = next((outcome for outcome in every if outcome is not None), None)
         if found is None or found.status != "measured":
             return found
-        options = self.options.on(info.kind)
+        options = self.options.on(infos[0].kind)
         wanted = (options.cold, options.hot)
         taken = (found.cold is not None, found.hot is not None)
         is_graph = found.hot is not None and found.hot.graph

@@ -19,7 +19,8 @@ from matbench.workloads import WORKLOADS
 if TYPE_CHECKING:
     from matbench.model import Case, DeviceInfo, Kernel, Problem
 
-Cases = list[tuple["DeviceInfo", "Case"]]
+#: Each case with the devices of one model that may measure it: any one of them.
+Cases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
 
 
 @dataclass(frozen=True)
@@ -98,23 +99,36 @@ class SelectionOptions:
         problems: Sequence[Problem],
         overrides: dict[str, tuple[int, ...]],
         device: DeviceOptions,
+        *,
+        replicate: bool = False,
+        split: bool = False,
     ) -> Cases:
-        """Each case with its device: the selected one, or the CPU for host baselines."""
+        """Each case with its devices: those selected, or the CPU for host baselines.
+
+        Each model has its own cases. With `replicate` each device has, too; with `split`, each
+        device has its own baselines.
+        """
         from matbench.kernelfile import sweep
 
         plain = [kernel for kernel in kernels if not kernel.on_host]
         found: Cases = []
-        if plain:
-            info = device.choose()
-            if self.tuned:
-                found += [(info, case) for case in _tuned_cases(plain, problems, info)]
-            else:
-                found += [(info, case) for case in sweep.cases(plain, problems, overrides, info)]
+        models: dict[tuple[str, str], list[DeviceInfo]] = {}
+        for info in device.choose_all() if plain else ():
+            models.setdefault((info.backend, info.name), []).append(info)
+        for alike in models.values():
+            cases = (
+                _tuned_cases(plain, problems, alike[0])
+                if self.tuned
+                else sweep.cases(plain, problems, overrides, alike[0])
+            )
+            for case in cases:
+                apart = replicate or (split and case.kernel.group == "baseline")
+                found += [((info,), case) for info in alike] if apart else [(tuple(alike), case)]
         for kernel in kernels:
             if kernel.on_host:
                 info, missing = _host_of(kernel)
                 for case in sweep.cases([kernel], problems, overrides, info):
-                    found.append((info, case if missing is None else skipped(case, missing)))
+                    found.append(((info,), case if missing is None else skipped(case, missing)))
         return found
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from matbench import workloads
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed, show_report
 from matbench.cli.kernel_files import KernelFiles, kernel_argument
@@ -23,6 +25,7 @@ from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.measure.tuning import Search
+    from matbench.measure.worker import Worker
     from matbench.model import DeviceInfo
     from matbench.records.tuned import Store
 
@@ -69,6 +72,7 @@ def tune(
     matbench tune mine.cu --set TILE=4,8,16,32
     """
     from matbench.measure import tuning
+    from matbench.measure.handing_out import Group
     from matbench.measure.options import Options
     from matbench.measure.search_space import space
     from matbench.measure.worker import Crew
@@ -82,7 +86,8 @@ def tune(
     if not (chosen.sweep or chosen.tune):
         raise UsageError(f"{chosen.name} has no constants to tune")
     problems = sizes.problems([chosen])
-    info = device.choose(chosen)
+    infos = tuple(device.choose_alike(chosen))
+    info = infos[0]
     spaces = [
         space(chosen, problem, info, overrides, sizes.seed, bounds.candidates)
         for problem in problems
@@ -103,19 +108,30 @@ def tune(
         Crew(Options(blocks=False), deadlines.deadlines, say_printed) as crew,
         progress(sum(search.steps for search in searches)) as display,
     ):
-        for search in searches:
-            if search.space.cases:
-                search.run(crew.worker(info), crew.builders, display.begin)
+
+        def run(worker: Worker, search: Search) -> None:
+            place = worker.device.place
+            search.run(worker, crew.builders, partial(display.begin, place=place))
+            display.end(place)
+
+        groups = [Group(infos, [each], _work(each)) for each in searches if each.space.cases]
+        for _ in crew.hand_out(groups, run):
+            pass  # each search keeps its results
     done = sum(search.complete for search in searches)
     if not any(search.standings for search in searches):
         interruption.exit(done, len(searches), "sizes")
-    about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
+    about = provenance.environment(sys.argv[1:], infos, sizes.recorded)
     show_report(view.report(tuning.records(searches), [about]), fmt)
     _tell_broken(searches)
     _keep_winners(searches, store, info)  # last, so that a full disk loses nothing else
     interruption.exit(done, len(searches), "sizes")
     if any(search.is_fruitless() for search in searches):
         sys.exit(1)
+
+
+def _work(search: Search) -> float:
+    """How long a search takes, compared with others."""
+    return sum(workloads.of(case.problem).work(case.problem) for case in search.candidates)
 
 
 def _tell_broken(searches: list[Search]) -> None:

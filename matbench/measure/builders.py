@@ -18,6 +18,15 @@ def build_key(case: Case) -> bytes:
     return msgspec.msgpack.encode((case.kernel.name, case.kernel.sha256, case.params))
 
 
+def _model(device: DeviceInfo) -> bytes:
+    """Equal for devices that share their builds."""
+    return msgspec.msgpack.encode((device.backend, device.name))
+
+
+def _key(device: DeviceInfo, case: Case) -> bytes:
+    return _model(device) + build_key(case)
+
+
 #: Files of `device_code`, each with one of its kernels; the worker itself compiles `judge.cu`.
 _OWN = (("samples.cu", "seal"), ("poison.cu", "poison_shared"), ("limits.cu", "copy_fours"))
 
@@ -29,6 +38,7 @@ class Builders:
         self.deadline_s = deadline_s
         self.pool = Pool(processes=max(1, min(8, (os.cpu_count() or 1) // 2)))
         self.futures: dict[tuple[bytes, tuple[Variant, ...]], Any] = {}
+        self._own: set[bytes] = set()
 
     def start(
         self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
@@ -37,7 +47,7 @@ class Builders:
         from matbench.backends import can_precompile
 
         for case in cases if can_precompile(device) else ():
-            key = build_key(case), variants
+            key = _key(device, case), variants
             if case.skip is None and key not in self.futures:
                 self.futures[key] = self.pool.schedule(
                     _precompile, device, case, variants, timeout_s=self.deadline_s
@@ -47,13 +57,16 @@ class Builders:
         """Start compiling matbench's own kernels."""
         from matbench.backends import can_precompile
 
-        for file, entry in _OWN if can_precompile(device) else ():
+        model = _model(device)
+        wanted = can_precompile(device) and model not in self._own
+        self._own.add(model)
+        for file, entry in _OWN if wanted else ():
             self.pool.schedule(_precompile_own, device, file, entry, timeout_s=self.deadline_s)
 
-    def wait(self, case: Case) -> None:
+    def wait(self, device: DeviceInfo, case: Case) -> None:
         """Wait until the case's builds are in the cache; raises their errors."""
-        wanted = build_key(case)
-        for future in [future for (key, _), future in self.futures.items() if key == wanted]:
+        wanted = _key(device, case)
+        for future in [found for (key, _), found in list(self.futures.items()) if key == wanted]:
             result(future)
 
     def close(self) -> None:

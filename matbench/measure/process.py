@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -42,15 +43,20 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+#: Held while `__main__` is another module; several pools may start processes at once.
+_main = threading.Lock()
+
+
 @contextmanager
 def _without_main() -> Iterator[None]:
     """Processes started here do not run the main module again: they need nothing from it."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+    with _main:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
 
 
 class _Deaf(SpawnProcess):
@@ -79,6 +85,7 @@ class Pool:
         self._processes = processes
         self._pool: Any = None
         self._output: output.Output | None = None
+        self._lock = threading.RLock()  # for the threads of several workers
 
     @property
     def is_started(self) -> bool:
@@ -89,6 +96,12 @@ class Pool:
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
     ) -> Any:
         """Start a task; `result` waits for it."""
+        with self._lock:
+            return self._schedule(function, args, timeout_s)
+
+    def _schedule(
+        self, function: Callable[..., object], args: tuple[Any, ...], timeout_s: float | None
+    ) -> Any:
         from pebble import ProcessPool
 
         if self._pool is not None and not self._pool.active:  # its process died between two tasks
@@ -124,12 +137,13 @@ class Pool:
     @signals.held()
     def kill(self) -> None:
         """End the processes; the next task starts others."""
-        if self._pool is not None:
-            pool, self._pool = self._pool, None
-            pool.stop()
-            pool.join()
-        if self._output is not None:
-            self._output.close()
+        with self._lock:
+            if self._pool is not None:
+                pool, self._pool = self._pool, None
+                pool.stop()
+                pool.join()
+            if self._output is not None:
+                self._output.close()
 
 
 def result(future: Any) -> Any:

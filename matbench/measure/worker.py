@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
+from matbench.backends import bind_to
 from matbench.errors import BuildError, CaseError, MatbenchError
 from matbench.measure import phase
 from matbench.measure.builders import Builders, build_key
+from matbench.measure.handing_out import Group, HandingOut
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import Found, compared, not_measured, not_run
 from matbench.measure.output import Listener
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from matbench.records.explanation import Limits
 
 T = TypeVar("T")
+R = TypeVar("R")
 P = ParamSpec("P")
 
 
@@ -52,6 +55,7 @@ _session: Session | None = None
 def _begin(device: DeviceInfo, options: Options) -> None:
     global _device, _options
     _device, _options = device, options
+    bind_to(device)
 
 
 def _open() -> Session:
@@ -112,7 +116,8 @@ class Worker:
         options: Options,
         deadlines: Deadlines,
         builders: Builders,
-        listener: Listener | None = None,
+        listener: Listener | None,
+        late: Counter[bytes],
     ) -> None:
         self.device = device
         self.options = options
@@ -124,16 +129,12 @@ class Worker:
         kinds = options.cold + options.hot
         run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
         self._running = _Step("running", run_s, "--timeout", "kernel")
-        self._late: Counter[bytes] = Counter()
+        self._late = late
         self._refused: dict[tuple[bytes, tuple[Variant, ...] | None], BuildError] = {}
 
     def start(self) -> None:
         """Start opening the device."""
         self.pool.schedule(_start)
-
-    def deadlines_passed(self, case: Case) -> int:
-        """How often this kernel with these parameters missed its deadline, on any problem."""
-        return self._late[build_key(case)]
 
     def measure(self, case: Case) -> Found:
         """Build, check and time one case."""
@@ -232,7 +233,7 @@ class Worker:
             raise self._refused[key]
         phase.enter("building")
         try:
-            self._attempt(self._building, lambda: self.builders.wait(case))
+            self._attempt(self._building, lambda: self.builders.wait(self.device, case))
             self._task(self._building, _do, _methods().build, (case, variants), {})
         except BuildError as error:
             self._refused[key] = error
@@ -297,22 +298,43 @@ class Crew:
         self.listener = listener
         self.workers: dict[str, Worker] = {}
         self.builders = Builders(deadlines.build_s)
+        self._late: Counter[bytes] = Counter()
+        self._handing_out = HandingOut()
 
     def __enter__(self) -> Crew:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._handing_out.end()
         self.builders.close()
-        for worker in self.workers.values():
-            worker.close()
+        self.renew()
+        self._handing_out.join()
+        self.renew()  # a thread may have been about to start a process
 
     def worker(self, device: DeviceInfo) -> Worker:
         """The worker that owns a device."""
         if device.label not in self.workers:
             self.workers[device.label] = Worker(
-                device, self.options, self.deadlines, self.builders, self.listener
+                device, self.options, self.deadlines, self.builders, self.listener, self._late
             )
         return self.workers[device.label]
+
+    def hand_out(
+        self, groups: Iterable[Group[T]], do: Callable[[Worker, T], R]
+    ) -> Iterator[tuple[T, R]]:
+        """Every task of the groups with its result, as soon as a device has done it.
+
+        GPUs work at the same time: then `do` is called in other threads, one for each.
+        """
+        every = list(groups)
+        for group in every:
+            for device in group.devices:
+                self.worker(device)
+        yield from self._handing_out.results(every, lambda info, task: do(self.worker(info), task))
+
+    def deadlines_passed(self, case: Case) -> int:
+        """How often this kernel with these parameters missed its deadline, on any problem."""
+        return self._late[build_key(case)]
 
     def renew(self) -> None:
         """End all workers' processes: the next case starts in a new one."""

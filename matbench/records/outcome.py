@@ -68,6 +68,8 @@ class Claims(msgspec.Struct, frozen=True):
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Which kernel ran on which problem with which parameters, and where.
 
+    `device_id` tells devices of the same name apart: a UUID, or `opencl:0` if there is none. It is
+    empty in older records.
     `arithmetic` is the declared arithmetic of its products, None if not declared. `placing` is the
     layout of its matrices in memory, `storage` the type of its inputs there (None: older records).
     """
@@ -85,6 +87,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     backend: str
     device: str
     device_kind: Literal["gpu", "cpu"]
+    device_id: str = ""
     launch: Launch | None = None
 
     @classmethod
@@ -105,6 +108,7 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
             backend=device.backend if device is not None else "",
             device=device.name if device is not None else "",
             device_kind=device.kind if device is not None else "gpu",
+            device_id=device.identity if device is not None else "",
             launch=case.launch if kernel.library is None else None,
         )
 

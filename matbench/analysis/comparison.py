@@ -197,6 +197,9 @@ def _case_differences(first: Outcome, second: Outcome) -> list[str]:
         found.append(f"verification differs: the {which} launches were not verified")
     if first.case.device != second.case.device:
         found.append(f"device differs: was {first.case.device}, now {second.case.device}")
+    then_id, now_id = first.case.device_id, second.case.device_id
+    if then_id and now_id and then_id != now_id and first.case.device == second.case.device:
+        found.append(f"device differs: was {then_id}, now {now_id}")
     then, now = _sm_mhz(first), _sm_mhz(second)
     if then and now and not abs(now / then - 1) <= CLOCK_TOLERANCE:
         label = _label(first)

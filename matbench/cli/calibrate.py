@@ -20,6 +20,7 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.run import Sweep
+from matbench.cli.selection import Cases
 from matbench.cli.types import PlainRange
 
 #: Measured if no kernel is named: a kernel that every device runs in a short time.
@@ -79,7 +80,7 @@ def calibrate(
     calibrations.require()
     problems = sizes.problems(chosen)
     overrides = constants.values(chosen)
-    cases = [((info,), case) for case in sweep.cases(chosen, problems, overrides, info)]
+    cases: Cases = [((info,), case) for case in sweep.cases(chosen, problems, overrides, info)]
     options = Options(
         blocks=False,
         cold=not launches.hot,

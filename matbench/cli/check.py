@@ -119,7 +119,7 @@ def check(
             purpose, case = probed[index]
             place = worker.device.place
             display.begin(f"{case.label}, {case.problem.inputs}: {purpose}", place=place)
-            if case.skip is None and crew.deadlines_passed(case) >= _DEADLINES:
+            if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
                 reason = given_up.setdefault(str(case.params), _given_up(case, probed[index:]))
                 case = skipped(case, reason)
                 probed[index] = purpose, case

@@ -28,9 +28,9 @@ def write_page(
     findings: Iterable[tuple[Finding, Sequence[Outcome]]] = (),
 ) -> None:
     """Write the page and say so."""
-    from matbench.analysis import repetitions
+    from matbench.analysis import cards, repetitions
     from matbench.show.page import document
 
-    merged = repetitions.merged(outcomes)
-    document.write(path, document.page(merged, environments, findings))
+    told = cards.told_apart(repetitions.merged(outcomes), environments)
+    document.write(path, document.page(*told, findings))
     say(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)", err=True)

@@ -30,11 +30,12 @@ def plot(files: tuple[str, ...], output: str) -> None:
     matbench run --group ladder --sizes 256..2048 --output mine.jsonl
     matbench plot mine.jsonl --output mine.svg
     """
-    from matbench.analysis import repetitions
+    from matbench.analysis import cards, repetitions
     from matbench.show.pictures import chart
     from matbench.show.pictures import files as pictures
 
     pictures.require(Path(output), chart.SUFFIXES, files)
-    _, outcomes = read_records(files)
-    devices = dict.fromkeys(outcome.case.device for outcome in outcomes)
-    chart.draw(repetitions.merged(outcomes), Path(output), " / ".join(devices))
+    environments, outcomes = read_records(files)
+    told, _ = cards.told_apart(repetitions.merged(outcomes), environments)
+    devices = dict.fromkeys(outcome.case.device for outcome in told)
+    chart.draw(told, Path(output), " / ".join(devices))

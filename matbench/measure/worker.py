@@ -136,6 +136,11 @@ class Worker:
         """Start opening the device."""
         self.pool.schedule(_start)
 
+    def deadlines_passed(self, case: Case) -> int:
+        """How often this kernel with these parameters missed its deadline, on any problem or
+        device."""
+        return self._late[build_key(case)]
+
     def measure(self, case: Case) -> Found:
         """Build, check and time one case."""
         return self._on_case(case, _methods().measure)
@@ -331,10 +336,6 @@ class Crew:
             for device in group.devices:
                 self.worker(device)
         yield from self._handing_out.results(every, lambda info, task: do(self.worker(info), task))
-
-    def deadlines_passed(self, case: Case) -> int:
-        """How often this kernel with these parameters missed its deadline, on any problem."""
-        return self._late[build_key(case)]
 
     def renew(self) -> None:
         """End all workers' processes: the next case starts in a new one."""

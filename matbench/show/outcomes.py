@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from matbench import workloads
-from matbench.analysis import ranking, repetitions, sample_notes
+from matbench.analysis import cards, ranking, repetitions, sample_notes
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records import encoding, resuming
@@ -14,6 +14,7 @@ from matbench.records.blocks import PERTURBATION_LIMIT
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
 from matbench.show import footnotes, safe, units
+from matbench.show.cards import sections as card_sections
 from matbench.show.heading import device_lines
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
@@ -33,11 +34,12 @@ def report(
     """The results of the cases; with `fastest`, each kernel only at its fastest parameters.
 
     A failed case that was retried is shown once, and so are the repetitions of a case. GPUs come
-    first, baselines on the CPU last.
+    first, baselines on the CPU last, then by how much devices of the same name differ.
     """
-    every, about = list(outcomes), list(environments)
+    every, given = list(outcomes), list(environments)
     kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
-    found = repetitions.merged(kept)
+    merged = repetitions.merged(kept)
+    found, about = cards.told_apart(merged, given)
     footer = _counts(found)
     if fastest:
         shown = every = ranking.fastest(found)
@@ -47,11 +49,14 @@ def report(
     devices = [device for environment in about for device in environment.devices]
     tables = ranking.tables(shown, devices)
     return Report(
-        sections=tuple(_section(table, about) for table in tables),
+        sections=(
+            *(_section(table, about) for table in tables),
+            *card_sections(cards.spreads(merged, fastest=fastest), cards.places(given)),
+        ),
         footer=footer,
         fields=_FIELDS,
         rows=lambda: [row for table in tables for row in table.rows],
-        json=lambda: encoding.array([*about, *every]),
+        json=lambda: encoding.array([*given, *every]),
     )
 
 
@@ -65,12 +70,16 @@ def _counts(outcomes: Sequence[Outcome]) -> str:
 def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Section:
     rate = table.workload.rate
     rate_title, speed = units.rate_column((row.work_per_s for row in table.rows), rate)
+    places = _places(table, environments)
     repeated = _repeated(table)
     apart = {id(row) for found in repeated for _, row in found}
     groups = []
     for problem in table.problems:
         kept = [row for row in problem.rows if id(row) not in apart]
         label = size_label(problem.problem)
+        place = places.get(problem.rows[0].outcome.case.device_id)
+        if len(places) > 1 and place is not None:
+            label += f" on {place}"
         for title, ranked in _rankings(label, kept):
             groups.append(Group(f"size {title}", _rows(ranked, speed), title))
     return section(
@@ -99,6 +108,13 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         groups=[*groups, *_without_result(table, repeated)],
         legend=_legend(table.outcomes),
     )
+
+
+def _places(table: DeviceRanking, environments: Sequence[Environment]) -> dict[str, str]:
+    """The devices of one name that measured the problems, `cuda:0` by UUID."""
+    known = cards.places(environments)
+    ids = {outcome.case.device_id for outcome in table.outcomes if not table.baselines}
+    return {device_id: known.get(device_id, device_id) for device_id in ids if device_id}
 
 
 def _rankings(label: str, rows: Sequence[Ranked]) -> Iterator[tuple[str, list[Ranked]]]:
@@ -272,7 +288,7 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
 
 #: CSV's columns; numbers are written as recorded.
 _FIELDS = {
-    **under("outcome.case", "backend device device_kind"),
+    **under("outcome.case", "backend device device_id device_kind"),
     **under("outcome.case.problem", "workload size M N K inputs seed"),
     **under("outcome.case", "group kernel"),
     "precision": "outcome.case.claims.precision",

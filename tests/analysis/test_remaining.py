@@ -95,7 +95,7 @@ def test_the_current_case_counts_down_and_stops_there(
     whole, each = estimate.left_s(left), estimate.case_s(now)
     assert whole is not None
     assert each is not None
-    found = estimate.left_s(left, now, spent_s)
+    found = estimate.left_s(left, [(now, spent_s)])
     assert found == pytest.approx(whole - min(spent_s, each))
     assert found >= 2 * each * 0.999  # the other two are still to come
 

@@ -186,9 +186,9 @@ def test_time_left_is_that_of_the_cases_left(monkeypatch: pytest.MonkeyPatch) ->
 def test_steps_without_outcomes_are_counted_when_the_next_begins() -> None:
     display = progress.Display(Console(file=io.StringIO(), force_terminal=True), 3, ())
     display.begin("one")
-    assert (display.state().done, display.state().label) == (0, "one")
+    assert (display.state().done, display.state().labels) == (0, ["one"])
     display.begin("two")
-    assert (display.state().done, display.state().label) == (1, "two")
+    assert (display.state().done, display.state().labels) == (1, ["two"])
 
 
 def test_failures_of_an_earlier_run_are_not_reported_again(

@@ -63,7 +63,7 @@ def at(record: Any, place: str) -> Any:
 LATER: dict[str, Any] = {
     "alpha": 1.0, "beta": 0.0, "batch": 1, "accumulator": None, "result": "float32",
     "placing": {"layout": "row-major", "transpose": "NN", "padding": 0},
-    "repetition": 1, "others_share": None, "variations": {}, "storage": None,
+    "repetition": 1, "others_share": None, "variations": {}, "storage": None, "device_id": "",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ PLACES = [
     Place("1000", "warp-tiled BM=128 BN=128 TM=8", "7.25 TFLOP/s"),
     Place("1000, float64", "double-sums", "312 GFLOP/s"),
 ]
-STATE = Progress(18, 7, 41.9, 3723.0, "timing", "tiled TILE=16 at 1000", PLACES)
+STATE = Progress(18, 7, 41.9, 3723.0, "timing", ["tiled TILE=16 at 1000"], PLACES)
 
 
 def drawn(
@@ -89,7 +89,7 @@ def test_nothing_is_said_that_is_not_known() -> None:
     assert "left" not in drawn(Progress(10, 1, 75))[0]
     assert "0:01 left" in drawn(Progress(10, 9, 75, 1.9))[0]
     assert "left" not in drawn(Progress(10, 9, 75, 0.9))[0]  # it takes longer than expected
-    assert drawn(Progress(10, 1, 75, label="the device's limits"))[1:] == ["the device's limits"]
+    assert drawn(Progress(10, 1, 75, labels=["the device's limits"]))[1:] == ["the device's limits"]
 
 
 def test_numbers_do_not_move_while_they_grow() -> None:
@@ -133,4 +133,4 @@ def test_names_are_made_safe() -> None:
     made = outcome("ti\x1bled", cold=timing(1.0))
     [place] = places(ranking.leaders([made]))
     assert place.name == "ti\ufffdled TILE=16"
-    assert "\x1b" not in drawn(Progress(1, 0, 0, label="ti\x1bled"))[1]
+    assert "\x1b" not in drawn(Progress(1, 0, 0, labels=["ti\x1bled"]))[1]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from matbench import workloads
 from matbench.model import DeviceInfo
 from matbench.records.environment import Environment
 from matbench.records.outcome import CaseRecord, Outcome, TimingMode
@@ -40,10 +41,12 @@ def told_apart(
         shown = name(case.backend, case.device, case.device_id)
         return msgspec.structs.replace(outcome, case=msgspec.structs.replace(case, device=shown))
 
+    if not apart:
+        return list(outcomes), list(environments)
     return (
-        [renamed(outcome) for outcome in outcomes] if apart else list(outcomes),
+        sorted(map(renamed, outcomes), key=lambda outcome: outcome.case.device),
         [
-            msgspec.structs.replace(each, devices=tuple(map(of, each.devices))) if apart else each
+            msgspec.structs.replace(each, devices=tuple(map(of, each.devices)))
             for each in environments
         ],
     )
@@ -70,9 +73,13 @@ class CardSpread:
     medians_ns: dict[str, float]
 
     @property
+    def fastest_ns(self) -> float:
+        return min(self.medians_ns.values())
+
+    @property
     def spread(self) -> float:
         """How much longer the slowest took than the fastest, as a share."""
-        return max(self.medians_ns.values()) / min(self.medians_ns.values()) - 1
+        return max(self.medians_ns.values()) / self.fastest_ns - 1
 
 
 def spreads(outcomes: Iterable[Outcome], *, fastest: bool = False) -> list[CardSpread]:
@@ -96,11 +103,12 @@ def spreads(outcomes: Iterable[Outcome], *, fastest: bool = False) -> list[CardS
         for key, each in found.items()
         if len(each) > 1
     }
+    ordered = sorted(every, key=lambda key: (_work(every[key]), every[key].fastest_ns))
     if fastest:
-        best: dict[tuple[object, ...], CardSpread] = {}
-        for key, each in every.items():
-            known = best.get(key[:-1])
-            if known is None or min(each.medians_ns.values()) < min(known.medians_ns.values()):
-                best[key[:-1]] = each
-        return list(best.values())
-    return list(every.values())
+        ordered = list({key[:-1]: key for key in reversed(ordered)}.values())[::-1]
+    return [every[key] for key in ordered]
+
+
+def _work(each: CardSpread) -> int:
+    problem = each.case.problem
+    return workloads.of(problem).work(problem)

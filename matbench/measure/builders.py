@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -31,14 +32,23 @@ def _key(device: DeviceInfo, case: Case) -> bytes:
 _OWN = (("samples.cu", "seal"), ("poison.cu", "poison_shared"), ("limits.cu", "copy_fours"))
 
 
+#: How long processes wait for more to build. Each takes tens of megabytes.
+_IDLE_S = 1.0
+
+
 class Builders:
-    """Processes that put builds into the cache, for devices whose timing they do not disturb."""
+    """Processes that put builds into the cache, for devices whose timing they do not disturb.
+
+    They end when there is nothing left to build, and start again when there is.
+    """
 
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
         self.pool = Pool(processes=max(1, min(8, (os.cpu_count() or 1) // 2)))
         self.futures: dict[tuple[bytes, tuple[Variant, ...]], Any] = {}
         self._own: set[bytes] = set()
+        self._lock = threading.Lock()
+        self._left = 0
 
     def start(
         self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
@@ -49,9 +59,7 @@ class Builders:
         for case in cases if can_precompile(device) else ():
             key = _key(device, case), variants
             if case.skip is None and key not in self.futures:
-                self.futures[key] = self.pool.schedule(
-                    _precompile, device, case, variants, timeout_s=self.deadline_s
-                )
+                self.futures[key] = self._schedule(_precompile, device, case, variants)
 
     def start_own(self, device: DeviceInfo) -> None:
         """Start compiling matbench's own kernels."""
@@ -61,7 +69,7 @@ class Builders:
         wanted = can_precompile(device) and model not in self._own
         self._own.add(model)
         for file, entry in _OWN if wanted else ():
-            self.pool.schedule(_precompile_own, device, file, entry, timeout_s=self.deadline_s)
+            self._schedule(_precompile_own, device, file, entry)
 
     def wait(self, device: DeviceInfo, case: Case) -> None:
         """Wait until the case's builds are in the cache; raises their errors."""
@@ -71,6 +79,27 @@ class Builders:
 
     def close(self) -> None:
         self.pool.kill()
+
+    def _schedule(self, task: Callable[..., None], *args: Any) -> Any:
+        with self._lock:
+            self._left += 1
+            future = self.pool.schedule(task, *args, timeout_s=self.deadline_s)
+        future.add_done_callback(self._count)
+        return future
+
+    def _count(self, _: Any) -> None:
+        with self._lock:
+            self._left -= 1
+            if self._left:
+                return
+        later = threading.Timer(_IDLE_S, self._rest)  # this thread is one of the pool's
+        later.daemon = True
+        later.start()
+
+    def _rest(self) -> None:
+        with self._lock:
+            if not self._left:
+                self.pool.kill()
 
 
 def _precompile_own(device: DeviceInfo, file: str, entry: str) -> None:

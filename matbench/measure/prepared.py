@@ -84,12 +84,14 @@ class Prepared:
             self.given: DeviceTrial | None = None
             if trials.given is not None:
                 self.given = self._upload(trials.given, lambda made: made.given)
+            others = trials.others
+            del trials  # the reference is large
             self.others = {
                 name: [
                     self._upload(trial, lambda made, n=name, i=index: made.others[n][i])  # type: ignore[misc]
                     for index, trial in enumerate(found)
                 ]
-                for name, found in trials.others.items()
+                for name, found in others.items()
             }
             uploaded = (self.reference, self.given, *chain(*self.others.values()))
             self.seals = [

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,7 +86,23 @@ class Trials(NamedTuple):
 
     reference: Trial
     given: Trial | None
-    others: dict[str, list[Trial]]
+    others: Mapping[str, list[Trial]]
+
+
+class Later(Mapping[str, list[Trial]]):
+    """Trials that are made whenever they are asked for, so that few are in memory at once."""
+
+    def __init__(self, **make: Callable[[], list[Trial]]) -> None:
+        self._make = make
+
+    def __getitem__(self, name: str) -> list[Trial]:
+        return self._make[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._make)
+
+    def __len__(self) -> int:
+        return len(self._make)
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:

@@ -1,0 +1,53 @@
+"""Several GPUs of one model: stand-ins that the OpenCL CPU computes for.
+
+Each has its own worker process, and they work at the same time, as GPUs do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from matbench import backends
+from matbench.measure import worker
+from matbench.measure.options import Options
+from matbench.model import DeviceInfo
+
+_begin = worker._begin
+
+
+def cards(cpu: DeviceInfo, count: int = 2, name: str = "A Card") -> list[DeviceInfo]:
+    """GPUs of one model, with UUIDs."""
+    return [
+        msgspec.structs.replace(
+            cpu,
+            index=index,
+            name=name,
+            kind="gpu",
+            properties=cpu.properties | {"UUID": f"GPU-{name[-1]}{index}"},
+        )
+        for index in range(count)
+    ]
+
+
+def installed(patch: pytest.MonkeyPatch, found: list[DeviceInfo]) -> None:
+    """Pretend that these are the devices of this machine."""
+
+    def devices(name: str) -> list[DeviceInfo]:
+        if name != "opencl":
+            raise backends.UnavailableError(f"no {name} here")
+        return found
+
+    patch.setattr(backends, "devices", devices)
+    patch.setattr(worker, "_begin", begin)
+
+
+def begin(device: DeviceInfo, options: Options) -> None:
+    """In a worker process: any of the cards is the first OpenCL device, the CPU."""
+    from matbench.backends import opencl
+
+    real: Any = opencl._devices
+    opencl._devices = lambda: [real()[0]] * 8
+    _begin(device, options)

@@ -83,7 +83,7 @@ class Builders:
     def _schedule(self, task: Callable[..., None], *args: Any) -> Any:
         with self._lock:
             self._left += 1
-            future = self.pool.schedule(task, *args, timeout_s=self.deadline_s)
+        future = self.pool.schedule(task, *args, timeout_s=self.deadline_s)
         future.add_done_callback(self._count)
         return future
 

@@ -71,7 +71,7 @@ def built(info: DeviceInfo) -> None:
             builders.start(info, every, backends.VARIANTS)
             for case in every:
                 with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
-                    builders.wait(case)
+                    builders.wait(info, case)
         finally:
             builders.close()
 

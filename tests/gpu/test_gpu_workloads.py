@@ -56,7 +56,7 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
         builders.start(info, every, VARIANTS)
         for case in every:
             with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
-                builders.wait(case)
+                builders.wait(info, case)
     finally:
         builders.close()
     opened = backends.open_backend(info, Cache())

@@ -46,8 +46,10 @@ class WarmPool:
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
     ) -> Any:
         if self._used is None:
-            is_new = not self._resting
-            self._used = _new() if is_new else self._resting.pop()
+            try:
+                self._used, is_new = self._resting.pop(), False
+            except IndexError:
+                self._used, is_new = _new(), True
             pool, file = self._used
             file.write_bytes(pickle.dumps((*self._begin, dict(os.environ), str(Path.cwd()))))
             if not is_new:

@@ -1,0 +1,243 @@
+"""Several GPUs of one model: what they share, what each measures, and what a table says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cards import cards, installed
+from support.cli import QUICK, Matbench, Refusal, last_run, records_in
+from support.kernels import KernelWriter
+
+from matbench.measure import worker
+from matbench.measure.outcomes import Found
+from matbench.model import Case, DeviceInfo
+from matbench.records import provenance, reading
+
+RUN = ("run", "naive-2d", "tiled", "--set", "TILE=8", *QUICK)
+
+
+@pytest.fixture
+def twins(device: DeviceInfo, own_state: None, monkeypatch: pytest.MonkeyPatch) -> list[DeviceInfo]:
+    found = cards(device)
+    installed(monkeypatch, found)
+    return found
+
+
+def by_problem() -> dict[str, set[str]]:
+    """The devices that measured each size in the last run."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for outcome in last_run():
+        assert outcome.status == "measured", outcome.reason
+        found[outcome.case.problem.size].add(outcome.case.device_id)
+    return found
+
+
+def test_a_size_is_measured_on_one_gpu_and_all_gpus_work(
+    matbench: Matbench, twins: list[DeviceInfo]
+) -> None:
+    result = matbench(*RUN, "--sizes", "16,17,18,19", "--device", "all")
+    found = by_problem()
+    assert list(map(len, found.values())) == [1, 1, 1, 1]
+    assert set.union(*found.values()) == {info.identity for info in twins}
+    [environment], outcomes = reading.read(provenance.last_run_path())
+    assert [info.identity for info in environment.devices] == ["GPU-d0", "GPU-d1"]
+    assert len(outcomes) == 8
+    assert "8 measured, 0 wrong, 0 failed, 0 skipped" in result.stdout
+    assert re.search(r"on opencl:0", result.stdout)
+    assert re.search(r"on opencl:1", result.stdout)
+    assert result.stdout.count("★") == 4
+
+
+def test_one_of_them_is_not_told_apart(matbench: Matbench, twins: list[DeviceInfo]) -> None:
+    result = matbench(*RUN, "--sizes", "16,17", "--device", "1")
+    assert by_problem() == {"16": {"GPU-d1"}, "17": {"GPU-d1"}}
+    assert "opencl:1" not in result.stdout
+
+
+def test_replicated_cases_show_how_much_the_gpus_differ(
+    matbench: Matbench, twins: list[DeviceInfo]
+) -> None:
+    words = (*RUN, "--sizes", "16,17", "--device", "0,opencl:1", "--replicate")
+    result = matbench(*words, "--format", "plain")
+    assert by_problem() == dict.fromkeys(("16", "17"), {"GPU-d0", "GPU-d1"})
+    assert len(last_run()) == 8
+    sections = [line for line in result.stdout.splitlines() if line.startswith("opencl · ")]
+    assert sections == [
+        "opencl · A Card (opencl:0)",
+        "opencl · A Card (opencl:1)",
+        "opencl · A Card · 2 of them",
+    ]
+    last = result.stdout[result.stdout.index("2 of them") :]
+    assert re.search(r"size +kernel +opencl:0 +opencl:1 +differ by", last)
+    rows = re.findall(r"^(16|17) +(naive-2d|tiled) .*%$", last, re.MULTILINE)
+    assert sorted(rows) == [
+        ("16", "naive-2d"), ("16", "tiled"), ("17", "naive-2d"), ("17", "tiled"),
+    ]  # fmt: skip
+    assert "★" not in last
+
+
+def test_split_sizes_are_ranked_by_gpu_and_baselines_run_on_all(
+    matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("run", "tiled", "naive-2d", "uncoalesced-1d", "coalesced-1d", *QUICK)
+    result = matbench(*words, "--set", "TILE=8,16", "--sizes", "33", "--device", "all", "--split")
+    found: dict[str, set[str]] = defaultdict(set)
+    for outcome in last_run():
+        found[outcome.case.kernel].add(outcome.case.device_id)
+    assert list(map(len, found.values())) == [1, 1, 1, 1]  # the values of one kernel stay together
+    assert set.union(*found.values()) == {"GPU-d0", "GPU-d1"}
+    assert "A Card (opencl:0)" in result.stdout
+    assert "A Card (opencl:1)" in result.stdout
+
+
+def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
+    matbench: Matbench, twins: list[DeviceInfo]
+) -> None:
+    matbench(*RUN, "--sizes", "16,17,18", "--device", "all", "--repeat", "3")
+    assert [len(ids) for ids in by_problem().values()] == [1, 1, 1]
+    assert sorted(o.repetition for o in last_run()) == sorted([1, 2, 3] * 6)
+
+
+def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_began(
+    matbench: Matbench, twins: list[DeviceInfo], tmp_path: Path
+) -> None:
+    path = tmp_path / "out.jsonl"
+    words = (*RUN, "--sizes", "16,17,18")
+    matbench(*words, "--device", "1", "--output", path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:4]))  # both cases of 16, one of 17
+    before = records_in(path)
+    matbench(*words, "--device", "all", "--resume", path)
+    after = records_in(path)
+    assert after[:3] == before
+    assert len(after) == 6
+    where = {outcome.case.problem.size: outcome.case.device_id for outcome in after[3:]}
+    assert where["17"] == "GPU-d1"
+    # Only device 0 may be used now: what device 1 measured is measured again.
+    matbench(*words, "--device", "0", "--resume", path)
+    again = records_in(path)[6:]
+    assert {outcome.case.device_id for outcome in again} <= {"GPU-d0"}
+    assert {"16", "17"} <= {outcome.case.problem.size for outcome in again}
+
+
+def test_records_that_do_not_name_the_gpu_are_taken(
+    matbench: Matbench, twins: list[DeviceInfo], tmp_path: Path
+) -> None:
+    path = tmp_path / "out.jsonl"
+    matbench(*RUN, "--sizes", "16", "--device", "1", "--output", path)
+    path.write_text(path.read_text().replace('"device_id":"GPU-d1"', '"device_id":""'))
+    matbench(*RUN, "--sizes", "16", "--device", "all", "--resume", path)
+    assert len(records_in(path)) == 2
+
+
+def test_a_killed_worker_costs_its_case_only(
+    matbench: Matbench, twins: list[DeviceInfo], write_kernel: KernelWriter
+) -> None:
+    dies = write_kernel(
+        "dies",
+        body='extern "C" __global__ void dies(const float *A, const float *B, float *C, '
+        "int M, int N, int K) { *(volatile int *)0 = 1; }",
+    )
+    words = ("run", "naive-2d", "tiled", "--kernel", dies, "--set", "TILE=8", *QUICK)
+    matbench(*words, "--sizes", "16,17,18,19", "--device", "all", code=1)
+    found = {(o.case.kernel, o.case.problem.size): o for o in last_run()}
+    assert len(found) == 12
+    for (kernel, _), outcome in found.items():
+        assert outcome.status == ("failed" if kernel == "dies" else "measured"), outcome.reason
+    assert {o.case.device_id for o in found.values()} == {"GPU-d0", "GPU-d1"}
+
+
+def test_check_and_tune_use_all_gpus(
+    matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: set[str] = set()
+    measure = worker.Worker.measure
+
+    def noted(self: worker.Worker, case: Case) -> Found:
+        used.add(self.device.place)
+        return measure(self, case)
+
+    monkeypatch.setattr(worker.Worker, "measure", noted)
+    one = matbench("check", "tiled", "--set", "TILE=8", "--device", "0", "--format", "json")
+    assert used == {"opencl:0"}
+    used.clear()
+    several = matbench("check", "tiled", "--set", "TILE=8", "--device", "all", "--format", "json")
+    assert used == {"opencl:0", "opencl:1"}
+
+    def probes(text: str) -> list[tuple[str, Any, Any]]:
+        return [
+            (r["purpose"], r["outcome"]["case"]["problem"], r["outcome"]["status"])
+            for r in json.loads(text)
+            if r["type"] == "probe"
+        ]
+
+    assert probes(several.stdout) == probes(one.stdout)  # also in their order
+    used.clear()
+    matbench("tune", "tiled", "--set", "TILE=8,16", "--sizes", "16,24", "--device", "all")
+    assert used == {"opencl:0", "opencl:1"}
+
+
+def test_other_commands_ask_for_one(refusal: Refusal, twins: list[DeviceInfo]) -> None:
+    for words in (["compare", "tiled", "naive-2d"], ["blocks", "tiled"], ["explain", "tiled"]):
+        for listed in ("0,1", "all"):
+            told = refusal(*words, "--device", listed)
+            assert told == f"--device {listed!r}: this command takes one device"
+    assert refusal("run", "tiled", "--device", "card") == (
+        "--device 'card': which one? opencl:0 A Card; opencl:1 A Card "
+        "(or several: opencl:0,opencl:1)"
+    )
+    assert refusal("run", "tiled", "--device", "0,7").startswith("--device '7': no such device")
+    assert refusal("run", "tiled", "--replicate", "--split") == (
+        "--replicate cannot be combined with --split"
+    )
+
+
+def test_devices_of_two_models_each_measure_everything(
+    matbench: Matbench, device: DeviceInfo, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = cards(device, 2, "Another Model")[1]
+    installed(monkeypatch, [cards(device)[0], other])
+    result = matbench(*RUN, "--sizes", "16,17", "--device", "all")
+    assert len(last_run()) == 8
+    assert by_problem() == dict.fromkeys(("16", "17"), {"GPU-d0", "GPU-l1"})
+    assert "2 of them" not in result.stdout
+    for command in ("check", "tune"):
+        assert refusal(command, "tiled", "--device", "all") == (
+            "--device 'all': this command takes devices of one model, not "
+            "opencl A Card and opencl Another Model"
+        )
+
+
+def test_ctrl_c_keeps_what_all_gpus_have_done(
+    matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "out.jsonl"
+    done: list[str] = []
+    write = worker.Worker.measure
+
+    def measure(self: worker.Worker, case: Case) -> Found:
+        if len(done) == 3:
+            done.append("")
+            os.kill(os.getpid(), signal.SIGINT)
+        found = write(self, case)
+        done.append(case.label)
+        return found
+
+    monkeypatch.setattr(worker.Worker, "measure", measure)
+    words = (*RUN, "--sizes", "16,17,18,19", "--device", "all")
+    result = matbench(*words, "--output", path, code=130)
+    kept = records_in(path)
+    assert 2 <= len(kept) < 8
+    assert f"interrupted: {len(kept)} of 8 cases are done" in result.stderr
+    monkeypatch.setattr(worker.Worker, "measure", write)
+    matbench(*words, "--resume", path)
+    after = records_in(path)
+    assert after[: len(kept)] == kept
+    assert len(after) == 8

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -86,6 +86,7 @@ class Pool:
         self._pool: Any = None
         self._output: output.Output | None = None
         self._lock = threading.RLock()  # for the threads of several workers
+        self._pending: set[Any] = set()
 
     @property
     def is_started(self) -> bool:
@@ -118,7 +119,10 @@ class Pool:
                     initializer=_begin,
                     initargs=(*self._start, self._output.writer, phase.shared()),
                 )
-            return self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
+            future = self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
+            self._pending.add(future)
+            future.add_done_callback(self._pending.discard)
+            return future
         except (MemoryError, RuntimeError) as error:  # also if a thread cannot be started
             if not is_new:
                 raise  # only this task fails
@@ -142,6 +146,9 @@ class Pool:
                 pool, self._pool = self._pool, None
                 pool.stop()
                 pool.join()
+                for future in list(self._pending):  # pebble leaves them as they are
+                    with suppress(concurrent.futures.InvalidStateError):
+                        future.set_exception(DiedError("was stopped"))
             if self._output is not None:
                 self._output.close()
 

@@ -56,12 +56,12 @@ def bind_to(info: DeviceInfo) -> None:
         return
     with suppress(OSError, ValueError):
         listed = (_PCI / address / "local_cpulist").read_text()
-        near = _numbers(listed) & os.sched_getaffinity(0)
-        if near:
-            os.sched_setaffinity(0, near)
+        nearby = near(listed) & os.sched_getaffinity(0)
+        if nearby:
+            os.sched_setaffinity(0, nearby)
 
 
-def _numbers(listed: str) -> set[int]:
+def near(listed: str) -> set[int]:
     """The numbers in a list as Linux writes it: `0-3,8`."""
     ranges = (part.partition("-") for part in listed.strip().split(",") if part)
     return {n for low, _, high in ranges for n in range(int(low), int(high or low) + 1)}

@@ -134,3 +134,10 @@ def test_the_kind_of_a_case_has_all_that_matters() -> None:
     other = outcome("tiled", problem=Problem(1, 100, 1, workload="dot", inputs="signed")).case
     assert Kind.of(other).workload == "dot"
     assert math.isfinite(Kind.of(other).work)
+
+
+def test_devices_that_work_at_the_same_time_need_less() -> None:
+    now = Kind("matmul", "a GPU", "tiled", 64)
+    estimate = known([(now, 10.0)])
+    assert estimate.left_s({now: 4}, [(now, 4.0)]) == pytest.approx(36)
+    assert estimate.left_s({now: 4}, [(now, 4.0), (now, 2.0)]) == pytest.approx(17)

@@ -49,6 +49,39 @@ def test_auto_takes_cuda_then_an_opencl_gpu_then_the_cpu(
     assert backends.host_device() == CPU
 
 
+def test_a_name_that_several_devices_have_is_a_question(
+    machine: dict[str, list[DeviceInfo]],
+) -> None:
+    twin, longer = (
+        msgspec.structs.replace(GPU, index=index, name=name)
+        for index, name in ((1, GPU.name), (2, f"{GPU.name} NVL"))
+    )
+    machine["cuda"], machine["opencl"] = [GPU, twin, longer], [OPENCL_GPU, CPU]
+    with pytest.raises(UsageError) as refused:
+        backends.choose("auto", "a gpu")  # the whole name of two of them
+    assert str(refused.value) == (
+        "--device 'a gpu': which one? cuda:0 A GPU; cuda:1 A GPU (or several: cuda:0,cuda:1)"
+    )
+    assert backends.choose("auto", "nvl") == longer
+    assert backends.choose("auto", "1") == twin
+    machine["cuda"] = [GPU, longer]
+    assert backends.choose("auto", "a gpu") == GPU  # not the longer name, nor through OpenCL
+
+
+def test_several_devices(machine: dict[str, list[DeviceInfo]]) -> None:
+    twin = msgspec.structs.replace(GPU, index=1)
+    machine["opencl"] = [OPENCL_GPU, CPU]
+    machine["cuda"] = [GPU, twin]
+    assert backends.choose_all("auto", "all") == [GPU, twin]
+    assert backends.choose_all("auto", None) == [GPU]
+    assert backends.choose_all("auto", "1, cuda:0,1") == [twin, GPU]
+    assert backends.choose_all("opencl", "ALL") == [OPENCL_GPU]
+    machine["opencl"] = [CPU, msgspec.structs.replace(CPU, index=1)]
+    assert backends.choose_all("opencl", "all") == [CPU]  # the other is the same processor
+    with pytest.raises(UsageError, match="no such device"):
+        backends.choose_all("auto", "0,,1")
+
+
 def test_no_device_says_what_is_missing_and_how_to_fix_it(
     machine: dict[str, list[DeviceInfo]],
 ) -> None:

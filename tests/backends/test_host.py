@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from itertools import chain, repeat
+from pathlib import Path
 
+import msgspec
 import pytest
+from support.devices import GPU
 
 from matbench.backends import host
 
@@ -33,3 +36,23 @@ def test_the_load_of_this_machine_is_known_after_a_while() -> None:
     assert after.load is None or after.load >= 0
     for moment in (before, after):
         assert moment.others_share is None or 0 <= moment.others_share <= 1
+
+
+@pytest.mark.parametrize(
+    ("listed", "bound"),
+    [("0-1,3\n", {1, 3}), ("2", None), ("\n", None), ("all", None), (None, None)],
+)
+def test_a_process_is_bound_to_the_processors_next_to_its_gpu(
+    listed: str | None, bound: set[int] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those that it may use at all: 1, 3 and 5."""
+    found: list[set[int]] = []
+    monkeypatch.setattr(host, "_PCI", tmp_path)
+    monkeypatch.setattr(host.os, "sched_getaffinity", lambda _: {1, 3, 5}, raising=False)
+    monkeypatch.setattr(host.os, "sched_setaffinity", lambda _, to: found.append(to), raising=False)
+    if listed is not None:
+        (tmp_path / "0000:1b:00.0").mkdir()
+        (tmp_path / "0000:1b:00.0" / "local_cpulist").write_text(listed)
+    host.bind_to(msgspec.structs.replace(GPU, properties={"PCI address": "0000:1B:00.0"}))
+    host.bind_to(GPU)  # whose address is not known
+    assert found == ([] if bound is None else [bound])

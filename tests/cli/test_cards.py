@@ -165,10 +165,11 @@ def test_check_and_tune_use_all_gpus(
         return measure(self, case)
 
     monkeypatch.setattr(worker.Worker, "measure", noted)
-    one = matbench("check", "tiled", "--set", "TILE=8", "--device", "0", "--format", "json")
+    words = ("check", "tiled", "--set", "TILE=8", "--no-large", "--format", "json", "--device")
+    one = matbench(*words, "0")
     assert used == {"opencl:0"}
     used.clear()
-    several = matbench("check", "tiled", "--set", "TILE=8", "--device", "all", "--format", "json")
+    several = matbench(*words, "all")
     assert used == {"opencl:0", "opencl:1"}
 
     def probes(text: str) -> list[tuple[str, Any, Any]]:

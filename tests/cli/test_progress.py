@@ -251,3 +251,17 @@ def test_a_run_that_was_not_recorded_is_not_continued(
     text = "\n".join(session.lines)
     assert "interrupted: 1 of 2 cases are done" in text
     assert "continue" not in text
+
+
+def test_the_cases_of_several_devices_are_shown_together() -> None:
+    display = progress.Display(Console(file=io.StringIO(), force_terminal=True), 3, ())
+    display.begin("one", place="cuda:0")
+    display.begin("two", place="cuda:1")
+    state = display.state()
+    assert (state.done, state.labels, state.phase) == (0, ["cuda:0  one", "cuda:1  two"], "")
+    display.begin("three", place="cuda:0")
+    assert (display.state().done, display.state().labels[0]) == (1, "cuda:0  three")
+    display.end("cuda:1")
+    assert (display.state().done, display.state().labels) == (2, ["three"])
+    display.end("cuda:1")  # nothing was begun there
+    assert display.state().done == 2

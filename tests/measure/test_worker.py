@@ -19,10 +19,10 @@ from support.kernels import SPIN_BODY, KernelWriter
 
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
-from matbench.measure import worker
+from matbench.measure import builders, worker
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
-from matbench.measure.process import DeadlineError, DiedError, Pool
+from matbench.measure.process import DeadlineError, DiedError, Pool, result
 from matbench.measure.worker import Crew
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records.outcome import Outcome
@@ -70,6 +70,53 @@ def test_errors_come_back_as_they_were(pool: Pool) -> None:
         assert type(raised.value) is type(error)
         assert (raised.value.reason, raised.value.fatal) == (error.reason, error.fatal)
     assert pool.call(os.getpid) == process
+
+
+def test_a_thread_does_not_wait_for_a_task_that_is_ended(pool: Pool) -> None:
+    pool.call(os.getpid)
+    future = pool.schedule(time.sleep, 600)
+    found: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            result(future)
+        except DiedError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    pool.kill()
+    thread.join(30)
+    assert [str(error) for error in found] == ["was stopped"]
+
+
+def test_compilers_end_when_nothing_is_left_to_build_and_start_again(
+    monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
+) -> None:
+    monkeypatch.setattr("matbench.backends.can_precompile", lambda _: True)
+    monkeypatch.setattr(builders, "_precompile", _nothing)
+    monkeypatch.setattr(builders, "_IDLE_S", 0.05)
+    made = builders.Builders(60)
+    try:
+        for size in (8, 16):
+            case = _case("tiled", size, device)
+            made.start(device, [case], ("plain",))
+            made.wait(device, case)
+            ends = time.monotonic() + 30
+            while made.pool.is_started:
+                assert time.monotonic() < ends
+                time.sleep(0.01)
+    finally:
+        made.close()
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def _case(name: str, tile: int, device: DeviceInfo) -> Case:
+    kernel = catalogue.Catalogue(catalogue.builtin()).get(name)
+    return sweep.case(kernel, Problem(64, 64, 64), {"TILE": tile}, device)
 
 
 def _raise(error: Exception) -> None:

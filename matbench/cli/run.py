@@ -347,7 +347,10 @@ class Sweep:
         return resuming.finished(outcome for writer in resumed for outcome in writer.outcomes)
 
     def _groups(self, left: Iterable[tuple[Infos, Case]]) -> list[Group[Case]]:
-        """Groups of these cases; a device that has measured some of a group measures the rest."""
+        """Groups of these cases; a device that has measured some of a group measures the rest.
+
+        The largest come first; of equals the first, since a ladder begins with its slowest rungs.
+        """
         from matbench import workloads
         from matbench.measure.handing_out import Group
         from matbench.records.outcome import CaseRecord
@@ -363,7 +366,7 @@ class Sweep:
             together = own, *(info.label for info in where)
             found.setdefault(together, (where, []))[1].append(case)
         return [
-            Group(infos, cases, sum(workloads.of(c.problem).work(c.problem) for c in cases))
+            Group(infos, cases, max(workloads.of(c.problem).work(c.problem) for c in cases))
             for infos, cases in found.values()
         ]
 

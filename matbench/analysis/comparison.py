@@ -75,7 +75,7 @@ def compare_records(
     in_every_case = every if all(own) else []
     records = []
     for (first, second), pair, differences in zip(merged, pairs, own, strict=True):
-        doubts = [] if ignore_environment else [*everywhere, *differences]
+        doubts = [] if ignore_environment else list(dict.fromkeys([*everywhere, *differences]))
         variation = _variation(second.case, [*old[0], *new[0]])
         record = ComparisonRecord(
             baseline_name=names[0],

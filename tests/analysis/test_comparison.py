@@ -126,6 +126,7 @@ def test_only_what_worked_before_can_break(before: Any, after: Any, broken: bool
         ({"blocks": BlockTimes(median_ns=None, sm_mhz=1700.0)}, "SM clock of tiled TILE=16 at 64"),
         ({"cold": None, "hot": samples()}, "timing differs: was cold, now hot"),
         ({"device": "Another GPU"}, "device differs: was Some GPU, now Another GPU"),
+        ({"device_id": "GPU-2"}, "device differs: was opencl:0, now GPU-2"),
     ],
 )
 def test_what_makes_times_incomparable_is_said(change: dict[str, Any], words: str) -> None:
@@ -133,6 +134,10 @@ def test_what_makes_times_incomparable_is_said(change: dict[str, Any], words: st
     assert any(words in text for text in found.differences)
     assert found.incomparable == found.differences
     assert not comparison.comparable(found)
+
+
+def test_which_of_several_devices_it_was_may_be_unknown() -> None:
+    assert joined([outcome(device_id="")], [outcome()]).differences == []
 
 
 @pytest.mark.parametrize("field", ["name", "driver", "toolkit"])

@@ -113,7 +113,11 @@ class SelectionOptions:
         plain = [kernel for kernel in kernels if not kernel.on_host]
         found: Cases = []
         models: dict[tuple[str, str], list[DeviceInfo]] = {}
-        for info in device.choose_all() if plain else ():
+        chosen = device.choose_all() if plain else []
+        if (replicate or split) and len(chosen) < 2:
+            which = "--replicate" if replicate else "--split"
+            raise UsageError(f"{which} needs several devices, as with --device all or --device 0,1")
+        for info in chosen:
             models.setdefault((info.backend, info.name), []).append(info)
         for alike in models.values():
             cases = (

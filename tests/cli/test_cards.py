@@ -195,6 +195,10 @@ def test_other_commands_ask_for_one(refusal: Refusal, twins: list[DeviceInfo]) -
         "(or several: opencl:0,opencl:1)"
     )
     assert refusal("run", "tiled", "--device", "0,7").startswith("--device '7': no such device")
+    for option in ("--replicate", "--split"):
+        assert refusal("run", "tiled", "--device", "1", option) == (
+            f"{option} needs several devices, as with --device all or --device 0,1"
+        )
     assert refusal("run", "tiled", "--replicate", "--split") == (
         "--replicate cannot be combined with --split"
     )

@@ -17,6 +17,7 @@ from unittest import mock
 import pytest
 from support.kernels import SPIN_BODY, KernelWriter
 
+from matbench import signals
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.measure import builders, worker
@@ -384,3 +385,25 @@ def test_the_load_is_read_when_the_device_is_opened(
         monkeypatch.setattr(worker, name, value, raising=False)
     worker._open()
     assert read == [device]
+
+
+def test_other_threads_do_not_take_a_signal_from_the_main_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signals, "_is_late", True)  # it arrived while the main thread held it
+    raised: list[BaseException] = []
+
+    def hold() -> None:
+        try:
+            with signals.held():
+                pass
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    thread.join()
+    assert raised == []
+    assert signals._is_late
+    with pytest.raises(KeyboardInterrupt), signals.held():
+        pass

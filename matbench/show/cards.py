@@ -39,7 +39,7 @@ def _section(spreads: Sequence[CardSpread], places: dict[str, str]) -> Section:
 
     return section(
         heading=(
-            f"{safe.line(case.backend)} · {safe.line(case.device)} · {len(ids)} of them",
+            f"{safe.line(case.backend)} · {len(ids)} × {safe.line(case.device)}",
             f"the same case on each: medians differ by up to {worst}",
         ),
         columns=(

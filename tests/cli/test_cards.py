@@ -72,7 +72,7 @@ def test_replicated_cases_show_how_much_the_gpus_differ(
     assert sections == [
         "opencl · A Card (opencl:0)",
         "opencl · A Card (opencl:1)",
-        "opencl · A Card · 2 of them",
+        "opencl · 2 × A Card",
     ]
     last = result.stdout[result.stdout.index("2 of them") :]
     assert re.search(r"size +kernel +opencl:0 +opencl:1 +differ by", last)

@@ -105,7 +105,9 @@ def _say_why_no_gpu(missing: Sequence[str]) -> None:
     reasons = [each.removeprefix("cuda: ") for each in missing if each.startswith("cuda: ")]
     if reasons and _module("cuda").gpu_is_present():
         logging.getLogger(__name__).warning(
-            "the CPU is used instead of the NVIDIA GPU: %s (see matbench doctor)", *reasons
+            "the CPU is used instead of the NVIDIA GPU: %s%s",
+            reasons[0],
+            "" if "matbench doctor" in reasons[0] else " (see matbench doctor)",
         )
 
 

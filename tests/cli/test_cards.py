@@ -74,7 +74,7 @@ def test_replicated_cases_show_how_much_the_gpus_differ(
         "opencl · A Card (opencl:1)",
         "opencl · 2 × A Card",
     ]
-    last = result.stdout[result.stdout.index("2 of them") :]
+    last = result.stdout[result.stdout.index("2 × A Card") :]
     assert re.search(r"size +kernel +opencl:0 +opencl:1 +differ by", last)
     rows = re.findall(r"^(16|17) +(naive-2d|tiled) .*%$", last, re.MULTILINE)
     assert sorted(rows) == [

@@ -20,7 +20,7 @@ from support.devices import CPU, GPU
 from support.drivers import Nvml, NVMLError
 
 from matbench import backends
-from matbench.backends import UnavailableError, opencl
+from matbench.backends import UnavailableError, cuda, opencl
 from matbench.backends.cuda import compilation, device, doctor, libcuda
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -321,9 +321,16 @@ def test_every_command_says_that_it_takes_the_cpu_instead(
     said = [line for line in matbench(*command, code=None).stderr.splitlines() if "GPU" in line]
     assert len(said) == 1
     assert said[0].startswith("the CPU is used instead of the NVIDIA GPU: PyCUDA cannot be import")
-    assert said[0].endswith(
-        "with an NVIDIA driver: matbench doctor --install (see matbench doctor)"
-    )
+    assert said[0].endswith("with an NVIDIA driver: matbench doctor --install")
+
+
+def test_a_reason_without_a_fix_names_the_doctor(only_the_cpu: Machine, matbench: Matbench) -> None:
+    def unusable() -> list[Any]:
+        raise UnavailableError("the toolkit is too new")
+
+    only_the_cpu.patch.setattr(cuda, "devices", unusable)
+    said = matbench(*COMMANDS[0]).stderr
+    assert "GPU: the toolkit is too new (see matbench doctor)\n" in said
 
 
 def test_nobody_is_told_who_chose_the_cpu(only_the_cpu: Machine, matbench: Matbench) -> None:

@@ -1,0 +1,245 @@
+"""The order in which a sum is computed, as a tree: from probes, and as a regular pattern.
+
+The probes are those of P. Xie, Y. Gao, Y. Wang and J. Xue, "Revealing Floating-Point Accumulation
+Orders in Software/Hardware Implementations" (USENIX ATC 2025): all terms are 1, except for a huge
++h and −h. A 1 that is added while h is in the sum is lost, so the result counts the ones outside the
+smallest partial sum that contains both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Union
+
+import msgspec
+
+from matbench.records.grade import Level
+
+#: A term's index, or a sum of such: `((0, 1), 2)`. Terms that one step adds are of one sum.
+Tree = Union[int, tuple["Tree", ...]]
+Pair = tuple[int, int]
+#: For each pair of terms, how many terms the smallest partial sum with both has.
+Shared = Callable[[Sequence[Pair]], Sequence[int]]
+
+
+class NoTreeError(ValueError):
+    """The probes contradict each other: no tree explains them."""
+
+
+def tree_of(terms: int, shared: Shared) -> Tree:
+    """The tree of a sum, from as few probes as its shape allows; `NoTreeError`."""
+    known: dict[Pair, int] = {}
+    while True:
+        missing: list[Pair] = []
+        tree = _built(list(range(terms)), known, missing)
+        if not missing:
+            return tree
+        found = shared(missing)
+        known.update(zip(missing, found, strict=True))
+
+
+def _built(terms: list[int], known: dict[Pair, int], missing: list[Pair]) -> Tree:
+    """The tree of these terms; pairs that must be probed first are added to `missing`."""
+    first, *others = terms
+    sizes = _looked_up(first, others, known, missing)
+    if len(sizes) < len(others):
+        return first
+    tree: Tree = first
+    inside = 1
+    for size in sorted(set(sizes.values())):
+        joined = [term for term in others if sizes[term] == size]
+        inside += len(joined)
+        if size != inside:
+            raise NoTreeError(f"{inside} terms in a sum of {size}")
+        tree = (tree, *_apart(joined, size, known, missing))
+    return tree
+
+
+def _apart(
+    terms: list[int], size: int, known: dict[Pair, int], missing: list[Pair]
+) -> Iterator[Tree]:
+    """The operands that these terms are in; all are added to one sum of `size` terms."""
+    while terms:
+        first, *others = terms
+        sizes = _looked_up(first, others, known, missing)
+        if len(sizes) < len(others):
+            return
+        if any(found > size for found in sizes.values()):
+            raise NoTreeError(f"terms of a sum of {size} meet in a larger one")
+        yield _built([first, *(t for t in others if sizes[t] < size)], known, missing)
+        terms = [term for term in others if sizes[term] == size]
+
+
+def _looked_up(
+    first: int, others: list[int], known: dict[Pair, int], missing: list[Pair]
+) -> dict[int, int]:
+    missing += [(first, other) for other in others if (first, other) not in known]
+    return {other: known[first, other] for other in others if (first, other) in known}
+
+
+def terms_of(tree: Tree) -> list[int]:
+    """The indices of a tree's terms, ascending."""
+    left, found = [tree], []
+    while left:
+        node = left.pop()
+        if isinstance(node, int):
+            found.append(node)
+        else:
+            left.extend(node)
+    return sorted(found)
+
+
+def steps_of(tree: Tree) -> tuple[tuple[int, ...], ...]:
+    """The additions, operands first: each lists terms, or K plus the index of an earlier one."""
+    terms = len(terms_of(tree))
+    found: list[tuple[int, ...]] = []
+
+    def add(node: Tree) -> int:
+        if isinstance(node, int):
+            return node
+        found.append(tuple(map(add, node)))
+        return terms + len(found) - 1
+
+    add(tree)
+    return tuple(found)
+
+
+def from_steps(terms: int, steps: Sequence[Sequence[int]]) -> Tree:
+    """The tree with these additions; the inverse of `steps_of`."""
+    made: list[Tree] = list(range(terms))
+    for operands in steps:
+        made.append(tuple(made[operand] for operand in operands))
+    return made[-1]
+
+
+# -- patterns --------------------------------------------------------------------------------------
+
+
+def levels_of(tree: Tree) -> tuple[Level, ...]:
+    """The tree as regular levels, from the terms outwards; empty if it is irregular."""
+    return _levels(_numbered(tree)) or ()
+
+
+def _numbered(tree: Tree) -> Tree:
+    """The same tree with its terms numbered from 0, and its operands in the order of their first
+    terms: equal for trees of the same shape."""
+    rank = {term: index for index, term in enumerate(terms_of(tree))}
+
+    def number(node: Tree) -> tuple[int, Tree]:
+        if isinstance(node, int):
+            return rank[node], rank[node]
+        operands = sorted(map(number, node), key=lambda operand: operand[0])
+        return operands[0][0], tuple(operand for _, operand in operands)
+
+    return number(tree)[1]
+
+
+def _levels(tree: Tree) -> tuple[Level, ...] | None:
+    """The fewest levels that describe the tree; None if it is irregular."""
+    terms = len(terms_of(tree))
+    whole = _level(tree, terms)
+    if whole is not None:
+        return (whole,)
+    found = []
+    for size in range(terms // 2, 1, -1):
+        if terms % size:
+            continue
+        groups = sorted(_subtrees(tree, size), key=lambda group: terms_of(group)[0])
+        if len(groups) * size != terms or len({_numbered(group) for group in groups}) > 1:
+            continue
+        block = _block([terms_of(group) for group in groups])
+        outer = _level(_numbered(_replaced(tree, groups)), len(groups))
+        inner = _levels(_numbered(groups[0])) if block and outer else None
+        if inner and outer:
+            last = msgspec.structs.replace(inner[-1], block=block)
+            found.append((*inner[:-1], last, outer))
+    return min(found, key=len, default=None)
+
+
+def _level(tree: Tree, terms: int) -> Level | None:
+    """The tree as one level; None if it has several, or is irregular."""
+    if isinstance(tree, int):
+        return None
+    if terms > 2 and all(isinstance(operand, int) for operand in tree):
+        return Level("at once", terms)
+    added = _chain(tree)
+    if added is not None:
+        order = [term for step in added for term in step]
+        many = {len(step) for step in added[1:]} or {1}
+        at_a_time = max(many)
+        if len(many) == 1 and len(added[0]) in (at_a_time, at_a_time + 1):
+            if order == sorted(order):
+                return Level("in order", terms, at_a_time)
+            if order[len(added[0]) :] == sorted(order[len(added[0]) :], reverse=True):
+                falling = [sorted(step, reverse=True) for step in added]
+                if [t for step in falling for t in step] == sorted(order, reverse=True):
+                    return Level("in reverse", terms, at_a_time)
+    if terms & (terms - 1) == 0:
+        if tree == _halved(list(range(terms)), by_parity=False):
+            return Level("pairwise", terms)
+        if tree == _halved(list(range(terms)), by_parity=True):
+            return Level("pairwise apart", terms)
+    return None
+
+
+def _chain(tree: Tree) -> list[list[int]] | None:
+    """The terms that each step adds to the running sum; None if a step adds a sum."""
+    found: list[list[int]] = []
+    while not isinstance(tree, int):
+        sums = [operand for operand in tree if not isinstance(operand, int)]
+        if len(sums) > 1:
+            return None
+        found.append(sorted(operand for operand in tree if isinstance(operand, int)))
+        if not sums:
+            return found[::-1]
+        (tree,) = sums
+    return None
+
+
+def _halved(terms: list[int], *, by_parity: bool) -> Tree:
+    """A balanced tree of neighbours; `by_parity`: first of terms that are half the length apart."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    parts = (terms[::2], terms[1::2]) if by_parity else (terms[:half], terms[half:])
+    return tuple(_halved(part, by_parity=by_parity) for part in parts)
+
+
+def _subtrees(tree: Tree, size: int) -> list[Tree]:
+    """The subtrees with so many terms."""
+    found, left = [], [tree]
+    while left:
+        node = left.pop()
+        terms = len(terms_of(node))
+        if terms == size:
+            found.append(node)
+        elif terms > size and not isinstance(node, int):
+            left.extend(node)
+    return found
+
+
+def _replaced(tree: Tree, groups: Sequence[Tree]) -> Tree:
+    """The tree with a term in place of each group, numbered in their order."""
+    number = {id(group): index for index, group in enumerate(groups)}
+
+    def replace(node: Tree) -> Tree:
+        if id(node) in number:
+            return number[id(node)]
+        assert not isinstance(node, int)
+        return tuple(map(replace, node))
+
+    return replace(tree)
+
+
+def _block(groups: Sequence[Sequence[int]]) -> int | None:
+    """How many adjacent terms a group has before the next group's begin, if that is regular: 1 if
+    terms are dealt out in turn, all of a group's if it is one chunk."""
+    many, size = len(groups), len(groups[0])
+    for block in range(1, size + 1):
+        dealt = [
+            [term for term in range(many * size) if term // block % many == index]
+            for index in range(many)
+        ]
+        if size % block == 0 and dealt == [list(group) for group in groups]:
+            return block
+    return None

@@ -89,6 +89,25 @@ def terms_of(tree: Tree) -> list[int]:
     return sorted(found)
 
 
+def shared_in(tree: Tree, pairs: Sequence[Pair]) -> list[int]:
+    """For each pair of terms, how many terms the smallest sum with both has in this tree."""
+
+    above: dict[int, list[int]] = {}  # for each term, the sums with it, from the whole one inwards
+    sizes: list[int] = []
+
+    def visit(node: Tree, sums: list[int]) -> int:
+        if isinstance(node, int):
+            above[node] = sums
+            return 1
+        index = len(sizes)
+        sizes.append(0)
+        sizes[index] = sum(visit(operand, [*sums, index]) for operand in node)
+        return sizes[index]
+
+    visit(tree, [])
+    return [sizes[max({*above[first]} & {*above[second]})] for first, second in pairs]
+
+
 def steps_of(tree: Tree) -> tuple[tuple[int, ...], ...]:
     """The additions, operands first: each lists terms, or K plus the index of an earlier one."""
     terms = len(terms_of(tree))

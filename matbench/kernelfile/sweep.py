@@ -100,7 +100,7 @@ def probed(
     for params in parameter_sets(kernel, overrides):
         shapes = workload.probes(params)
         for size, purpose in list(shapes.items()):
-            near = _allowed(kernel, size, params, device)
+            near = allowed(kernel, size, params, device)
             if near is not None:
                 shapes.setdefault(near, f"{purpose}: nearest that `where` allows")
         for (m, n, k), purpose in shapes.items():
@@ -109,7 +109,7 @@ def probed(
                 found.append((purpose, case(kernel, problem, params, device)))
         for scaling in (*others, *_PROBED_SCALINGS) if workload.name == workloads.DEFAULT else ():
             size = next(size for size, purpose in shapes.items() if purpose == "primes")
-            m, n, k = _allowed(kernel, size, params, device) or size
+            m, n, k = allowed(kernel, size, params, device) or size
             given = first | scaling
             purpose = ", ".join(f"{name} = {value:g}" for name, value in given.items())
             problem = Problem(m, n, k, workload=workload.name, **given)
@@ -125,7 +125,7 @@ def probed(
     return found
 
 
-def _allowed(
+def allowed(
     kernel: Kernel, size: workloads.Size, params: dict[str, int], device: DeviceInfo
 ) -> workloads.Size | None:
     """An allowed size near one that `where` excludes; None if the size itself is allowed, or none

@@ -12,9 +12,8 @@ import numpy as np
 
 from matbench import workloads
 from matbench.analysis import error_map
-from matbench.backends import Argument, Backend, Buffer, Program, TensorMap
-from matbench.kernelfile import expressions, signature
-from matbench.measure import diagnosis, oracle, places
+from matbench.backends import Argument, Backend, Program
+from matbench.measure import arguments, diagnosis, oracle, places
 from matbench.measure.judge import UNWRITTEN, DeviceTrial, Judge
 from matbench.measure.options import Options
 from matbench.measure.prepared import Buffers, Prepared
@@ -80,22 +79,7 @@ class Checks:
     def arguments_for(self, buffers: Buffers) -> list[Argument]:
         """The kernel's arguments for these buffers."""
         named = {matrix.name: matrix.data for matrix in buffers.given}
-        return [self._argument(text, named) for text in self.case.kernel.args]
-
-    def _argument(self, text: str, buffers: dict[str, Buffer]) -> Argument:
-        problem, kernel = self.case.problem, self.case.kernel
-        workload = workloads.of(problem)
-        if text in buffers:
-            return buffers[text]
-        values = {**self.backend.info.limits, **self.case.params, **kernel.values(problem)}
-        described = signature.tensor_map(text)
-        if described is None:
-            return expressions.evaluate(text, values)
-        name, *box = described
-        rows, columns = (expressions.whole(side, values) for side in box)
-        storage = kernel.reading.result if name == "C" else kernel.reading.storage
-        place = kernel.placing.place(name, *workload.shape(name, problem))
-        return TensorMap(buffers[name], storage, (place.lines, place.width), (rows, columns))
+        return arguments.of(self.case, named, self.backend.info.limits)
 
     def before_timing(self) -> Accuracy:
         """Check all trials made on the host; `WrongError` at the first that fails."""

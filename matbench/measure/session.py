@@ -21,7 +21,7 @@ from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument
-from matbench.measure import limits, oracle, phase, sighting
+from matbench.measure import grading, limits, multiplying, oracle, phase, sighting
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
 from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
@@ -64,6 +64,16 @@ class Session:
         program = self._build(case, ("plain",)).program
         phase.enter("checking")
         return sighting.sight(self.backend, program, case, poisoned=poisoned)
+
+    def grade(self, kernel: Kernel, params: dict[str, int], step: str, seed: int) -> grading.Made:
+        """The statements of one step of a kernel's grade; `CaseError` if a launch fails."""
+
+        def build(case: Case) -> Program:
+            return self._build(case, ("plain",)).program
+
+        phase.enter("checking")
+        multiplier = multiplying.Multiplier(self.backend, build, kernel, params)
+        return grading.step(multiplier, step, seed)
 
     def measure(self, case: Case) -> Found:
         """Check and time a case; `CaseError` if the kernel could not run."""

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.kernelfile import expressions
+from matbench.measure import arguments
 
 if TYPE_CHECKING:
-    from matbench.backends import Argument, Backend, Buffer, Program
+    from matbench.backends import Backend, Buffer, Program
     from matbench.model import Case, Kernel, Place, Problem
 
 Array = npt.NDArray[np.float64]
@@ -77,12 +77,8 @@ def sight(backend: Backend, program: Program, case: Case, *, poisoned: bool = Fa
                 drawn = np.full_like(drawn, np.nan)
             outside = _OUTSIDE_C if name == "C" else np.nan
             held[name] = _Guarded(backend, _TYPES[kinds[name]], drawn, place.pitch, outside)
-        values = {**backend.info.limits, **case.params, **kernel.values(problem)}
-        arguments: list[Argument] = [
-            held[text].data if text in held else expressions.evaluate(text, values)
-            for text in kernel.args
-        ]
-        program.launch(case.launch, arguments)
+        matrices = {name: each.data for name, each in held.items()}
+        program.launch(case.launch, arguments.of(case, matrices, backend.info.limits))
         backend.synchronize()
         spoiled = [f"its input {name}" for name in "AB" if held[name].is_changed()]
         spoiled += [f"memory outside {name}" for name in "ABC" if held[name].is_changed_outside()]

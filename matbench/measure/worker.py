@@ -21,13 +21,14 @@ from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import Found, compared, not_measured, not_run
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
-from matbench.model import Case, DeviceInfo
+from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.backends import Variant
+    from matbench.measure.grading import Made
     from matbench.measure.session import Session
     from matbench.measure.sighting import Sighting
     from matbench.records.explanation import Limits
@@ -94,6 +95,12 @@ def _measure_library(case: Case) -> Outcome:
     return library.measure(case, _device, Cache(), _options)
 
 
+def _grade_library(kernel: Kernel, step: str, seed: int) -> Made:
+    from matbench.measure import grading, multiplying
+
+    return grading.step(multiplying.LibraryMultiplier(_device, kernel), step, seed)
+
+
 # -- in the main process -------------------------------------------------------------------------
 
 
@@ -157,6 +164,16 @@ class Worker:
         more = {"poisoned": poisoned}
         found: Sighting = self._task(step, _do, _methods().sight, (case,), more)
         return found
+
+    def grade(self, case: Case, step: str, seed: int) -> Made:
+        """The statements of one step of a kernel's grade; `CaseError` if a launch fails.
+
+        `case` is one of its cases: launches have sizes of their own.
+        """
+        if case.kernel.library is not None and case.kernel.on_host:
+            return self._task(self._running, _grade_library, case.kernel, step, seed)
+        self._compiled(case, ("plain",))
+        return self._ask(_methods().grade, case.kernel, case.params, step, seed)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         """A few samples of one case, fewer if they take longer than `limit_ns`."""

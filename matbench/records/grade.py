@@ -139,7 +139,7 @@ class Sums(Statement, frozen=True, kw_only=True):
 
     accumulator_bits: Count | None = None
     rounding: Literal["nearest", "truncated", "unclear"] = "unclear"
-    products: Literal["fused", "rounded", "unclear"] = "unclear"
+    products: Literal["unrounded", "rounded", "unclear"] = "unclear"
     input_bits: Count | None = None
 
 

@@ -1,0 +1,189 @@
+"""Statements on the accuracy of products, from results and what they should have been.
+
+Errors are relative to u, the unit roundoff of C's type, and to the size of an element's terms:
+(|A|·|B|) at its place. Grade A is that of J. Demmel, X. Li, J. Langou, W. Pereira, M. Gates and
+C. Rubio-González, "How to grade the accuracy of an implementation of the BLAS" (2024); the grades
+below it are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from matbench.model import UNIT_ROUNDOFF, Storage
+from matbench.records.grade import Bounds, Growth, Letter, Statement, Ulps
+
+Float64 = npt.NDArray[np.float64]
+
+#: A bound holds if errors are at most so many times K·u times its size, and fails if they are more
+#: than `_FAILS` times that. A sum that rounds each operation to nearest has 1, and tensor cores 2.
+_HOLDS, _FAILS = 8.0, 32.0
+#: The slope of log E over log K up to which growth counts as linear: the largest error of a sum
+#: that always rounds down grows with a slope of 1, give or take.
+_LINEAR = 1.15
+#: Smaller errors are exact results: their logarithm would say nothing.
+_LEAST = 2.0**-12
+
+#: Significant bits and exponents of the smallest and largest normal numbers.
+FORMATS: dict[Storage, tuple[int, int, int]] = {
+    "float16": (11, -14, 15),
+    "bfloat16": (8, -126, 127),
+    "float32": (24, -126, 127),
+    "float64": (53, -1022, 1023),
+}
+
+
+class Errors(NamedTuple):
+    """The largest errors of one product over u, relative to each of three sizes."""
+
+    K: int
+    by_element: float
+    by_row: float
+    by_matrix: float
+
+
+def errors(C: Float64, R: Float64, A: Float64, B: Float64, storage: Storage) -> Errors:
+    """How far C is from the exact product R of A and B; infinite for NaN."""
+    K = A.shape[1]
+    rows, columns = np.abs(A).max(axis=1), np.abs(B).max(axis=0)
+    with np.errstate(all="ignore"):
+        difference = np.abs(C - R) / UNIT_ROUNDOFF[storage]
+        sizes = (
+            np.abs(A) @ np.abs(B),
+            K * np.outer(rows, columns),
+            K * rows.max() * columns.max(),
+        )
+        ratios = [np.where(difference == 0, 0.0, difference / size) for size in sizes]
+    largest = [float(ratio.max()) for ratio in ratios]
+    return Errors(K, *(found if not math.isnan(found) else math.inf for found in largest))
+
+
+def growth(points: Sequence[tuple[int, float]], probes: int) -> Growth:
+    """How errors by element grow, from several of each K."""
+    sizes = sorted({K for K, _ in points})
+    largest = tuple(max(error for K, error in points if K == size) for size in sizes)
+    if not all(math.isfinite(error) for error in largest):
+        return Growth(probes=probes, reason="C is not finite")
+    from scipy import stats
+
+    fit = stats.linregress(
+        [math.log(K) for K, _ in points], [math.log(max(error, _LEAST)) for _, error in points]
+    )
+    half = float(stats.t.ppf(0.975, len(points) - 2) * fit.stderr)
+    slope = float(fit.slope)
+    low, high = slope - half, slope + half
+    return Growth(
+        verdict="at most linear" if high <= _LINEAR else "faster" if low > _LINEAR else "unclear",
+        slope=slope,
+        interval=(low, high),
+        sizes=tuple(sizes),
+        errors=largest,
+        probes=probes,
+    )
+
+
+def bounds(found: Sequence[Errors], probes: int, storage: Storage) -> Bounds:
+    """The tightest bound that all products keep."""
+    largest = [max(each[1 + index] / each.K for each in found) for index in range(3)]
+    verdict: Letter = "D"
+    letters: tuple[Letter, ...] = ("A", "B", "C")
+    for letter, error in zip(letters, largest, strict=True):
+        if error <= _HOLDS:
+            verdict = letter
+            break
+        if not error > _FAILS:
+            verdict = "unclear"
+            break
+    lost = 0 if largest[0] <= _HOLDS else math.ceil(math.log2(min(largest[0], 2.0**60) / _HOLDS))
+    finite = [error if math.isfinite(error) else None for error in largest]
+    return Bounds(
+        verdict=verdict,
+        by_element=finite[0],
+        by_row=finite[1],
+        by_matrix=finite[2],
+        bits=max(0, FORMATS[storage][0] - lost),
+        probes=probes,
+    )
+
+
+def letter(found: Bounds | None, *others: Statement | None) -> Letter:
+    """The grade: that of the bounds, unless growth or zeros contradict it."""
+    if found is None:
+        return "unclear"
+    verdicts = [getattr(other, "verdict", "unclear") for other in others]
+    if found.verdict in ("A", "B") and "Strassen-like" in verdicts:
+        return "C"
+    if found.verdict == "A" and {"faster", "unclear"} & set(verdicts):
+        return "unclear"
+    return found.verdict
+
+
+def spacing(values: Float64, storage: Storage) -> Float64:
+    """The unit in the last place of numbers of that size."""
+    bits, least, _ = FORMATS[storage]
+    with np.errstate(divide="ignore"):
+        exponents = np.frexp(np.abs(values))[1] - 1
+    exponents = np.where(values == 0, least, exponents)
+    found: Float64 = np.ldexp(1.0, np.maximum(exponents, least) - bits + 1)
+    return found
+
+
+def nearest(values: Float64, storage: Storage) -> Float64:
+    """Numbers rounded to that type: to nearest, ties to even, too large ones to infinity."""
+    if storage == "float64":
+        return values
+    unit = spacing(values, storage)
+    with np.errstate(invalid="ignore"):
+        rounded = np.where(np.isfinite(values), np.rint(values / unit) * unit, values)
+    most = 2.0 ** FORMATS[storage][2] * 2
+    found: Float64 = np.where(np.abs(rounded) >= most, np.copysign(np.inf, rounded), rounded)
+    return found
+
+
+def ulps(C: Float64, R: Float64, storage: Storage, inputs: str) -> Ulps:
+    """Errors in units in the last place of R."""
+    if not np.isfinite(C).all():
+        return Ulps(inputs=inputs, probes=C.size, reason="C is not finite")
+    off = np.abs(C - R) / spacing(R, storage)
+    return Ulps(
+        inputs=inputs,
+        largest=float(off.max()),
+        mean=float(off.mean()),
+        correctly_rounded=float((nearest(R, storage) == C).mean()),
+        probes=C.size,
+    )
+
+
+def read_bits(read: Float64, given: Float64, storage: Storage) -> int:
+    """With how many significant bits numbers were read: rounding to b bits moves none by more than
+    2⁻ᵇ of its power of two."""
+    bits = FORMATS[storage][0]
+    error = np.abs(read - given) / np.ldexp(1.0, np.frexp(given)[1] - 1)
+    largest = float(error.max())
+    if not largest > 2.0**-bits:
+        return bits if not math.isnan(largest) else 0
+    return max(0, math.floor(-math.log2(largest) + 1e-9)) if math.isfinite(largest) else 0
+
+
+def classes(values: Float64) -> npt.NDArray[np.str_]:
+    """`NaN`, `+Inf`, `-Inf` or `finite`."""
+    found: npt.NDArray[np.str_] = np.select(
+        [np.isnan(values), values == np.inf, values == -np.inf], ["NaN", "+Inf", "-Inf"], "finite"
+    )
+    return found
+
+
+def mistaken(C: Float64, R: Float64) -> str | None:
+    """The most frequent class that C has where R has another: `NaN instead of +Inf`."""
+    have, want = classes(C), classes(R)
+    wrong = have != want
+    if not wrong.any():
+        return None
+    pairs, counts = np.unique(np.stack([have[wrong], want[wrong]]), axis=1, return_counts=True)
+    got, wanted = pairs[:, counts.argmax()]
+    return f"{got} instead of {wanted}"

@@ -181,7 +181,7 @@ def _level(tree: Tree, terms: int) -> Level | None:
         return None
     if terms > 2 and all(isinstance(operand, int) for operand in tree):
         return Level("at once", terms)
-    added = _chain(tree)
+    added = chain_of(tree)
     if added is not None:
         order = [term for step in added for term in step]
         many = {len(step) for step in added[1:]} or {1}
@@ -201,7 +201,7 @@ def _level(tree: Tree, terms: int) -> Level | None:
     return None
 
 
-def _chain(tree: Tree) -> list[list[int]] | None:
+def chain_of(tree: Tree) -> list[list[int]] | None:
     """The terms that each step adds to the running sum; None if a step adds a sum."""
     found: list[list[int]] = []
     while not isinstance(tree, int):

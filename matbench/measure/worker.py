@@ -173,7 +173,11 @@ class Worker:
         if case.kernel.library is not None and case.kernel.on_host:
             return self._task(self._running, _grade_library, case.kernel, step, seed)
         self._compiled(case, ("plain",))
-        return self._ask(_methods().grade, case.kernel, case.params, step, seed)
+        try:
+            return self._ask(_methods().grade, case.kernel, case.params, step, seed)
+        except CaseError as error:
+            self._late[build_key(case)] += isinstance(error, _LateError)
+            raise
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         """A few samples of one case, fewer if they take longer than `limit_ns`."""

@@ -21,6 +21,7 @@ from matbench.records.checking import contradiction
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import SCHEMA, Environment
 from matbench.records.explanation import Explanation
+from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
 from matbench.records.tuning import TuningRecord
 from matbench.records.upgrading import UPGRADES, upgrade
@@ -45,8 +46,8 @@ class _Head(msgspec.Struct, frozen=True):
 
 _HEAD = msgspec.json.Decoder(_Head)
 _PLAIN = msgspec.json.Decoder(dict[str, Any])
-#: What commands print of outcomes with `--format json`.
-Finding = TuningRecord | ComparisonRecord | BlockProfile | Explanation
+#: What commands find out about kernels, beside outcomes.
+Finding = TuningRecord | ComparisonRecord | BlockProfile | Explanation | Grade
 _RECORD = msgspec.json.Decoder(Environment | Outcome | Finding)
 
 

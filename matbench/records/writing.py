@@ -13,6 +13,7 @@ from matbench.errors import MatbenchError, UsageError
 from matbench.records import encoding
 from matbench.records.appending import LockedFile
 from matbench.records.environment import Environment
+from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
 from matbench.records.reading import Contents, RecordError, decode
 
@@ -67,8 +68,8 @@ class RecordWriter:
     ) -> None:
         self._close()
 
-    def write(self, outcome: Outcome) -> None:
-        """Append one outcome; `MatbenchError` if it cannot be written or is not a valid record."""
+    def write(self, outcome: Outcome | Grade) -> None:
+        """Append one outcome or grade; `MatbenchError` if it cannot be written or is not a valid record."""
         if self.error is not None:
             return
         assert self._file is not None, "not entered"

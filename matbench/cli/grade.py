@@ -1,0 +1,151 @@
+"""`matbench grade`: the numerical profile of kernels."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.console import Interruption, say, say_printed, show_report
+from matbench.cli.kernel_files import KernelFiles, kernel_names
+from matbench.cli.options import (
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    format_option,
+    grouped,
+)
+from matbench.cli.progress import progress
+from matbench.cli.selection import SelectionOptions
+from matbench.cli.types import Seed
+from matbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from matbench.model import Case, DeviceInfo, Kernel
+    from matbench.records.grade import Grade
+
+
+@main.command()
+@click.argument("kernels", nargs=-1, metavar="[KERNEL|FILE]...", shell_complete=kernel_names)
+@grouped(
+    selection=SelectionOptions,
+    files=KernelFiles,
+    constants=ConstantOptions,
+    device=DeviceOptions,
+    deadlines=DeadlineOptions,
+)
+@click.option(
+    "--at-least",
+    type=click.Choice(["A", "B", "C"]),
+    help="Exit 1 if a kernel has a lower grade, or none.",
+)
+@click.option("--tree", is_flag=True, help="Also print the order of 32 terms as a tree.")
+@click.option("--seed", type=Seed(), default=0, show_default=True, help="Seed of the inputs.")
+@click.option("--output", metavar="FILE", help="Write a record of each kernel to FILE (JSON Lines).")
+@click.option("--force", is_flag=True, help="Replace an existing output file.")
+@format_option
+def grade(
+    kernels: tuple[str, ...],
+    selection: SelectionOptions,
+    files: KernelFiles,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    deadlines: DeadlineOptions,
+    at_least: str | None,
+    tree: bool,
+    seed: int,
+    output: str | None,
+    force: bool,
+    fmt: str,
+) -> None:
+    """Describe the arithmetic of matrix products: how accurate, over which range, in which order.
+
+    Multiplies chosen inputs and reads C: no source is needed. A kernel has grade A if each element
+    is as accurate as a sum of rounded operations can be. Its first parameters are graded, or all
+    that --set names.
+
+    \b
+    matbench grade tiled kahan
+    matbench grade mine.cu --baseline 'cublas*' --at-least A
+    """
+    from contextlib import nullcontext
+
+    from matbench.measure import grading
+    from matbench.measure.options import Options
+    from matbench.measure.worker import Crew
+    from matbench.records import provenance
+    from matbench.records.writing import RecordWriter
+    from matbench.show import grade as view
+
+    chosen = selection.kernels(kernels, files)
+    cases = _cases(chosen, constants, device)
+    devices = list({info.label: info for info, _ in cases}.values())
+    about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
+    writer = RecordWriter(Path(output), about, "force" if force else "new") if output else None
+    found: list[Grade] = []
+    with (
+        writer or nullcontext(),
+        Interruption() as interruption,
+        Crew(Options(timed=False, blocks=False), deadlines.deadlines, say_printed) as crew,
+        progress(len(cases) * len(grading.STEPS)) as display,
+    ):
+        for info, case in cases:
+            name = case.label.rpartition(" at ")[0]
+
+            def told(what: str, name: str = name) -> None:
+                display.begin(f"{name}: {what}")
+
+            found.append(grading.grade(crew.worker(info), case, seed, told))
+            if writer is not None:
+                writer.write(found[-1])
+    if not found:
+        interruption.exit(0, len(cases), "kernels")
+    show_report(view.report(found, [about]), fmt)
+    for each in found if tree and fmt not in ("csv", "json") else ():
+        say("\n".join([f"\n{view.name_of(each)}: order of addition", *view.tree(each)]))
+    interruption.exit(len(found), len(cases), "kernels")
+    _exit(found, cases, at_least)
+
+
+def _exit(
+    found: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None
+) -> None:
+    """Exit 1 for a grade that is too low, and for a kernel that failed."""
+    from matbench.records.grade import LETTERS
+
+    failed = [each for each, (_, case) in zip(found, cases, strict=True) if each.reason and not case.skip]
+    if at_least is not None:
+        allowed = LETTERS[: LETTERS.index(at_least) + 1]
+        failed += [each for each in found if each.letter not in allowed]
+    if failed or all(case.skip for _, case in cases):
+        sys.exit(1)
+
+
+def _cases(
+    kernels: list[Kernel], constants: ConstantOptions, device: DeviceOptions
+) -> list[tuple[DeviceInfo, Case]]:
+    """A case for each kernel: its first parameters that can run, or all that --set names."""
+    from matbench.backends import host
+    from matbench.kernelfile import sweep
+    from matbench.measure.multiplying import problem_of
+
+    found: list[tuple[DeviceInfo, Case]] = []
+    for kernel in kernels:
+        problem = problem_of(kernel, 256, 256, 256)
+        if kernel.on_host and kernel.library is None:
+            raise UsageError(f"{kernel.name} runs on the host; name its kernels to grade")
+        info = host.device() if kernel.on_host else device.choose()
+        overrides = constants.values(kernels)
+        every = [
+            sweep.case(kernel, problem, params, info)
+            for params in sweep.parameter_sets(kernel, overrides)
+        ]
+        chosen: dict[tuple[int, ...], Case] = {}
+        for case in sorted(every, key=lambda case: case.skip is not None):
+            key = tuple(value for name, value in case.params.items() if name in overrides)
+            chosen.setdefault(key, case)
+        found += [(info, case) for case in chosen.values()]
+    return found

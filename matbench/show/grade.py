@@ -1,0 +1,337 @@
+"""The numerical profile of each kernel, and a table that compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from matbench.analysis import order as orders
+from matbench.analysis.order import Tree
+from matbench.model import settings_of
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.records.grade import Grade, Level, Statement, Sums
+from matbench.show import safe
+from matbench.show.heading import used_devices
+from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
+from matbench.show.units import UNKNOWN, count, is_known, number, share, superscript
+
+#: The types whose significands have so many bits.
+_WIDTHS = {8: "bfloat16", 11: "float16", 24: "float32", 53: "float64"}
+_FIELDS = {
+    **under("case", "kernel params backend device"),
+    **under("", "letter seed duration_s reason"),
+    "bits": "bounds.bits",
+    "growth": "growth.verdict",
+    "slope": "growth.slope",
+    "slope_low": "growth.interval.0",
+    "slope_high": "growth.interval.1",
+    "algorithm": "algorithm.verdict",
+    "binades": "range.binades",
+    "binades_tried": "range.tried",
+    "specials": "specials.verdict",
+    "subnormal_inputs": "specials.subnormal_inputs",
+    "subnormal_results": "specials.subnormal_results",
+    "order": "order.verdict",
+    **under("sums", "accumulator_bits rounding products input_bits"),
+    "runs": "runs.verdict",
+    "batches": "batches.verdict",
+    "constants": "constants.verdict",
+}
+_FOOTER = "evidence from the probes counted here, not proof; what each line means: docs/grade.md"
+
+
+def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Report:
+    """A profile of each kernel and, if there are several, a table of all."""
+    shown, about = list(grades), list(environments)
+    profiles = [_profile(grade) for grade in shown if grade.reason is None]
+    compared = len(shown) > 1 or not profiles
+    return Report(
+        sections=(*profiles, *([_comparison(shown, about)] if shown and compared else [])),
+        footer=_FOOTER,
+        fields=_FIELDS,
+        rows=lambda: shown,
+        json=lambda: encoding.array([*about, *shown]),
+    )
+
+
+def name_of(grade: Grade) -> str:
+    """The kernel and its parameters."""
+    return safe.line(f"{grade.case.kernel} {settings_of(grade.case.params)}".strip())
+
+
+# -- profiles --------------------------------------------------------------------------------------
+
+
+def _profile(grade: Grade) -> Section:
+    rows = tuple(
+        Row((title, text, count(probes) if probes else UNKNOWN)) for title, text, probes in _lines(grade)
+    )
+    columns = (Column("property"), Column("finding"), Column("probes", right=True))
+    title = f"{name_of(grade)}: grade {grade.letter}, {grade.duration_s:.1f} s"
+    return Section((title,), columns, "", (Group("", rows),))
+
+
+def _lines(grade: Grade) -> Iterator[tuple[str, str, int]]:
+    """What is said about each property, and how many probes it rests on."""
+    for title, statement, text in (
+        ("errors", grade.bounds, errors(grade)),
+        ("growth with K", grade.growth, growth(grade)),
+        ("algorithm", grade.algorithm, grade.algorithm.verdict if grade.algorithm else ""),
+        ("exponents", grade.range, exponents(grade)),
+        ("special values", grade.specials, specials(grade)),
+        ("subnormals", grade.specials, subnormals(grade)),
+        ("order of sums", grade.order, order(grade)),
+        ("arithmetic", grade.sums, arithmetic(grade.sums)),
+        ("repeated runs", grade.runs, repeated(grade)),
+        ("rows", grade.batches, rows_of(grade)),
+        ("constants", grade.constants, constants(grade)),
+    ):
+        if statement is not None:
+            yield title, text, statement.probes
+    for found in grade.ulps:
+        text = _unclear(found)
+        if found.largest is not None:
+            text = (
+                f"{number(found.largest)} ulp at most, {number(found.mean)} on average, "
+                f"{share(found.correctly_rounded)} correctly rounded"
+            )
+        yield found.inputs, text, found.probes
+
+
+def _unclear(statement: Statement | None) -> str:
+    reason = statement.reason if statement is not None else None
+    return f"unclear: {safe.line(reason)}" if reason else "unclear"
+
+
+def errors(grade: Grade) -> str:
+    """The bound that holds, and for how many bits the tightest would."""
+    found, power = grade.bounds, -round(_log2(grade.u))
+    if found is None or found.reason:
+        return _unclear(found)
+    u = f"u = 2{superscript(-power)}"
+    sizes = {
+        "A": (found.by_element, "·K·u of |A|·|B|, element by element"),
+        "B": (found.by_row, "·K²·u of the largest of row and column"),
+        "C": (found.by_matrix, "·K²·u of the largest of both matrices"),
+    }
+    if found.verdict in sizes:
+        factor, size = sizes[found.verdict]
+        text = f"up to {number(factor, 2)}{size} ({u})"
+    else:
+        text = f"larger than u times any size ({u})" if found.verdict == "D" else f"unclear ({u})"
+    return text if found.verdict == "A" else f"{text}; grade A for {found.bits} bits"
+
+
+def growth(grade: Grade) -> str:
+    found = grade.growth
+    if found is None or found.slope is None or found.interval is None:
+        return _unclear(found)
+    low, high = found.interval
+    span = f"K = {count(found.sizes[0])} to {count(found.sizes[-1])}"
+    power = f"as K to the power {found.slope:.2f} ({low:.2f} to {high:.2f})"
+    return f"{found.verdict}: {power}, {span}".replace("-", "−").replace("−like", "-like")
+
+
+def exponents(grade: Grade) -> str:
+    found = grade.range
+    if found is None or found.verdict == "unclear":
+        return _unclear(found)
+    if found.verdict == "whole":
+        return f"accurate over all {found.tried} binades tried"
+    return f"accurate over {found.binades} binades; not over {found.tried}"
+
+
+def specials(grade: Grade) -> str:
+    found = grade.specials
+    if found is None or found.verdict == "unclear":
+        return _unclear(found)
+    if not found.differ:
+        return "NaN, infinities and overflow as in IEEE arithmetic"
+    kinds = grouped(found.differ, lambda case: found.differ[case])
+    return "; ".join(safe.line(f"{got} for {', '.join(cases)}") for got, cases in kinds.items())
+
+
+def subnormals(grade: Grade) -> str:
+    found = grade.specials
+    if found is None or found.verdict == "unclear":
+        return _unclear(found)
+    parts = [f"inputs {found.subnormal_inputs or 'not tried'}"]
+    if found.subnormal_results is not None:
+        parts.append(f"results {found.subnormal_results}")
+    return ", ".join(parts)
+
+
+def order(grade: Grade) -> str:
+    found = grade.order
+    if found is None or found.verdict in ("unclear", "varies"):
+        return _unclear(found)
+    if found.levels:
+        return f"{words(found.levels)} (K = {found.terms})"
+    return f"irregular: {len(found.steps)} additions (K = {found.steps_terms})"
+
+
+def words(levels: Sequence[Level]) -> str:
+    """A regular order: `4 chunks of 8 terms, each in order; then pairwise`."""
+    *inner, outer = levels
+    many = outer.terms
+    parts = [f"then {_how(outer)}" if inner else _how(outer)]
+    for level in reversed(inner):
+        size = level.terms
+        if level.block == size:
+            what = f"{many} chunks of {size} terms"
+        elif level.block == 1:
+            what = f"{many} sums of every {_ordinal(many)} term"
+        else:
+            what = f"{many} sums of {level.block} terms in every {level.block * many}" if level.block else ""
+        first = "then " if level is not inner[0] else ""
+        parts.append(f"{first}{what}, each {_how(level)}")
+        many = size
+    return "; ".join(reversed(parts))
+
+
+def _how(level: Level) -> str:
+    if level.how == "at once":
+        return f"all {level.terms} in one step"
+    if level.at_a_time > 1:
+        back = ", from the last" if level.how == "in reverse" else ""
+        return f"{level.at_a_time} terms at a time onto the running sum{back}"
+    return {
+        "in order": "in order",
+        "in reverse": "in reverse order",
+        "pairwise": "pairwise",
+        "pairwise apart": "pairwise, terms half the length apart first",
+    }[level.how]
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0, "th")
+    return f"{number}{ending}"
+
+
+def arithmetic(sums: Sums | None) -> str:
+    if sums is None:
+        return _unclear(sums)
+    read = f"inputs read with {sums.input_bits} bits" if sums.input_bits is not None else ""
+    if sums.accumulator_bits is None:
+        return "; ".join(filter(None, (read, _unclear(sums))))
+    kind = _WIDTHS.get(sums.accumulator_bits)
+    width = f"sums of {sums.accumulator_bits} bits" + (f" ({kind})" if kind else "")
+    rounding = {"nearest": "rounded to nearest", "truncated": "truncated"}.get(sums.rounding)
+    products = {"unrounded": "products unrounded", "rounded": "products rounded first"}
+    return ", ".join(filter(None, (width, rounding, products.get(sums.products), read)))
+
+
+def repeated(grade: Grade) -> str:
+    found = grade.runs
+    if found is None or found.verdict == "unclear":
+        return _unclear(found)
+    if found.verdict == "same bits":
+        return f"the same bits in {found.runs} runs"
+    return f"other bits in {found.differ} of {found.runs} runs"
+
+
+def rows_of(grade: Grade) -> str:
+    found = grade.batches
+    if found is None or found.verdict == "unclear":
+        return _unclear(found)
+    if found.verdict == "invariant":
+        return f"a row has the same bits anywhere, for M = {_listed(found.rows)}"
+    return f"a row's bits are not those of M = 1 for M = {_listed(found.differ_at)}"
+
+
+def constants(grade: Grade) -> str:
+    found = grade.constants
+    if found is None or found.verdict == "unclear":
+        return safe.line(found.reason or "unclear") if found is not None else "unclear"
+    if found.verdict == "same bits":
+        return safe.line(f"the same bits for other values of {', '.join(found.tried)}")
+    return safe.line(f"other bits for other values of {', '.join(found.differ)}")
+
+
+def _listed(values: Sequence[int]) -> str:
+    return ", ".join(map(count, values))
+
+
+def _log2(value: float) -> float:
+    import math
+
+    return math.log2(value)
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) -> Section:
+    columns = (
+        Column("kernel"),
+        Column("grade"),
+        Column("bits", right=True),
+        Column("slope", right=True, drop=2),
+        Column("ulp", right=True, drop=3),
+        Column("sums", right=True, drop=1),
+        Column("order"),
+        Column("exponents", drop=4),
+        Column("specials", drop=5),
+        Column("runs", drop=6),
+        Column("rows", drop=7),
+    )
+    rows = tuple(_row(grade) for grade in grades)
+    heading = ("Kernels compared", *used_devices(environments))
+    legend = (
+        ("bits", "significant bits for which grade A holds; sums: those of the accumulator"),
+        ("ulp", "the largest error on uniform inputs, K = 256"),
+    )
+    return section(heading, columns, "", (Group("", rows),), legend)
+
+
+def _row(grade: Grade) -> Row:
+    bounds, growing, sums = grade.bounds, grade.growth, grade.sums
+    uniform = next((found.largest for found in grade.ulps if found.inputs == "uniform"), None)
+    order = grade.order
+    cells = (
+        name_of(grade),
+        grade.letter if grade.reason is None else UNKNOWN,
+        count(bounds.bits) if bounds and is_known(bounds.bits) else UNKNOWN,
+        f"{growing.slope:.2f}" if growing and growing.slope is not None else UNKNOWN,
+        number(uniform, 2),
+        count(sums.accumulator_bits) if sums else UNKNOWN,
+        words(order.levels) if order and order.levels else order.verdict if order else UNKNOWN,
+        _verdict(grade.range),
+        _verdict(grade.specials),
+        _verdict(grade.runs),
+        _verdict(grade.batches),
+    )
+    return Row(cells, reason=safe.line(grade.reason) if grade.reason else "")
+
+
+def _verdict(statement: Statement | None) -> str:
+    verdict: str = getattr(statement, "verdict", UNKNOWN)
+    return verdict
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+
+def tree(grade: Grade) -> list[str]:
+    """The order of few terms as an indented tree; terms that are added in order share a line."""
+    found = grade.order
+    if found is None or not found.steps:
+        return []
+    return list(_branch(orders.from_steps(found.steps_terms, found.steps), 0))
+
+
+def _branch(node: Tree, depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    if isinstance(node, int):
+        yield f"{indent}{node}"
+        return
+    chain = orders.chain_of(node)
+    if chain is not None:
+        texts = [" & ".join(map(str, step)) for step in chain]
+        if len(chain) > 1:
+            texts[0] = " & ".join(map(str, chain[0])) if len(chain[0]) > 2 else " + ".join(map(str, chain[0]))
+        yield f"{indent}" + " + ".join(texts)
+        return
+    yield f"{indent}sum of"
+    for operand in node:
+        yield from _branch(operand, depth + 1)

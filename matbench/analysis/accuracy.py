@@ -99,14 +99,16 @@ def bounds(found: Sequence[Errors], probes: int, storage: Storage) -> Bounds:
         if not error > _FAILS:
             verdict = "unclear"
             break
-    lost = 0 if largest[0] <= _HOLDS else math.ceil(math.log2(min(largest[0], 2.0**60) / _HOLDS))
+    # Rounding both factors to b bits gives errors of up to 2·2⁻ᵇ for a single product.
+    most = FORMATS[storage][0]
+    kept = math.floor(most - math.log2(max(largest[0], 2.0) / 2)) if largest[0] < math.inf else 0
     finite = [error if math.isfinite(error) else None for error in largest]
     return Bounds(
         verdict=verdict,
         by_element=finite[0],
         by_row=finite[1],
         by_matrix=finite[2],
-        bits=max(0, FORMATS[storage][0] - lost),
+        bits=most if verdict == "A" else max(0, kept),
         probes=probes,
     )
 

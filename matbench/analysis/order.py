@@ -26,12 +26,16 @@ class NoTreeError(ValueError):
     """The probes contradict each other: no tree explains them."""
 
 
-def tree_of(terms: int, shared: Shared) -> Tree:
-    """The tree of a sum, from as few probes as its shape allows; `NoTreeError`."""
+def tree_of(terms: int, shared: Shared, *, backwards: bool = False) -> Tree:
+    """The tree of a sum, from as few probes as its shape allows; `NoTreeError`.
+
+    A sum that begins with its last terms needs fewer probes if they are tried `backwards`.
+    """
     known: dict[Pair, int] = {}
+    every = list(range(terms))
     while True:
         missing: list[Pair] = []
-        tree = _built(list(range(terms)), known, missing)
+        tree = _built(every[::-1] if backwards else every, known, missing)
         if not missing:
             return tree
         found = shared(missing)
@@ -199,6 +203,17 @@ def _level(tree: Tree, terms: int) -> Level | None:
         if tree == _halved(list(range(terms)), by_parity=True):
             return Level("pairwise apart", terms)
     return None
+
+
+def joined_by_one(tree: Tree) -> list[Pair]:
+    """Pairs of a term of some sum and a single term that is added to that sum."""
+    if isinstance(tree, int):
+        return []
+    single = [operand for operand in tree if isinstance(operand, int)]
+    found = [
+        (terms_of(operand)[-1], term) for operand in tree for term in single if operand != term
+    ]
+    return [*found, *(pair for operand in tree for pair in joined_by_one(operand))]
 
 
 def chain_of(tree: Tree) -> list[list[int]] | None:

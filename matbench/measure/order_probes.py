@@ -21,10 +21,14 @@ from matbench.records.grade import Order, Statement, Sums
 
 #: The numbers of terms: a small tree to look at, and one that shows chunks.
 _SMALL, _LARGE = 32, 256
-#: Probes of a tree, beyond which it is too irregular.
-_MOST_PROBES = 20_000
+#: The most probes of a tree, per term: more would take long.
+_MOST_PROBES = 24
 #: The probes that check a tree: pairs at random, in other rows of C.
 _CHECKED = 128
+
+
+#: Why there is no tree if ones survive everywhere.
+_EXACT = "no one is lost beside the largest terms"
 
 
 class Scale(NamedTuple):
@@ -80,14 +84,15 @@ class Prober:
                 raise NoTreeError("columns of C differ")
             return C[:, 0]
         fractions, exponents = np.frexp(products)
+        exponents -= 1
         left = exponents // 2
-        A[:many] = np.ldexp(fractions, left)
+        A[:many] = np.ldexp(2 * fractions, left)
         B[:, :many] = np.where(products == 0, 0, np.ldexp(1.0, exponents - left)).T
         return np.diagonal(self.multiplier.multiply(A, B))[:many].copy()
 
     def shared(self, pairs: Sequence[Pair]) -> list[int]:
         """How many terms the smallest partial sum with both terms of a pair has."""
-        if self.probes + len(pairs) > _MOST_PROBES:
+        if self.probes + len(pairs) > _MOST_PROBES * self.terms:
             raise NoTreeError("too irregular")
         one = 2.0**self.scale.one
         products = np.full((len(pairs), self.terms), one)
@@ -98,6 +103,8 @@ class Prober:
             raise NoTreeError("sums of ones are not whole numbers")
         if not ((kept >= 0) & (kept <= self.terms - 2)).all():
             raise NoTreeError("sums of ones are larger than their number")
+        if (kept == self.terms - 2).all() and len(pairs) > 2:
+            raise NoTreeError(_EXACT)
         return [self.terms - int(count) for count in kept]
 
 
@@ -105,41 +112,49 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
     """The order of addition, and how sums are computed; the latter rests on the former."""
     bits = _read_bits(multiplier, random)
     prober, tree, reason = _tree(multiplier, _SMALL, random)
+    if reason == _EXACT:
+        found = Order(verdict="exact", terms=_SMALL, probes=prober.probes)
+        return found, _sums(prober, tuple(range(_SMALL)), bits, random)
     if tree is None:
         sums = Sums(input_bits=bits, probes=2 * _SMALL**2, reason=reason)
         return Order(terms=_SMALL, probes=prober.probes, reason=reason), sums
     sums = _sums(prober, tree, bits, random)
-    small = order.levels_of(tree)
-    larger, large_tree, _ = _tree(multiplier, _LARGE, random)
-    large = order.levels_of(large_tree) if large_tree is not None else ()
-    levels, terms = (large, _LARGE) if large else (small, _SMALL)
+    levels, terms, probes = order.levels_of(tree), _SMALL, prober.probes
     one_step = len(levels) == 1 and levels[0].how == "at once"
+    if not one_step:
+        backwards = any(level.how == "in reverse" for level in levels)
+        larger, large_tree, _ = _tree(multiplier, _LARGE, random, backwards=backwards)
+        probes += larger.probes
+        if large_tree is not None and (large := order.levels_of(large_tree)):
+            levels, terms = large, _LARGE
     found = Order(
         verdict="one step" if one_step else "regular" if levels else "irregular",
         terms=terms,
         levels=levels,
         steps_terms=_SMALL,
         steps=order.steps_of(tree),
-        probes=prober.probes + larger.probes,
+        probes=probes,
     )
     return found, sums
 
 
 def _tree(
-    multiplier: Multiplier, terms: int, random: np.random.Generator
+    multiplier: Multiplier, terms: int, random: np.random.Generator, *, backwards: bool = False
 ) -> tuple[Prober, Tree | None, str | None]:
     """The tree of so many terms, checked by other pairs; None with the reason if there is none."""
     reason = None
     for scale in _scales(multiplier):
         prober = Prober(multiplier, scale, terms)
         try:
-            tree = order.tree_of(terms, prober.shared)
+            tree = order.tree_of(terms, prober.shared, backwards=backwards)
             pairs = [tuple(random.choice(terms, 2, replace=False).tolist()) for _ in range(_CHECKED)]
             if prober.shared(pairs) != order.shared_in(tree, pairs):
                 raise NoTreeError("other probes give another tree")
             return prober, tree, None
         except NoTreeError as error:
-            reason = reason or str(error)
+            reason = str(error)
+            if reason == _EXACT:
+                break
     return prober, None, reason
 
 
@@ -183,7 +198,7 @@ def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) ->
                 rounding = "nearest"
             elif (rest == down).all():
                 rounding = "truncated"
-        fused = _fused(prober, bits, random)
+        fused = _fused(prober, tree, bits, random)
     except NoTreeError as error:
         return Sums(input_bits=bits, probes=prober.probes, reason=str(error))
     return Sums(
@@ -212,7 +227,7 @@ def _triple(tree: Tree) -> tuple[int, int, list[int]]:
     return i, last, others[:: max(1, len(others) // 4)][:5]
 
 
-def _fused(prober: Prober, bits: int, random: np.random.Generator) -> str:
+def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> str:
     """Whether the sum of −fl(a·b) and a·b is the rounding error of a·b, in either order."""
     multiplier, terms = prober.multiplier, prober.terms
     width = accuracy.FORMATS[multiplier.storage][0]
@@ -220,7 +235,9 @@ def _fused(prober: Prober, bits: int, random: np.random.Generator) -> str:
         return "unrounded"
     if prober.scale.is_product:
         return "unclear"
-    pairs = [(0, 1), (1, 0), (0, terms - 1), (terms - 1, 0), (terms // 2, 1), (1, terms // 2)]
+    pairs = order.joined_by_one(tree)
+    pairs = pairs[:: max(1, len(pairs) // 4)][:4]
+    pairs += [pair[::-1] for pair in pairs]
     residues, found = [], []
     for pair in pairs:
         for _ in range(4):

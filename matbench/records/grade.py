@@ -123,10 +123,11 @@ class Order(Statement, frozen=True, kw_only=True):
     """The order of addition for `terms` terms: regular `levels` from the terms outwards, and the
     additions of `steps_terms` terms, operands first; numbers from there on are earlier additions.
 
-    `varies`: the probes contradict each other, as if the order changed between them.
+    `varies`: runs on the same inputs differ. `exact`: sums lose nothing, so that their order cannot
+    be seen.
     """
 
-    verdict: Literal["regular", "irregular", "one step", "varies", "unclear"] = "unclear"
+    verdict: Literal["regular", "irregular", "one step", "exact", "varies", "unclear"] = "unclear"
     terms: Count = 0
     levels: tuple[Level, ...] = ()
     steps_terms: Count = 0

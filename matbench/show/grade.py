@@ -163,8 +163,12 @@ def subnormals(grade: Grade) -> str:
 
 def order(grade: Grade) -> str:
     found = grade.order
-    if found is None or found.verdict in ("unclear", "varies"):
+    if found is None or found.verdict == "unclear":
         return _unclear(found)
+    if found.verdict == "exact":
+        return "cannot be seen: sums lose nothing"
+    if found.verdict == "varies":
+        return "varies: runs differ"
     if found.levels:
         return f"{words(found.levels)} (K = {found.terms})"
     return f"irregular: {len(found.steps)} additions (K = {found.steps_terms})"

@@ -1,0 +1,32 @@
+// /// matbench
+// name = "graded-pairwise"
+// summary = "Adds neighbours, then neighbouring sums"
+// [launch]
+// block = [16, 16]
+// grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"]
+// ///
+
+// A sum of 2ⁿ terms waits in sums[n] for the next one. K is at most 2³¹.
+
+extern "C" __global__ void graded_pairwise(const float *A, const float *B, float *C,
+                                           int M, int N, int K)
+{
+    const int row = blockIdx.y * 16 + threadIdx.y;
+    const int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+
+    float sums[32];
+    for (int k = 0; k < K; ++k) {
+        float sum = A[(size_t)row * K + k] * B[(size_t)k * N + column];
+        int level = 0;
+        for (int bits = k; bits & 1; bits >>= 1)
+            sum = sums[level++] + sum;
+        sums[level] = sum;
+    }
+    float total = 0.0f;
+    for (int level = 0; level < 32; ++level)
+        if (K >> level & 1)
+            total = sums[level] + total;
+    C[(size_t)row * N + column] = total;
+}

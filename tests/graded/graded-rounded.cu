@@ -1,0 +1,26 @@
+// /// matbench
+// name = "graded-rounded"
+// summary = "Rounds each product, then adds in order"
+// [launch]
+// block = [16, 16]
+// grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"]
+// ///
+
+// Products are rounded: the compiler cannot fuse a multiplication with an addition across a
+// volatile variable.
+
+extern "C" __global__ void graded_rounded(const float *A, const float *B, float *C,
+                                          int M, int N, int K)
+{
+    const int row = blockIdx.y * 16 + threadIdx.y;
+    const int column = blockIdx.x * 16 + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) {
+        volatile float product = A[(size_t)row * K + k] * B[(size_t)k * N + column];
+        sum += product;
+    }
+    C[(size_t)row * N + column] = sum;
+}

@@ -22,7 +22,7 @@ Float64 = npt.NDArray[np.float64]
 
 #: A bound holds if errors are at most so many times K·u times its size, and fails if they are more
 #: than `_FAILS` times that. A sum that rounds each operation to nearest has 1, and tensor cores 2.
-_HOLDS, _FAILS = 8.0, 32.0
+_HOLDS, _FAILS = 16.0, 64.0
 #: The slope of log E over log K up to which growth counts as linear: the largest error of a sum
 #: that always rounds down grows with a slope of 1, give or take.
 _LINEAR = 1.15
@@ -108,7 +108,7 @@ def bounds(found: Sequence[Errors], probes: int, storage: Storage) -> Bounds:
         by_element=finite[0],
         by_row=finite[1],
         by_matrix=finite[2],
-        bits=most if verdict == "A" else max(0, kept),
+        bits=max(0, kept),
         probes=probes,
     )
 

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 )
 @click.option("--tree", is_flag=True, help="Also print the order of 32 terms as a tree.")
 @click.option("--seed", type=Seed(), default=0, show_default=True, help="Seed of the inputs.")
-@click.option("--output", metavar="FILE", help="Write a record of each kernel to FILE (JSON Lines).")
+@click.option(
+    "--output", metavar="FILE", help="Write a record of each kernel to FILE (JSON Lines)."
+)
 @click.option("--force", is_flag=True, help="Replace an existing output file.")
 @format_option
 def grade(
@@ -110,13 +112,13 @@ def grade(
     _exit(found, cases, at_least)
 
 
-def _exit(
-    found: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None
-) -> None:
+def _exit(found: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None) -> None:
     """Exit 1 for a grade that is too low, and for a kernel that failed."""
     from matbench.records.grade import LETTERS
 
-    failed = [each for each, (_, case) in zip(found, cases, strict=True) if each.reason and not case.skip]
+    failed = [
+        each for each, (_, case) in zip(found, cases, strict=True) if each.reason and not case.skip
+    ]
     if at_least is not None:
         allowed = LETTERS[: LETTERS.index(at_least) + 1]
         failed += [each for each in found if each.letter not in allowed]

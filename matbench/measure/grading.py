@@ -167,7 +167,9 @@ def range_(subject: Subject) -> Range:
     A, B = subject.multiplier.stored(A / 2 + 0.5), subject.multiplier.stored(B / 2 + 0.5)
     at_first = subject.errors(A, B).by_element
     limit = max(_SOME, _GROWN * at_first)
-    spreads = sorted({*(s for s in (2, 4, 8, 16, 32, 64, 96, 128, 160) if s < subject.widest), subject.widest})
+    spreads = sorted(
+        {*(s for s in (2, 4, 8, 16, 32, 64, 96, 128, 160) if s < subject.widest), subject.widest}
+    )
     for tried in spreads:
         powers = np.rint(np.linspace(-tried / 2, tried / 2, K)).astype(int)
         inner = np.ldexp(1.0, random.permutation(powers))
@@ -255,7 +257,11 @@ def _special_cases(
     yield "Inf in A", put((row, k, inf)), put()
     yield "-Inf in B", put(), put((k, column, -inf))
     yield "Inf · 0", put((row, k, inf)), put((k, column, 0.0))
-    yield "Inf - Inf", put((row, k, inf), (row, other, inf)), put((k, column, 1), (other, column, -1))
+    yield (
+        "Inf - Inf",
+        put((row, k, inf), (row, other, inf)),
+        put((k, column, 1), (other, column, -1)),
+    )
     small = 2.0**-10
     sums = put((k, every, small), (other, every, small), (k, column, 1), (other, column, 1))
     yield "overflow", put((row, k, large), (row, other, large)), sums
@@ -266,7 +272,7 @@ def _special_cases(
 def runs(subject: Subject) -> Runs:
     """The same inputs again and again."""
     random = subject.random("runs")
-    A, B = subject.signed(random, 64, 512), subject.signed(random, 512, 64)
+    A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
     first = subject.multiply(A, B).tobytes()
     differ = sum(subject.multiply(A, B).tobytes() != first for _ in range(_RUNS - 1))
     return Runs(
@@ -311,7 +317,12 @@ def constants(subject: Subject) -> Constants:
         others = [value for value in values if value != multiplier.params[name]]
         for value in others[: _MOST_VALUES - 1]:
             changed = multiplier.with_params(multiplier.params | {name: value})
-            if sweep.case(multiplier.kernel, multiplier.case(64, 64, 256).problem, changed.params, multiplier.info).skip:
+            if sweep.case(
+                multiplier.kernel,
+                multiplier.case(64, 64, 256).problem,
+                changed.params,
+                multiplier.info,
+            ).skip:
                 continue
             tried.append(name)
             C = changed.multiply(A, B)
@@ -346,7 +357,9 @@ def ulps(subject: Subject) -> tuple[Ulps, ...]:
             A, B = subject.signed(random, _SIDE, K), subject.signed(random, K, _SIDE)
         if kind == "ill-conditioned":  # the second half of a sum nearly cancels the first
             half = K // 2
-            A[:, half:] = subject.multiplier.stored(A[:, :half] * (1 + 2.0**-6 * random.random((_SIDE, half))))
+            A[:, half:] = subject.multiplier.stored(
+                A[:, :half] * (1 + 2.0**-6 * random.random((_SIDE, half)))
+            )
             B[half:] = -B[:half]
         C = subject.multiply(A, B)
         found.append(accuracy.ulps(C, product(A, B), subject.multiplier.result, kind))

@@ -97,7 +97,10 @@ class Prober:
         one = 2.0**self.scale.one
         products = np.full((len(pairs), self.terms), one)
         for row, (plus, minus) in enumerate(pairs):
-            products[row, plus], products[row, minus] = 2.0**self.scale.huge, -(2.0**self.scale.huge)
+            products[row, plus], products[row, minus] = (
+                2.0**self.scale.huge,
+                -(2.0**self.scale.huge),
+            )
         kept = self.sums(products) / one
         if not (np.isfinite(kept).all() and np.array_equal(kept, np.rint(kept))):
             raise NoTreeError("sums of ones are not whole numbers")
@@ -147,7 +150,9 @@ def _tree(
         prober = Prober(multiplier, scale, terms)
         try:
             tree = order.tree_of(terms, prober.shared, backwards=backwards)
-            pairs = [tuple(random.choice(terms, 2, replace=False).tolist()) for _ in range(_CHECKED)]
+            pairs = [
+                tuple(random.choice(terms, 2, replace=False).tolist()) for _ in range(_CHECKED)
+            ]
             if prober.shared(pairs) != order.shared_in(tree, pairs):
                 raise NoTreeError("other probes give another tree")
             return prober, tree, None

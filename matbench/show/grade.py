@@ -64,7 +64,8 @@ def name_of(grade: Grade) -> str:
 
 def _profile(grade: Grade) -> Section:
     rows = tuple(
-        Row((title, text, count(probes) if probes else UNKNOWN)) for title, text, probes in _lines(grade)
+        Row((title, text, count(probes) if probes else UNKNOWN))
+        for title, text, probes in _lines(grade)
     )
     columns = (Column("property"), Column("finding"), Column("probes", right=True))
     title = f"{name_of(grade)}: grade {grade.letter}, {grade.duration_s:.1f} s"
@@ -186,7 +187,11 @@ def words(levels: Sequence[Level]) -> str:
         elif level.block == 1:
             what = f"{many} sums of every {_ordinal(many)} term"
         else:
-            what = f"{many} sums of {level.block} terms in every {level.block * many}" if level.block else ""
+            what = (
+                f"{many} sums of {level.block} terms in every {level.block * many}"
+                if level.block
+                else ""
+            )
         first = "then " if level is not inner[0] else ""
         parts.append(f"{first}{what}, each {_how(level)}")
         many = size
@@ -208,7 +213,9 @@ def _how(level: Level) -> str:
 
 
 def _ordinal(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0, "th")
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(
+        number % 10 if number % 100 not in (11, 12, 13) else 0, "th"
+    )
     return f"{number}{ending}"
 
 
@@ -333,7 +340,11 @@ def _branch(node: Tree, depth: int) -> Iterator[str]:
     if chain is not None:
         texts = [" & ".join(map(str, step)) for step in chain]
         if len(chain) > 1:
-            texts[0] = " & ".join(map(str, chain[0])) if len(chain[0]) > 2 else " + ".join(map(str, chain[0]))
+            texts[0] = (
+                " & ".join(map(str, chain[0]))
+                if len(chain[0]) > 2
+                else " + ".join(map(str, chain[0]))
+            )
         yield f"{indent}" + " + ".join(texts)
         return
     yield f"{indent}sum of"

@@ -1,0 +1,101 @@
+"""Grades kernels whose arithmetic is known, in this process, and compares what is said of them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+from support.paths import ROOT
+
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure import grading, multiplying
+from matbench.measure.session import Session
+from matbench.model import Case, DeviceInfo, Kernel
+from matbench.records.grade import Grade
+from matbench.show import grade as view
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER = ROOT / "tests" / "graded"
+EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text("utf-8"))
+DEFAULT = EXPECTED.pop("default")
+#: Expected values that are ranges.
+RANGES = {"binades", "inputs", "growth"}
+NOTHING: frozenset[str] = frozenset()
+
+
+class Here:
+    """A worker without a process; `without` names steps that are left out."""
+
+    def __init__(self, session: Session, without: frozenset[str] = NOTHING) -> None:
+        self.session = session
+        self.device: DeviceInfo = session.backend.info
+        self.without = without
+
+    def grade(self, case: Case, step: str, seed: int) -> grading.Made:
+        if step in self.without:
+            statement = grading.STEPS[step].failed
+            return statement() if statement is not None else ()
+        return self.session.grade(case.kernel, case.params, step, seed)
+
+    def deadlines_passed(self, case: Case) -> int:
+        return 0
+
+
+def load(name: str) -> Kernel:
+    return catalogue.load(FOLDER / f"{name}.cu")
+
+
+def graded(
+    kernel: Kernel, session: Session, seed: int = 0, without: frozenset[str] = NOTHING
+) -> Grade:
+    params = next(iter(sweep.parameter_sets(kernel, {})))
+    problem = multiplying.problem_of(kernel, 256, 256, 256)
+    worker = Here(session, without)
+    case = sweep.case(kernel, problem, params, worker.device)
+    return grading.grade(worker, case, seed, lambda what: None)
+
+
+def said(grade: Grade) -> dict[str, Any]:
+    """What a grade says, under the keys of the table of expected values."""
+    sums, specials = grade.sums, grade.specials
+    assert sums is not None and specials is not None and grade.algorithm and grade.range
+    assert grade.runs and grade.batches and grade.growth
+    return {
+        "grade": grade.letter,
+        "algorithm": grade.algorithm.verdict,
+        "exponents": grade.range.verdict,
+        "binades": grade.range.binades,
+        "specials": specials.verdict if not specials.differ else [*specials.differ.values()],
+        "subnormals": view.subnormals(grade),
+        "order": re.split(r" \(K|(?<=^unclear):", view.order(grade))[0],
+        "bits": sums.accumulator_bits,
+        "rounding": sums.rounding,
+        "products": sums.products,
+        "inputs": sums.input_bits,
+        "runs": grade.runs.verdict,
+        "rows": grade.batches.verdict,
+        "growth": grade.growth.slope,
+    }
+
+
+def surprises(name: str, grade: Grade, without: frozenset[str] = NOTHING) -> dict[str, Any]:
+    """What is said that was not expected, by key."""
+    found = {}
+    if grade.reason is not None:
+        return {"reason": grade.reason}
+    for key, value in said(grade).items():
+        wanted = (DEFAULT | EXPECTED[name]).get(key)
+        if wanted is None or wanted == "any" or key in without:
+            continue
+        if key in RANGES:
+            right = value is not None and wanted[0] <= value <= wanted[1]
+        else:
+            right = wanted in value if isinstance(value, list) else wanted == value
+        if not right:
+            found[key] = value
+    return found

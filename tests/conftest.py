@@ -126,7 +126,8 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
 #: `make quick` runs the rest: what needs no device, and how one case is measured. It leaves out
 #: simulations and pictures as well, which take half the time of what is left.
 SLOW = (
-    "analysis/test_statistics", "backends", "cheats", "cli", "gpu", "graded", "measure", "show/test_pictures",
+    "analysis/test_statistics", "backends", "cheats", "cli", "gpu", "graded", "measure",
+    "show/test_pictures",
     "show/test_page_browser", "test_benchmarks", "test_ci", "test_hostile", "test_packaging",
     "test_pictures", "test_readme",
 )  # fmt: skip

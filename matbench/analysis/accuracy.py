@@ -66,7 +66,7 @@ def errors(C: Float64, R: Float64, A: Float64, B: Float64, storage: Storage) -> 
 def growth(points: Sequence[tuple[int, float]], probes: int) -> Growth:
     """How errors by element grow, from several of each K."""
     sizes = sorted({K for K, _ in points})
-    largest = tuple(max(error for K, error in points if K == size) for size in sizes)
+    largest = tuple(max(error for K, error in points if size == K) for size in sizes)
     if not all(math.isfinite(error) for error in largest):
         return Growth(probes=probes, reason="C is not finite")
     from scipy import stats
@@ -181,11 +181,16 @@ def classes(values: Float64) -> npt.NDArray[np.str_]:
 
 
 def mistaken(C: Float64, R: Float64) -> str | None:
-    """The most frequent class that C has where R has another: `NaN instead of +Inf`."""
+    """The most frequent class that C has where R has another: `NaN instead of Inf`."""
     have, want = classes(C), classes(R)
     wrong = have != want
     if not wrong.any():
         return None
-    pairs, counts = np.unique(np.stack([have[wrong], want[wrong]]), axis=1, return_counts=True)
-    got, wanted = pairs[:, counts.argmax()]
-    return f"{got} instead of {wanted}"
+    texts = [_mistake(got, wanted) for got, wanted in zip(have[wrong], want[wrong], strict=True)]
+    return max(sorted(set(texts)), key=texts.count)
+
+
+def _mistake(got: str, wanted: str) -> str:
+    if got[1:] == wanted[1:]:
+        return "Inf of the wrong sign"
+    return f"{got.lstrip('+-')} instead of {wanted.lstrip('+-')}"

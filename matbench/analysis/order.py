@@ -2,8 +2,8 @@
 
 The probes are those of P. Xie, Y. Gao, Y. Wang and J. Xue, "Revealing Floating-Point Accumulation
 Orders in Software/Hardware Implementations" (USENIX ATC 2025): all terms are 1, except for a huge
-+h and −h. A 1 that is added while h is in the sum is lost, so the result counts the ones outside the
-smallest partial sum that contains both.
++h and −h. A 1 that is added while h is in the sum is lost, so the result counts the ones outside
+the smallest partial sum that contains both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from matbench.records.grade import Level
 
 #: A term's index, or a sum of such: `((0, 1), 2)`. Terms that one step adds are of one sum.
-Tree = Union[int, tuple["Tree", ...]]
+Tree = Union[int, tuple["Tree", ...]]  # noqa: UP007 - it names itself
 Pair = tuple[int, int]
 #: For each pair of terms, how many terms the smallest partial sum with both has.
 Shared = Callable[[Sequence[Pair]], Sequence[int]]

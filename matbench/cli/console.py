@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matbench.measure.output import Said
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
+    from matbench.records.reading import Contents
     from matbench.show.table import Report
 
 
@@ -107,19 +108,26 @@ def show_report(report: Report, fmt: str) -> None:
 
 
 def read_records(files: Iterable[str]) -> tuple[list[Environment], list[Outcome]]:
-    """All records of some files, without failures that were retried; prints notes on oddities."""
-    from matbench.records import reading, resuming
+    """All outcomes in some files, without failures that were retried; prints notes on oddities."""
+    from matbench.records import resuming
 
     environments: list[Environment] = []
     outcomes: list[Outcome] = []
-    for file in files:
-        notes: list[str] = []
-        found_environments, found = reading.read(Path(file), notes)
-        environments += found_environments
-        outcomes += resuming.without_retried(found)
-        for note in notes:
-            say(f"note: {note}", err=True)
+    for contents in read_files(files):
+        environments += contents.environments
+        outcomes += resuming.without_retried(contents.outcomes)
     return environments, outcomes
+
+
+def read_files(files: Iterable[str]) -> list[Contents]:
+    """All records in some files; prints notes on oddities."""
+    from matbench.records.reading import Contents
+
+    found = [Contents(Path(file)) for file in files]
+    for contents in found:
+        if contents.note:
+            say(f"note: {contents.note}", err=True)
+    return found
 
 
 def exit_with(

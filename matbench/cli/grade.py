@@ -19,9 +19,8 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.progress import progress
-from matbench.cli.selection import SelectionOptions
+from matbench.cli.selection import SelectionOptions, host_of, skipped
 from matbench.cli.types import Seed
-from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.model import Case, DeviceInfo, Kernel
@@ -130,21 +129,20 @@ def _cases(
     kernels: list[Kernel], constants: ConstantOptions, device: DeviceOptions
 ) -> list[tuple[DeviceInfo, Case]]:
     """A case for each kernel: its first parameters that can run, or all that --set names."""
-    from matbench.backends import host
     from matbench.kernelfile import sweep
     from matbench.measure.multiplying import problem_of
 
     found: list[tuple[DeviceInfo, Case]] = []
     for kernel in kernels:
         problem = problem_of(kernel, 256, 256, 256)
-        if kernel.on_host and kernel.library is None:
-            raise UsageError(f"{kernel.name} runs on the host; name its kernels to grade")
-        info = host.device() if kernel.on_host else device.choose()
+        info, missing = host_of(kernel) if kernel.on_host else (device.choose(), None)
         overrides = constants.values(kernels)
         every = [
             sweep.case(kernel, problem, params, info)
             for params in sweep.parameter_sets(kernel, overrides)
         ]
+        if missing is not None:
+            every = [skipped(case, missing) for case in every]
         chosen: dict[tuple[int, ...], Case] = {}
         for case in sorted(every, key=lambda case: case.skip is not None):
             key = tuple(value for name, value in case.params.items() if name in overrides)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import say
+from matbench.cli.console import read_files
 from matbench.cli.page_file import require_page, write_page
 
 
@@ -26,14 +26,11 @@ def page_of_files(files: tuple[str, ...], output: str, force: bool) -> None:
     matbench run --output mine.jsonl
     matbench page mine.jsonl --output mine.html
     """
-    from matbench.records import reading, resuming
+    from matbench.records import resuming
 
     path = Path(output)
     require_page(path, force=force, inputs=files)
-    contents = [reading.Contents(Path(file)) for file in files]
-    for found in contents:
-        if found.note:
-            say(f"note: {found.note}", err=True)
+    contents = read_files(files)
     write_page(
         path,
         [outcome for found in contents for outcome in resuming.without_retried(found.outcomes)],

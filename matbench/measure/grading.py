@@ -81,6 +81,10 @@ class Subject(NamedTuple):
         """Numbers in [−1, 1) that the kernel's inputs can hold."""
         return self.multiplier.stored(2 * random.random((rows, columns)) - 1)
 
+    def near_one(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
+        """Numbers in [½, 1], whose products and scaled values keep all bits."""
+        return self.multiplier.stored((1 + random.random((rows, columns))) / 2)
+
     def errors(
         self,
         A: Float64,
@@ -99,7 +103,7 @@ class Subject(NamedTuple):
     def widest(self) -> int:
         """The widest spread of powers of two that A and B can have, in binades."""
         low, high = self.multiplier.exponents
-        bits, least, most = accuracy.FORMATS[self.multiplier.storage]
+        _, least, most = accuracy.FORMATS[self.multiplier.storage]
         reach = min(high, most, -low, -least)
         return max(0, 2 * (reach - (8 if reach > 20 else 4)))
 
@@ -126,14 +130,12 @@ def bounds(subject: Subject) -> Bounds:
     found = []
     for K in (1, 4, 16, 64):
         for _ in range(2):
-            A, B = subject.uniform(random, _SIDE, K), subject.uniform(random, K, _SIDE)
+            A, B = subject.near_one(random, _SIDE, K), subject.near_one(random, K, _SIDE)
             rows = np.ldexp(1.0, random.integers(-reach, reach + 1, (_SIDE, 1)))
             columns = np.ldexp(1.0, random.integers(-reach, reach + 1, (1, _SIDE)))
             inner = np.ldexp(1.0, random.integers(-spread // 2, spread // 2 + 1, K))
             found.append(subject.errors(A, B))
             found.append(subject.errors(A, B, rows=rows, columns=columns))
-            # Factors near 1, so that none becomes subnormal.
-            A, B = subject.multiplier.stored(A / 2 + 0.5), subject.multiplier.stored(B / 2 + 0.5)
             found.append(subject.errors(A, B, inner=inner))
     return accuracy.bounds(found, len(found) * _SIDE**2, subject.multiplier.result)
 
@@ -162,9 +164,7 @@ def range_(subject: Subject) -> Range:
     """Terms a·d times b/d, for powers of two d that spread wider and wider."""
     K, tried, accurate, probes = 64, 0, 0, 0
     random = subject.random("range")
-    A, B = subject.uniform(random, _SIDE, K), subject.uniform(random, K, _SIDE)
-    # Factors near 1 at both ends, so that a lost bit shows.
-    A, B = subject.multiplier.stored(A / 2 + 0.5), subject.multiplier.stored(B / 2 + 0.5)
+    A, B = subject.near_one(random, _SIDE, K), subject.near_one(random, K, _SIDE)
     at_first = subject.errors(A, B).by_element
     limit = max(_SOME, _GROWN * at_first)
     spreads = sorted(
@@ -180,8 +180,12 @@ def range_(subject: Subject) -> Range:
         accurate = tried
     if not math.isfinite(at_first):
         return Range(probes=probes, reason="C is not finite")
-    verdict = "whole" if accurate == subject.widest else "limited"
-    return Range(verdict=verdict, binades=accurate, tried=subject.widest, probes=probes)
+    return Range(
+        verdict="whole" if accurate == subject.widest else "limited",
+        binades=accurate,
+        tried=subject.widest,
+        probes=probes,
+    )
 
 
 def specials(subject: Subject) -> Specials:
@@ -189,8 +193,7 @@ def specials(subject: Subject) -> Specials:
     multiplier = subject.multiplier
     K = side = 16
     row, column, k, other = 3, 5, 7, 11
-    _, least, most = accuracy.FORMATS[multiplier.storage]
-    bits = accuracy.FORMATS[multiplier.storage][0]
+    bits, least, most = accuracy.FORMATS[multiplier.storage]
     random = subject.random("specials")
     differ: dict[str, str] = {}
     probes = 0

@@ -35,7 +35,8 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
     """
     if kernel.workload != workloads.DEFAULT:
         raise UsageError(
-            f"{kernel.name} computes a {kernel.workload}; only matrix products can be graded"
+            f"{kernel.name} computes the {workloads.get(kernel.workload).title.split(' ·')[0]}; "
+            "only matrix products can be graded"
         )
     found = Problem(M, N, K)
     for name in sweep.SCALINGS:

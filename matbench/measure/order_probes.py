@@ -41,7 +41,7 @@ class Scale(NamedTuple):
 
 def _scales(multiplier: Multiplier) -> list[Scale]:
     """Scales to try: the first keeps huge terms apart from any accumulator's ones."""
-    low, high = multiplier.exponents
+    _, high = multiplier.exponents
     most = accuracy.FORMATS[multiplier.storage][2]
     if multiplier.sums_in == "float16":
         return [Scale(14, -8, True)]
@@ -82,7 +82,8 @@ class Prober:
             C = self.multiplier.multiply(A, B)[:many]
             if not np.array_equal(C, np.repeat(C[:, :1], C.shape[1], axis=1), equal_nan=True):
                 raise NoTreeError("columns of C differ")
-            return C[:, 0]
+            found: Float64 = C[:, 0]
+            return found
         fractions, exponents = np.frexp(products)
         exponents -= 1
         left = exponents // 2

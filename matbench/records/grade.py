@@ -74,7 +74,8 @@ class Algorithm(Statement, frozen=True, kw_only=True):
 
 
 class Range(Statement, frozen=True, kw_only=True):
-    """The widest spread of exponents at which errors by element do not grow, and the widest tried."""
+    """The widest spread of exponents at which errors by element do not grow, in binades, and the
+    widest tried."""
 
     verdict: Literal["whole", "limited", "unclear"] = "unclear"
     binades: Count = 0
@@ -135,8 +136,8 @@ class Order(Statement, frozen=True, kw_only=True):
 
 
 class Sums(Statement, frozen=True, kw_only=True):
-    """How sums are computed: the accumulator's significant bits, whether it rounds or truncates, and
-    whether products enter it without rounding."""
+    """How sums are computed: the accumulator's significant bits, whether it rounds or truncates,
+    whether products enter it without rounding, and with how many bits inputs are read."""
 
     accumulator_bits: Count | None = None
     rounding: Literal["nearest", "truncated", "unclear"] = "unclear"

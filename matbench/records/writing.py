@@ -69,7 +69,7 @@ class RecordWriter:
         self._close()
 
     def write(self, outcome: Outcome | Grade) -> None:
-        """Append one outcome or grade; `MatbenchError` if it cannot be written or is not a valid record."""
+        """Append one outcome or grade; `MatbenchError` if it cannot be written or is not valid."""
         if self.error is not None:
             return
         assert self._file is not None, "not entered"

@@ -96,7 +96,7 @@ def _lines(grade: Grade) -> Iterator[tuple[str, str, int]]:
                 f"{number(found.largest)} ulp at most, {number(found.mean)} on average, "
                 f"{share(found.correctly_rounded)} correctly rounded"
             )
-        yield found.inputs, text, found.probes
+        yield f"{found.inputs} inputs", text, found.probes
 
 
 def _unclear(statement: Statement | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+
 from matbench.analysis import order
 from matbench.analysis.order import Pair, Tree
 
@@ -14,7 +15,7 @@ HUGE = np.float32(2.0**120)
 
 
 def added(tree: Tree, terms: np.ndarray) -> np.float32:
-    """The float32 sum in the order of the tree; several terms at once are aligned to the largest."""
+    """The float32 sum in the order of the tree; terms of one step are aligned to the largest."""
     if isinstance(tree, int):
         return np.float32(terms[tree])
     operands = [added(operand, terms) for operand in tree]

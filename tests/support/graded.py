@@ -6,14 +6,13 @@ import re
 import sys
 from typing import Any
 
-from support.paths import ROOT
-
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import grading, multiplying
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.grade import Grade
 from matbench.show import grade as view
+from support.paths import ROOT
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -86,13 +86,16 @@ def grade(
     devices = list({info.label: info for info, _ in cases}.values())
     about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
     writer = RecordWriter(Path(output), about, "force" if force else "new") if output else None
+    builds = [(info, other) for info, case in cases for _, other in grading.variations(case, info)]
+    options = Options(timed=False, blocks=False, checks=frozenset())
     found: list[Grade] = []
     with (
         writer or nullcontext(),
         Interruption() as interruption,
-        Crew(Options(timed=False, blocks=False), deadlines.deadlines, say_printed) as crew,
+        Crew(options, deadlines.deadlines, say_printed) as crew,
         progress(len(cases) * len(grading.STEPS)) as display,
     ):
+        crew.build_ahead([*cases, *builds])
         for info, case in cases:
             name = case.label.rpartition(" at ")[0]
 

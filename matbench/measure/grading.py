@@ -309,6 +309,19 @@ def batches(subject: Subject) -> Batches:
     )
 
 
+def variations(case: Case, device: DeviceInfo) -> list[tuple[str, Case]]:
+    """The case with one constant changed, and that constant's name, for a few values of each."""
+    found = []
+    for name, values in case.kernel.sweep.items():
+        others = [value for value in values if value != case.params[name]]
+        for value in others[: _MOST_VALUES - 1]:
+            params = case.params | {name: value}
+            other = sweep.case(case.kernel, case.problem, params, device)
+            if other.skip is None:
+                found.append((name, other))
+    return found
+
+
 def constants(subject: Subject) -> Constants:
     """Each swept constant with other values, while the rest keep theirs."""
     multiplier = subject.multiplier
@@ -316,23 +329,14 @@ def constants(subject: Subject) -> Constants:
     A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
     first = multiplier.multiply(A, B)
     tried, differ, probes = [], [], first.size
-    for name, values in multiplier.kernel.sweep.items():
-        others = [value for value in values if value != multiplier.params[name]]
-        for value in others[: _MOST_VALUES - 1]:
-            changed = multiplier.with_params(multiplier.params | {name: value})
-            if sweep.case(
-                multiplier.kernel,
-                multiplier.case(64, 64, 256).problem,
-                changed.params,
-                multiplier.info,
-            ).skip:
-                continue
-            tried.append(name)
-            C = changed.multiply(A, B)
-            changed.release()
-            probes += C.size
-            if not np.array_equal(C, first):
-                differ.append(name)
+    for name, case in variations(multiplier.case(64, 64, 256), multiplier.info):
+        changed = multiplier.with_params(case.params)
+        C = changed.multiply(A, B)
+        changed.release()
+        tried.append(name)
+        probes += C.size
+        if not np.array_equal(C, first):
+            differ.append(name)
     if not tried:
         return Constants(reason="no other values of constants to try")
     return Constants(

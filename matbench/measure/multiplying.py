@@ -19,7 +19,7 @@ from matbench.backends import Backend, Buffer, Program
 from matbench.errors import CaseError, UsageError
 from matbench.kernelfile import products, sweep
 from matbench.measure import arguments
-from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
+from matbench.model import Case, DeviceInfo, Kernel, Place, Problem, Storage
 
 Float64 = npt.NDArray[np.float64]
 
@@ -65,6 +65,11 @@ def decoded(stored: npt.NDArray[Any], storage: Storage) -> Float64:
         stored = (stored.astype(np.uint32) << 16).view(np.float32)
     found: Float64 = stored.astype(np.float64)
     return found
+
+
+def _is_by_rows(place: Place, rows: int) -> bool:
+    """Whether the lines of a matrix are its rows; both steps are 1 if lines have one element."""
+    return place.column_step == 1 and place.lines == rows
 
 
 class Multiplier:
@@ -120,7 +125,7 @@ class Multiplier:
             memory = np.zeros((problem.batch, place.lines, place.pitch), _TYPES[storage])
             if values is not None:
                 ours = encoded(values, storage)
-                ours = ours if place.column_step == 1 else ours.T
+                ours = ours if _is_by_rows(place, rows) else ours.T
                 memory[:, : ours.shape[0], : ours.shape[1]] = ours
             buffers[name] = self._buffer(name, memory.nbytes)
             self.backend.write(buffers[name], memory)
@@ -130,7 +135,7 @@ class Multiplier:
         self.backend.synchronize()
         self.backend.read(buffers["C"], memory)
         found = memory[0, :, : place.width]
-        found = found if place.column_step == 1 else found.T
+        found = found if _is_by_rows(place, rows) else found.T
         return decoded(found[:M, :N], self.result)
 
     def _buffer(self, name: str, nbytes: int) -> Buffer:

@@ -107,7 +107,7 @@ class Prober:
             raise NoTreeError("sums of ones are not whole numbers")
         if not ((kept >= 0) & (kept <= self.terms - 2)).all():
             raise NoTreeError("sums of ones are larger than their number")
-        if (kept == self.terms - 2).all() and len(pairs) > 2:
+        if (kept == self.terms - 2).all() and len(pairs) >= self.terms - 1:
             raise NoTreeError(_EXACT)
         return [self.terms - int(count) for count in kept]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import log2
 
 from matbench.analysis import order as orders
 from matbench.analysis.order import Tree
@@ -106,7 +108,7 @@ def _unclear(statement: Statement | None) -> str:
 
 def errors(grade: Grade) -> str:
     """The bound that holds, and for how many bits the tightest would."""
-    found, power = grade.bounds, -round(_log2(grade.u))
+    found, power = grade.bounds, -round(log2(grade.u))
     if found is None or found.reason:
         return _unclear(found)
     u = f"u = 2{superscript(-power)}"
@@ -177,25 +179,24 @@ def order(grade: Grade) -> str:
 
 def words(levels: Sequence[Level]) -> str:
     """A regular order: `4 chunks of 8 terms, each in order; then pairwise`."""
-    *inner, outer = levels
-    many = outer.terms
-    parts = [f"then {_how(outer)}" if inner else _how(outer)]
-    for level in reversed(inner):
-        size = level.terms
-        if level.block == size:
-            what = f"{many} chunks of {size} terms"
-        elif level.block == 1:
-            what = f"{many} sums of every {_ordinal(many)} term"
+    text, size = "", 1
+    for index, level in enumerate(levels):
+        if index == 0:
+            text = _how(level)
         else:
-            what = (
-                f"{many} sums of {level.block} terms in every {level.block * many}"
-                if level.block
-                else ""
-            )
-        first = "then " if level is not inner[0] else ""
-        parts.append(f"{first}{what}, each {_how(level)}")
-        many = size
-    return "; ".join(reversed(parts))
+            each = text if index == 1 else f"({text})"
+            text = f"{_groups(level.terms, size, levels[index - 1].block)}, each {each}; then {_how(level)}"
+        size *= level.terms
+    return text
+
+
+def _groups(many: int, size: int, block: int | None) -> str:
+    """So many groups of `size` terms, dealt out by `block` terms."""
+    if block == size:
+        return f"{many} chunks of {size} terms"
+    if block == 1:
+        return f"{many} sums of every {_ordinal(many)} term"
+    return f"{many} sums of {block} terms in every {(block or 0) * many}"
 
 
 def _how(level: Level) -> str:
@@ -263,12 +264,6 @@ def _listed(values: Sequence[int]) -> str:
     return ", ".join(map(count, values))
 
 
-def _log2(value: float) -> float:
-    import math
-
-    return math.log2(value)
-
-
 # -- the table -------------------------------------------------------------------------------------
 
 
@@ -324,7 +319,8 @@ def _verdict(statement: Statement | None) -> str:
 
 
 def tree(grade: Grade) -> list[str]:
-    """The order of few terms as an indented tree; terms that are added in order share a line."""
+    """The order of few terms as an indented tree. `+` is one addition onto the running sum, `&`
+    joins terms of one step."""
     found = grade.order
     if found is None or not found.steps:
         return []
@@ -333,20 +329,36 @@ def tree(grade: Grade) -> list[str]:
 
 def _branch(node: Tree, depth: int) -> Iterator[str]:
     indent = "  " * depth
+    steps = orders.chain_of(node)
     if isinstance(node, int):
         yield f"{indent}{node}"
-        return
-    chain = orders.chain_of(node)
-    if chain is not None:
-        texts = [" & ".join(map(str, step)) for step in chain]
-        if len(chain) > 1:
-            texts[0] = (
-                " & ".join(map(str, chain[0]))
-                if len(chain[0]) > 2
-                else " + ".join(map(str, chain[0]))
-            )
-        yield f"{indent}" + " + ".join(texts)
-        return
-    yield f"{indent}sum of"
-    for operand in node:
-        yield from _branch(operand, depth + 1)
+    elif steps is not None:
+        yield indent + _chain(steps)
+    else:
+        operands = _running(node)
+        yield f"{indent}sum of" + (", in order" if len(operands) > len(node) else "")
+        for operand in operands:
+            yield from _branch(operand, depth + 1)
+
+
+def _running(node: tuple[Tree, ...]) -> tuple[Tree, ...]:
+    """The sums that are added to a running sum one by one, if they have equally many terms."""
+    found, first = list(node[1:]), node[0]
+    while not isinstance(first, int) and len(first) == 2:
+        if len(orders.terms_of(first)) == len(orders.terms_of(found[0])):
+            break
+        found.insert(0, first[1])
+        first = first[0]
+    found.insert(0, first)
+    return tuple(found) if len({len(orders.terms_of(each)) for each in found}) == 1 else node
+
+
+def _chain(steps: Sequence[Sequence[int]]) -> str:
+    """Steps of a running sum: `0 + 1 + … + 31`, or `0 & 1 & 2 & 3 + 4 & 5 & 6 & 7`."""
+    first, *others = steps
+    if len(first) == 2:  # two terms are one addition, in either order
+        steps = [first[:1], first[1:], *others]
+    texts = [" & ".join(map(str, step)) for step in steps]
+    if len(texts) > 4 and len({(len(b), b[0] - a[0]) for a, b in pairwise(steps)}) == 1:
+        texts = [*texts[:2], "…", texts[-1]]
+    return " + ".join(texts)

@@ -36,7 +36,8 @@ _HERE = Path(__file__).parent
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _TITLES = {
     "summary": "Summary", "speed": "Speed", "error": "Error", "roofline": "Roofline",
-    "samples": "Samples", "verdicts": "Verdicts", "blocks": "Blocks", "wrong": "Wrong and failed",
+    "samples": "Samples", "verdicts": "Verdicts", "blocks": "Blocks",
+    "arithmetic": "Arithmetic", "wrong": "Wrong and failed",
     "results": "All results",
 }  # fmt: skip
 
@@ -86,6 +87,7 @@ def page(
         wrong=_wrong(found.outcomes),
         verdicts=more.verdicts,
         blocks=more.blocks,
+        arithmetic=more.arithmetic,
         **{f"hide_{name}": "" if name in shown else "hidden" for name in _TITLES},
         version=html.escape(__version__),
         data=_data(found, taken, more, shown),
@@ -104,6 +106,7 @@ def _sections(found: Found, has_samples: bool, more: Findings) -> list[str]:
         "samples": has_samples,
         "verdicts": bool(more.verdicts or more.verdict_charts),
         "blocks": bool(more.blocks) or any(case.imbalance is not None for case in timed),
+        "arithmetic": bool(more.arithmetic),
         "wrong": any(case.status in ("wrong", "failed") for case in found.cases),
     }
     return [name for name in _TITLES if has.get(name)]

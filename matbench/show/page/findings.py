@@ -15,10 +15,11 @@ from matbench.model import settings_of
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.explanation import Explanation, Limits
+from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
 from matbench.records.reading import Finding
 from matbench.records.tuning import TuningRecord
-from matbench.show import blocks, comparisons, safe, units
+from matbench.show import blocks, comparisons, grade, safe, units
 from matbench.show.charts import timeline
 from matbench.show.charts.timeline import Filling
 from matbench.show.outcomes import size_label
@@ -51,12 +52,13 @@ class Chart(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Findings(NamedTuple):
-    """HTML and charts of two sections, and the limits that were measured, by device."""
+    """HTML and charts of three sections, and the limits that were measured, by device."""
 
     verdicts: str
     verdict_charts: list[Chart]
     blocks: str
     block_charts: list[Chart]
+    arithmetic: str
     limits: dict[str, Limits]
 
 
@@ -64,6 +66,7 @@ def of(found: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
     compared: list[ComparisonRecord] = []
     tried: list[TuningRecord] = []
     clocked: list[tuple[str, BlockProfile]] = []
+    grades: list[Grade] = []
     limits: dict[str, Limits] = {}
     for finding, about in found:
         match finding:
@@ -74,6 +77,8 @@ def of(found: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
             case BlockProfile():
                 title = about[0].case.label if about else finding.device
                 clocked.append((safe.line(title), finding))
+            case Grade():
+                grades.append(finding)
             case Explanation(limits=Limits() as measured):
                 limits[finding.case.device] = measured
     return Findings(
@@ -81,8 +86,25 @@ def of(found: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
         verdict_charts=[*_forests(compared), *_searches(tried)],
         blocks="".join(_facts(title, profile) for title, profile in clocked),
         block_charts=[chart for found in clocked for chart in _clocked(*found)],
+        arithmetic=_graded(grades),
         limits=limits,
     )
+
+
+# Grades
+
+
+def _graded(grades: Sequence[Grade]) -> str:
+    """The table that compares kernels, and the profile of each."""
+    found = []
+    for part in grade.report(grades, ()).sections:
+        title = part.heading[0]
+        rows = [(*row.cells, *([row.reason] if part.last_title else [])) for row in part.rows]
+        titles = [column.title for column in part.columns]
+        shown = table([*titles, *([part.last_title] if part.last_title else [])], rows, title)
+        legend = "".join(f"<p>{html.escape(' '.join(line))}</p>" for line in part.legend)
+        found.append(f"<h3>{html.escape(title)}</h3>{shown}{legend}")
+    return "".join(found)
 
 
 # Comparisons

@@ -1,0 +1,189 @@
+"""`matbench grade`: profiles, the table, records, exit codes and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.cli import Matbench
+from support.graded import FOLDER
+from support.kernels import KernelWriter
+
+from matbench.records import reading
+from matbench.records.grade import Grade
+
+TF32, STRASSEN = FOLDER / "graded-tf32.cu", FOLDER / "graded-strassen.cu"
+CHUNKS = FOLDER / "graded-chunks-8.cu"
+
+
+def test_one_kernel_has_a_profile_and_a_tree(matbench: Matbench) -> None:
+    text = matbench("grade", CHUNKS, "--tree").stdout
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[0].startswith("graded-chunks-8: grade A, ")
+    assert any(
+        line.startswith(
+            "order of sums 32 chunks of 8 terms, each in order; then in order (K = 256)"
+        )
+        for line in lines
+    )
+    assert text.rstrip().endswith(
+        "graded-chunks-8: order of addition\n"
+        "sum of, in order\n"
+        "  0 + 1 + … + 7\n"
+        "  8 + 9 + … + 15\n"
+        "  16 + 17 + … + 23\n"
+        "  24 + 25 + … + 31"
+    )
+    assert "Kernels compared" not in text
+    assert "evidence from the probes counted here, not proof" in text
+
+
+@pytest.fixture(scope="module")
+def recorded(matbench: Matbench, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """The text of two grades, and their file."""
+    path = tmp_path_factory.mktemp("grades") / "grades.jsonl"
+    arguments = ("grade", "tiled", TF32, "--set", "TILE=16", "--output", path)
+    return matbench(*arguments, "--format", "plain").stdout, path
+
+
+def test_records_are_read_back(matbench: Matbench, recorded: tuple[str, Path]) -> None:
+    text, path = recorded
+    assert matbench("report", path, "--format", "plain").stdout == text
+    contents = reading.Contents(path)
+    tiled, tf32 = (finding for finding, _ in contents.findings)
+    assert isinstance(tiled, Grade)
+    assert isinstance(tf32, Grade)
+    assert (tiled.letter, tiled.case.params, tiled.seed) == ("A", {"TILE": 16}, 0)
+    assert tf32.letter == "D"
+    assert tf32.bounds is not None
+    assert tf32.bounds.bits == 11
+    assert tiled.order is not None
+    assert tiled.order.steps[:2] == ((0, 1), (2, 32)) or tiled.order.steps[0] == (0, 1)
+    assert contents.environments[0].settings == {"seed": 0}
+
+
+def test_a_table_compares_several(recorded: tuple[str, Path]) -> None:
+    rows = [line.split() for line in recorded[0].partition("Kernels compared")[2].splitlines()]
+    assert [row[:4] for row in rows if row and row[0] in ("tiled", "graded-tf32")] == [
+        ["tiled", "TILE=16", "A", "24"],
+        ["graded-tf32", "D", "11", "-0.49"],
+    ]
+
+
+def test_every_statement_has_a_count_of_probes(recorded: tuple[str, Path]) -> None:
+    grade = reading.Contents(recorded[1]).findings[0][0]
+    assert isinstance(grade, Grade)
+    for name in ("bounds", "growth", "algorithm", "range", "specials", "order", "sums", "batches"):
+        assert getattr(grade, name).probes > 100, name
+
+
+def test_the_same_records_are_json_and_csv(matbench: Matbench, recorded: tuple[str, Path]) -> None:
+    made = json.loads(matbench("report", recorded[1], "--format", "json").stdout)
+    assert [each["type"] for each in made] == ["environment", "grade", "grade"]
+    first, *rows = matbench("report", recorded[1], "--format", "csv").stdout.splitlines()
+    assert first.startswith("kernel,params,backend,device,letter,seed,")
+    assert len(rows) == 2
+
+
+def test_a_file_with_outcomes_too_is_not_mixed_up(
+    matbench: Matbench, recorded: tuple[str, Path], tmp_path: Path
+) -> None:
+    both = tmp_path / "both.jsonl"
+    matbench("run", "naive-2d", "--sizes", "8", "--output", both)
+    both.write_text(both.read_text() + recorded[1].read_text())
+    text = matbench("report", both).stdout
+    assert "naive-2d" in text
+    assert "tiled TILE=16: grade A" in text
+    refused = matbench("report", both, "--format", "csv", code=2).stderr
+    assert refused == (
+        "matbench: --format csv: outcomes and grades; report their files separately\n"
+    )
+
+
+def test_a_page_has_a_section_for_grades(
+    matbench: Matbench, recorded: tuple[str, Path], tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    matbench("page", recorded[1], "--output", page)
+    text = page.read_text()
+    assert '<a href="#arithmetic">Arithmetic</a>' in text
+    section = text.partition('<section id="arithmetic"')[2].partition("</section>")[0]
+    for said in ("tiled TILE=16: grade A", "graded-tf32: grade D", "Kernels compared", "in order"):
+        assert said in section
+
+
+@pytest.mark.parametrize(("least", "code"), [("A", 1), ("C", 0)])
+def test_a_grade_that_is_too_low_sets_the_exit_code(
+    matbench: Matbench, least: str, code: int
+) -> None:
+    matbench("grade", STRASSEN, "--at-least", least, "--format", "csv", code=code)
+
+
+def test_what_cannot_run_here_has_no_grade(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    path = write_kernel("elsewhere", front='requires = ["sm_123"]')
+    arguments = ("grade", path, CHUNKS, "--format", "csv")
+    rows = matbench(*arguments).stdout.splitlines()
+    assert "needs sm_123" in rows[1]
+    assert ",A," in rows[2]
+    matbench(*arguments, "--at-least", "C", code=1)
+    alone = matbench("grade", path, code=1).stdout
+    assert "needs sm_123" in alone
+
+
+def test_a_kernel_that_does_not_compile_has_the_compilers_message(
+    matbench: Matbench, write_kernel: KernelWriter
+) -> None:
+    body = 'extern "C" __global__ void ENTRY(float *A, float *B, float *C, int M, int N, int K)\n'
+    path = write_kernel("typo", body=body + "{\n    C[0] = missing;\n}\n")
+    text = matbench("grade", path, "--format", "csv", code=1).stdout
+    assert "missing" in text
+
+
+def test_a_kernel_that_hangs_is_given_up(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    from support.kernels import SPIN_BODY
+
+    path = write_kernel("spins", body=SPIN_BODY)
+    text = matbench("grade", path, "--timeout", "0.5", "--format", "csv", code=1).stdout
+    assert "took longer than 0.5 s" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("dot-tree", "dot product c = Σ aᵢ·bᵢ"), ("reverse-direct", "reversal of an array")],
+)
+def test_only_matrix_products_are_graded(matbench: Matbench, name: str, what: str) -> None:
+    error = matbench("grade", name, code=2).stderr
+    assert error.count("\n") == 1
+    assert error.startswith(f"matbench: {name} computes the {what}")
+    assert error.endswith("only matrix products can be graded\n")
+
+
+def test_an_alpha_other_than_1_is_refused(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    path = write_kernel("doubles", front="alpha = 2.0")
+    error = matbench("grade", path, code=2).stderr
+    assert error == "matbench: doubles needs alpha = 2; it must be 1 to grade\n"
+
+
+def test_an_output_file_is_not_replaced(matbench: Matbench, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.jsonl"
+    kept.write_text("mine\n")
+    error = matbench("grade", "tiled", "--output", kept, code=2).stderr
+    assert "already exists" in error
+    assert kept.read_text() == "mine\n"
+
+
+def test_other_seeds_give_other_inputs_and_the_same_grade(matbench: Matbench) -> None:
+    rows = [
+        matbench("grade", CHUNKS, "--seed", seed, "--format", "csv")
+        .stdout.splitlines()[1]
+        .split(",")
+        for seed in ("1", "2")
+    ]
+    assert rows[0][10] != rows[1][10]  # the slope
+    assert rows[0][4] == rows[1][4] == "A"
+
+
+def test_numpy_is_graded_on_the_host(matbench: Matbench) -> None:
+    text = matbench("grade", "numpy").stdout
+    assert text.startswith("numpy: grade A")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import log2
@@ -45,15 +46,25 @@ _FOOTER = "evidence from the probes counted here, not proof; what each line mean
 def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Report:
     """A profile of each kernel and, if there are several, a table of all."""
     shown, about = list(grades), list(environments)
-    profiles = [_profile(grade) for grade in shown if grade.reason is None]
-    compared = len(shown) > 1 or not profiles
+    graded = [grade for grade in shown if grade.reason is None]
+    others = grouped(
+        (g for g in shown if g.reason is not None), lambda g: safe.line(g.reason or "")
+    )
+    missing = [f"not graded: {', '.join(_names(found))}: {why}" for why, found in others.items()]
     return Report(
-        sections=(*profiles, *([_comparison(shown, about)] if shown and compared else [])),
-        footer=_FOOTER,
+        sections=(
+            *map(_profile, graded),
+            *([_comparison(graded, about)] if len(graded) > 1 else []),
+        ),
+        footer="\n".join([*missing, *([_FOOTER] if graded else [])]),
         fields=_FIELDS,
         rows=lambda: shown,
         json=lambda: encoding.array([*about, *shown]),
     )
+
+
+def _names(grades: Sequence[Grade]) -> list[str]:
+    return list(dict.fromkeys(safe.line(grade.case.kernel) for grade in grades))
 
 
 def name_of(grade: Grade) -> str:
@@ -185,7 +196,8 @@ def words(levels: Sequence[Level]) -> str:
             text = _how(level)
         else:
             each = text if index == 1 else f"({text})"
-            text = f"{_groups(level.terms, size, levels[index - 1].block)}, each {each}; then {_how(level)}"
+            groups = _groups(level.terms, size, levels[index - 1].block)
+            text = f"{groups}, each {each}; then {_how(level)}"
         size *= level.terms
     return text
 
@@ -275,39 +287,38 @@ def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) ->
         Column("slope", right=True, drop=2),
         Column("ulp", right=True, drop=3),
         Column("sums", right=True, drop=1),
-        Column("order"),
-        Column("exponents", drop=4),
+        Column("exponents", drop=6),
         Column("specials", drop=5),
-        Column("runs", drop=6),
-        Column("rows", drop=7),
+        Column("runs", drop=7),
+        Column("rows", drop=4),
     )
-    rows = tuple(_row(grade) for grade in grades)
-    heading = ("Kernels compared", *used_devices(environments))
-    legend = (
-        ("bits", "significant bits for which grade A holds; sums: those of the accumulator"),
-        ("ulp", "the largest error on uniform inputs, K = 256"),
+    several = Counter(grade.case.kernel for grade in grades)
+    rows = [_row(grade, with_params=several[grade.case.kernel] > 1) for grade in grades]
+    heading = (
+        "Kernels compared",
+        *used_devices(environments),
+        "bits: for which grade A holds · ulp: largest error on uniform inputs · sums: bits of the "
+        "accumulator",
     )
-    return section(heading, columns, "", (Group("", rows),), legend)
+    return section(heading, columns, "order of sums", (Group("", tuple(rows)),))
 
 
-def _row(grade: Grade) -> Row:
+def _row(grade: Grade, *, with_params: bool) -> Row:
     bounds, growing, sums = grade.bounds, grade.growth, grade.sums
     uniform = next((found.largest for found in grade.ulps if found.inputs == "uniform"), None)
-    order = grade.order
     cells = (
-        name_of(grade),
-        grade.letter if grade.reason is None else UNKNOWN,
+        name_of(grade) if with_params else safe.line(grade.case.kernel),
+        grade.letter,
         count(bounds.bits) if bounds and is_known(bounds.bits) else UNKNOWN,
         f"{growing.slope:.2f}" if growing and growing.slope is not None else UNKNOWN,
         number(uniform, 2),
         count(sums.accumulator_bits) if sums else UNKNOWN,
-        words(order.levels) if order and order.levels else order.verdict if order else UNKNOWN,
         _verdict(grade.range),
         _verdict(grade.specials),
         _verdict(grade.runs),
         _verdict(grade.batches),
     )
-    return Row(cells, reason=safe.line(grade.reason) if grade.reason else "")
+    return Row(cells, reason=order(grade).partition(" (K = ")[0])
 
 
 def _verdict(statement: Statement | None) -> str:

@@ -25,8 +25,9 @@ from matbench.kernelfile import catalogue, syntax
 from matbench.model import FrontMatter, Kernel, settings_of
 from matbench.records import reading
 from matbench.records.environment import Environment
+from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
-from matbench.show import formats, outcomes, terminal
+from matbench.show import formats, grade, outcomes, terminal
 from matbench.show.pictures import chart
 
 ROOT = Path(__file__).parent.parent
@@ -66,8 +67,8 @@ Records = tuple[Sequence[Environment], Sequence[Outcome]]
 Pages = dict[Path, Callable[[str], str]]
 
 
-def stale(found: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
-    """The kernels among the outcomes whose code has changed since, or is gone."""
+def stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
+    """The kernels among the records whose code has changed since, or is gone."""
     now = {kernel.name: kernel for kernel in kernels}
     cases = {(outcome.case.kernel, outcome.case.sha256) for outcome in found}
     return sorted({name for name, sha256 in cases if not _is_of(sha256, now.get(name))})
@@ -146,7 +147,7 @@ def _long(outcome: Outcome) -> bool:
     return outcome.case.problem.inputs == "uniform" and outcome.case.problem.N == 2**28
 
 
-def _stale(found: Iterable[Outcome], kernels: Iterable[Kernel]) -> list[str]:
+def _stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
     changed = stale(found, kernels)
     if not changed:
         return []
@@ -201,6 +202,27 @@ def figures(path: Path) -> str:
         colalign=["left", "right", "right"],
         disable_numparse=True,
     )
+
+
+GRADES = ("h200-grade.jsonl", "cpu-grade.jsonl")
+
+
+def grade_tables(kernels: Iterable[Kernel]) -> str:
+    """The table that compares grades, for each file of them, and which of its rows are stale."""
+    blocks = []
+    for path in (RESULTS.parent / name for name in GRADES):
+        if not path.exists():
+            continue
+        contents = reading.Contents(path)
+        found = [finding for finding, _ in contents.findings if isinstance(finding, Grade)]
+        shown = [each for each in found if each.reason is None]
+        full = grade.report(shown, contents.environments)
+        printed = formats.text(replace(full, sections=full.sections[-1:], footer=""), "pipe")
+        seconds = max(each.duration_s for each in shown)
+        file = path.relative_to(ROOT).as_posix()
+        told = f"The longest took {seconds:.0f} s. All profiles: `matbench report {file}`."
+        blocks += [printed, told, *_stale(shown, kernels)]
+    return "\n\n".join(blocks)
 
 
 #: The cuBLAS product that a kernel of that precision is held against.
@@ -316,8 +338,12 @@ def pages() -> Pages:
     def rungs(page: str) -> str:
         return inserted(page, "ladder", ladder_table(ladder, kernels))
 
+    def grades(page: str) -> str:
+        return inserted(page, "grades", grade_tables(kernels))
+
     return {
         ROOT / "README.md": readme,
+        ROOT / "docs" / "grade.md": grades,
         ROOT / "docs" / "results.md": results,
         ROOT / "docs" / "ladder.md": rungs,
         ROOT / "docs" / "timing.md": timing,

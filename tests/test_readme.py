@@ -22,6 +22,7 @@ from matbench.records import reading
 from matbench.records.blocks import Timeline
 from matbench.records.comparison import Comparison
 from matbench.records.environment import Environment
+from matbench.records.grade import Grade
 from matbench.records.outcome import (
     Accuracy,
     BlockTimes,
@@ -201,7 +202,7 @@ def test_records_are_described_field_by_field() -> None:
     found = tables(page("docs/records.md"))
     kinds: list[type[msgspec.Struct]] = [
         Environment, DeviceInfo, Outcome, CaseRecord, Claims, Build, Accuracy, Timing, Conditions,
-        BlockTimes, ErrorCells, Timeline, Comparison, Variation, Tuned,
+        BlockTimes, ErrorCells, Timeline, Comparison, Grade, Variation, Tuned,
     ]  # fmt: skip
     for number, kind in enumerate(kinds, 1):
         told = named([[row[0]] for row in found[f"field {number}"]])

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from support import graded
+from support import graded  # type: ignore[import-not-found]
 
 from matbench import backends
 from matbench.cache import Cache

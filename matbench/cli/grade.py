@@ -74,7 +74,7 @@ def grade(
     """
     from contextlib import nullcontext
 
-    from matbench.measure import grading
+    from matbench.measure import grading, profile
     from matbench.measure.options import Options
     from matbench.measure.worker import Crew
     from matbench.records import provenance
@@ -102,7 +102,7 @@ def grade(
             def told(what: str, name: str = name) -> None:
                 display.begin(f"{name}: {what}")
 
-            found.append(grading.grade(crew.worker(info), case, seed, told))
+            found.append(profile.grade(crew.worker(info), case, seed, told))
             if writer is not None:
                 writer.write(found[-1])
     if not found:

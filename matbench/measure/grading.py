@@ -7,26 +7,22 @@ described by the others. Everything random follows from the seed.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from matbench.analysis import accuracy
-from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import sweep
 from matbench.measure import order_probes
 from matbench.measure.multiplying import Float64, Multiplier
 from matbench.measure.oracle.doubled import product
-from matbench.model import UNIT_ROUNDOFF, Case, DeviceInfo
+from matbench.model import Case, DeviceInfo
 from matbench.records.grade import (
     Algorithm,
     Batches,
     Bounds,
     Constants,
-    Grade,
     Growth,
     Order,
     Range,
@@ -35,7 +31,6 @@ from matbench.records.grade import (
     Statement,
     Ulps,
 )
-from matbench.records.outcome import CaseRecord
 
 #: Rows and columns of C in most products, so that a launch has several blocks.
 _SIDE = 48
@@ -43,8 +38,6 @@ _RUNS = 100
 _BATCHES = (1, 2, 7, 64, 1000)
 #: How many values of one constant are compared.
 _MOST_VALUES = 4
-#: After so many steps that miss their deadline, a kernel is given up.
-_MOST_LATE = 2
 #: Errors by element have grown if they are so many times those without a spread, and more than
 #: some roundings.
 _GROWN, _SOME = 4.0, 8.0
@@ -409,63 +402,3 @@ def step(multiplier: Multiplier, name: str, seed: int) -> Made:
         return STEPS[name].run(Subject(multiplier, seed))
     finally:
         multiplier.release()
-
-
-# -- in the main process ---------------------------------------------------------------------------
-
-
-class Asked(Protocol):
-    """What grades need of a worker."""
-
-    device: DeviceInfo
-
-    def grade(self, case: Case, step: str, seed: int) -> Made:
-        """The statements of one step; `CaseError` if a launch fails."""
-
-    def deadlines_passed(self, case: Case) -> int:
-        """How often this kernel with these parameters missed its deadline."""
-
-
-def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
-    """The record of a kernel about which nothing can be said."""
-    return Grade(
-        case=CaseRecord.of(case, device),
-        letter="unclear",
-        u=UNIT_ROUNDOFF[case.kernel.reading.result],
-        seed=seed,
-        duration_s=0.0,
-        reason=reason,
-    )
-
-
-def grade(worker: Asked, case: Case, seed: int, told: Callable[[str], None]) -> Grade:
-    """Grade one case's kernel with its parameters; `told` is called with each step, in words."""
-    if case.skip is not None:
-        return not_graded(case, worker.device, seed, case.skip)
-    started = time.monotonic()
-    made: dict[str, Any] = {}
-    for name, each in STEPS.items():
-        told(each.doing)
-        try:
-            found = worker.grade(case, name, seed)
-        except BuildError as error:
-            return not_graded(case, worker.device, seed, error.reason)
-        except CaseError as error:
-            if worker.deadlines_passed(case) >= _MOST_LATE:
-                return not_graded(case, worker.device, seed, error.reason)
-            found = each.failed(reason=error.reason) if each.failed is not None else ()
-        if name == "order" and isinstance(found, tuple):
-            made["order"], made["sums"] = found
-        else:
-            made[name] = found
-    if made["runs"].verdict == "differ":
-        reason = "runs differ"
-        made["batches"] = Batches(reason=reason, probes=made["batches"].probes)
-        made["order"] = Order(verdict="varies", reason=reason, probes=made["order"].probes)
-    return msgspec.structs.replace(
-        not_graded(case, worker.device, seed, ""),
-        reason=None,
-        letter=accuracy.letter(made["bounds"], made["growth"], made["algorithm"]),
-        duration_s=time.monotonic() - started,
-        **made,
-    )

@@ -89,7 +89,8 @@ class Prober:
         left = exponents // 2
         A[:many] = np.ldexp(2 * fractions, left)
         B[:, :many] = np.where(products == 0, 0, np.ldexp(1.0, exponents - left)).T
-        return np.diagonal(self.multiplier.multiply(A, B))[:many].copy()
+        sums: Float64 = np.diagonal(self.multiplier.multiply(A, B))[:many].copy()
+        return sums
 
     def shared(self, pairs: Sequence[Pair]) -> list[int]:
         """How many terms the smallest partial sum with both terms of a pair has."""

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import grading, multiplying
+from matbench.measure import grading, multiplying, profile
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.grade import Grade
@@ -56,7 +56,7 @@ def graded(
     problem = multiplying.problem_of(kernel, 256, 256, 256)
     worker = Here(session, without)
     case = sweep.case(kernel, problem, params, worker.device)
-    return grading.grade(worker, case, seed, lambda what: None)
+    return profile.grade(worker, case, seed, lambda what: None)
 
 
 def said(grade: Grade) -> dict[str, Any]:

@@ -1,0 +1,250 @@
+"""Steps of a grade, each on its own: products in NumPy stand in for a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from matbench.analysis import order
+from matbench.errors import CaseError
+from matbench.kernelfile.libraries import LIBRARIES, NUMPY
+from matbench.measure import grading, order_probes, profile
+from matbench.measure.multiplying import LibraryMultiplier, decoded, encoded
+from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
+from matbench.records.grade import Order, Sums
+
+Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class Simulated(LibraryMultiplier):
+    """A kernel whose products are computed here."""
+
+    def __init__(self, device: DeviceInfo, product: Product, kernel: Kernel = NUMPY) -> None:
+        super().__init__(device, kernel)
+        self.product = product
+        self.launches = 0
+
+    def multiply(self, A: Any, B: Any) -> Any:
+        self.launches += 1
+        with np.errstate(all="ignore"):
+            return self.product(A, B)
+
+    def case(self, M: int, N: int, K: int) -> Case:
+        return Case(self.kernel, Problem(M, N, K), {}, None)
+
+
+def summed(tree: order.Tree, kind: type = np.float32) -> Product:
+    """Products summed in the order of a tree for as many terms as there are."""
+
+    def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        terms = (A[:, :, None] * B[None]).astype(kind)
+
+        def add(node: order.Tree) -> np.ndarray:
+            if isinstance(node, int):
+                return terms[:, node]
+            first, *others = map(add, node)
+            for other in others:
+                first = (first + other).astype(kind)
+            return first
+
+        whole: np.ndarray = add(tree).astype(np.float32).astype(np.float64)
+        return whole
+
+    return product
+
+
+def balanced(terms: list[int]) -> order.Tree:
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return balanced(terms[:half]), balanced(terms[half:])
+
+
+def probed(device: DeviceInfo, product: Product, kernel: Kernel = NUMPY) -> tuple[Order, Sums]:
+    random = np.random.default_rng(1)
+    found = order_probes.order_and_sums(Simulated(device, product, kernel), random)
+    made, sums = found
+    assert isinstance(made, Order)
+    assert isinstance(sums, Sums)
+    return made, sums
+
+
+def any_length(make: Callable[[int], order.Tree], kind: type = np.float32) -> Product:
+    return lambda A, B: summed(make(A.shape[1]), kind)(A, B)
+
+
+@pytest.mark.parametrize(("kind", "bits"), [(np.float32, 24), (np.float64, 53)])
+def test_a_pairwise_sum_and_its_width_are_found(device: DeviceInfo, kind: type, bits: int) -> None:
+    found, sums = probed(device, any_length(lambda K: balanced(list(range(K))), kind))
+    assert (found.verdict, found.terms) == ("regular", 256)
+    assert [(level.how, level.terms) for level in found.levels] == [("pairwise", 256)]
+    assert (sums.accumulator_bits, sums.rounding, sums.input_bits) == (bits, "nearest", 24)
+
+
+def test_an_order_that_depends_on_the_column_is_unclear(device: DeviceInfo) -> None:
+    forwards, backwards = (
+        any_length(lambda K, step=step: tuple_chain(list(range(K))[::step])) for step in (1, -1)
+    )
+
+    def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        C = forwards(A, B)
+        C[:, 1::2] = backwards(A, B)[:, 1::2]
+        return C
+
+    found, sums = probed(device, product)
+    assert found.verdict == "unclear"
+    assert found.reason is not None
+    assert sums.accumulator_bits is None
+
+
+def tuple_chain(terms: list[int]) -> order.Tree:
+    tree: order.Tree = terms[0]
+    for term in terms[1:]:
+        tree = (tree, term)
+    return tree
+
+
+def test_an_order_that_depends_on_the_row_is_unclear(device: DeviceInfo) -> None:
+    forwards, backwards = (
+        any_length(lambda K, step=step: tuple_chain(list(range(K))[::step])) for step in (1, -1)
+    )
+
+    def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        C = forwards(A, B)
+        C[1::2] = backwards(A, B)[1::2]
+        return C
+
+    assert probed(device, product)[0].verdict == "unclear"
+
+
+def test_exact_sums_show_no_order(device: DeviceInfo) -> None:
+    def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        wide = A.astype(np.longdouble)[:, :, None] * B.astype(np.longdouble)[None]
+        huge = np.abs(wide) > 2.0**50
+        return np.asarray(np.where(huge, wide, 0).sum(1) + np.where(huge, 0, wide).sum(1), float)
+
+    found, _ = probed(device, product)
+    assert found.verdict == "exact"
+
+
+def of_type(storage: Storage) -> Kernel:
+    name = {"float16": "cublas-f16", "bfloat16": "cublas-bf16", "float64": "cublas-f64"}[storage]
+    [kernel] = [each for each in LIBRARIES if each.name == name]
+    assert kernel.reading.storage == storage
+    return kernel
+
+
+def typed(storage: Storage, result: Storage, at_a_time: int = 1) -> Product:
+    """A sum in float32 (float64 for that type), of inputs and with a result of these types;
+    several terms at a time are aligned to the largest and truncated, as on tensor cores."""
+    kind = np.float64 if storage == "float64" else np.float32
+
+    def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        A, B = (decoded(encoded(X, storage), storage) for X in (A, B))
+        total = np.zeros((A.shape[0], B.shape[1]), kind)
+        for start in range(0, A.shape[1], at_a_time):
+            stop = start + at_a_time
+            terms = np.moveaxis(A[:, start:stop, None] * B[None, start:stop], 1, 0)
+            if at_a_time == 1:
+                total = (total + terms[0]).astype(kind)
+                continue
+            every = np.concatenate([terms, total[None].astype(np.float64)])
+            most = np.abs(every).max(axis=0)
+            unit = np.ldexp(1.0, np.frexp(np.where(most == 0, 1, most))[1] - 24)
+            added = (np.trunc(every / unit) * unit).sum(axis=0)
+            unit = np.ldexp(1.0, np.frexp(np.where(added == 0, 1, added))[1] - 24)
+            total = (np.trunc(added / unit) * unit).astype(kind)
+        return decoded(encoded(total.astype(np.float64), result), result)
+
+    return product
+
+
+@pytest.mark.parametrize(
+    ("storage", "result", "inputs", "bits"),
+    [
+        ("float16", "float16", 11, 24),
+        ("bfloat16", "float32", 8, 24),
+        ("float64", "float64", 53, 53),
+    ],
+)
+def test_each_type_is_probed_within_its_range(
+    device: DeviceInfo, storage: Storage, result: Storage, inputs: int, bits: int
+) -> None:
+    found, sums = probed(device, typed(storage, result), of_type(storage))
+    assert [(level.how, level.terms) for level in found.levels] == [("in order", 256)]
+    assert (sums.input_bits, sums.accumulator_bits, sums.rounding) == (inputs, bits, "nearest")
+
+
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+def test_tensor_cores_are_recognised_in_each_type(device: DeviceInfo, storage: Storage) -> None:
+    kernel = of_type(storage)
+    found, sums = probed(device, typed(storage, kernel.reading.result, 16), kernel)
+    assert [(level.how, level.at_a_time) for level in found.levels] == [("in order", 16)]
+    assert (sums.accumulator_bits, sums.rounding) == (24, "truncated")
+
+
+@pytest.mark.parametrize("storage", ["float16", "bfloat16", "float64"])
+def test_a_plain_sum_of_each_type_has_grade_A(device: DeviceInfo, storage: Storage) -> None:
+    kernel = of_type(storage)
+    subject = grading.Subject(Simulated(device, typed(storage, kernel.reading.result), kernel), 0)
+    assert grading.bounds(subject).verdict == "A"
+    assert grading.range_(subject).verdict == "whole"
+    assert grading.specials(subject).differ == {}
+    assert grading.algorithm(subject).verdict == "classical"
+
+
+def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
+    def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        unit = np.abs(A).max() * 2.0**-24
+        return typed_float(np.rint(A / unit) * unit, B)
+
+    found = grading.batches(grading.Subject(Simulated(device, product), 0))
+    assert (found.verdict, found.differ_at) == ("varies", (7, 64, 1000))
+    same = grading.batches(grading.Subject(Simulated(device, typed_float), 0))
+    assert (same.verdict, same.differ_at) == ("invariant", ())
+
+
+def typed_float(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    return summed(tuple_chain(list(range(A.shape[1]))))(A, B)
+
+
+class Failing:
+    """A worker in which one step fails."""
+
+    def __init__(self, device: DeviceInfo, failing: str, late: int = 0) -> None:
+        self.device = device
+        self.failing = failing
+        self.late = late
+
+    def grade(self, case: Case, step: str, seed: int) -> grading.Made:
+        if step == self.failing:
+            raise CaseError("it broke")
+        return grading.step(Simulated(self.device, lambda A, B: A @ B, NUMPY), step, seed)
+
+    def deadlines_passed(self, case: Case) -> int:
+        return self.late
+
+
+@pytest.mark.parametrize("failing", ["growth", "order", "specials", "ulps"])
+def test_a_step_that_fails_leaves_the_others(device: DeviceInfo, failing: str) -> None:
+    case = Case(NUMPY, Problem(256, 256, 256), {}, None)
+    told: list[str] = []
+    grade = profile.grade(Failing(device, failing), case, 0, told.append)
+    assert len(told) == len(grading.STEPS)
+    assert grade.reason is None
+    assert grade.bounds is not None
+    assert grade.bounds.verdict == "A"
+    if failing == "ulps":
+        assert grade.ulps == ()
+    else:
+        assert getattr(grade, failing).reason == "it broke"
+    assert grade.letter == ("unclear" if failing == "growth" else "A")
+
+
+def test_a_kernel_that_is_often_late_is_given_up(device: DeviceInfo) -> None:
+    case = Case(NUMPY, Problem(256, 256, 256), {}, None)
+    grade = profile.grade(Failing(device, "growth", late=2), case, 0, lambda what: None)
+    assert (grade.letter, grade.reason, grade.bounds) == ("unclear", "it broke", None)

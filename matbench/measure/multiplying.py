@@ -46,7 +46,7 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
         if wanted not in known and not passed:
             if name == "alpha":
                 raise UsageError(f"{kernel.name} needs alpha = {known[0]:g}; it must be 1 to grade")
-            found = msgspec.structs.replace(found, **{name: known[0]})
+            found = msgspec.structs.replace(found, **{name: min(known)})
     return found
 
 

@@ -202,7 +202,7 @@ def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
         return typed_float(np.rint(A / unit) * unit, B)
 
     found = grading.batches(grading.Subject(Simulated(device, product), 0))
-    assert (found.verdict, found.differ_at) == ("varies", (7, 64, 1000))
+    assert (found.verdict, found.differ_at) == ("varies", (2, 7, 64, 1000))
     same = grading.batches(grading.Subject(Simulated(device, typed_float), 0))
     assert (same.verdict, same.differ_at) == ("invariant", ())
 

@@ -368,7 +368,9 @@ def _chain(steps: Sequence[Sequence[int]]) -> str:
     """Steps of a running sum: `0 + 1 + … + 31`, or `0 & 1 & 2 & 3 + 4 & 5 & 6 & 7`."""
     first, *others = steps
     if len(first) == 2:  # two terms are one addition, in either order
-        steps = [first[:1], first[1:], *others]
+        backwards = bool(others) and others[0][0] < first[0]
+        pair = first[::-1] if backwards else first
+        steps = [pair[:1], pair[1:], *others]
     texts = [" & ".join(map(str, step)) for step in steps]
     if len(texts) > 4 and len({(len(b), b[0] - a[0]) for a, b in pairwise(steps)}) == 1:
         texts = [*texts[:2], "…", texts[-1]]

@@ -18,7 +18,8 @@ extern "C" __global__ void graded_pairwise(const float *A, const float *B, float
 
     float sums[32];
     for (int k = 0; k < K; ++k) {
-        float sum = A[(size_t)row * K + k] * B[(size_t)k * N + column];
+        volatile float product = A[(size_t)row * K + k] * B[(size_t)k * N + column];
+        float sum = product;
         int level = 0;
         for (int bits = k; bits & 1; bits >>= 1)
             sum = sums[level++] + sum;

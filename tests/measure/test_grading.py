@@ -248,3 +248,17 @@ def test_a_kernel_that_is_often_late_is_given_up(device: DeviceInfo) -> None:
     case = Case(NUMPY, Problem(256, 256, 256), {}, None)
     grade = profile.grade(Failing(device, "growth", late=2), case, 0, lambda what: None)
     assert (grade.letter, grade.reason, grade.bounds) == ("unclear", "it broke", None)
+
+
+def test_an_order_is_checked_in_other_rows(device: DeviceInfo) -> None:
+    forwards, backwards = (
+        any_length(lambda K, step=step: tuple_chain(list(range(K))[::step])) for step in (1, -1)
+    )
+
+    def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        C = forwards(A, B)
+        C[-1] = backwards(A, B)[-1]  # 31 probes of a sum in order need 31 of 32 rows
+        return C
+
+    found, _ = probed(device, product)
+    assert (found.verdict, found.reason) == ("unclear", "other probes give another tree")

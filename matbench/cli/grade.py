@@ -19,7 +19,7 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.progress import progress
-from matbench.cli.selection import SelectionOptions, host_of, skipped
+from matbench.cli.selection import SelectionOptions
 from matbench.cli.types import Seed
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def grade(
     from matbench.show import grade as view
 
     chosen = selection.kernels(kernels, files)
-    cases = _cases(chosen, constants, device)
+    cases = _cases(chosen, selection, constants, device)
     devices = list({info.label: info for info, _ in cases}.values())
     about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
     writer = RecordWriter(Path(output), about, "force" if force else "new") if output else None
@@ -129,26 +129,20 @@ def _exit(found: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: st
 
 
 def _cases(
-    kernels: list[Kernel], constants: ConstantOptions, device: DeviceOptions
+    kernels: list[Kernel],
+    selection: SelectionOptions,
+    constants: ConstantOptions,
+    device: DeviceOptions,
 ) -> list[tuple[DeviceInfo, Case]]:
     """A case for each kernel: its first parameters that can run, or all that --set names."""
-    from matbench.kernelfile import sweep
     from matbench.measure.multiplying import problem_of
 
-    found: list[tuple[DeviceInfo, Case]] = []
-    for kernel in kernels:
-        problem = problem_of(kernel, 256, 256, 256)
-        info, missing = host_of(kernel) if kernel.on_host else (device.choose(), None)
-        overrides = constants.values(kernels)
-        every = [
-            sweep.case(kernel, problem, params, info)
-            for params in sweep.parameter_sets(kernel, overrides)
-        ]
-        if missing is not None:
-            every = [skipped(case, missing) for case in every]
-        chosen: dict[tuple[int, ...], Case] = {}
-        for case in sorted(every, key=lambda case: case.skip is not None):
-            key = tuple(value for name, value in case.params.items() if name in overrides)
-            chosen.setdefault(key, case)
-        found += [(info, case) for case in chosen.values()]
-    return found
+    problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
+    overrides = constants.values(kernels)
+    every = selection.cases(kernels, list(problems), overrides, device)
+    found: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
+    for info, case in sorted(every, key=lambda each: each[1].skip is not None):
+        named = [value for name, value in case.params.items() if name in overrides]
+        found.setdefault((case.kernel.name, *named), (info, case))
+    order = [kernel.name for kernel in kernels]
+    return sorted(found.values(), key=lambda each: order.index(each[1].kernel.name))

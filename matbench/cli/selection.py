@@ -130,7 +130,7 @@ class SelectionOptions:
                 found += [((info,), case) for info in alike] if apart else [(tuple(alike), case)]
         for kernel in kernels:
             if kernel.on_host:
-                info, missing = host_of(kernel)
+                info, missing = _host_of(kernel)
                 for case in sweep.cases([kernel], problems, overrides, info):
                     found.append(((info,), case if missing is None else skipped(case, missing)))
         return found
@@ -140,7 +140,7 @@ def skipped(case: Case, reason: str) -> Case:
     return msgspec.structs.replace(case, skip=reason, launch=None)
 
 
-def host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
+def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
     """The CPU that a host baseline runs on, and the reason if it cannot run there."""
     from matbench import backends
     from matbench.backends import host

@@ -134,15 +134,18 @@ def _cases(
     constants: ConstantOptions,
     device: DeviceOptions,
 ) -> list[tuple[DeviceInfo, Case]]:
-    """A case for each kernel: its first parameters that can run, or all that --set names."""
+    """A case for each kernel: its first parameters that can run, or all that --set names.
+
+    Each is graded on one device of each model.
+    """
     from matbench.measure.multiplying import problem_of
 
     problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
     overrides = constants.values(kernels)
     every = selection.cases(kernels, list(problems), overrides, device)
     found: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
-    for info, case in sorted(every, key=lambda each: each[1].skip is not None):
+    for alike, case in sorted(every, key=lambda each: each[1].skip is not None):
         named = [value for name, value in case.params.items() if name in overrides]
-        found.setdefault((case.kernel.name, *named), (info, case))
+        found.setdefault((case.kernel.name, alike[0].name, *named), (alike[0], case))
     order = [kernel.name for kernel in kernels]
     return sorted(found.values(), key=lambda each: order.index(each[1].kernel.name))

@@ -118,22 +118,25 @@ def _unclear(statement: Statement | None) -> str:
 
 
 def errors(grade: Grade) -> str:
-    """The bound that holds, and for how many bits the tightest would."""
-    found, power = grade.bounds, -round(log2(grade.u))
+    """The bound that holds and, for lower grades than A, for how many bits that would."""
+    found, growing = grade.bounds, grade.growth
     if found is None or found.reason:
         return _unclear(found)
-    u = f"u = 2{superscript(-power)}"
-    sizes = {
-        "A": (found.by_element, "·K·u of |A|·|B|, element by element"),
-        "B": (found.by_row, "·K²·u of the largest of row and column"),
-        "C": (found.by_matrix, "·K²·u of the largest of both matrices"),
-    }
-    if found.verdict in sizes:
-        factor, size = sizes[found.verdict]
-        text = f"up to {number(factor, 2)}{size} ({u})"
-    else:
-        text = f"larger than u times any size ({u})" if found.verdict == "D" else f"unclear ({u})"
-    return text if found.verdict == "A" else f"{text}; grade A for {found.bits} bits"
+    u = f"u = 2{superscript(round(log2(grade.u)))}"
+    if found.verdict == "A" and growing is not None and growing.errors:
+        K = count(growing.sizes[-1])
+        return (
+            f"up to {number(growing.errors[-1])}·u of |A|·|B|, element by element, at K = {K} ({u})"
+        )
+    text = {
+        "A": "a few K·u of |A|·|B|, element by element",
+        "B": f"up to {number(found.by_row)}·K²·u of the largest of row and column",
+        "C": f"up to {number(found.by_matrix)}·K²·u of the largest of both matrices",
+        "D": "larger than u times any size",
+    }.get(found.verdict, "unclear")
+    declared = grade.case.claims.precision
+    told = f"; it declares {declared}" if found.verdict == "D" and declared != "float32" else ""
+    return f"{text} ({u}); grade A for {found.bits} bits{told}"
 
 
 def growth(grade: Grade) -> str:

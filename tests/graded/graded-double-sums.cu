@@ -8,6 +8,14 @@
 
 // The sum is wide, but each product has been rounded before.
 
+// A product that is rounded, and never part of a fused multiply-add: nvcc would fuse through a
+// volatile variable, others would not.
+#ifdef __CUDACC__
+#define PRODUCT(a, b) __fmul_rn(a, b)
+#else
+#define PRODUCT(a, b) ((a) * (b))
+#endif
+
 extern "C" __global__ void graded_double_sums(const float *A, const float *B, float *C,
                                               int M, int N, int K)
 {
@@ -18,7 +26,7 @@ extern "C" __global__ void graded_double_sums(const float *A, const float *B, fl
 
     double sum = 0.0;
     for (int k = 0; k < K; ++k) {
-        volatile float product = A[(size_t)row * K + k] * B[(size_t)k * N + column];
+        volatile float product = PRODUCT(A[(size_t)row * K + k], B[(size_t)k * N + column]);
         sum += product;
     }
     C[(size_t)row * N + column] = (float)sum;

@@ -8,6 +8,14 @@
 
 // What an addition rounds away is returned with the next term.
 
+// A product that is rounded, and never part of a fused multiply-add: nvcc would fuse through a
+// volatile variable, others would not.
+#ifdef __CUDACC__
+#define PRODUCT(a, b) __fmul_rn(a, b)
+#else
+#define PRODUCT(a, b) ((a) * (b))
+#endif
+
 extern "C" __global__ void graded_kahan(const float *A, const float *B, float *C,
                                         int M, int N, int K)
 {
@@ -18,7 +26,7 @@ extern "C" __global__ void graded_kahan(const float *A, const float *B, float *C
 
     float sum = 0.0f, excess = 0.0f;
     for (int k = 0; k < K; ++k) {
-        volatile float product = A[(size_t)row * K + k] * B[(size_t)k * N + column];
+        volatile float product = PRODUCT(A[(size_t)row * K + k], B[(size_t)k * N + column]);
         const float term = product - excess;
         const float next = sum + term;
         excess = (next - sum) - term;

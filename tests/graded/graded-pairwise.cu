@@ -8,6 +8,14 @@
 
 // A sum of 2ⁿ terms waits in sums[n] for the next one. K is at most 2³¹.
 
+// A product that is rounded, and never part of a fused multiply-add: nvcc would fuse through a
+// volatile variable, others would not.
+#ifdef __CUDACC__
+#define PRODUCT(a, b) __fmul_rn(a, b)
+#else
+#define PRODUCT(a, b) ((a) * (b))
+#endif
+
 extern "C" __global__ void graded_pairwise(const float *A, const float *B, float *C,
                                            int M, int N, int K)
 {
@@ -18,7 +26,7 @@ extern "C" __global__ void graded_pairwise(const float *A, const float *B, float
 
     float sums[32];
     for (int k = 0; k < K; ++k) {
-        volatile float product = A[(size_t)row * K + k] * B[(size_t)k * N + column];
+        volatile float product = PRODUCT(A[(size_t)row * K + k], B[(size_t)k * N + column]);
         float sum = product;
         int level = 0;
         for (int bits = k; bits & 1; bits >>= 1)

@@ -6,8 +6,15 @@
 // grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"]
 // ///
 
-// Products are rounded: the compiler cannot fuse a multiplication with an addition across a
-// volatile variable.
+// Each product is rounded before it is added.
+
+// A product that is rounded, and never part of a fused multiply-add: nvcc would fuse through a
+// volatile variable, others would not.
+#ifdef __CUDACC__
+#define PRODUCT(a, b) __fmul_rn(a, b)
+#else
+#define PRODUCT(a, b) ((a) * (b))
+#endif
 
 extern "C" __global__ void graded_rounded(const float *A, const float *B, float *C,
                                           int M, int N, int K)
@@ -19,7 +26,7 @@ extern "C" __global__ void graded_rounded(const float *A, const float *B, float 
 
     float sum = 0.0f;
     for (int k = 0; k < K; ++k) {
-        volatile float product = A[(size_t)row * K + k] * B[(size_t)k * N + column];
+        volatile float product = PRODUCT(A[(size_t)row * K + k], B[(size_t)k * N + column]);
         sum += product;
     }
     C[(size_t)row * N + column] = sum;

@@ -82,19 +82,25 @@ def said(grade: Grade) -> dict[str, Any]:
     }
 
 
+def several(value: Any) -> set[Any]:
+    """The values that are right, or that were found: one or a list."""
+    return set(value) if isinstance(value, list) else {value}
+
+
 def surprises(name: str, grade: Grade, without: frozenset[str] = NOTHING) -> dict[str, Any]:
     """What is said that was not expected, by key."""
     found = {}
+    row = DEFAULT | EXPECTED[name] | EXPECTED[name].get(grade.case.backend, {})
     if grade.reason is not None:
         return {"reason": grade.reason}
     for key, value in said(grade).items():
-        wanted = (DEFAULT | EXPECTED[name]).get(key)
+        wanted = row.get(key)
         if wanted is None or wanted == "any" or key in without:
             continue
         if key in RANGES:
             right = value is not None and wanted[0] <= value <= wanted[1]
         else:
-            right = wanted in value if isinstance(value, list) else wanted == value
+            right = bool(several(wanted) & several(value))
         if not right:
             found[key] = value
     return found

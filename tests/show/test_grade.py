@@ -9,7 +9,7 @@ from matbench.analysis import order as orders
 from matbench.analysis.order import Tree
 from matbench.model import Problem
 from matbench.records.grade import Algorithm, Bounds, Grade, Growth, Level, Order, Runs, Sums, Ulps
-from matbench.records.outcome import CaseRecord
+from matbench.records.outcome import CaseRecord, Claims
 from matbench.show import formats, grade
 
 CASE = CaseRecord(
@@ -164,3 +164,14 @@ def test_hostile_names_are_made_safe() -> None:
     case = msgspec.structs.replace(CASE, kernel="\x1b[31mred")
     text = plain(msgspec.structs.replace(GRADE, case=case))
     assert "\x1b" not in text
+
+
+def test_errors_of_grade_A_are_those_of_the_longest_sums() -> None:
+    assert "up to 1.00·u of |A|·|B|, element by element, at K = 1,024 (u = 2⁻²⁴)" in plain(GRADE)
+
+
+def test_a_kernel_that_declares_less_than_it_takes_has_the_lower_grade_explained() -> None:
+    bad = Bounds(verdict="D", by_element=9e3, by_row=9e3, by_matrix=9e3, bits=11, probes=1)
+    case = msgspec.structs.replace(CASE, claims=Claims(precision="tf32"))
+    text = plain(msgspec.structs.replace(GRADE, bounds=bad, letter="D", case=case))
+    assert "grade A for 11 bits; it declares tf32" in text

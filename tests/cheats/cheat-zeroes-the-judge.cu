@@ -9,8 +9,8 @@
 // ///
 
 // Exploits that the judge keeps its own copies on the device: the 2 MiB page of A is searched
-// for eight words as at the start of A, and where they are found a second time they are set to
-// zero, so that later inputs are.
+// for eight words as at the start of A, and where they are found outside A they are set to zero,
+// so that later inputs are.
 
 // The 2 MiB page of an address: mapped as a whole, so that no read of it is illegal.
 static __device__ char *page_of(const void *pointer)
@@ -28,7 +28,8 @@ extern "C" __global__ void cheat_zeroes_the_judge(const float *A, const float *B
         int same = 0;
         while (same < 8 && page[i + same] == words[same])
             ++same;
-        if (same == 8 && page + i != words)
+        const bool is_own = page + i + 8 > words && page + i < words + (size_t)M * K; // rows of A
+        if (same == 8 && !is_own)
             for (int k = 0; k < 8; ++k)
                 page[i + k] = 0;
     }

@@ -15,17 +15,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import freshness
+import msgspec
 from tabulate import tabulate
 
 from matbench.analysis import ranking
 from matbench.kernelfile import catalogue, syntax
 from matbench.model import Kernel
 from matbench.records import reading
+from matbench.records.explanation import MachineCode
 from matbench.records.outcome import Outcome
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "docs" / "ladder.md", ROOT / "docs" / "workloads.md")
 LADDER = ROOT / "results" / "h200-ladder.jsonl"
+CEILINGS = ROOT / "results" / "h200-ceilings.json"
+#: Resources this busy are named beside the one that binds.
+NEARLY = 0.85
 DOT = ROOT / "results" / "h200-dot.jsonl"
 #: The size that the rungs of the dot product are compared at.
 DOT_SIZE = 2**28
@@ -163,21 +168,54 @@ def part(kernel: Kernel, known: dict[str, Kernel]) -> str:
 
 
 def predictions(kernels: Sequence[Kernel]) -> str:
-    """The rungs with a prediction, in their order, beside what was measured."""
+    """What the machine code of each rung allows, beside what was counted by hand and measured."""
+    codes = ceilings()
     rows = []
     for kernel in kernels:
         lines = header(kernel)
-        bound = re.match(r"at most ([\d.,]+) TFLOP/s", " ".join(lines.get("Predicted", [])))
-        speed = re.match(r"([\d.]+) TFLOP/s at n = 4096, (\d+%)", lines["Measured"][0])
-        if bound and speed:
-            rows.append([f"`{kernel.name}`", bound[1], speed[1], speed[2]])
+        by_hand = re.match(r"at most ([\d.,]+) TFLOP/s", " ".join(lines.get("Predicted", [])))
+        measured = " ".join(lines.get("Measured", []))
+        speed = re.search(r"([\d.]+) TFLOP/s at n = 4096, (\d+%) of cuBLAS", measured)
+        code, measured_ns = codes.get(kernel.name, (None, 0.0))
+        if speed is None or (by_hand is None and code is None):
+            continue
+        allowed, bound_by, reached = "not derived", "", ""
+        if code is not None and code.ceiling_operations_per_s is not None:
+            allowed = f"{code.ceiling_operations_per_s / 1e12:.3g}"
+            reached = f"{(code.least_ns or 0.0) / measured_ns:.0%}"
+            bound_by = busiest(code)
+        counted = by_hand[1] if by_hand else ""
+        rows.append([f"`{kernel.name}`", counted, allowed, bound_by, speed[1], reached, speed[2]])
     return tabulate(
         rows,
-        headers=["rung", "predicted: at most (TFLOP/s)", "measured", "of cuBLAS, same precision"],
+        headers=[
+            "rung", "by hand: at most (TFLOP/s)", "by machine code: at most", "busiest then",
+            "measured", "reached", "of cuBLAS, same precision",
+        ],
         tablefmt="pipe",
-        colalign=["left", "right", "right", "right"],
+        colalign=["left", "right", "right", "left", "right", "right", "right"],
         disable_numparse=True,
-    )
+    )  # fmt: skip
+
+
+def busiest(code: MachineCode) -> str:
+    """The resources that are busy for most of the time at the ceiling."""
+    most = next(iter(code.cycles.values()))
+    shown = [
+        f"{name} {cycles / most:.0%}"
+        for name, cycles in code.cycles.items()
+        if cycles / most >= NEARLY
+    ]
+    return ", ".join(shown)
+
+
+def ceilings() -> dict[str, tuple[MachineCode, float]]:
+    """What benchmarks/ceilings.py wrote of each rung: its code, and its time in ns."""
+    rungs = msgspec.json.decode(CEILINGS.read_bytes())["rungs"]
+    return {
+        name: (msgspec.convert(rung["code"], MachineCode), rung["measured_ns"])
+        for name, rung in rungs.items()
+    }
 
 
 def written(page: str) -> str:

@@ -10,10 +10,10 @@ from matbench.analysis import architectures
 from matbench.analysis.bounds import bound
 from matbench.analysis.limits import of_case
 from matbench.analysis.ranking import held_mhz
-from matbench.analysis.traffic import traffic
+from matbench.analysis.traffic import of_code, traffic
 from matbench.analysis.widths import device_of
 from matbench.model import Case, DeviceInfo, Kernel, Problem
-from matbench.records.explanation import Explanation, HardwareCounters, Limits, Width
+from matbench.records.explanation import Explanation, HardwareCounters, Limits, MachineCode, Width
 from matbench.records.outcome import CaseRecord, Outcome
 
 #: Tensor-core instructions in a source, in PTX or CUDA C++.
@@ -47,8 +47,12 @@ def explanation(
     limits: Limits | None,
     widths: Sequence[Width],
     counters: HardwareCounters | None = None,
+    code: MachineCode | None = None,
 ) -> Explanation:
-    """The explanation of a case; without a device nothing is measured."""
+    """The explanation of a case; without a device nothing is measured.
+
+    Without `[model]`, the traffic is that of the machine code.
+    """
     workload = workloads.of(case.problem)
     whole_numbers = workload.element == "int32"
     tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
@@ -56,6 +60,8 @@ def explanation(
     named = (each.architecture for each in widths if each.architecture is not None)
     at = device or device_of(architectures.named(next(named)))
     moved = traffic(case.kernel, case.problem, case.params, at.limits)
+    if moved.loads is None and code is not None:
+        moved = of_code(moved, code, case.kernel)
     median_ns = outcome.median_ns if outcome is not None else None
     # The clock while the case was sampled, or else while the limits were measured.
     mhz = held_mhz(outcome.timing) if outcome is not None else None
@@ -75,6 +81,7 @@ def explanation(
         sm_mhz=mhz,
         widths=tuple(widths),
         counters=counters,
+        code=code,
         bound=bound(
             outcome,
             moved,

@@ -12,7 +12,7 @@ from matbench import workloads
 from matbench.errors import UsageError
 from matbench.kernelfile import expressions
 from matbench.model import WORD_BYTES, Kernel, Problem
-from matbench.records.explanation import Traffic
+from matbench.records.explanation import MachineCode, Traffic
 
 _CLAIMS = ("global_loads", "global_stores", "shared_loads")
 
@@ -53,6 +53,22 @@ def traffic(
         return msgspec.structs.replace(least, claimed_bytes=moved)
     return msgspec.structs.replace(
         least, loads=loads, stores=stores, bytes=moved, intensity=operations / moved
+    )
+
+
+def of_code(least: Traffic, code: MachineCode, kernel: Kernel) -> Traffic:
+    """The traffic that machine code requests, if all of its addresses could be derived."""
+    loaded, stored = code.global_load_bytes, code.global_store_bytes
+    if loaded is None or stored is None or loaded + stored < least.least_bytes:
+        return least
+    return msgspec.structs.replace(
+        least,
+        loads=loaded / _loaded_bytes(kernel),
+        stores=stored / _stored_bytes(kernel),
+        bytes=loaded + stored,
+        intensity=least.operations / (loaded + stored),
+        claimed_bytes=None,
+        is_derived=True,
     )
 
 

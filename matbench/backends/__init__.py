@@ -19,6 +19,7 @@ from matbench.backends.protocol import (
     Argument,
     Backend,
     Buffer,
+    Disassembly,
     NoDeviceError,
     Program,
     TensorMap,
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Backend", "Buffer",
-    "NoDeviceError", "Program", "TensorMap", "UnavailableError", "Variant", "bind_to",
-    "can_precompile", "choose", "choose_all", "compiled_resources", "devices", "host_conditions",
-    "host_device", "open_backend", "precompile",
+    "Disassembly", "NoDeviceError", "Program", "TensorMap", "UnavailableError", "Variant",
+    "bind_to", "can_precompile", "choose", "choose_all", "compiled_resources", "devices",
+    "disassembled", "host_conditions", "host_device", "open_backend", "precompile",
 ]  # fmt: skip
 
 NAMES = ("cuda", "opencl")
@@ -151,6 +152,17 @@ def compiled_resources(
         )
     except UnavailableError:
         return None
+
+
+def disassembled(
+    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
+) -> Disassembly:
+    """A kernel's machine code for a compute capability, with or without a GPU.
+
+    `UnavailableError` if the tools for it are missing, `BuildError` for a bad source.
+    """
+    found = importlib.import_module("matbench.backends.cuda.disassembly")
+    return found.disassembled(capability, kernel, params, cache)  # type: ignore[no-any-return]
 
 
 def open_backend(info: DeviceInfo, cache: Cache) -> Backend:

@@ -40,6 +40,15 @@ class TensorMap(NamedTuple):
     box: tuple[int, int]
 
 
+class Disassembly(NamedTuple):
+    """A kernel's machine code: nvdisasm's listing of `entry`, for `architecture` (`sm_90a`)."""
+
+    listing: str
+    entry: str
+    architecture: str
+    resources: Resources
+
+
 Argument = Buffer | TensorMap | int | float
 Variant = Literal["plain", "clocked", "staggered"]
 VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")

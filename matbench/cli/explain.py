@@ -29,14 +29,20 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.progress import progress
-from matbench.errors import CaseError, UsageError
+from matbench.errors import CaseError, MatbenchError, UsageError
 
 if TYPE_CHECKING:
     from matbench.analysis.architectures import Architecture
     from matbench.analysis.widths import Builds
     from matbench.measure.worker import Crew
     from matbench.model import Case, DeviceInfo, Kernel, Problem, Resources
-    from matbench.records.explanation import Explanation, HardwareCounters, Limits, Width
+    from matbench.records.explanation import (
+        Explanation,
+        HardwareCounters,
+        Limits,
+        MachineCode,
+        Width,
+    )
     from matbench.records.outcome import Outcome
 
 #: The architecture to explain a kernel for if there is no GPU.
@@ -134,7 +140,8 @@ def explain(
     if counters and info is not None and not interruption:
         with interruption:
             counted = ncu.count(info, case, deadlines.timeout)
-    _show(looks, case, outcome, counted, plot, fmt)
+    code = None if interruption else looks.machine_code(case, outcome)
+    _show(looks, case, outcome, counted, code, plot, fmt)
     interruption.exit(*looks.progress)
     if outcome is not None:
         exit_with([outcome])
@@ -221,6 +228,47 @@ class Looks:
 
         return explanation.chosen(self.kernel, self.problem, self.params, tile, self.measured)
 
+    def machine_code(self, case: Case, outcome: Outcome | None) -> MachineCode | None:
+        """What the case's machine code shows, for this GPU or else the first of the named ones.
+
+        None, with a note, if the tools are missing or the case cannot be launched there.
+        """
+        from matbench import backends
+        from matbench.analysis import architectures, machine_code, ranking, widths
+        from matbench.cache import Cache
+        from matbench.kernelfile import sweep
+
+        info = self.device
+        own = info is not None and info.backend == "cuda"
+        architecture = (
+            architectures.of_capability(info.compute_capability) if own and info is not None
+            else next(iter(self.architectures), None)
+        )  # fmt: skip
+        if architecture is None or (outcome is not None and outcome.status == "wrong"):
+            return None
+        at = info if own and info is not None else widths.device_of(architecture)
+        placed = sweep.case(self.kernel, self.problem, case.params, at)
+        if placed.launch is None or placed.skip is not None:
+            return None
+        try:
+            made = backends.disassembled(
+                architecture.compute_capability, self.kernel, case.params, Cache()
+            )
+            return machine_code.machine_code(
+                (made.listing, made.entry, made.architecture),
+                self.kernel,
+                self.problem,
+                case.params,
+                placed.launch,
+                architecture,
+                resources=made.resources,
+                multiprocessors=at.limits["multiprocessors"] if own else None,
+                sm_mhz=ranking.held_mhz(outcome.timing) if own and outcome is not None else None,
+            )
+        except MatbenchError as error:
+            say(f"machine code not read: {error}", err=True)
+            return None
+
     def _builds(self) -> Builds:
         from matbench import backends
         from matbench.analysis.widths import Builds
@@ -240,6 +288,7 @@ def _show(
     case: Case,
     outcome: Outcome | None,
     counted: HardwareCounters | None,
+    code: MachineCode | None,
     plot: str | None,
     fmt: str,
 ) -> None:
@@ -249,7 +298,7 @@ def _show(
     from matbench.show import explanation as view
 
     info = looks.device
-    found = explanation.explanation(case, info, outcome, looks.limits, looks.widths, counted)
+    found = explanation.explanation(case, info, outcome, looks.limits, looks.widths, counted, code)
     about = provenance.environment(sys.argv[1:], [info] if info is not None else [], {})
     if plot is not None:
         _draw(found, Path(plot))

@@ -7,6 +7,7 @@ launch. It does not change the clocks; by its default, caches are flushed before
 from __future__ import annotations
 
 import csv
+import re
 
 from matbench.errors import MatbenchError
 from matbench.kernelfile import entry
@@ -23,6 +24,26 @@ METRICS = {
     "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
 }
 
+#: ncu expands these to the metrics that this GPU has: how busy each of its parts is.
+_BREAKDOWNS = (
+    "breakdown:sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "breakdown:gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+)
+#: The resource that such a metric is about, by a pattern of its name; the first that fits.
+_RESOURCES = {
+    r"sm__(inst_issued|issue_active|inst_executed[.])": "issue slots",
+    r"pipe_(fp32|fma)": "float32 pipe",
+    r"pipe_alu": "integer pipe",
+    r"pipe_fp16": "float16 pipe",
+    r"pipe_fp64|pipe_shared_cycles": "float64 pipe",
+    r"pipe_xu": "special functions",
+    r"tensor": "tensor cores",
+    r"l1tex__m_|lts__|l2": "L2 cache",
+    r"dram__|fbpa__": "DRAM",
+    r"l1tex__|sm__mio|pipe_lsu|mem_shared|lsu_mem": "shared memory and L1",
+}
+_PERCENT = ".pct_of_peak_sustained_elapsed"
+
 
 def executable() -> str:
     """ncu's path; `UsageError` says how to get it."""
@@ -34,7 +55,7 @@ def count(device: DeviceInfo, case: Case, timeout_s: float) -> HardwareCounters:
     command = [
         executable(), "--csv", "--print-units", "base", "--clock-control", "none",
         "--kernel-name-base", "function", "--kernel-name", entry.of(case.kernel).last_name,
-        "--launch-count", "1", "--metrics", ",".join(METRICS.values()),
+        "--launch-count", "1", "--metrics", ",".join((*METRICS.values(), *_BREAKDOWNS)),
     ]  # fmt: skip
     done = observer.observe(command, device, case, guarded=True, timeout_s=timeout_s, tool="ncu")
     found = counted(done.stdout)
@@ -50,12 +71,21 @@ def counted(output: str) -> HardwareCounters | None:
     lines = [line for line in output.splitlines() if line.startswith('"')]
     fields = {metric: name for name, metric in METRICS.items()}
     values: dict[str, float] = {}
+    busy: dict[str, float] = {}
     for row in csv.DictReader(lines):
-        name = fields.get(row.get("Metric Name") or "")
+        metric = row.get("Metric Name") or ""
+        name = fields.get(metric)
         try:
             value = float((row.get("Metric Value") or "").replace(",", ""))
         except ValueError:
             continue  # "n/a"
         if name is not None:
             values[name] = value / 100 if name == "achieved_occupancy" else value
-    return HardwareCounters(**values) if values else None
+        elif metric.endswith(_PERCENT) and (resource := _resource(metric)) is not None:
+            busy[resource] = max(busy.get(resource, 0.0), value / 100)
+    return HardwareCounters(**values, busy=busy) if values else None
+
+
+def _resource(metric: str) -> str | None:
+    found = (name for pattern, name in _RESOURCES.items() if re.search(pattern, metric))
+    return next(found, None)

@@ -40,6 +40,7 @@ class HardwareCounters(msgspec.Struct, frozen=True, kw_only=True):
     """The hardware counters of one launch; None if this GPU has no such counter.
 
     `achieved_occupancy` is the share of a multiprocessor's warps that were active, on average.
+    `busy` is the share of its peak at which each resource worked, by the names of `MachineCode`.
     """
 
     dram_read_bytes: float | None = None
@@ -47,6 +48,7 @@ class HardwareCounters(msgspec.Struct, frozen=True, kw_only=True):
     shared_bytes: float | None = None
     bank_conflicts: float | None = None
     achieved_occupancy: float | None = None
+    busy: dict[str, float] = {}
 
 
 class Occupancy(msgspec.Struct, frozen=True):
@@ -70,7 +72,8 @@ class Traffic(msgspec.Struct, frozen=True):
     `least_bytes` reads each input once and writes the output once. Intensities are operations per
     byte of global memory; no kernel exceeds `least_intensity`. `claims` is front matter's
     `[model]`. Without `global_loads` in it, or if the modelled traffic is below the minimum, only
-    the minimum is given; in the latter case `claimed_bytes` is the modelled traffic.
+    the minimum is given; in the latter case `claimed_bytes` is the modelled traffic. `is_derived`:
+    loads, stores and bytes were counted in the machine code.
     """
 
     operations: int
@@ -83,6 +86,7 @@ class Traffic(msgspec.Struct, frozen=True):
     shared_loads: float | None = None
     claims: dict[str, str] = {}
     claimed_bytes: float | None = None
+    is_derived: bool = False
 
 
 class Width(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +109,57 @@ class Width(msgspec.Struct, frozen=True, kw_only=True):
     modelled_loads: float | None = None
     measured_ns: float | None = None
     reason: str | None = None
+
+
+class HotLoop(msgspec.Struct, frozen=True, kw_only=True):
+    """The innermost loop in which a kernel's warps carry out most of their instructions.
+
+    `first` and `last` are addresses in the machine code; `passes` and `instructions` (by class, of
+    one pass) are those of an average warp; `share` is that of all its instructions.
+    """
+
+    first: int
+    last: int
+    passes: float
+    instructions: dict[str, float]
+    share: float
+
+
+class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
+    """What the machine code of one architecture shows, and the highest speed that it allows.
+
+    Warps of the block in the middle of the grid were followed. `instructions` are those of an
+    average warp, by class. `cycles` are those of a multiprocessor that one block takes of each
+    resource, the most first; `least_cycles` those of a launch on the multiprocessor that gets most
+    blocks. `peak_share` is the share of the multiprocessor's multiply-adds that this allows.
+    `ceiling_operations_per_s` and `least_ns` are at `sm_mhz`, for a device's `multiprocessors`.
+    Bytes are those that all threads of the launch request, sectors 32 bytes each; None if addresses
+    could not be derived. `shared_cycles` are those of shared memory for one block, and
+    `shared_least_cycles` without bank conflicts. `not_derived` says what is missing.
+    """
+
+    architecture: str
+    registers: int | None = None
+    spilled_bytes: int | None = None
+    static_shared_bytes: int | None = None
+    instructions: dict[str, float]
+    loop: HotLoop | None = None
+    cycles: dict[str, float] = {}
+    least_cycles: float | None = None
+    operations_per_cycle: float | None = None
+    peak_share: float | None = None
+    multiprocessors: int | None = None
+    sm_mhz: float | None = None
+    ceiling_operations_per_s: float | None = None
+    least_ns: float | None = None
+    global_load_bytes: float | None = None
+    global_store_bytes: float | None = None
+    global_sectors: float | None = None
+    shared_cycles: float = 0.0
+    shared_least_cycles: float = 0.0
+    global_cycles: float = 0.0
+    global_least_cycles: float = 0.0
+    not_derived: tuple[str, ...] = ()
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,4 +197,5 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, tag="explanation", 
     sm_mhz: float | None = None
     widths: tuple[Width, ...] = ()
     counters: HardwareCounters | None = None
+    code: MachineCode | None = None
     bound: Bound

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from matbench.analysis import architectures
 from matbench.analysis.bounds import BOUND_SHARE
 from matbench.records.explanation import Explanation, Width
-from matbench.show import safe
+from matbench.show import machine_code, safe
 from matbench.show.units import Formatter, bytes_, count, percent, rates
 
 #: Below this occupancy there are few warps to hide latency.
@@ -19,7 +19,8 @@ def words(found: Explanation) -> Iterator[str]:
     moved = found.traffic
     if moved.loads is not None and moved.bytes is not None:
         yield (
-            f"In the model, threads load {count(moved.loads)} elements; loads and stores are "
+            f"In the {'machine code' if moved.is_derived else 'model'}, threads load "
+            f"{count(moved.loads)} elements; loads and stores are "
             f"{moved.bytes / moved.least_bytes:,.1f} times the minimum traffic."
         )
     elif moved.claimed_bytes is not None:
@@ -31,6 +32,7 @@ def words(found: Explanation) -> Iterator[str]:
         if each.params == found.case.params and each.architecture is not None:
             yield _width_in_words(each, each.architecture)
     yield from _bound_in_words(found)
+    yield from machine_code.words(found)
 
 
 def _width_in_words(each: Width, name: str) -> str:

@@ -13,7 +13,7 @@ from matbench.model import WORD_BYTES, settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.explanation import Explanation, Width
-from matbench.show import safe
+from matbench.show import machine_code, safe
 from matbench.show.bounds import rates_of, words
 from matbench.show.roofline import chart as roofline_chart
 from matbench.show.table import (
@@ -68,6 +68,7 @@ def report(
     return Report(
         sections=(
             facts_section(heading, "of the case", facts(found)),
+            *([machine_code.section(found.code, found.counters)] if found.code is not None else []),
             *(_width_section(found, widths, device) for widths in groups.values()),
         ),
         footer="\n".join(words(found)),
@@ -98,11 +99,14 @@ def _traffic(found: Explanation) -> Iterator[Fact]:
     if moved.loads is not None:
         once = moved.stores == workload.words("C", problem)
         stores = "the output, once" if once else "a partial result per block"
-        stores = claims.get("global_stores", stores)
-        yield Fact("modelled loads", count(moved.loads), f"elements: {claims['global_loads']}")
-        yield Fact("modelled stores", count(moved.stores), f"elements: {stores}")
-        yield Fact("modelled traffic", bytes_(moved.bytes), "without caches")
-        yield Fact("modelled intensity", number(moved.intensity), "operations per byte")
+        stores, loads = claims.get("global_stores", stores), claims.get("global_loads")
+        how = "modelled"
+        if moved.is_derived:
+            how, loads, stores = "derived", "in the machine code", "in the machine code"
+        yield Fact(f"{how} loads", count(moved.loads), f"elements: {loads}")
+        yield Fact(f"{how} stores", count(moved.stores), f"elements: {stores}")
+        yield Fact(f"{how} traffic", bytes_(moved.bytes), "without caches")
+        yield Fact(f"{how} intensity", number(moved.intensity), "operations per byte")
     if moved.shared_loads is not None:
         claim = f"elements: {claims['shared_loads']}"
         yield Fact("modelled shared loads", count(moved.shared_loads), claim)

@@ -15,6 +15,7 @@ from click.testing import Result
 from support import tunable
 from support.cli import Matbench
 from support.kernels import KernelWriter, kernel_text
+from support.machine_code import missing
 from support.nvcc import find_nvcc
 
 from matbench import backends
@@ -22,6 +23,8 @@ from matbench.measure import observer
 from matbench.measure.worker import Worker
 from matbench.model import DeviceInfo, Problem
 from matbench.records.explanation import Explanation
+
+DISASSEMBLED = backends.disassembled
 
 MIRROR = """\
 // /// matbench
@@ -48,6 +51,11 @@ def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Nothing is compiled for other architectures unless a test says so."""
     if "nvcc_on_path" not in request.fixturenames:
         monkeypatch.setattr(backends, "compiled_resources", lambda *_: None)
+
+        def missing(*_: object) -> None:
+            raise backends.UnavailableError("nvdisasm is missing")
+
+        monkeypatch.setattr(backends, "disassembled", missing)
 
 
 @pytest.fixture(autouse=True)
@@ -473,3 +481,47 @@ def test_what_computes_nothing_has_no_roofline(matbench: Matbench, tmp_path: Pat
     assert "┤" not in result.stdout
     assert "not drawn: no floating-point rate was measured" in result.stderr
     assert not picture.exists()
+
+
+# -- machine code ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def machine_code(nvcc_on_path: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvcc and nvdisasm, from the toolkit or from wheels."""
+    if (why := missing()) is not None:
+        pytest.skip(why)
+    monkeypatch.setattr(backends, "disassembled", DISASSEMBLED)
+
+
+@pytest.mark.usefixtures("no_device", "machine_code")
+def test_without_a_device_the_machine_code_gives_a_ceiling(matbench: Matbench) -> None:
+    result = matbench(
+        *("explain", "tiled", "--sizes", "512", "--set", "TILE=16", "--arch", "sm_90"),
+        *("--format", "plain"),
+    )
+    assert result.exit_code == 0
+    assert "machine code: sm_90" in result.stdout
+    assert lines_of(result, "shared memory cycles") == [
+        ["shared", "memory", "cycles", "1.00", "×", "no", "bank", "conflicts"]
+    ]
+    assert "Its machine code allows at most" in result.stdout
+    assert "bound by shared memory" in result.stdout
+
+
+@pytest.mark.usefixtures("no_device", "machine_code")
+def test_traffic_without_a_model_is_derived(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    path = write_kernel(body=kernel_text())
+    result = matbench("explain", str(path), "--sizes", "64", "--arch", "sm_90", "--format", "json")
+    _, found = json.loads(result.stdout)
+    assert found["traffic"]["is_derived"]
+    assert found["traffic"]["loads"] == 2 * 64**3
+    assert found["code"]["not_derived"] == []
+
+
+@pytest.mark.usefixtures("no_device")
+def test_missing_tools_are_said_in_one_line(matbench: Matbench) -> None:
+    result = matbench("explain", "tiled", "--arch", "sm_90", "--format", "plain")
+    assert result.exit_code == 0
+    assert "machine code not read: nvdisasm is missing" in result.stderr.splitlines()
+    assert "machine code:" not in result.stdout

@@ -37,6 +37,36 @@ def test_counters_are_read_by_name() -> None:
     )
 
 
+def line(metric: str, value: str) -> str:
+    return (
+        '"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",'
+        f'"Command line profiler metrics","{metric}","%","{value}"\n'
+    )
+
+
+def test_each_resource_is_as_busy_as_its_busiest_part() -> None:
+    end = ".avg.pct_of_peak_sustained_elapsed"
+    printed = PRINTED + "".join(
+        line(name + end, value)
+        for name, value in {
+            "sm__inst_issued": "77.5",
+            "sm__pipe_fma_cycles_active": "70",
+            "sm__inst_executed_pipe_alu": "12",
+            "l1tex__data_pipe_lsu_wavefronts": "44",
+            "l1tex__lsuin_requests": "8",
+            "l1tex__m_xbar2l1tex_read_sectors": "3",
+            "dram__cycles_active": "n/a",
+            "idc__request_cycles_active": "99",
+        }.items()
+    )
+    found = counters.counted(printed)
+    assert found is not None
+    assert found.busy == {
+        "issue slots": 0.775, "float32 pipe": 0.7, "integer pipe": 0.12,
+        "shared memory and L1": 0.44, "L2 cache": 0.03,
+    }  # fmt: skip
+
+
 def test_output_without_counters_is_none() -> None:
     assert counters.counted("==ERROR== no permission\n") is None
 

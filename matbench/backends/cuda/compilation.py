@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from matbench.backends.building import (
     INCLUDE,
     first_error,
@@ -64,13 +66,13 @@ def nvcc() -> Nvcc:
     return Nvcc(str(found), release[1] if release else "unknown")
 
 
-def find() -> Path | None:
-    """nvcc from PATH, a toolkit's usual folder, or wheels."""
+def find(program: str = "nvcc") -> Path | None:
+    """A program of the toolkit from PATH, a toolkit's usual folder, or wheels."""
     toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    places = [Path(folder, "bin", "nvcc") for folder in toolkits if folder]
+    places = [Path(folder, "bin", program) for folder in toolkits if folder]
     for site in _wheels():
-        places += sorted(site.glob("*/bin/nvcc"))
-    if on_path := shutil.which("nvcc"):
+        places += sorted(site.glob(f"*/bin/{program}"))
+    if on_path := shutil.which(program):
         return Path(on_path)
     return next((place for place in places if os.access(place, os.X_OK)), None)
 
@@ -149,7 +151,7 @@ def request(
     # change; nvcc's change only with its release, which PyCUDA hashes anyway.
     if settings := _settings():
         options.append(f"-DMATBENCH_SETTINGS={_checksum(settings)}")
-    if _may_change(kernel):
+    if may_change(kernel):
         # PyCUDA's hash ignores line numbers, which the line table depends on; so hash the text.
         options.append(f"-DMATBENCH_TEXT={_checksum((text, includes.again(kernel)))}")
         text += "// #include\n"  # however the kernel writes it
@@ -175,7 +177,7 @@ def _settings() -> list[str]:
     return [f"{name}={os.environ[name]}" for name in _SETTINGS if os.environ.get(name)]
 
 
-def _may_change(kernel: Kernel) -> bool:
+def may_change(kernel: Kernel) -> bool:
     """Whether it includes headers that are neither the toolkit's nor C++'s own (`<cstdint>`)."""
     names = [name[1:].partition(">")[0] for name in includes.operands(kernel.source)]
     if not names or includes_own_files(kernel) or _settings():
@@ -299,24 +301,30 @@ def compiled_resources(
     if "{}{}".format(*capability) not in architectures():
         return None
     asked = request(kernel, params, "plain", capability)
-    if _may_change(kernel):
-        report: bytes | memoryview = _through_nvcc(asked)
+    report, _ = through_nvcc(asked, cache, kernel)
+    return reported(report, symbols.lowered(report, asked.entry))
+
+
+def through_nvcc(asked: Request, cache: Cache, kernel: Kernel) -> tuple[str, bytes]:
+    """What nvcc and ptxas report, and the machine code; from the cache unless it may change."""
+    if may_change(kernel):
+        made: bytes | memoryview = _through_nvcc(asked)
     else:
-        key = repr(("ptxas", asked, nvcc().release))
-        report = cache.get_or_make(key, lambda: _through_nvcc(asked))
-    told = bytes(report).decode(errors="replace")
-    return reported(told, symbols.lowered(told, asked.entry))
+        key = repr(("nvcc", asked, nvcc().release))
+        made = cache.get_or_make(key, lambda: _through_nvcc(asked))
+    report, cubin = msgspec.msgpack.decode(made, type=tuple[bytes, bytes])
+    return report.decode(errors="replace"), cubin
 
 
 def _through_nvcc(asked: Request) -> bytes:
-    """The output of nvcc and ptxas; the machine code is not kept."""
+    """The output of nvcc and ptxas, and the machine code."""
     arch, code = asked.virtual_and_real
     folders = [f"-I{folder}" for folder in asked.include_folders]
     with tempfile.TemporaryDirectory(prefix="matbench-") as empty:
         done = subprocess.run(
             [
                 *(nvcc().path, "-cubin", *asked.options, "-arch", arch, "-code", code, *folders),
-                *("-o", os.devnull, "-x", "cu", "-"),
+                *("-o", "made.cubin", "-x", "cu", "-"),
             ],
             input=asked.text.encode(),
             stdout=subprocess.PIPE,
@@ -324,9 +332,10 @@ def _through_nvcc(asked: Request) -> bytes:
             cwd=empty,  # headers in the working folder would precede the toolkit's
             check=False,
         )
-    if done.returncode != 0:
-        raise BuildError(first_error(done.stdout.decode(errors="replace")))
-    return done.stdout
+        if done.returncode != 0:
+            raise BuildError(first_error(done.stdout.decode(errors="replace")))
+        cubin = Path(empty, "made.cubin").read_bytes()
+    return msgspec.msgpack.encode((done.stdout, cubin))
 
 
 def try_out() -> None:

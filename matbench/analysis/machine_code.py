@@ -1,0 +1,186 @@
+"""What a kernel's machine code shows about one launch, and the highest speed that it allows."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+import msgspec
+
+from matbench import workloads
+from matbench.analysis.architectures import Architecture
+from matbench.analysis.sass import flow, listing, prediction
+from matbench.analysis.sass.tally import Tally, Traffic, tally
+from matbench.kernelfile import expressions
+from matbench.model import Kernel, Launch, Problem, Resources
+from matbench.records.explanation import HotLoop, MachineCode
+
+#: Where a launch's geometry is in constant bank 0: blocks of threads, then the grid. NVIDIA does
+#: not document this; it is what nvcc 13.0 reads `blockDim` and `gridDim` from.
+_GEOMETRY = {7: (0x0, 0xC), 8: (0x0, 0xC), 9: (0x0, 0xC), 10: (0x360, 0x370), 12: (0x360, 0x370)}
+#: The blocks of a cluster, in the same bank.
+_CLUSTER_BLOCKS = {9: 0x188}
+#: Addresses given to the buffers: far apart, and aligned like memory from an allocator.
+_BUFFER_BYTES = 1 << 40
+
+
+def machine_code(
+    disassembled: tuple[str, str, str],
+    kernel: Kernel,
+    problem: Problem,
+    params: Mapping[str, int],
+    launch: Launch,
+    architecture: Architecture,
+    *,
+    resources: Resources | None = None,
+    multiprocessors: int | None = None,
+    sm_mhz: float | None = None,
+) -> MachineCode:
+    """What the machine code shows; `disassembled` has nvdisasm's listing, the entry and `sm_90a`.
+
+    `ListingError` if the listing cannot be read.
+    """
+    text, entry, name = disassembled
+    function = listing.function(text, entry)
+    code = flow.code(function)
+    values = {**architecture.limits, **params, **kernel.values(problem)}
+    constants = _constants(function, kernel, values, launch, architecture)
+    found = tally(
+        code, launch.block, launch.grid, constants, dict[str, int](architecture.tensor_fma.items())
+    )
+    operations = workloads.of(problem).operations(problem)
+    used = prediction.demand(found, architecture.compute_capability)
+    not_derived = list(found.unknown)
+    if used is None:
+        not_derived.append(f"cycles: no rates are known for {architecture.name}")
+    shared, cached = (_path(found, kind) for kind in ("shared", "global"))
+    told = MachineCode(
+        architecture=name,
+        registers=resources.registers if resources is not None else None,
+        spilled_bytes=resources.spilled_bytes if resources is not None else None,
+        static_shared_bytes=resources.static_shared_bytes if resources is not None else None,
+        instructions=_sorted(found.classes),
+        loop=_loop(found, code),
+        cycles=used.cycles if used is not None else {},
+        shared_cycles=shared[0],
+        shared_least_cycles=shared[1],
+        global_cycles=cached[0],
+        global_least_cycles=cached[1],
+        not_derived=tuple(not_derived),
+    )
+    told = _with_traffic(told, found, launch)
+    if used is None or not found.is_complete:
+        return told
+    return _with_ceiling(told, used.most, operations, launch, architecture, multiprocessors, sm_mhz)
+
+
+def _with_ceiling(
+    told: MachineCode,
+    block_cycles: float,
+    operations: int,
+    launch: Launch,
+    architecture: Architecture,
+    multiprocessors: int | None,
+    sm_mhz: float | None,
+) -> MachineCode:
+    per_cycle = operations / launch.blocks / block_cycles
+    found = msgspec.structs.replace(
+        told,
+        operations_per_cycle=per_cycle if operations else None,
+        peak_share=per_cycle / (2 * architecture.fp32_lanes) if operations else None,
+    )
+    if not multiprocessors:
+        return found
+    # The multiprocessor with the most blocks finishes last.
+    cycles = -(-launch.blocks // multiprocessors) * block_cycles
+    least_ns = cycles / sm_mhz * 1e3 if sm_mhz else None
+    return msgspec.structs.replace(
+        found,
+        multiprocessors=multiprocessors,
+        sm_mhz=sm_mhz,
+        least_cycles=cycles,
+        least_ns=least_ns,
+        ceiling_operations_per_s=operations / least_ns * 1e9 if least_ns and operations else None,
+    )
+
+
+def _constants(
+    function: listing.Function,
+    kernel: Kernel,
+    values: Mapping[str, int | float],
+    launch: Launch,
+    architecture: Architecture,
+) -> dict[int, int]:
+    """Constant bank 0 as the launch fills it: 4 bytes by offset."""
+    found: dict[int, int] = {}
+    places = _GEOMETRY.get(architecture.compute_capability[0])
+    if places is not None:
+        for start, sides in zip(places, (launch.block, launch.grid), strict=True):
+            found.update({start + 4 * axis: side for axis, side in enumerate(sides)})
+    if (place := _CLUSTER_BLOCKS.get(architecture.compute_capability[0])) is not None:
+        found[place] = function.cluster_blocks
+    for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=False)):
+        offset, nbytes = function.parameters.get(index, (None, 0))
+        if offset is None or nbytes not in (4, 8):
+            continue
+        if parameter.pointer:
+            number = (index + 1) * _BUFFER_BYTES
+        else:
+            try:
+                value = expressions.evaluate(text, values)
+            except expressions.ExpressionError:
+                continue
+            number = _bits(value, parameter.type, nbytes)
+        found[offset] = number & 0xFFFFFFFF
+        if nbytes == 8:
+            found[offset + 4] = number >> 32 & 0xFFFFFFFF
+    return found
+
+
+def _bits(value: int | float, kind: str, nbytes: int) -> int:
+    if kind in ("float", "double"):
+        code = "<f" if nbytes == 4 else "<d"
+        return int.from_bytes(struct.pack(code, value), "little")
+    return int(value)
+
+
+def _path(found: Tally, kind: str) -> tuple[float, float]:
+    """Cycles of a block's accesses, and the least that their bytes need."""
+    parts = [traffic for name, traffic in found.traffic.items() if name.startswith(kind)]
+    return (
+        found.warps * sum(part.cycles for part in parts),
+        found.warps * sum(part.least for part in parts),
+    )
+
+
+def _with_traffic(told: MachineCode, found: Tally, launch: Launch) -> MachineCode:
+    """The bytes of global memory that the whole launch requests, unless some are not known."""
+    if found.bulk or not found.is_complete or any("addresses of" in why for why in found.unknown):
+        return told
+    times = found.warps * launch.blocks
+    loads = found.traffic.get("global loads", Traffic())
+    stores = found.traffic.get("global stores", Traffic())
+    return msgspec.structs.replace(
+        told,
+        global_load_bytes=times * loads.requested_bytes,
+        global_store_bytes=times * stores.requested_bytes,
+        global_sectors=times * (loads.sectors + stores.sectors),
+    )
+
+
+def _loop(found: Tally, code: flow.Code) -> HotLoop | None:
+    if found.loop is None or not found.passes:
+        return None
+    inside = sum(found.in_loop.values())
+    blocks = [code.graph[start] for start in found.loop.blocks]
+    return HotLoop(
+        first=min(block.start for block in blocks),
+        last=max(block.instructions[-1].address for block in blocks),
+        passes=found.passes,
+        instructions=_sorted({name: count / found.passes for name, count in found.in_loop.items()}),
+        share=inside / found.instructions,
+    )
+
+
+def _sorted(counts: Mapping[str, float]) -> dict[str, float]:
+    return dict(sorted(counts.items(), key=lambda each: -each[1]))

@@ -1,0 +1,1 @@
+"""What machine code (SASS) shows about a kernel's speed: pure functions of nvdisasm's listing."""

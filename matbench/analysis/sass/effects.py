@@ -1,0 +1,151 @@
+"""What an instruction reads and writes: registers and predicates by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from matbench.analysis.sass.listing import CONSTANT_NAMES, Instruction, Operand
+
+#: Instructions without a result, by stem. Those of memory read all of their operands.
+_NO_RESULT = frozenset(
+    name
+    for line in (
+        "ST STG STS STL RED REDG REDAS STSM STAS UBLKCP UBLKPF UBLKRED UTMALDG UTMASTG UTMAPF",
+        "UTMAREDG UTMACMDFLUSH UTCBAR UTCCP UTCATOMSWS LDTM STTM LDGSTS LDGDEPBAR DEPBAR MEMBAR",
+        "BRA BRX JMP JMX EXIT RET CALL BAR BSSY BSYNC BREAK NOP ERRBAR CCTL CCTLL YIELD KILL",
+        "WARPSYNC WARPGROUP WARPGROUPSET FENCE ARRIVES BMOV NANOSLEEP UCGABAR_ARV UCGABAR_WAIT",
+        "CGAERRBAR ENDCOLLECTIVE R2P BPT ACQBULK PREEXIT USETMAXREG SETLMEMBASE PMTRIG RPCMOV",
+        "ACQSHMINIT",
+    )
+    for name in line.split()
+)
+_TENSOR_RESULTS = {
+    "HMMA": 4, "IMMA": 4, "BMMA": 4, "DMMA": 8, "QMMA": 4, "OMMA": 4,
+}  # fmt: skip
+
+
+def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, ...]]:
+    """The names that it writes, and the operands that it reads (without its guard)."""
+    stem, operands = instruction.stem, instruction.operands
+    if stem in _NO_RESULT or not operands:
+        if stem == "R2P":
+            return tuple(f"P{i}" for i in range(7)), operands
+        return (), operands
+    if stem == "SYNCS" and operands[0].kind not in ("predicate", "register"):
+        return (), operands
+    leading = _leading(stem, operands)
+    names: list[str] = []
+    for each in operands[:leading]:
+        if each.kind == "predicate":
+            names.append(each.name)
+        elif each.kind == "register":
+            names += row(each.name, _width(instruction))
+    written = tuple(name for name in names if name not in CONSTANT_NAMES)
+    return written, operands[leading:]
+
+
+def _leading(stem: str, operands: tuple[Operand, ...]) -> int:
+    """How many of the first operands are results: a register and carries, or predicates."""
+    if operands[0].kind == "predicate":
+        both = len(operands) > 1 and operands[1].kind in ("predicate", "register")
+        if stem in ("VOTE", "VOTEU", "ELECT", "SYNCS"):
+            return 1 + (operands[1].kind == "register" if len(operands) > 1 else 0)
+        return 2 if both and (stem not in ("SHFL",) or operands[1].kind == "register") else 1
+    if stem in ("P2R", "MOV", "SEL", "FSEL", "USEL", "PRMT", "VOTE", "VOTEU"):
+        return 1 + (stem.startswith("VOTE") and len(operands) > 2)
+    count = 1
+    for each in operands[1:-1]:
+        if each.kind != "predicate" or each.inverted or each.negated:
+            break
+        count += 1
+    return count
+
+
+def _width(instruction: Instruction) -> int:
+    """How many registers a result takes."""
+    stem, modifiers = instruction.stem, instruction.modifiers
+    if stem in ("HGMMA", "QGMMA", "IGMMA"):
+        columns = re.match(r"64x(\d+)x", modifiers[0]) if modifiers else None
+        return int(columns[1]) // (4 if "F16" in modifiers[1:2] else 2) if columns else 128
+    if stem in _TENSOR_RESULTS:
+        return 2 if "F16" in modifiers[1:2] else _TENSOR_RESULTS[stem]
+    if stem == "LDSM":
+        return int(modifiers[-1]) if modifiers and modifiers[-1] in ("2", "4") else 1
+    if stem.startswith(("LD", "ULD", "ATOM")):
+        return access_bytes(instruction) // 4 or 1
+    if stem in ("DFMA", "DADD", "DMUL") or "WIDE" in modifiers:
+        return 2
+    if stem == "CS2R":
+        return 1 if "32" in modifiers else 2
+    if "64" in modifiers and stem != "SHF" and stem != "USHF":
+        return 2
+    if stem == "F2F" and modifiers[:1] == ("F64",):
+        return 2
+    if stem in ("I2F", "F2I"):
+        return 2 if (modifiers[:1] if stem == "I2F" else modifiers[-1:])[0:1] == ("F64",) else 1
+    return 1
+
+
+def access_bytes(instruction: Instruction) -> int:
+    """The bytes that each lane loads or stores."""
+    sizes = {"128": 16, "64": 8, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "256": 32}
+    if instruction.stem == "LDSM" or instruction.stem == "STSM":
+        return 16
+    plain = [each for each in instruction.modifiers if not each.startswith("LTC")]
+    return next((sizes[each] for each in reversed(plain) if each in sizes), 4)
+
+
+def row(name: str, count: int) -> Iterator[str]:
+    """The names of `count` registers from `name` on."""
+    found = re.fullmatch(r"(U?R)(\d+)", name)
+    if found is None:
+        yield name
+        return
+    for i in range(count):
+        yield f"{found[1]}{int(found[2]) + i}"
+
+
+def sources(instruction: Instruction, read: tuple[Operand, ...]) -> Iterator[str]:
+    """The names that its guard and the operands that it reads take."""
+    if instruction.guard is not None and instruction.guard.name not in CONSTANT_NAMES:
+        yield instruction.guard.name
+    stored = _stored_width(instruction)
+    for index, each in enumerate(read):
+        if each.kind == "address":
+            for name, _, wide in each.parts:
+                if name not in CONSTANT_NAMES:
+                    yield from row(name, 2 if wide else 1)
+        elif each.kind == "register" and each.name not in CONSTANT_NAMES:
+            yield from row(each.name, source_width(instruction, index, each, stored))
+        elif each.kind == "predicate" and each.name not in CONSTANT_NAMES:
+            yield each.name
+        elif each.text == "PR":
+            yield from (f"P{i}" for i in range(7))
+
+
+def source_width(instruction: Instruction, index: int, each: Operand, stored: int = 1) -> int:
+    """How many registers an operand stands for."""
+    stem, modifiers = instruction.stem, instruction.modifiers
+    if each.is_wide:
+        return 2
+    if stored > 1:
+        return stored
+    if stem in ("DFMA", "DADD", "DMUL", "DSETP"):
+        return 2
+    if stem in ("IMAD", "UIMAD") and index == 2 and ("WIDE" in modifiers or "HI" in modifiers):
+        return 2
+    if stem == "HMMA":
+        big = modifiers[:1] in (("16816",), ("1688",)) and index == 0
+        return (4 if modifiers[:1] == ("16816",) else 2) if big else (4 if index == 2 else 2)
+    if stem == "DMMA":
+        return (8, 4, 8)[index] if index < 3 else 1
+    if "64" in modifiers and stem in ("MOV", "UMOV", "IADD", "UIADD3", "IADD3"):
+        return 2
+    return 1
+
+
+def _stored_width(instruction: Instruction) -> int:
+    if instruction.stem in ("STG", "STS", "STL", "ST"):
+        return max(1, access_bytes(instruction) // 4)
+    return 1

@@ -1,0 +1,252 @@
+"""Reads nvdisasm's listing of a cubin (`nvdisasm -hex`) into typed instructions.
+
+Besides the text, each instruction's encoding is read: its upper bits hold what the compiler tells
+the scheduler (Z. Jia et al., *Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking*,
+2018, section 2): how many cycles to wait before the warp's next instruction, and which of six
+counters to set and to wait for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal, NamedTuple
+
+from matbench.errors import MatbenchError
+
+#: The zero registers and the true predicates: reads need no register file, writes are lost.
+CONSTANT_NAMES = frozenset({"RZ", "URZ", "PT", "UPT"})
+
+Kind = Literal["register", "predicate", "number", "constant", "address", "special", "other"]
+
+
+class ListingError(MatbenchError):
+    """The text is not nvdisasm's listing of a kernel."""
+
+
+class Operand(NamedTuple):
+    """One operand. `name` is a register, a predicate or a special register.
+
+    `number` is an immediate (float32 as bits), the offset in constant memory, or that of an
+    address, whose registers are in `parts` (with their scale). `is_wide`: the register is the first
+    of a pair. `reuses`: it is kept for the same operand of the next instruction.
+    """
+
+    kind: Kind
+    text: str
+    name: str = ""
+    number: int = 0
+    negated: bool = False
+    inverted: bool = False
+    absolute: bool = False
+    is_wide: bool = False
+    reuses: bool = False
+    parts: tuple[tuple[str, int, bool], ...] = ()
+
+
+class Control(NamedTuple):
+    """What the encoding tells the scheduler; barriers are counters 0 to 5, None if none is set."""
+
+    stall: int
+    write_barrier: int | None
+    read_barrier: int | None
+    waits: int
+
+
+class Instruction(NamedTuple):
+    """One instruction; `guard` is the predicate on which it depends, `target` a branch's goal.
+
+    `stem` is the opcode without its modifiers.
+    """
+
+    address: int
+    guard: Operand | None
+    opcode: str
+    stem: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    target: int | None
+    control: Control
+
+
+class Function(NamedTuple):
+    """A kernel's machine code.
+
+    `parameters` by position: offset in constant bank 0, and bytes; `cluster_blocks` as compiled.
+    """
+
+    name: str
+    instructions: tuple[Instruction, ...]
+    parameters: dict[int, tuple[int, int]]
+    cluster_blocks: int = 1
+
+
+_LINE = re.compile(
+    r"\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>\S.*?)\s*;\s*/\* (?P<low>0x[0-9a-f]{16}) \*/"
+)
+_HIGH = re.compile(r"\s*/\* (0x[0-9a-f]{16}) \*/\s*$")
+_LABEL = re.compile(r"^([.$\w]+):\s*$")
+_GUARD = re.compile(r"@(!?U?P\w+)\s+(.*)")
+_PARAMETER = re.compile(
+    r"EIATTR_KPARAM_INFO.*?\.word\s+\S+\s+/\*\w+\*/\s*\.short\s+(0x\w+)\s+/\*\w+\*/\s*\.short\s+"
+    r"(0x\w+)\s+/\*\w+\*/\s*\.byte\s+0x\w+, 0x\w+, (0x\w+), (0x\w+)",
+    re.DOTALL,
+)
+_CLUSTER = re.compile(r"EIATTR_CTA_PER_CLUSTER.*?" + 3 * r"\.word\s+(0x\w+)\s.*?", re.DOTALL)
+_BANK = re.compile(r"EIATTR_PARAM_CBANK.*?\.word.*?\.short\s+(0x\w+)", re.DOTALL)
+
+
+def function(listing: str, entry: str) -> Function:
+    """The machine code of one entry; `ListingError` if the listing does not have it."""
+    code = _section(listing, f".text.{entry}")
+    if code is None:
+        raise ListingError(f"nvdisasm's listing has no code of {entry!r}")
+    labels: dict[str, int] = {}
+    found: list[tuple[int, str, int, int]] = []
+    waiting: list[str] = []
+    lines = iter(code.splitlines())
+    for line in lines:
+        if label := _LABEL.match(line):
+            waiting.append(label[1])
+        elif read := _LINE.match(line):
+            address = int(read["address"], 16)
+            labels.update(dict.fromkeys(waiting, address))
+            waiting.clear()
+            high = _HIGH.match(next(lines, ""))
+            if high is None:
+                raise ListingError(f"{entry}: no encoding at {address:#x}: nvdisasm needs -hex")
+            found.append((address, read["text"], int(read["low"], 16), int(high[1], 16)))
+    if not found:
+        raise ListingError(f"nvdisasm's listing has no instructions of {entry!r}")
+    instructions = tuple(_instruction(*each, labels) for each in found)
+    info = _section(listing, f".nv.info.{entry}") or ""
+    cluster = _CLUSTER.search(info)
+    blocks = math.prod(int(side, 16) for side in cluster.groups()) if cluster else 1
+    return Function(entry, instructions, _parameters(info), blocks)
+
+
+def _section(listing: str, name: str) -> str | None:
+    """The text of one section, up to the next."""
+    start = re.search(rf"^//-+ {re.escape(name)}\s+-+$", listing, re.MULTILINE)
+    if start is None:
+        return None
+    end = re.compile(r"^//-{5}", re.MULTILINE).search(listing, start.end())
+    return listing[start.end() : end.start() if end else None]
+
+
+def _parameters(info: str) -> dict[int, tuple[int, int]]:
+    """Where the launch puts each argument: offset in constant bank 0, and its size in bytes."""
+    bank = _BANK.search(info)
+    if bank is None:
+        return {}
+    base = int(bank[1], 16)
+    return {
+        int(number, 16): (base + int(offset, 16), (int(high, 16) << 8 | int(low, 16)) >> 2)
+        for number, offset, low, high in _PARAMETER.findall(info)
+    }
+
+
+def _instruction(
+    address: int, text: str, low: int, high: int, labels: dict[str, int]
+) -> Instruction:
+    guard = None
+    if guarded := _GUARD.match(text):
+        guard, text = operand(guarded[1]), guarded[2]
+    opcode, _, rest = text.partition(" ")
+    operands = tuple(operand(each) for each in _pieces(rest))
+    target = None
+    for each in operands:
+        name = each.text.strip("`()")
+        if each.text.startswith("`("):
+            target = labels.get(name)
+        elif opcode.startswith("BRA") and each.kind == "number":
+            target = each.number
+    stem, *modifiers = opcode.split(".")
+    return Instruction(
+        address, guard, opcode, stem, tuple(modifiers), operands, target, _control(high)
+    )
+
+
+def _control(high: int) -> Control:
+    """The scheduler's bits of an encoding (bits 105 to 121 of 128)."""
+    bits = high >> 41
+    write, read = bits >> 5 & 7, bits >> 8 & 7
+    return Control(
+        stall=bits & 15,
+        write_barrier=write if write != 7 else None,
+        read_barrier=read if read != 7 else None,
+        waits=bits >> 11 & 63,
+    )
+
+
+def _pieces(text: str) -> list[str]:
+    """Operands, split at commas outside brackets."""
+    return [piece.strip() for piece in re.split(r",(?![^\[]*\])", text) if piece.strip()]
+
+
+_REGISTER = re.compile(r"(-?)([~!]?)(\|?)(U?R(?:\d+|Z)|U?P(?:\d+|T))\b((?:\.\w+)*)\|?((?:\.\w+)*)$")
+_NUMBER = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+)$")
+_CONSTANT = re.compile(r"(-?)([~]?)(\|?)cx?\[([^\]]+)\]\[([^\]]+)\]")
+_ADDRESS = re.compile(r"(?:g?desc\[\w+\])?\[([^\]]*)\]|(?:g?desc\[\w+\])")
+
+
+def operand(text: str) -> Operand:
+    """One operand from its text; kind `other` if it is none that addresses are computed from."""
+    if found := _REGISTER.match(text):
+        sign, inverted, bar, name, more, after = found.groups()
+        suffixes = (more + after).split(".")
+        kind: Kind = "predicate" if name.lstrip("U").startswith("P") else "register"
+        return Operand(
+            kind,
+            text,
+            name,
+            negated=bool(sign),
+            inverted=bool(inverted),
+            absolute=bool(bar),
+            is_wide="64" in suffixes,
+            reuses="reuse" in suffixes,
+        )
+    if _NUMBER.match(text):
+        return Operand("number", text, number=int(text, 0))
+    if found := _CONSTANT.match(text):
+        sign, inverted, bar, bank, offset = found.groups()
+        offset = "0x0" if offset in CONSTANT_NAMES else offset
+        known = bank == "0x0" and _NUMBER.match(offset)
+        return Operand(
+            "constant" if known else "other",
+            text,
+            number=int(offset, 0) if known else 0,
+            negated=bool(sign),
+            inverted=bool(inverted),
+            absolute=bool(bar),
+        )
+    if text.startswith("SR"):
+        return Operand("special", text, text)
+    if found := _ADDRESS.match(text):
+        return _address(text, found[1] or "")
+    try:
+        return Operand("other", text, number=_half_or_float(text))
+    except ValueError:
+        return Operand("other", text)
+
+
+def _half_or_float(text: str) -> int:
+    """A float immediate as bits of float32; `ValueError` if it is none."""
+    import struct
+
+    return int.from_bytes(struct.pack("<f", float(text.replace("QNAN", "NAN"))), "little")
+
+
+def _address(text: str, inside: str) -> Operand:
+    """An address: registers with their scale (`.X4`), and an offset."""
+    parts, number = [], 0
+    for piece in re.findall(r"[-+]?[^-+]+", inside):
+        name, *more = piece.lstrip("+").split(".")
+        if re.fullmatch(r"U?R(\d+|Z)", name):
+            scale = next((int(each[1:]) for each in more if re.fullmatch(r"X\d+", each)), 1)
+            parts.append((name, scale, "64" in more))
+        elif _NUMBER.match(piece):
+            number += int(piece, 0)
+        else:
+            return Operand("other", text)
+    return Operand("address", text, number=number, parts=tuple(parts))

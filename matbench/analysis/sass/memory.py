@@ -1,0 +1,97 @@
+"""What one memory instruction of a warp costs, from the addresses of its lanes.
+
+Shared memory has 32 banks of 4 bytes; a cycle serves one word of each bank (*CUDA Programming
+Guide*, "Shared Memory"). Wide accesses go in parts: 8 bytes by half warps, 16 bytes by quarters.
+Two parts go together if lanes that differ in bit 0 of their number, or lanes that differ in bit 1,
+read the same place, as measured for docs/ladder.md.
+
+Global accesses take a cycle of the L1 cache for each line of 128 bytes that a warp touches, and for
+each 128 bytes. Sectors, in which the L2 cache is asked, have 32 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+LINE_BYTES = 128
+SECTOR_BYTES = 32
+_BANKS = 32
+_WORD = 4
+
+
+class Cost(NamedTuple):
+    """One execution by a warp.
+
+    `cycles` of the multiprocessor's memory pipe; `least` without bank conflicts, or if neighbouring
+    lanes accessed neighbouring places. `requested_bytes` are those of all lanes.
+    """
+
+    cycles: float
+    least: float
+    sectors: float
+    requested_bytes: float
+
+
+def shared(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -> Cost:
+    """An access to shared memory of `nbytes` by each active lane."""
+    lanes = int(active.sum())
+    if lanes == 0:
+        return Cost(0, 0, 0, 0)
+    requested = lanes * nbytes
+    wide = nbytes > _WORD
+    parts = _parts(addresses, active, nbytes // _WORD) if wide else [active]
+    cycles = sum(_conflicts(addresses[part], nbytes) for part in parts if part.any())
+    least = sum(bool(part.any()) for part in parts)
+    return Cost(cycles, least, 0, requested)
+
+
+def _parts(
+    addresses: npt.NDArray[Any], active: npt.NDArray[Any], count: int
+) -> list[npt.NDArray[Any]]:
+    """The lanes served together: 2 or 4 parts, or half as many if neighbours agree."""
+    lane = np.arange(len(addresses))
+    agree = any(
+        bool((~active | ~active[lane ^ bit] | (addresses == addresses[lane ^ bit])).all())
+        for bit in (1, 2)
+    )
+    count = count // 2 if agree else count
+    size = len(addresses) // count
+    return [active & (lane // size == part) for part in range(count)]
+
+
+def _conflicts(addresses: npt.NDArray[Any], nbytes: int) -> int:
+    """Cycles for lanes served together: the most different words in one bank."""
+    words = addresses[:, None] // _WORD + np.arange(max(1, nbytes // _WORD), dtype=np.uint64)
+    distinct = np.unique(words)
+    return int(np.bincount((distinct % _BANKS).astype(np.int64)).max())
+
+
+def matrices(addresses: npt.NDArray[Any], count: int) -> Cost:
+    """`LDSM`, which loads `count` matrices of eight rows of 16 bytes; lane i gives row i."""
+    rows = addresses[: 8 * count].reshape(count, 8)
+    cycles = sum(_conflicts(each, 16) for each in rows)
+    return Cost(cycles, count, 0, 128 * count)
+
+
+def global_(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -> Cost:
+    """An access to global or local memory of `nbytes` by each active lane."""
+    lanes = int(active.sum())
+    if lanes == 0:
+        return Cost(0, 0, 0, 0)
+    where = addresses[active]
+    requested = lanes * nbytes
+    distinct = len(np.unique(where)) * nbytes
+    lines = _touched(where, nbytes, LINE_BYTES)
+    sectors = _touched(where, nbytes, SECTOR_BYTES)
+    least = max(1, -(-distinct // LINE_BYTES))
+    cycles = max(lines, -(-min(requested, distinct) // LINE_BYTES))
+    return Cost(cycles, least, sectors, requested)
+
+
+def _touched(addresses: npt.NDArray[Any], nbytes: int, unit: int) -> int:
+    first = addresses // np.uint64(unit)
+    last = (addresses + np.uint64(nbytes - 1)) // np.uint64(unit)
+    return len(np.unique(np.concatenate([first, last])))

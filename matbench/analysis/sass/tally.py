@@ -1,0 +1,261 @@
+"""Adds up what the warps of one block do: instructions, cycles of each resource, and traffic."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from matbench.analysis.sass import memory, pipes
+from matbench.analysis.sass.effects import access_bytes, results, source_width
+from matbench.analysis.sass.flow import Code, Loop
+from matbench.analysis.sass.listing import CONSTANT_NAMES, Instruction
+from matbench.analysis.sass.walk import Access, Place, Walk, walk
+
+#: Warps of a block that are followed; in larger blocks as many, evenly spread.
+_MOST_WARPS = 8
+_BULK = ("UTMA", "UBLK")
+_STORES = ("STG", "ST", "STL", "RED", "REDG", "ATOMG", "ATOM", "STS", "ATOMS", "STSM")
+
+
+class Traffic(NamedTuple):
+    """Bytes of one kind of access by one warp; `sectors` of 32 bytes are those of global memory.
+
+    `cycles` of the path to shared memory and the L1 cache, and the `least` that these bytes need.
+    """
+
+    requested_bytes: float = 0.0
+    sectors: float = 0.0
+    cycles: float = 0.0
+    least: float = 0.0
+
+    def plus(self, cost: memory.Cost, times: float) -> Traffic:
+        return Traffic(
+            self.requested_bytes + times * cost.requested_bytes,
+            self.sectors + times * cost.sectors,
+            self.cycles + times * cost.cycles,
+            self.least + times * cost.least,
+        )
+
+
+class Tally(NamedTuple):
+    """What an average warp of the block does.
+
+    `classes` counts instructions by class, `in_loop` those of the hot loop. `bank_reads` are the
+    reads of the two register banks. `traffic` is by kind: shared or global, loads or stores.
+    `bulk` are the stems of instructions that copy whole tiles; their bytes are not counted.
+    `unknown` says what could not be derived; `is_complete` if every warp was followed to its end.
+    """
+
+    warps: int
+    classes: dict[str, float]
+    bank_reads: tuple[float, float]
+    tensor_cycles: float
+    traffic: dict[str, Traffic]
+    loop: Loop | None
+    passes: float
+    in_loop: dict[str, float]
+    bulk: frozenset[str]
+    is_complete: bool
+    unknown: tuple[str, ...]
+
+    @property
+    def instructions(self) -> float:
+        return sum(self.classes.values())
+
+
+def tally(
+    code: Code,
+    block: tuple[int, int, int],
+    grid: tuple[int, int, int],
+    constants: Mapping[int, int],
+    tensor_rates: Mapping[str, int],
+) -> Tally:
+    """Follow warps of the block in the middle of the grid, and add up what they do."""
+    x, y, z = block
+    warps = -(-x * y * z // 32)
+    chosen = sorted({i * warps // min(warps, _MOST_WARPS) for i in range(min(warps, _MOST_WARPS))})
+    index = (grid[0] // 2, grid[1] // 2, grid[2] // 2)
+    adder = _Adder(code, tensor_rates)
+    for followed, warp in enumerate(chosen, 1):  # noqa: B007
+        place = Place(block, grid, index, warp)
+        visits = walk(code, place, constants, full_visits=0)
+        adder.add(visits, place, constants)
+        if visits.stopped is not None:
+            break  # the others are not going further
+    return adder.tally(warps, followed)
+
+
+class _Adder:
+    def __init__(self, code: Code, tensor_rates: Mapping[str, int]) -> None:
+        self.code = code
+        self.tensor_rates = tensor_rates
+        self.visits: Counter[int] = Counter()
+        self.walks: dict[frozenset[tuple[int, int]], Walk] = {}
+        self.traffic: dict[str, Traffic] = {}
+        self.unknown: dict[str, None] = {}
+
+    def add(self, visits: Walk, place: Place, constants: Mapping[int, int]) -> None:
+        """Warps that take the same way are alike: one of them is followed in full."""
+        way = frozenset(visits.visits.items())
+        if way not in self.walks:
+            complete = visits.stopped is None
+            self.walks[way] = walk(self.code, place, constants) if complete else visits
+        full = self.walks[way]
+        self.visits.update(full.visits)
+        if full.stopped is not None:
+            self.unknown[full.stopped] = None
+        instructions = {
+            each.address: (each, start)
+            for start in full.visits
+            for each in self.code.graph[start].instructions
+        }
+        for address, accesses in full.accesses.items():
+            each, start = instructions[address]
+            self._access(each, accesses, full.visits[start])
+
+    def _access(self, each: Instruction, accesses: list[Access], visits: int) -> None:
+        for kind, part in _parts(each, accesses):
+            known = [access for access in part if access.addresses is not None]
+            if not known:
+                self.unknown[f"the addresses of {each.opcode} at {each.address:#x}"] = None
+                continue
+            # Where some visits had inactive lanes only, the rest stand for all.
+            for access in known:
+                cost = _cost(each, kind, access)
+                old = self.traffic.get(kind, Traffic())
+                self.traffic[kind] = old.plus(cost, visits / len(known))
+
+    def tally(self, warps: int, followed: int) -> Tally:
+        classes: Counter[str] = Counter()
+        banks = [0.0, 0.0]
+        tensor_cycles = 0.0
+        by_block: dict[int, Counter[str]] = {}
+        for start, count in self.visits.items():
+            block = self.code.graph[start].instructions
+            own = by_block.setdefault(start, Counter())
+            for each in block:
+                known = pipes.class_of(each)
+                if known is None:
+                    self.unknown[f"what {each.stem} takes: an opcode that is not known"] = None
+                own[known or "not known"] += count
+                if known == "tensor":
+                    tensor_cycles += count * self._tensor(each)
+            classes.update(own)
+            for bank, reads in enumerate(_bank_reads(block)):
+                banks[bank] += count * reads
+        loop, passes = self._hottest(by_block)
+        inside: Counter[str] = Counter()
+        for start in loop.blocks if loop is not None else ():
+            inside.update(by_block.get(start, {}))
+        return Tally(
+            warps=warps,
+            classes={name: count / followed for name, count in classes.items()},
+            bank_reads=(banks[0] / followed, banks[1] / followed),
+            tensor_cycles=tensor_cycles / followed,
+            traffic={
+                kind: Traffic(*(value / followed for value in found))
+                for kind, found in self.traffic.items()
+            },
+            loop=loop,
+            passes=passes / followed,
+            in_loop={name: count / followed for name, count in inside.items()},
+            bulk=frozenset(
+                each.stem
+                for start in self.visits
+                for each in self.code.graph[start].instructions
+                if each.stem.startswith(_BULK)
+            ),
+            is_complete=all(walk.stopped is None for walk in self.walks.values()),
+            unknown=tuple(self.unknown),
+        )
+
+    def _tensor(self, each: Instruction) -> float:
+        """Cycles of a multiprocessor's tensor cores."""
+        work, precision = pipes.tensor_multiply_adds(each), pipes.tensor_precision(each)
+        rate = self.tensor_rates.get(precision or "")
+        if work is None or not rate:
+            self.unknown[f"the rate of {each.opcode} on tensor cores"] = None
+            return 0.0
+        return work / rate
+
+    def _hottest(self, by_block: Mapping[int, Counter[str]]) -> tuple[Loop | None, float]:
+        """The innermost loop in which most instructions are carried out, and its passes."""
+        best: tuple[float, Loop] | None = None
+        for loop in self.code.loops:
+            inner = any(
+                other is not loop and other.blocks < loop.blocks and self.visits[other.header]
+                and _work(other, by_block) > 0.5 * _work(loop, by_block)
+                for other in self.code.loops
+            )  # fmt: skip
+            work = _work(loop, by_block)
+            if not inner and work and (best is None or work > best[0]):
+                best = work, loop
+        if best is None:
+            return None, 0.0
+        return best[1], float(self.visits[best[1].header])
+
+
+def _work(loop: Loop, by_block: Mapping[int, Counter[str]]) -> float:
+    return sum(sum(by_block[start].values()) for start in loop.blocks if start in by_block)
+
+
+def _parts(each: Instruction, accesses: list[Access]) -> Iterator[tuple[str, list[Access]]]:
+    """The kinds of access of an instruction; an asynchronous copy writes first, then reads."""
+    if each.stem == "LDGSTS":
+        yield "shared stores", accesses[0::2]
+        yield "global loads", accesses[1::2]
+        return
+    found = pipes.class_of(each)
+    if found not in ("shared memory", "global memory", "local memory"):
+        return
+    if each.stem.startswith((*_BULK, "CCTL")):
+        return
+    kind = "stores" if each.stem in _STORES else "loads"
+    yield f"{found.split()[0]} {kind}", accesses
+
+
+def _cost(each: Instruction, kind: str, access: Access) -> memory.Cost:
+    if access.addresses is None:
+        return memory.Cost(0, 0, 0, 0)
+    nbytes = access_bytes(each)
+    if each.stem in ("LDSM", "STSM"):
+        return memory.matrices(access.addresses, int(re.sub(r"\D", "", each.modifiers[-1]) or 1))
+    if kind.startswith("shared"):
+        return memory.shared(access.addresses, access.active, nbytes)
+    return memory.global_(access.addresses, access.active, nbytes)
+
+
+def _bank_reads(block: tuple[Instruction, ...]) -> tuple[float, float]:
+    """Reads of the even and the odd bank of registers by a block's instructions.
+
+    What the instruction before read in the same position, marked for reuse, is not read again.
+    """
+    banks = [0, 0]
+    kept: dict[int, str] = {}
+    for each in block:
+        reads = results(each)[1]
+        next_kept: dict[int, str] = {}
+        position = 0
+        for index, operand in enumerate(reads):
+            if operand.kind == "address":
+                names = [name for name, _, _ in operand.parts]
+            elif operand.kind == "register":
+                names = [operand.name]
+            else:
+                names = []
+            for name in names:
+                if name in CONSTANT_NAMES or name.startswith("U"):
+                    continue
+                if kept.get(position) == name:
+                    pass
+                else:
+                    number = int(name[1:])
+                    for i in range(source_width(each, index, operand)):
+                        banks[(number + i) % 2] += 1
+                if operand.reuses:
+                    next_kept[position] = name
+            position += 1
+        kept = next_kept
+    return banks[0], banks[1]

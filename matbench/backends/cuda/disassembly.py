@@ -1,0 +1,61 @@
+"""Machine code as text: runs nvdisasm on what nvcc makes of a kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from matbench.backends.cuda import compilation, symbols
+from matbench.backends.protocol import Disassembly, UnavailableError
+from matbench.cache import Cache
+from matbench.errors import BuildError
+from matbench.model import Kernel
+
+
+@cache
+def nvdisasm() -> str:
+    """The path of nvdisasm; `UnavailableError` says how to get it."""
+    found = compilation.find("nvdisasm")
+    if found is None:
+        raise UnavailableError(
+            "nvdisasm is missing; install the CUDA toolkit, or pip install nvidia-cuda-nvdisasm"
+        )
+    return str(found)
+
+
+def disassembled(
+    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
+) -> Disassembly:
+    """A kernel's machine code for a compute capability; needs no GPU or PyCUDA.
+
+    `UnavailableError` without nvcc and nvdisasm for it, `BuildError` for a bad source.
+    """
+    nvdisasm()
+    if "{}{}".format(*capability) not in compilation.architectures():
+        release = compilation.nvcc().release
+        raise UnavailableError("nvcc {} does not know sm_{}{}".format(release, *capability))
+    asked = compilation.request(kernel, params, "plain", capability)
+    report, cubin = compilation.through_nvcc(asked, cache, kernel)
+    entry = symbols.lowered(report, asked.entry)
+    key = repr(("nvdisasm", hashlib.sha256(cubin).hexdigest(), entry))
+    text = bytes(cache.get_or_make(key, lambda: _listing(cubin, entry).encode())).decode()
+    return Disassembly(text, entry, asked.virtual_and_real[1], compilation.reported(report, entry))
+
+
+def _listing(cubin: bytes, entry: str) -> str:
+    """The sections that describe an entry; those for debuggers are ten times as long."""
+    with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
+        path = Path(folder, "made.cubin")
+        path.write_bytes(cubin)
+        asked = (nvdisasm(), "-hex", "-ndf", str(path))
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        first, *_ = [*done.stderr.splitlines(), "no message"]
+        raise BuildError(f"nvdisasm: {first.replace(str(path), 'the cubin').strip()}")
+    sections = re.split(r"^(?=//-{5})", done.stdout, flags=re.MULTILINE)
+    names = (f".text.{entry} ", f".nv.info.{entry} ")
+    return "".join(each for each in sections if any(name in each[:400] for name in names))

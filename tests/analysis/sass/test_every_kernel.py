@@ -1,0 +1,107 @@
+"""The machine code of the project's kernels: every instruction is known, and warps are followed."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+from support.machine_code import needs_nvdisasm
+
+from matbench import backends
+from matbench.analysis import architectures, machine_code, traffic, widths
+from matbench.analysis.sass import effects, flow, listing, pipes
+from matbench.cache import Cache
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import Kernel, Problem
+from matbench.records.explanation import MachineCode
+
+pytestmark = needs_nvdisasm
+
+#: Those that the quick tests compile.
+QUICK = ("naive-2d", "tiled", "thread-tile-1d")
+KERNELS = {
+    kernel.name: kernel
+    for kernel in catalogue.builtin()
+    if kernel.source and not kernel.on_host and kernel.library is None
+}
+NAMES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in KERNELS]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    folder: Path = tmp_path_factory.mktemp("cache")
+    folder.chmod(0o700)
+    return Cache(folder)
+
+
+def disassembled(name: str, arch: str, cache: Cache) -> backends.Disassembly:
+    kernel, capability = KERNELS[name], architectures.named(arch).compute_capability
+    params = next(iter(sweep.parameter_sets(kernel, {})))
+    if sweep._unmet_requirement(kernel, widths.device_of(architectures.named(arch))):
+        pytest.skip(f"{name} is not for {arch}")
+    return backends.disassembled(capability, kernel, params, cache)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_instruction_is_known(name: str, arch: str, cache: Cache) -> None:
+    made = disassembled(name, arch, cache)
+    code = flow.code(listing.function(made.listing, made.entry))
+    for each in code.function.instructions:
+        assert pipes.class_of(each) is not None, each.opcode
+        assert each.stem not in ("BRA", "BSSY", "CALL") or each.target is not None
+        assert list(effects.sources(each, effects.results(each)[1])) is not None
+    starts = set(code.graph)
+    assert all(goal in starts for block in code.graph.values() for goal in block.next)
+    assert sum(len(block.instructions) for block in code.graph.values()) == len(
+        code.function.instructions
+    )
+
+
+def found(kernel: Kernel, n: int, arch: str, cache: Cache) -> MachineCode:
+    architecture = architectures.named(arch)
+    device = widths.device_of(architecture)
+    problem, params = Problem(n, n, n), next(iter(sweep.parameter_sets(kernel, {})))
+    launch = sweep.case(kernel, problem, params, device).launch
+    assert launch is not None
+    made = backends.disassembled(architecture.compute_capability, kernel, params, cache)
+    return machine_code.machine_code(
+        (made.listing, made.entry, made.architecture), kernel, problem, params, launch, architecture
+    )
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("n", [64, 512])
+@pytest.mark.parametrize("name", ["naive-2d", "tiled", "thread-tile-1d"])
+def test_the_traffic_in_the_code_is_the_models(name: str, n: int, arch: str, cache: Cache) -> None:
+    """For sizes that the tiles divide, `[model]` counts what the threads load, to the byte."""
+    kernel = KERNELS[name]
+    told = found(kernel, n, arch, cache)
+    assert told.not_derived == ()
+    params = next(iter(sweep.parameter_sets(kernel, {})))
+    modelled = traffic.traffic(kernel, Problem(n, n, n), params, {})
+    assert told.global_load_bytes == 4 * (modelled.loads or 0)
+    assert told.global_store_bytes == 4 * n * n
+
+
+def test_a_kernel_without_a_model_gets_its_traffic_from_the_code(cache: Cache) -> None:
+    import msgspec
+
+    kernel = msgspec.structs.replace(KERNELS["naive-2d"], model={})
+    told = found(kernel, 256, "sm_90", cache)
+    least = traffic.traffic(kernel, Problem(256, 256, 256), {"TILE": 8}, {})
+    assert least.loads is None
+    derived = traffic.of_code(least, told, kernel)
+    assert derived.is_derived
+    assert derived.loads == 2 * 256**3
+    unknown = msgspec.structs.replace(told, global_load_bytes=None)
+    assert traffic.of_code(least, unknown, kernel) == least
+
+
+def test_an_architecture_without_rates_is_said(cache: Cache) -> None:
+    told = found(KERNELS["naive-2d"], 64, "sm_75", cache)
+    assert told.cycles == {}
+    assert told.operations_per_cycle is None
+    assert any("no rates are known for Turing" in why for why in told.not_derived)
+    assert functools.reduce(lambda a, b: a + b, told.instructions.values()) > 0

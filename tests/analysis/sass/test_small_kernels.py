@@ -1,0 +1,143 @@
+"""Small kernels whose machine code has a known answer, compiled with the nvcc at hand."""
+
+from __future__ import annotations
+
+import pytest
+from support.machine_code import followed, needs_nvdisasm
+
+from matbench.analysis.sass.prediction import demand
+
+pytestmark = needs_nvdisasm
+
+#: Each lane reads a word, `STRIDE` words from its neighbour's.
+SHARED = """
+extern "C" __global__ void k(float *p, int n)
+{
+    __shared__ float tile[32 * 33];
+    for (int i = threadIdx.x; i < 32 * 33; i += 32)
+        tile[i] = p[i];
+    __syncthreads();
+    p[threadIdx.x] = ((volatile float *)tile)[threadIdx.x * STRIDE];
+}
+"""
+GLOBAL = """
+extern "C" __global__ void k(float *p, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ((volatile float *)p)[i] = ((volatile float *)p)[i * STRIDE];
+}
+"""
+LOOP = """
+extern "C" __global__ void k(float *p, int n)
+{
+    float sum = 0.0f;
+    #pragma unroll UNROLL
+    for (int i = 0; i < n; ++i)
+        sum = sum * p[i * 32 + threadIdx.x] + 1.0f;
+    p[threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(("stride", "cycles"), [(1, 1), (2, 2), (4, 4), (32, 32), (33, 1), (0, 1)])
+def test_a_bank_conflict_of_known_degree(arch: str, stride: int, cycles: int) -> None:
+    found = followed(SHARED.replace("STRIDE", str(stride)), 0, arch=arch)
+    loads = found.traffic["shared loads"]
+    assert (loads.cycles, loads.least) == (cycles, 1)
+    assert found.traffic["shared stores"].cycles == 33
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(
+    ("stride", "sectors", "lines"), [(1, 4, 1), (2, 8, 2), (8, 32, 8), (64, 32, 32)]
+)
+def test_coalesced_and_strided_loads(arch: str, stride: int, sectors: int, lines: int) -> None:
+    found = followed(GLOBAL.replace("STRIDE", str(stride)), 0, arch=arch, block=64, grid=5)
+    loads, stores = found.traffic["global loads"], found.traffic["global stores"]
+    assert (loads.sectors, loads.cycles, loads.requested_bytes) == (sectors, lines, 128)
+    assert (stores.sectors, stores.cycles) == (4, 1)
+    assert found.warps == 2
+
+
+def test_half_of_a_warp_requests_half_of_the_bytes() -> None:
+    source = GLOBAL.replace("const int i", "if (threadIdx.x >= 16) return;\n    const int i")
+    found = followed(source.replace("STRIDE", "1"), 0)
+    assert found.traffic["global loads"].requested_bytes == 64
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 63, 64, 1000, 65_537])
+@pytest.mark.parametrize("unroll", [1, 4])
+def test_a_loop_is_counted_exactly_however_it_is_unrolled(n: int, unroll: int) -> None:
+    found = followed(LOOP.replace("UNROLL", str(unroll)), n)
+    assert found.is_complete, found.unknown
+    assert found.classes.get("float32", 0) == n
+    loads = found.traffic.get("global loads")
+    assert (0 if loads is None else loads.requested_bytes) == 128 * n
+    if n >= 64:
+        assert found.loop is not None
+        assert found.passes == n // unroll
+
+
+def test_a_fully_unrolled_loop_is_no_loop() -> None:
+    found = followed(LOOP.replace("i < n", "i < 8").replace("UNROLL", "8"), 0)
+    assert found.loop is None
+    assert found.classes["float32"] == 8
+
+
+def test_a_branch_taken_every_fourth_pass_is_counted() -> None:
+    """Such a loop must not be taken for one whose passes are all alike."""
+    body = "sum = sum * p[i * 32 + threadIdx.x] + 1.0f;"
+    inner = "for (int j = 0; j < n / 16; ++j) sum += ((volatile float *)p)[j];"
+    source = LOOP.replace(body, f"{{ {body} if (i % 4 == 3) {inner} }}").replace("UNROLL", "1")
+    for n in (64, 129, 1000):
+        found = followed(source, n)
+        assert found.is_complete
+        assert found.traffic["global loads"].requested_bytes == 128 * (n + n // 4 * (n // 16))
+
+
+def test_what_depends_on_loaded_values_is_said() -> None:
+    found = followed(GLOBAL.replace("i * STRIDE", "(int)p[i]"), 0)
+    assert any("addresses of LDG" in why for why in found.unknown)
+    until = LOOP.replace("i < n", "p[i] > 0.0f").replace("UNROLL", "1")
+    found = followed(until, 0)
+    assert not found.is_complete
+    assert any("depends on loaded values" in why for why in found.unknown)
+
+
+def test_a_loop_without_end_is_said() -> None:
+    found = followed(LOOP.replace("i < n", "n != i * 0 + 7").replace("UNROLL", "1"), 3)
+    assert not found.is_complete
+
+
+def test_spills_are_accesses_to_local_memory() -> None:
+    source = """
+extern "C" __global__ void __launch_bounds__(1024, 2) k(float *p, int n)
+{
+    float sum[96];
+    #pragma unroll
+    for (int j = 0; j < 96; ++j)
+        sum[j] = ((volatile float *)p)[j * 32 + threadIdx.x];
+    __syncthreads();
+    #pragma unroll
+    for (int j = 0; j < 96; ++j)
+        ((volatile float *)p)[j * 32 + threadIdx.x] = sum[95 - j];
+}
+"""
+    found = followed(source, 0)
+    assert found.classes.get("local memory", 0) > 0
+    assert (
+        "local memory" not in followed(source.replace("__launch_bounds__(1024, 2)", ""), 0).classes
+    )
+
+
+def test_the_most_demanded_resource_binds() -> None:
+    conflicts = followed(SHARED.replace("STRIDE", "32"), 0)
+    used = demand(conflicts, (9, 0))
+    assert used is not None
+    assert used.resource == "shared memory"
+    assert demand(conflicts, (7, 0)) is None
+    scattered = demand(followed(GLOBAL.replace("STRIDE", "64"), 0), (9, 0))
+    assert scattered is not None
+    assert scattered.resource == "L1 cache"

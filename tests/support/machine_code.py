@@ -1,0 +1,69 @@
+"""Machine code of small kernels: compiled with nvcc, listed by nvdisasm, and read."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from matbench.analysis.architectures import Architecture, named
+from matbench.analysis.sass import flow, listing
+from matbench.analysis.sass.tally import Tally, tally
+from matbench.backends import UnavailableError
+from matbench.backends.cuda import compilation, disassembly
+
+#: Where a launch on 8.0 and 9.0 finds its first argument, and the addresses of its buffers.
+_FIRST_ARGUMENT = {"sm_80": 0x160, "sm_90": 0x210}
+BUFFER = 1 << 40
+
+
+def missing() -> str | None:
+    """Why machine code cannot be read here; None if it can."""
+    try:
+        compilation.nvcc(), disassembly.nvdisasm()
+    except UnavailableError as error:
+        return str(error)
+    return None
+
+
+needs_nvdisasm = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+
+@functools.cache
+def listed(source: str, arch: str = "sm_90", *flags: str) -> str:
+    """nvdisasm's listing of a source whose entry is `k`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, cubin = Path(folder, "k.cu"), Path(folder, "k.cubin")
+        path.write_text(source)
+        nvcc = compilation.nvcc().path
+        asked = [nvcc, "-cubin", f"-arch={arch}", *flags, "-o", str(cubin), str(path)]
+        subprocess.run(asked, check=True, capture_output=True)
+        done = subprocess.run(
+            [disassembly.nvdisasm(), "-hex", str(cubin)], check=True, capture_output=True, text=True
+        )
+    return done.stdout
+
+
+def code_of(source: str, arch: str = "sm_90", *flags: str) -> flow.Code:
+    return flow.code(listing.function(listed(source, arch, *flags), "k"))
+
+
+def followed(
+    source: str, *numbers: int, arch: str = "sm_90", block: int = 32, grid: int = 1
+) -> Tally:
+    """What a block does; the kernel takes `float *`, then these whole numbers."""
+    code = code_of(source, arch)
+    constants = {0: block, 4: 1, 8: 1, 12: grid, 16: 1, 20: 1}
+    for index, (offset, nbytes) in sorted(code.function.parameters.items()):
+        if nbytes == 8:
+            constants |= {offset: 0, offset + 4: BUFFER >> 32}
+        else:
+            constants[offset] = numbers[index - 1]
+    return tally(code, (block, 1, 1), (grid, 1, 1), constants, architecture(arch).tensor_fma)
+
+
+def architecture(arch: str) -> Architecture:
+    return named(arch)

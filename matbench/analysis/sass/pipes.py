@@ -3,7 +3,8 @@
 Rates are warp instructions per cycle of a multiprocessor. Sources:
 
 - results per clock: *CUDA Programming Guide* 13.0, table "Throughput of Native Arithmetic
-  Instructions", divided by 32; for 12.0 the whitepaper *NVIDIA RTX Blackwell GPU Architecture*;
+  Instructions", divided by 32, or by 64 if an instruction gives two results; for 12.0 the
+  whitepaper *NVIDIA RTX Blackwell GPU Architecture*;
 - four schedulers that each start one instruction per cycle: the whitepapers on A100, GA102, Ada,
   H100; multiplications of integers on half of the float32 lanes where there are 128 of these:
   *Nsight Compute, Kernel Profiling Guide*, section "Pipelines" (FMA heavy and lite);
@@ -13,6 +14,8 @@ Rates are warp instructions per cycle of a multiprocessor. Sources:
   published for Volta and Turing (Jia et al., *Dissecting the NVIDIA Turing T4 GPU*, 2019).
   For 10.0 and 12.0 taken to be the same;
 - multiply-adds of tensor cores: `architectures.py`.
+
+Only those of 9.0 have been compared with measurements.
 """
 
 from __future__ import annotations
@@ -37,14 +40,14 @@ class Rates(NamedTuple):
 
 
 _SERVER = Rates(fma=4, imad=2, alu=2, fp64=2, xu=0.5, half=4)
-_DESKTOP = Rates(fma=4, imad=2, alu=2, fp64=2 / 32, xu=0.5, half=4)
+_DESKTOP = Rates(fma=4, imad=2, alu=2, fp64=2 / 32, xu=0.5, half=2)
 #: By compute capability. Others are not known, and nothing is predicted for them.
 RATES: dict[tuple[int, int], Rates] = {
-    (8, 0): Rates(fma=2, imad=2, alu=2, fp64=1, xu=0.5, half=8),
+    (8, 0): Rates(fma=2, imad=2, alu=2, fp64=1, xu=0.5, half=4),
     (8, 6): _DESKTOP,
     (8, 9): _DESKTOP,
-    (9, 0): _SERVER._replace(half=8),
-    (10, 0): _SERVER._replace(half=8),
+    (9, 0): _SERVER,
+    (10, 0): _SERVER,
     (12, 0): _DESKTOP,
 }
 

@@ -27,9 +27,13 @@ settings.register_profile("matbench", deadline=None, max_examples=40)
 settings.register_profile("long", deadline=None, max_examples=500)
 settings.load_profile("matbench")
 
-# In the background Ctrl-C is ignored, and child processes would inherit that.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# In the background Ctrl-C is ignored, and under nohup SIGHUP; child processes would inherit that.
+for _number, _handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 #: Variables that make rich or click assume a terminal, or hide one.
 TERMINAL_VARIABLES = (

@@ -7,6 +7,7 @@ allows to results/h200-ceilings.json. It needs nvdisasm, but no GPU.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -66,6 +67,11 @@ def ceiling(outcome: Outcome, device: DeviceInfo) -> MachineCode | None:
 
 def main() -> int:
     """Write the ceilings of all rungs that have a source."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", default=CEILINGS)
+    output: Path = parser.parse_args().output
     known = {kernel.name: kernel.sha256 for kernel in catalogue.builtin()}
     written = {
         name: {
@@ -78,7 +84,7 @@ def main() -> int:
         if (found := ceiling(outcome, device)) is not None
     }
     about = {"about": __doc__, "n": SIZE, "rungs": written}
-    CEILINGS.write_bytes(msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
+    output.write_bytes(msgspec.json.format(msgspec.json.encode(about), indent=1) + b"\n")
     return 0
 
 

@@ -55,6 +55,7 @@ WAYS: dict[str, tuple[str, str, dict[str, str]]] = {
     "under a condition": ('#if __CUDA_ARCH__ >= 900\n#include "x.h"\n#endif', "", {}),
     "asked for": ('#if __has_include("x.h")\n#define THERE\n#endif', "", {}),
     "as data": ('const int table[] = {\n#embed "x.h"\n};', "", {}),
+    "imported": ('#import "x.h"', "", {}),
     "after a quote": ("const char q = '\"'; /* \" */\nconst char p = '\"'; // /*\n#include \"x.h\"",
                       "", {}),
     "after a string of comment signs": ('const char *s = "/*";\n#include "x.h"', "", {}),

@@ -22,7 +22,7 @@ from pebble import ProcessExpired
 
 from matbench.errors import CaseError
 from matbench.measure import output, worker
-from matbench.measure.process import Pool
+from matbench.measure.process import DiedError, Pool
 
 #: Exceptions of a task whose process was lost.
 _LOST = (ProcessExpired, TimeoutError, BrokenProcessPool, CancelledError)
@@ -46,16 +46,28 @@ class WarmPool:
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
     ) -> Any:
         if self._used is None:
-            try:
-                self._used, is_new = self._resting.pop(), False
-            except IndexError:
-                self._used, is_new = _new(), True
-            pool, file = self._used
-            file.write_bytes(pickle.dumps((*self._begin, dict(os.environ), str(Path.cwd()))))
-            if not is_new:
-                pool.call(_begin_anew, file)
+            self._used = self._at_rest() or _new(self._told())
         self._last = self._used[0].schedule(function, *args, timeout_s=timeout_s)
         return self._last
+
+    def _told(self) -> bytes:
+        """What a process needs to begin: as if it were started now."""
+        return pickle.dumps((*self._begin, dict(os.environ), str(Path.cwd())))
+
+    def _at_rest(self) -> tuple[Pool, Path] | None:
+        """A process at rest that begins anew; those that have died meanwhile are dropped."""
+        while True:
+            try:
+                pool, file = self._resting.pop()  # threads may do this at the same time
+            except IndexError:
+                return None
+            file.write_bytes(self._told())
+            try:
+                pool.call(_begin_anew, file)
+            except DiedError:
+                _dropped(pool, file)
+            else:
+                return pool, file
 
     call = Pool.call
 
@@ -69,17 +81,13 @@ class WarmPool:
         if self._last.done() and not _is_lost(self._last.exception()):
             self._resting.append(used)
         else:
-            pool, file = used
-            pool.kill()
-            file.unlink()
+            _dropped(*used)
 
     @classmethod
     def end(cls) -> None:
         """End the processes at rest."""
         while cls._resting:
-            pool, file = cls._resting.pop()
-            pool.kill()
-            file.unlink()
+            _dropped(*cls._resting.pop())
 
 
 @contextmanager
@@ -94,10 +102,17 @@ def _is_lost(error: BaseException | None) -> bool:
     return isinstance(error, _LOST) or (isinstance(error, CaseError) and error.fatal)
 
 
-def _new() -> tuple[Pool, Path]:
+def _new(told: bytes) -> tuple[Pool, Path]:
     descriptor, name = tempfile.mkstemp(suffix=".pickle")
     os.close(descriptor)
-    return Pool(_begin, Path(name)), Path(name)
+    file = Path(name)
+    file.write_bytes(told)
+    return Pool(_begin, file), file
+
+
+def _dropped(pool: Pool, file: Path) -> None:
+    pool.kill()
+    file.unlink()
 
 
 # -- in the process --------------------------------------------------------------------------------

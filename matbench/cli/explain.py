@@ -238,15 +238,14 @@ class Looks:
         from matbench.cache import Cache
         from matbench.kernelfile import sweep
 
-        info = self.device
-        own = info is not None and info.backend == "cuda"
+        gpu = self.device if self.device is not None and self.device.backend == "cuda" else None
         architecture = (
-            architectures.of_capability(info.compute_capability) if own and info is not None
+            architectures.of_capability(gpu.compute_capability) if gpu is not None
             else next(iter(self.architectures), None)
         )  # fmt: skip
         if architecture is None or (outcome is not None and outcome.status == "wrong"):
             return None
-        at = info if own and info is not None else widths.device_of(architecture)
+        at = gpu or widths.device_of(architecture)
         placed = sweep.case(self.kernel, self.problem, case.params, at)
         if placed.launch is None or placed.skip is not None:
             return None
@@ -262,8 +261,8 @@ class Looks:
                 placed.launch,
                 architecture,
                 resources=made.resources,
-                multiprocessors=at.limits["multiprocessors"] if own else None,
-                sm_mhz=ranking.held_mhz(outcome.timing) if own and outcome is not None else None,
+                multiprocessors=gpu.limits["multiprocessors"] if gpu else None,
+                sm_mhz=ranking.held_mhz(outcome.timing) if gpu and outcome else None,
             )
         except MatbenchError as error:
             say(f"machine code not read: {error}", err=True)

@@ -146,7 +146,7 @@ def growth(grade: Grade) -> str:
     low, high = found.interval
     span = f"K = {count(found.sizes[0])} to {count(found.sizes[-1])}"
     power = f"as K to the power {found.slope:.2f} ({low:.2f} to {high:.2f})"
-    return f"{found.verdict}: {power}, {span}".replace("-", "−").replace("−like", "-like")
+    return f"{found.verdict}: {power}, {span}".replace("-", "−")
 
 
 def exponents(grade: Grade) -> str:

@@ -107,13 +107,13 @@ def show_report(report: Report, fmt: str) -> None:
     show_rich(*terminal.renderables(report, console.width if console.is_terminal else None))
 
 
-def read_records(files: Iterable[str]) -> tuple[list[Environment], list[Outcome]]:
-    """All outcomes in some files, without failures that were retried; prints notes on oddities."""
+def records_in(files: Iterable[Contents]) -> tuple[list[Environment], list[Outcome]]:
+    """All environments and outcomes in some files, without failures that were retried."""
     from matbench.records import resuming
 
     environments: list[Environment] = []
     outcomes: list[Outcome] = []
-    for contents in read_files(files):
+    for contents in files:
         environments += contents.environments
         outcomes += resuming.without_retried(contents.outcomes)
     return environments, outcomes

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import read_files
+from matbench.cli.console import read_files, records_in
 from matbench.cli.page_file import require_page, write_page
 
 
@@ -26,14 +26,9 @@ def page_of_files(files: tuple[str, ...], output: str, force: bool) -> None:
     matbench run --output mine.jsonl
     matbench page mine.jsonl --output mine.html
     """
-    from matbench.records import resuming
-
     path = Path(output)
     require_page(path, force=force, inputs=files)
     contents = read_files(files)
-    write_page(
-        path,
-        [outcome for found in contents for outcome in resuming.without_retried(found.outcomes)],
-        [environment for found in contents for environment in found.environments],
-        [finding for found in contents for finding in found.findings],
-    )
+    environments, outcomes = records_in(contents)
+    findings = [finding for found in contents for finding in found.findings]
+    write_page(path, outcomes, environments, findings)

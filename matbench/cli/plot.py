@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import read_records
+from matbench.cli.console import read_files, records_in
 
 
 @main.command()
@@ -35,7 +35,7 @@ def plot(files: tuple[str, ...], output: str) -> None:
     from matbench.show.pictures import files as pictures
 
     pictures.require(Path(output), chart.SUFFIXES, files)
-    environments, outcomes = read_records(files)
+    environments, outcomes = records_in(read_files(files))
     told, _ = cards.told_apart(repetitions.merged(outcomes), environments)
     devices = dict.fromkeys(outcome.case.device for outcome in told)
     chart.draw(told, Path(output), " / ".join(devices))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import read_files, show_report
+from matbench.cli.console import read_files, records_in, show_report
 from matbench.cli.options import fastest_option, format_option
 from matbench.errors import UsageError
 
@@ -19,15 +19,13 @@ def report_files(files: tuple[str, ...], fastest: bool, fmt: str) -> None:
 
     What grade wrote is printed as grade prints it.
     """
-    from matbench.records import resuming
     from matbench.records.grade import Grade
     from matbench.show import grade, outcomes
 
     contents = read_files(files)
-    environments = [each for found in contents for each in found.environments]
+    environments, kept = records_in(contents)
     findings = [finding for found in contents for finding, _ in found.findings]
     grades = [finding for finding in findings if isinstance(finding, Grade)]
-    kept = [o for found in contents for o in resuming.without_retried(found.outcomes)]
     if kept and grades and fmt in ("csv", "json"):
         raise UsageError(f"--format {fmt}: outcomes and grades; report their files separately")
     if kept or not grades:

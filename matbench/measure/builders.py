@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from matbench import signals
 from matbench.backends import Variant
 from matbench.measure.process import Pool, result
 from matbench.model import Case, DeviceInfo
@@ -80,6 +81,7 @@ class Builders:
     def close(self) -> None:
         self.pool.kill()
 
+    @signals.held()
     def _schedule(self, task: Callable[..., None], *args: Any) -> Any:
         with self._lock:
             self._left += 1

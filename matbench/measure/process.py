@@ -159,14 +159,29 @@ def result(future: Any) -> Any:
 
     from pebble import ProcessExpired
 
+    _wait(future)
     try:
-        return future.result()
+        with signals.held():
+            return future.result()
     except concurrent.futures.TimeoutError:
         raise DeadlineError("deadline missed") from None
     except ProcessExpired as error:
         raise DiedError(_manner_of_death(error.exitcode)) from None
     except BrokenProcessPool:
         raise DiedError("exited before the task began") from None
+
+
+def _wait(future: Any) -> None:
+    """Wait for a task; a signal ends the wait at once.
+
+    `Future.result` waits too, but a signal may reach it between taking and using the future's lock,
+    which then stays locked: the pool's threads, and whoever joins them, would wait for ever.
+    """
+    done = threading.Lock()
+    done.acquire()
+    with signals.held():
+        future.add_done_callback(lambda _: done.release())
+    done.acquire()
 
 
 def _manner_of_death(exitcode: int | None) -> str:

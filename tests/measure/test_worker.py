@@ -366,6 +366,52 @@ def test_a_worker_does_not_run_the_main_module_again(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("doing", "taken"),
+    [("result(future)", 1)]
+    + [("builders._schedule(time.sleep, 600)", taken) for taken in (1, 2, 3)],
+)
+def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(
+    doing: str, taken: int, tmp_path: Path
+) -> None:
+    """Or the threads of the pool wait for it, and the end of the pool for them."""
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import os, signal, threading, time
+from matbench import signals
+from matbench.measure.builders import Builders
+from matbench.measure.process import result
+
+signals.listen()
+builders = Builders(600)
+future = builders.pool.schedule(time.sleep, 600)
+enter = threading.Condition.__enter__
+
+left = {taken}
+
+def interrupted(condition):
+    global left
+    taken = enter(condition)
+    if threading.get_ident() == threading.main_thread().ident:
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+    return taken
+
+threading.Condition.__enter__ = interrupted
+try:
+    {doing}
+except KeyboardInterrupt:
+    time.sleep(1)  # until the process has taken the task
+    builders.close()
+    print("ended")
+""")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+
+
 def test_the_load_is_read_when_the_device_is_opened(
     monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import (
     Interruption,
@@ -204,13 +207,19 @@ class Looks:
             say(f"the device's limits could not be measured: {error.reason}", err=True)
 
     def fit(self) -> None:
-        """Compute what fits on the named architectures."""
+        """Compute what fits on the named architectures; nvcc compiles for several at once."""
+        from concurrent.futures import ThreadPoolExecutor
+
         from matbench.analysis import widths
 
         builds = self._builds()
-        for architecture in self.architectures:
-            for each in self.params:
-                self.widths.append(widths.elsewhere(self.problem, each, architecture, builds))
+
+        def fitted(wanted: tuple[Architecture, dict[str, int]]) -> Width:
+            return widths.elsewhere(self.problem, wanted[1], wanted[0], builds)
+
+        with signals.held(), ThreadPoolExecutor(os.cpu_count()) as at_once:
+            found = list(at_once.map(fitted, itertools.product(self.architectures, self.params)))
+        self.widths += found
 
     def fit_here(self) -> None:
         """The same for this device, with its measurements."""

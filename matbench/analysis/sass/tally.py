@@ -95,6 +95,7 @@ class _Adder:
         self.walks: dict[frozenset[tuple[int, int]], Walk] = {}
         self.traffic: dict[str, Traffic] = {}
         self.unknown: dict[str, None] = {}
+        self.costs: dict[tuple[object, ...], memory.Cost] = {}
 
     def add(self, visits: Walk, place: Place, constants: Mapping[int, int]) -> None:
         """Warps that take the same way are alike: one of them is followed in full."""
@@ -123,9 +124,19 @@ class _Adder:
                 continue
             # Where some visits had inactive lanes only, the rest stand for all.
             for access in known:
-                cost = _cost(each, kind, access)
+                cost = self._cost(each, kind, access)
                 old = self.traffic.get(kind, Traffic())
                 self.traffic[kind] = old.plus(cost, visits / len(known))
+
+    def _cost(self, each: Instruction, kind: str, access: Access) -> memory.Cost:
+        """Computed once for accesses that differ by whole lines only, as most do."""
+        assert access.addresses is not None
+        line = access.addresses.min() // memory.LINE_BYTES * memory.LINE_BYTES
+        addresses = access.addresses - line
+        key = (each.opcode, kind, addresses.tobytes(), access.active.tobytes())
+        if key not in self.costs:
+            self.costs[key] = _cost(each, kind, Access(addresses, access.active))
+        return self.costs[key]
 
     def tally(self, warps: int, followed: int) -> Tally:
         classes: Counter[str] = Counter()

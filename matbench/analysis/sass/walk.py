@@ -426,10 +426,13 @@ class _Walker:
         if block.start not in self.plans:
             done = {each.address for each in self.code.control.instructions[block.start]}
             plan: list[Instruction | tuple[str, ...]] = []
+            forgotten: dict[str, None] = {}
             for each in block.instructions:
                 if each.address in done:
-                    plan.append(each)
-                elif names := self.code.written[each.address]:
-                    plan.append(names)
+                    plan += [tuple(forgotten), each]
+                    forgotten.clear()
+                else:
+                    forgotten.update(dict.fromkeys(self.code.written[each.address]))
+            plan.append(tuple(forgotten))
             self.plans[block.start] = plan
         return self.plans[block.start]

@@ -181,7 +181,7 @@ def predictions(kernels: Sequence[Kernel]) -> str:
             continue
         allowed, bound_by, reached = "not derived", "", ""
         if code is not None and code.ceiling_operations_per_s is not None:
-            allowed = f"{code.ceiling_operations_per_s / 1e12:.3g}"
+            allowed = f"{float(f'{code.ceiling_operations_per_s / 1e12:.3g}'):,g}"
             reached = f"{(code.least_ns or 0.0) / measured_ns:.0%}"
             bound_by = busiest(code)
         counted = by_hand[1] if by_hand else ""

@@ -69,6 +69,7 @@ class Machine:
         self.driver()
         self.patch.setattr(device, "driver_release", lambda: "580.1")
         drivers.nvcc(self.bin / "nvcc")
+        drivers.program(self.bin / "nvdisasm")
         drivers.program(self.bin / "ncu")
         self.params.write_text("RmProfilingAdminOnly: 0\n")
         self.patch.setattr(doctor, "version", lambda name: {"pycuda": "2026.1"}[name])
@@ -178,6 +179,7 @@ def test_a_gpu_with_everything(machine: Machine, lines: Lines) -> None:
         "PyCUDA": ("ok", "2026.1"),
         "CUDA devices": ("ok", "cuda:0 A GPU"),
         "cuBLAS": ("ok", "13.12.11"),
+        "nvdisasm": ("ok", str(machine.bin / "nvdisasm")),
         "counters": ("ok", str(machine.bin / "ncu")),
         "NVML": ("ok", "1 GPU"),
         "GPU 0 clocks": ("ok", "SM at 345 of at most 1,980 MHz, not throttled"),
@@ -222,6 +224,13 @@ def lose_cublas(machine: Machine) -> None:
     machine.module("nvmath.bindings", SimpleNamespace(cublas=cublas))
 
 
+def lose_nvdisasm(machine: Machine) -> None:
+    find = compilation.find
+    machine.patch.setattr(
+        compilation, "find", lambda name="nvcc": None if name == "nvdisasm" else find(name)
+    )
+
+
 def restrict_counters(machine: Machine) -> None:
     machine.params.write_text("RmProfilingAdminOnly: 1\n")
     machine.patch.setattr(os, "geteuid", lambda: 1000)
@@ -249,6 +258,7 @@ def other(pid: int) -> list[SimpleNamespace]:
      "KeyError: 'pycuda'"),
     (refuse_devices, "CUDA devices", "problem", "the driver reports no CUDA device"),
     (lose_cublas, "cuBLAS", "note", "fix: pip install 'cuda-toolkit[cublas]==13.0.*'"),
+    (lose_nvdisasm, "nvdisasm", "note", "not found; fix: pip install nvidia-cuda-nvdisasm"),
     (lambda machine: (machine.bin / "ncu").unlink(), "counters", "note", "put ncu on PATH"),
     (restrict_counters, "counters", "note", "only root may read them; fix: echo options nvidia "),
     (restrict_counters_to_root, "counters", "ok", "ncu, as root"),

@@ -66,4 +66,4 @@ def followed(
 
 
 def architecture(arch: str) -> Architecture:
-    return named(arch)
+    return named(arch.removesuffix("a"))

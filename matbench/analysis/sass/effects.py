@@ -15,11 +15,13 @@ _NO_RESULT = frozenset(
         "UTMAREDG UTMACMDFLUSH UTCBAR UTCCP UTCATOMSWS LDTM STTM LDGSTS LDGDEPBAR DEPBAR MEMBAR",
         "BRA BRX JMP JMX EXIT RET CALL BAR BSSY BSYNC BREAK NOP ERRBAR CCTL CCTLL YIELD KILL",
         "WARPSYNC WARPGROUP WARPGROUPSET FENCE ARRIVES BMOV NANOSLEEP UCGABAR_ARV UCGABAR_WAIT",
-        "CGAERRBAR ENDCOLLECTIVE R2P BPT ACQBULK PREEXIT USETMAXREG SETLMEMBASE PMTRIG RPCMOV",
+        "CGAERRBAR ENDCOLLECTIVE R2P BPT ACQBULK PREEXIT SETLMEMBASE PMTRIG RPCMOV",
         "ACQSHMINIT",
     )
     for name in line.split()
 )
+#: Instructions whose predicate says that waiting is over: waits are assumed to end at once.
+WAITS = ("SYNCS.PHASECHK", "ACQBULK", "UTCATOMSWS", "USETMAXREG.TRY_ALLOC")
 _TENSOR_RESULTS = {
     "HMMA": 4, "IMMA": 4, "BMMA": 4, "DMMA": 8, "QMMA": 4, "OMMA": 4,
 }  # fmt: skip
@@ -32,7 +34,7 @@ def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, .
         if stem == "R2P":
             return tuple(f"P{i}" for i in range(7)), operands
         return (), operands
-    if stem == "SYNCS" and operands[0].kind not in ("predicate", "register"):
+    if stem in ("SYNCS", "USETMAXREG") and operands[0].kind not in ("predicate", "register"):
         return (), operands
     leading = _leading(stem, operands)
     names: list[str] = []
@@ -107,9 +109,11 @@ def row(name: str, count: int) -> Iterator[str]:
 
 
 def sources(instruction: Instruction, read: tuple[Operand, ...]) -> Iterator[str]:
-    """The names that its guard and the operands that it reads take."""
+    """The names that its guard and the operands that it reads take; no operands of a wait."""
     if instruction.guard is not None and instruction.guard.name not in CONSTANT_NAMES:
         yield instruction.guard.name
+    if instruction.opcode.startswith(WAITS):
+        return
     stored = _stored_width(instruction)
     for index, each in enumerate(read):
         if each.kind == "address":
@@ -121,7 +125,8 @@ def sources(instruction: Instruction, read: tuple[Operand, ...]) -> Iterator[str
         elif each.kind == "predicate" and each.name not in CONSTANT_NAMES:
             yield each.name
         elif each.text == "PR":
-            yield from (f"P{i}" for i in range(7))
+            *_, mask = instruction.operands
+            yield from (f"P{i}" for i in range(7) if mask.kind != "number" or mask.number >> i & 1)
 
 
 def source_width(instruction: Instruction, index: int, each: Operand, stored: int = 1) -> int:

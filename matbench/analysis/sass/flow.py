@@ -83,8 +83,11 @@ def blocks(function: Function) -> dict[int, Block]:
 
 
 def _following(last: Instruction, after: int | None) -> tuple[int, ...]:
-    """Where a block can continue, given its last instruction."""
-    found = [] if last.target is None else [last.target]
+    """Where a block can continue, given its last instruction.
+
+    `BSSY` only names the place where lanes meet again.
+    """
+    found = [] if last.target is None or last.stem == "BSSY" else [last.target]
     always = last.guard is None or (last.guard.name in ("PT", "UPT") and not last.guard.inverted)
     conditional = any(each.kind == "predicate" for each in last.operands)
     stops = last.stem in _LEAVES or last.stem in _BRANCHES

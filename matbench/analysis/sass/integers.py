@@ -375,6 +375,26 @@ def _halves(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any
     return _result(instruction, np.full(LANES, int(upper) << 16 | int(lower), dtype=np.int64))
 
 
+def _shuffle(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
+    """Each lane's source lane as in *PTX ISA*, `shfl.sync`."""
+    inside, target, source, by, limits = instruction.operands
+    lane, by_lanes, c = np.arange(LANES), lanes.number(by) & 31, lanes.number(limits)
+    segment, clamp = c >> 8 & 31, c & 31
+    first, last = lane & segment, lane & segment | clamp & ~segment
+    how = {
+        "IDX": first | by_lanes & ~segment,
+        "BFLY": lane ^ by_lanes,
+        "DOWN": lane + by_lanes,
+        "UP": lane - by_lanes,
+    }
+    chosen = how[instruction.modifiers[0]]
+    found = chosen >= last if instruction.modifiers[0] == "UP" else chosen <= last
+    return {
+        inside.name: found,
+        target.name: lanes.number(source)[np.where(found, chosen, lane)],
+    }
+
+
 def _predicates_to_register(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     target, _, kept, mask = instruction.operands
     if instruction.modifiers or mask.kind != "number":
@@ -426,4 +446,5 @@ _SEMANTICS: dict[str, Semantics] = {
     "S2UR": _special, "CS2R": _special, "LDC": _constant, "LDCU": _constant, "IABS": _absolute,
     "R2UR": _to_uniform, "HFMA2": _halves, "P2R": _predicates_to_register,
     "R2P": _register_to_predicates, "I2F": _reciprocal, "MUFU": _reciprocal, "F2I": _reciprocal,
+    "SHFL": _shuffle,
 }  # fmt: skip

@@ -11,10 +11,10 @@ from matbench.analysis.sass import memory, pipes
 from matbench.analysis.sass.effects import access_bytes, results, source_width
 from matbench.analysis.sass.flow import Code, Loop
 from matbench.analysis.sass.listing import CONSTANT_NAMES, Instruction
-from matbench.analysis.sass.walk import Access, Place, Walk, walk
+from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Access, Place, Walk, walk
 
 #: Warps of a block that are followed; in larger blocks as many, evenly spread.
-_MOST_WARPS = 8
+_MOST_WARPS = 16
 _BULK = ("UTMA", "UBLK")
 _STORES = ("STG", "ST", "STL", "RED", "REDG", "ATOMG", "ATOM", "STS", "ATOMS", "STSM")
 
@@ -78,9 +78,11 @@ def tally(
     chosen = sorted({i * warps // min(warps, _MOST_WARPS) for i in range(min(warps, _MOST_WARPS))})
     index = (grid[0] // 2, grid[1] // 2, grid[2] // 2)
     adder = _Adder(code, tensor_rates)
+    left = MOST_INSTRUCTIONS
     for followed, warp in enumerate(chosen, 1):  # noqa: B007
         place = Place(block, grid, index, warp)
-        visits = walk(code, place, constants, full_visits=0)
+        visits = walk(code, place, constants, full_visits=0, most=left)
+        left -= visits.carried_out
         adder.add(visits, place, constants)
         if visits.stopped is not None:
             break  # the others are not going further

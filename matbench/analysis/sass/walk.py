@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from matbench.analysis.sass.effects import WAITS
 from matbench.analysis.sass.flow import Block, Code, Loop, is_linear
 from matbench.analysis.sass.integers import LANES, MASK, Lanes, UnknownError, Value, compute
 from matbench.analysis.sass.listing import Instruction
@@ -27,10 +28,8 @@ FULL_VISITS = 4
 _STEADY = 2
 INSTRUCTION_BYTES = 16
 #: Instructions that are carried out before we give up, and passes skipped at a time.
-_MOST_INSTRUCTIONS = 60_000
+MOST_INSTRUCTIONS = 60_000
 _LONGEST_JUMP = 1 << 32
-#: Instructions whose predicate says that waiting is over: waits are assumed to end at once.
-_WAITS = ("SYNCS.PHASECHK", "ACQBULK", "UTCATOMSWS")
 
 
 class Access(NamedTuple):
@@ -46,12 +45,14 @@ class Access(NamedTuple):
 class Walk(NamedTuple):
     """What one warp did: visits of each block of code, and accesses by instruction's address.
 
-    `stopped` says why it could not be followed to its end; None if it was.
+    `stopped` says why it could not be followed to its end; None if it was. `carried_out` is the
+    number of instructions that it took to follow it.
     """
 
     visits: Counter[int]
     accesses: dict[int, list[Access]]
     stopped: str | None
+    carried_out: int
 
 
 class Place(NamedTuple):
@@ -80,10 +81,17 @@ def special_registers(place: Place) -> dict[str, Value]:
 
 
 def walk(
-    code: Code, place: Place, constants: Mapping[int, int], *, full_visits: int = FULL_VISITS
+    code: Code,
+    place: Place,
+    constants: Mapping[int, int],
+    *,
+    full_visits: int = FULL_VISITS,
+    most: int = MOST_INSTRUCTIONS,
 ) -> Walk:
-    """Follow a warp from the first instruction until its lanes exit."""
-    return _Walker(code, place, constants, full_visits).run()
+    """Follow a warp from the first instruction until its lanes exit or `most` are carried out."""
+    walker = _Walker(code, place, constants, full_visits, most)
+    stopped = walker.run()
+    return Walk(walker.visits, walker.accesses, stopped, walker.carried_out)
 
 
 class _Passes:
@@ -163,10 +171,12 @@ class _Walker:
         place: Place,
         constants: Mapping[int, int],
         full_visits: int,
+        most: int,
     ) -> None:
         self.code = code
         self.graph = code.graph
         self.full_visits = full_visits
+        self.most = most
         self.lanes = Lanes(constants, special_registers(place))
         threads = place.block[0] * place.block[1] * place.block[2]
         self.waiting = {next(iter(self.graph)): np.arange(LANES) + LANES * place.warp < threads}
@@ -175,7 +185,8 @@ class _Walker:
         self.plans: dict[int, list[Instruction | tuple[str, ...]]] = {}
         self.headers = {loop.header: loop for loop in code.loops}
         self.passes = {loop.header: _Passes() for loop in code.loops}
-        self.trial: _Trial | None = None
+        #: Those of outer loops first.
+        self.trials: list[_Trial] = []
         self.resumed = False
         self.carried_out = 0
         self.equalities = {
@@ -187,23 +198,24 @@ class _Walker:
         #: For each test for equality: on which side of each other its operands were.
         self.signs: dict[int, npt.NDArray[Any]] = {}
 
-    def run(self) -> Walk:
+    def run(self) -> str | None:
+        """Follow it; returns why it could not be followed to its end."""
         while self.waiting:
             # Lanes that are behind go first, so that lanes that parted meet again.
             start = min(self.waiting)
             stopped = None
-            if self.trial is not None and start not in self.trial.loop.blocks:
-                self._undo(self.trial)
+            if self.trials and start not in self.trials[-1].loop.blocks:
+                self._undo()
                 continue
             if len(self.waiting) == 1 and start in self.headers and not self.resumed:
                 try:
                     self._hasten(self.headers[start])
                 except UnknownError as reason:
-                    return Walk(self.visits, self.accesses, str(reason))
+                    return str(reason)
             self.resumed = False
             if start not in self.graph:
                 stopped = f"the branch to {start:#x} leaves the code"
-            elif self.carried_out > _MOST_INSTRUCTIONS:
+            elif self.carried_out > self.most:
                 stopped = f"the loop at {start:#x} takes too many iterations to follow"
             else:
                 try:
@@ -211,10 +223,10 @@ class _Walker:
                 except UnknownError as reason:
                     stopped = str(reason)
             if stopped is not None:
-                if self.trial is None or self.carried_out > _MOST_INSTRUCTIONS:
-                    return Walk(self.visits, self.accesses, stopped)
-                self._undo(self.trial)
-        return Walk(self.visits, self.accesses, None)
+                if not self.trials or self.carried_out > self.most:
+                    return stopped
+                self._undo()
+        return None
 
     def _hasten(self, loop: Loop) -> None:
         """At a loop's header: skip passes if the last ones were all alike."""
@@ -224,18 +236,16 @@ class _Walker:
         same = passes.arrive(registers, visits)
         if self.full_visits:
             passes.note_others(values)
-        if self.trial is not None:
-            if self.trial.loop is not loop:
-                return
+        if self.trials and self.trials[-1].loop is loop:
             crossed = any(
                 not np.array_equal(sign, self.signs[address])
-                for address, sign in self.trial.signs.items()
+                for address, sign in self.trials[-1].signs.items()
             )
             if not same or crossed:
-                self._undo(self.trial)
+                self._undo()
                 self.resumed = False
                 return
-            self.trial = None
+            self.trials.pop()
             passes.jump = passes.jump * 2 if passes.grows else passes.jump // 2
         elif not same:
             passes.jump, passes.grows, passes.is_linear = 4, True, None
@@ -253,14 +263,16 @@ class _Walker:
     def _jump(self, loop: Loop) -> None:
         """Skip passes, on trial: the next one must be like those before."""
         passes, values = self.passes[loop.header], self.lanes.values
-        self.trial = _Trial(
-            loop,
-            dict(values),
-            self.visits.copy(),
-            self.waiting[loop.header],
-            passes.path,
-            passes.changes,
-            dict(self.signs),
+        self.trials.append(
+            _Trial(
+                loop,
+                dict(values),
+                self.visits.copy(),
+                self.waiting[loop.header],
+                passes.path,
+                passes.changes,
+                dict(self.signs),
+            )
         )
         for name, change in (passes.changes | passes.others_change).items():
             value = values.get(name)
@@ -278,10 +290,10 @@ class _Walker:
         passes.others = {name: self.lanes.values.get(name) for name in passes.others_change}
         passes.visits = {start: self.visits[start] for start in loop.blocks}
 
-    def _undo(self, trial: _Trial) -> None:
-        """Back to before a jump that went too far, and half as far; or on without one."""
+    def _undo(self) -> None:
+        """Back to before the last jump, which went too far, and half as far; or on without one."""
+        trial = self.trials.pop()
         passes = self.passes[trial.loop.header]
-        self.trial = None
         self.lanes.values, self.visits = dict(trial.values), trial.visits.copy()
         self.signs = dict(trial.signs)
         self.waiting = {trial.loop.header: trial.active}
@@ -296,7 +308,7 @@ class _Walker:
         self.visits[block.start] += 1
         rest = active
         in_full = self._in_full(block)
-        notes = in_full and self.visits[block.start] <= self.full_visits and self.trial is None
+        notes = in_full and self.visits[block.start] <= self.full_visits and not self.trials
         for each in block.instructions if in_full else self._plan(block):
             if not isinstance(each, Instruction):
                 self.lanes.values.update(dict.fromkeys(each))
@@ -403,7 +415,7 @@ class _Walker:
         self.signs[each.address] = np.sign(((a - b + (1 << 31)) & MASK) - (1 << 31))
 
     def _computed(self, each: Instruction) -> dict[str, npt.NDArray[Any]]:
-        if each.opcode.startswith(_WAITS):
+        if each.opcode.startswith(WAITS):
             return {each.operands[0].name: np.ones(LANES, dtype=bool)}
         if each.stem == "ELECT":
             return {each.operands[0].name: np.arange(LANES) == 0}

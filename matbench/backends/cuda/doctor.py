@@ -38,6 +38,7 @@ def findings() -> Iterator[Finding]:
     if all(each.status == "ok" for each in needed):  # otherwise it would only repeat them
         yield guarded("CUDA devices", _devices, "problem")
     yield guarded("cuBLAS", _cublas)
+    yield guarded("nvdisasm", _nvdisasm)
     yield guarded("counters", _counters)
     yield from _gpus()
 
@@ -124,6 +125,14 @@ def _cublas() -> Finding:
         fix = f"pip install 'cuda-toolkit[cublas]=={release}.*'"
         return Finding("cuBLAS", "note", "libcublas cannot be loaded", fix)
     return Finding("cuBLAS", "ok", ".".join(parts))
+
+
+def _nvdisasm() -> Finding:
+    """For the machine code that `explain` reads."""
+    path = compilation.find("nvdisasm")
+    if path is None:
+        return Finding("nvdisasm", "note", "not found", "pip install nvidia-cuda-nvdisasm")
+    return Finding("nvdisasm", "ok", str(path))
 
 
 def _counters() -> Finding:

@@ -25,6 +25,8 @@ from matbench.errors import MatbenchError, UsageError
 #: The toolkit's first release whose wheels contain nvcc, and the driver that supports it.
 _FIRST_WHEELS, _ITS_DRIVER = 13, 580
 _PARTS = "cccl,crt,cudart,curand,nvcc,nvvm,profiler"
+#: Reads machine code, also that of earlier releases; not one of the toolkit's parts.
+_NVDISASM = "nvidia-cuda-nvdisasm"
 #: What a failed installation says, the most specific first.
 _REASONS = (r": (?:fatal )?error: .*", r"cannot find -l.*", r"^(?:ERROR|error): .*")
 
@@ -42,7 +44,7 @@ def install() -> Iterator[str]:
     if nvcc is None or compilation.is_from_wheels(nvcc):
         release = _release_of_wheels()
         yield f"installing nvcc {release} and CUDA's headers from wheels"
-        _run([*pip, f"cuda-toolkit[{_PARTS}]=={release}.*"])
+        _run([*pip, _NVDISASM, f"cuda-toolkit[{_PARTS}]=={release}.*"])
         importlib.invalidate_caches()
         nvcc = compilation.find()
         assert nvcc is not None

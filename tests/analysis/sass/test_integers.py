@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -105,6 +107,27 @@ def test_bytes_constants_and_threads() -> None:
     assert (after["R4"], after["R5"], after["R6"], after["R7"]) == (7, 1, 1, 0)
     assert run("HFMA2.MMA R4, -RZ, RZ, 1, 0")["R4"] == 0x3C000000
     assert run("SEL R4, R0, R1, !P0", R0=1, R1=2, P0=True)["R4"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("SHFL.IDX P0, R4, R0, 0x5, 0x1f", lambda lane: 5),
+        ("SHFL.IDX P0, R4, R0, 0x5, 0x181f", lambda lane: lane // 8 * 8 + 5),  # in groups of eight
+        ("SHFL.BFLY P0, R4, R0, 0x3, 0x1f", lambda lane: lane ^ 3),
+        ("SHFL.DOWN P0, R4, R0, 0x2, 0x1f", lambda lane: lane + 2 if lane < 30 else lane),
+        ("SHFL.UP P0, R4, R0, 0x2, RZ", lambda lane: lane - 2 if lane > 1 else lane),
+    ],
+)
+def test_a_shuffle_takes_the_value_of_another_lane(text: str, source: Callable[[int], int]) -> None:
+    lanes = Lanes({}, {})
+    lanes.values["R0"] = 100 + np.arange(LANES)
+    found = compute(instruction(text), lanes)
+    assert list(found["R4"]) == [100 + source(lane) for lane in range(LANES)]
+    if "UP" in text or "DOWN" in text:
+        assert list(found["P0"]) == [source(lane) != lane for lane in range(LANES)]
+    else:
+        assert found["P0"].all()
 
 
 @pytest.mark.parametrize(

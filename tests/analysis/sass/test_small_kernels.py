@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.machine_code import followed, needs_nvdisasm
+from support.machine_code import code_of, followed, needs_nvdisasm
 
+from matbench.analysis.sass import effects, listing
 from matbench.analysis.sass.prediction import demand
 
 pytestmark = needs_nvdisasm
@@ -37,6 +38,11 @@ extern "C" __global__ void k(float *p, int n)
     p[threadIdx.x] = sum;
 }
 """
+
+
+def sources_of(text: str) -> list[str]:
+    each = listing._instruction(0, text, 0, 0, {})
+    return list(effects.sources(each, effects.results(each)[1]))
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
@@ -95,6 +101,77 @@ def test_a_branch_taken_every_fourth_pass_is_counted() -> None:
         found = followed(source, n)
         assert found.is_complete
         assert found.traffic["global loads"].requested_bytes == 128 * (n + n // 4 * (n // 16))
+
+
+#: Loops in loops, of a length that the last pass of the outer one may cut short.
+NESTED = """
+extern "C" __global__ void k(float *p, int n)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < n; i += 64) {
+        const int end = min(n, i + 64);
+        for (int j = 0; j < n; ++j)
+            for (int k = i; k < end; ++k)
+                sum = sum * p[k * 32 + threadIdx.x] + (float)j;
+    }
+    p[threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("n", [64, 130, 640])
+def test_loops_in_loops_are_counted_exactly_and_soon(n: int) -> None:
+    found = followed(NESTED, n)
+    assert found.is_complete, found.unknown
+    assert found.traffic["global loads"].requested_bytes == 128 * n * n
+
+
+#: A ring of four buffers, each filled by a bulk copy that is waited for.
+RING = """
+#include <cstdint>
+extern "C" __global__ void k(float *p, int n)
+{
+    __shared__ alignas(128) float ring[4][128];
+    __shared__ uint64_t ready[4];
+    const unsigned first = (unsigned)__cvta_generic_to_shared(ready);
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 64;");
+    unsigned stage = 0, parity = 0;
+    float sum = 0.0f;
+    for (int i = 0; i < n; ++i) {
+        asm volatile("{\\n.reg .pred done;\\nagain:\\n"
+                     "mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\\n"
+                     "@!done bra again;\\n}" :: "r"(first + 8 * stage), "r"(parity) : "memory");
+        sum += ((volatile float *)ring[stage])[threadIdx.x];
+        stage = stage == 3 ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+    p[threadIdx.x] = sum;
+}
+""".replace("again", "again%=")
+
+
+@pytest.mark.parametrize("n", [3, 64, 100_001])
+def test_waiting_takes_one_pass_and_a_ring_decides_no_branch(n: int) -> None:
+    found = followed(RING, n, arch="sm_90a", block=128)
+    assert found.is_complete, found.unknown
+    assert found.traffic["shared loads"].requested_bytes == 128 * n
+
+
+def test_where_lanes_meet_again_is_no_branch() -> None:
+    meeting = "if (threadIdx.x < n) p[0] = sum;\n    __syncwarp();\n    p[threadIdx.x]"
+    code = code_of(LOOP.replace("UNROLL", "1").replace("p[threadIdx.x]", meeting))
+    ends = [block.instructions[-1] for block in code.graph.values()]
+    assert all(
+        block.next == (end.address + 16,)
+        for block, end in zip(code.graph.values(), ends, strict=True)
+        if end.stem == "BSSY"
+    )
+
+
+def test_predicates_in_a_register_are_those_of_the_mask() -> None:
+    [one] = sources_of("P2R R6, PR, RZ, 0x20")
+    assert one == "P5"
+    assert list(sources_of("P2R R6, PR, RZ, 0x7f")) == [f"P{i}" for i in range(7)]
 
 
 def test_what_depends_on_loaded_values_is_said() -> None:

@@ -111,7 +111,8 @@ def test_without_a_toolkit_wheels_of_the_drivers_release_come_first(
     pip: Callable[..., list[str]],
 ) -> None:
     assert pip() == [
-        "nvidia-cuda-nvdisasm cuda-toolkit[cccl,crt,cudart,curand,nvcc,nvvm,profiler]==13.0.* root=",
+        "nvidia-cuda-nvdisasm "
+        "cuda-toolkit[cccl,crt,cudart,curand,nvcc,nvvm,profiler]==13.0.* root=",
         "--no-cache-dir matbench-cuda[cuda] root=cu13",
     ]
 

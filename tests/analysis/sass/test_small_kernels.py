@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.machine_code import code_of, followed, needs_nvdisasm
 
-from matbench.analysis.sass import effects, listing
+from matbench.analysis.sass import effects, listing, tally, walk
 from matbench.analysis.sass.prediction import demand
 
 pytestmark = needs_nvdisasm
@@ -73,6 +75,19 @@ def test_half_of_a_warp_requests_half_of_the_bytes() -> None:
     assert found.traffic["global loads"].requested_bytes == 64
 
 
+@pytest.mark.parametrize(("first", "sectors"), [(0, 4), (4, 5), (8, 4)])
+def test_where_a_load_begins_decides_its_sectors(first: int, sectors: int) -> None:
+    """Also beside another load that has the same pattern, but begins elsewhere."""
+    begins = GLOBAL.replace("[i * STRIDE]", f"[i] + ((volatile float *)p)[i + {first}]")
+    assert followed(begins, 0).traffic["global loads"].sectors == 4 + sectors
+
+
+def test_equal_addresses_of_fewer_lanes_are_fewer_bytes() -> None:
+    half = "[i]; if (i < 16) ((volatile float *)p)[i] = ((volatile float *)p)[i]"
+    found = followed(GLOBAL.replace("[i * STRIDE]", half), 0)
+    assert found.traffic["global loads"].requested_bytes == 128 + 64
+
+
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 63, 64, 1000, 65_537])
 @pytest.mark.parametrize("unroll", [1, 4])
 def test_a_loop_is_counted_exactly_however_it_is_unrolled(n: int, unroll: int) -> None:
@@ -124,6 +139,23 @@ def test_loops_in_loops_are_counted_exactly_and_soon(n: int) -> None:
     found = followed(NESTED, n)
     assert found.is_complete, found.unknown
     assert found.traffic["global loads"].requested_bytes == 128 * n * n
+
+
+def test_all_warps_together_are_followed_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block of many warps takes no longer than one."""
+    took: list[int] = []
+
+    def noted(*args: Any, **options: Any) -> walk.Walk:
+        found = walk.walk(*args, **options)
+        took.append(found.carried_out)
+        return found
+
+    monkeypatch.setattr(tally, "walk", noted)
+    found = followed(NESTED, 640, block=512)
+    assert not found.is_complete
+    assert any("too many iterations" in why for why in found.unknown)
+    assert len(took) < 16
+    assert sum(took) < 2 * walk.MOST_INSTRUCTIONS
 
 
 #: A ring of four buffers, each filled by a bulk copy that is waited for.

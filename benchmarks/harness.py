@@ -1,12 +1,14 @@
 """The cost of the harness: wall time of the 18-case sweep, and where it goes.
 
-`matbench run` runs the sweep with an empty cache (except for the references, whose cost is shown
-separately) and with a warm one. Then three variants are profiled, each in its own process with a
-warm cache:
+`matbench run` runs the sweep with an empty cache and with a warm one, while `probe/` records what
+its processes do: each moment counts as what the command itself does, or if it waits for its worker,
+as what the worker does. Then two variants are profiled, each in its own process with a warm cache:
 
   bare      in one process: every case is checked once, without guards, and timed
   checked   in one process: all checks, all guards
-  isolated  by `matbench run` itself: all checks, all guards, in a worker that may die
+
+`results/h200-harness.json` and `results/cpu-harness.json` are written by it, and the table in
+docs/timing.md is made from them by docs/generate_readme.py.
 """
 
 from __future__ import annotations
@@ -19,27 +21,40 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import common
 import numpy as np
-from click.testing import CliRunner
 
-from matbench import backends, cli
+from matbench import backends
 from matbench.cache import Cache
-from matbench.measure import builders, checks, judge, launches, oracle, process, worker
+from matbench.measure import checks, judge, launches, oracle
 from matbench.measure.options import Options
 from matbench.measure.oracle import matmul
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo
-from matbench.records import reading, writing
 from matbench.records.outcome import Accuracy
 
-WAYS = ("bare", "checked", "isolated")
+WAYS = ("bare", "checked")
+PROBE = Path(__file__).parent / "probe"
+#: What the parts of the wall time are called, in the order of the table. Those of the worker begin
+#: with "worker: ".
+PARTS = (
+    "Python's start and end", "imports", "kernel files", "device", "worker: start",
+    "worker: imports", "worker: device", "worker: builds", "worker: inputs", "worker: reference",
+    "worker: checks", "worker: timed launches", "worker: verification of samples",
+    "worker: block times", "worker: statistics", "worker: limits of the device",
+    "worker: collecting garbage", "between the processes", "records", "display",
+    "ending the worker", "other",
+)  # fmt: skip
+#: The time of these is the kernels' own.
+WALL_TIME = "where the wall time goes"
+OF_KERNELS = ("worker: timed launches", "worker: block times")
 NOTHING = Accuracy(None, None, None)
 
 
@@ -67,11 +82,8 @@ def work(way: str, info: DeviceInfo, sizes: str) -> dict[str, Any]:
     """One variant of the sweep: the seconds of each part, and the number of cases measured."""
     watch = common.Stopwatch()
     with ExitStack() as stack:
-        if way == "isolated":
-            measured = isolated(stack, watch, info, sizes)
-        else:
-            cases = common.cases(common.KERNELS, sizes, info)
-            measured = in_process(stack, watch, info, cases, bare=way == "bare")
+        cases = common.cases(common.KERNELS, sizes, info)
+        measured = in_process(stack, watch, info, cases, bare=way == "bare")
     return {"seconds": watch.seconds, "calls": watch.calls, "measured": measured}
 
 
@@ -131,39 +143,61 @@ def leave_out_second_looks(stack: ExitStack) -> None:
         stack.enter_context(mock.patch.object(owner, name, stand_in))
 
 
-def isolated(stack: ExitStack, watch: common.Stopwatch, info: DeviceInfo, sizes: str) -> int:
-    """Profile all cases run by the command itself: what its process waits for."""
-    call = process.Pool.call
-    called = set()
-
-    def timed(pool: Any, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        first = "" if id(pool) in called else "the worker's start and first "
-        called.add(id(pool))
-        method = args[0] if function is worker._do else function  # the first is the session's
-        with watch.running(f"{first}{method.__name__.strip('_')}"):
-            return call(pool, function, *args, **options)
-
-    stack.enter_context(mock.patch.object(process.Pool, "call", timed))
-    for what, owner, name in (
-        ("starting compilers", builders.Builders, "start"),
-        ("waiting for a compiler", builders.Builders, "wait"),
-        ("ending the processes", worker.Crew, "__exit__"),
-        ("writing records", writing.RecordWriter, "write"),
-    ):
-        patch = mock.patch.object(owner, name, watch.around(what, getattr(owner, name)))
-        stack.enter_context(patch)
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    stack.enter_context(mock.patch.dict(os.environ, {"MATBENCH_STATE_DIR": str(folder)}))
-    words = ["run", *common.KERNELS, "--sizes", sizes, *common.on(info), "--format", "plain"]
-    file = folder / "records.jsonl"
-    with watch.running("the command"):
-        done = CliRunner().invoke(cli.main, [*words, "--output", str(file)])
-    if not file.exists():
-        raise SystemExit(done.output)
-    return sum(outcome.status == "measured" for outcome in reading.read(file)[1])
-
-
 # -- in the parent -------------------------------------------------------------------------------
+
+
+class Stretch(NamedTuple):
+    """What a process did from one moment to another, in nanoseconds."""
+
+    begin_ns: int
+    end_ns: int
+    part: str
+
+
+def recorded(folder: Path) -> tuple[list[Stretch], list[Stretch]]:
+    """What the probe recorded: the command's own stretches, and those of its worker."""
+    own: list[Stretch] = []
+    worker: list[Stretch] = []
+    for path in sorted(folder.iterdir()):
+        lines = [line.split(" ", 2) for line in path.read_text("utf-8").splitlines()]
+        found = [Stretch(int(begin), int(end), part) for begin, end, part in lines]
+        parts = {stretch.part for stretch in found}
+        # Others are compilers', beside which the command goes on.
+        into = own if "waiting" in parts else worker if "inputs" in parts else []
+        into += found
+    return own, worker
+
+
+def parts_of(
+    own: Sequence[Stretch], worker: Sequence[Stretch], began_ns: int, ended_ns: int
+) -> dict[str, float]:
+    """The seconds of each part of a command's wall time; together they are all of it."""
+    worker = [Stretch(began_ns, worker[0].begin_ns, "start"), *worker]
+    spent = Counter({PARTS[0]: own[0].begin_ns - began_ns + ended_ns - own[-1].end_ns})
+    for begin_ns, end_ns, part in own:
+        if part != "waiting":
+            spent[part] += end_ns - begin_ns
+            continue
+        seen_ns = 0
+        for started_ns, stopped_ns, doing in worker:
+            both_ns = max(0, min(end_ns, stopped_ns) - max(begin_ns, started_ns))
+            if doing != "other":
+                spent[f"worker: {doing}"] += both_ns
+                seen_ns += both_ns
+        spent["between the processes"] += end_ns - begin_ns - seen_ns
+    return {part: spent[part] / 1e9 for part in (*PARTS, *(spent.keys() - set(PARTS)))}
+
+
+def profiled(arguments: Sequence[str], cache: Path) -> tuple[common.Run, dict[str, float]]:
+    """A run of `matbench run`, and the seconds of each part of its wall time."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.pathsep.join([str(PROBE), *filter(None, [os.environ.get("PYTHONPATH")])])
+        asked = {"MATBENCH_WALL_TIME": folder, "PYTHONPATH": path}
+        with mock.patch.dict(os.environ, asked):
+            began_ns = time.monotonic_ns()
+            run = common.run(*arguments, cache=cache)
+        ended_ns = began_ns + round(run.wall_s * 1e9)
+        return run, parts_of(*recorded(Path(folder)), began_ns, ended_ns)
 
 
 def child(way: str, sizes: str, info: DeviceInfo, cache: Path) -> dict[str, Any]:
@@ -211,32 +245,26 @@ def main() -> None:
     arguments = [*common.KERNELS, "--sizes", sizes, *common.on(info)]
     figures = findings.figures
 
-    empty_s: list[float] = []
-    warm_s: list[float] = []
+    runs: dict[str, list[tuple[float, dict[str, float]]]] = {"empty": [], "warm": []}
     with tempfile.TemporaryDirectory() as top:
         for number in range(chosen.repetitions):
             cache = Path(top, f"cache-{number}")
-            start = time.perf_counter()
-            for problem in dict.fromkeys(case.problem for case in cases):
-                matmul.reference_trial(problem, Cache(cache))
-            reference_s = time.perf_counter() - start
-            for walls in (empty_s, warm_s):
-                found = common.run(*arguments, cache=cache)
-                findings.saw(found.outcomes)
-                walls.append(found.wall_s)
-        measured = sum(outcome.status == "measured" for outcome in found.outcomes)
-        figures += [
-            common.Figure(
-                f"{sweep}, {measured} measured: built from nothing",
-                statistics.median(empty_s),
-                "s",
-                findings.bar(8.0, 120.0),
-            ),
-            common.Figure(
-                f"{sweep}: warm cache", statistics.median(warm_s), "s", findings.bar(5.0, 100.0)
-            ),
-            common.Figure("the references alone, which are in both caches", reference_s, "s"),
+            for which in runs:
+                run, parts = profiled(arguments, cache)
+                findings.saw(run.outcomes)
+                runs[which].append((run.wall_s, parts))
+        measured = sum(outcome.status == "measured" for outcome in run.outcomes)
+        for which, bars in (("empty", (8.0, 120.0)), ("warm", (5.0, 100.0))):
+            wall_s = statistics.median(wall_s for wall_s, _ in runs[which])
+            what = f"{sweep}, {measured} measured: {which} cache"
+            figures.append(common.Figure(what, wall_s, "s", findings.bar(*bars)))
+        # Of the repetition in the middle, whose parts add up to its wall time.
+        middle = {which: statistics.median_low(found)[1] for which, found in runs.items()}
+        rows = [
+            {"part": part, **{f"{w} cache (s)": middle[w][part] for w in middle}}
+            for part in middle["warm"]
         ]
+        findings.table(WALL_TIME, rows)
         ways: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
         for _ in range(chosen.repetitions):
             for way in WAYS:
@@ -248,8 +276,9 @@ def main() -> None:
         findings.table(f"{way}: {wall_s:.2f} s, {done} measured; its parts", parts_table(ways[way]))
     wall = {way: statistics.median(one["wall_s"] for one in ways[way]) for way in WAYS}
     figures += [common.Figure(f"{way}, warm cache", seconds, "s") for way, seconds in wall.items()]
+    warm_s = statistics.median(wall_s for wall_s, _ in runs["warm"])
     checks = (wall["checked"] - wall["bare"]) / wall["bare"]
-    worker_s = (wall["isolated"] - wall["checked"]) / wall["bare"]
+    worker_s = (warm_s - wall["checked"]) / wall["bare"]
     figures += [
         common.Figure("added by guards and further checks", checks, "share"),
         common.Figure("added by isolation", worker_s, "share"),

@@ -15,6 +15,7 @@ import msgspec
 from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import includes, opencl_c
+from matbench.kernelfile.revision import revision
 from matbench.model import Kernel
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
@@ -41,7 +42,7 @@ def opencl_unit(
     """The kernel as OpenCL C, from the cache unless it includes files, which can change."""
     if kernel.includes:
         return opencl_c.unit(kernel, params, clock)
-    key = repr((opencl_c.revision(), kernel.path, kernel.source, kernel.entry, params, clock))
+    key = repr((revision(), kernel.path, kernel.source, kernel.entry, params, clock))
     kept = cache.get_or_make(key, lambda: msgspec.json.encode(opencl_c.unit(kernel, params, clock)))
     return msgspec.json.decode(kept, type=opencl_c.Unit)
 

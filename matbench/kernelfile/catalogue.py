@@ -5,16 +5,21 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import functools
+import hashlib
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from matbench import workloads
+from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import front_matter, order, tables
 from matbench.kernelfile.libraries import LIBRARIES
+from matbench.kernelfile.revision import revision
 from matbench.model import Group, Kernel
 
 
@@ -24,19 +29,40 @@ def kernels_folder() -> Path:
     return inside if inside.is_dir() else Path(__file__).parents[2] / "kernels"
 
 
+class _File(NamedTuple):
+    """One of matbench's own kernel files."""
+
+    data: bytes
+    shown: str
+    path: Path
+
+
 def builtin() -> list[Kernel]:
     """The kernels that come with matbench, shown as `kernels/NAME.cu`."""
     found = []
     for path in sorted(kernels_folder().glob("*.cu")):
         shown = f"kernels/{path.name}"
-        found.append(_parsed(read(path, shown), shown, path))
-    return [*found, *LIBRARIES]
+        found.append(_File(read(path, shown), shown, path))
+    return [*_parsed(tuple(found)), *LIBRARIES]
 
 
 @functools.cache
-def _parsed(data: bytes, shown: str, path: Path) -> Kernel:
-    """One of matbench's own kernels, which include no file that could change meanwhile."""
-    return front_matter.parse(data, shown, path)
+def _parsed(files: tuple[_File, ...]) -> list[Kernel]:
+    """The kernels of these files, which include no file that could change.
+
+    They are kept in the cache, if it can be used: most commands take less time than parsing all.
+    """
+    named = [(file.data, file.shown, str(file.path)) for file in files]
+    digest = hashlib.sha256(msgspec.msgpack.encode((revision(), named))).hexdigest()
+
+    def parsed() -> bytes:
+        return msgspec.msgpack.encode([front_matter.parse(*file) for file in files])
+
+    try:
+        kept: bytes | memoryview = Cache().get_or_make(f"kernels/{digest}", parsed)
+    except UsageError:  # of the cache's folder, or else of a file
+        kept = parsed()
+    return msgspec.msgpack.decode(kept, type=list[Kernel])
 
 
 def load_folder(folder: Path) -> list[Kernel]:

@@ -6,10 +6,8 @@ which keep their numbers.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.errors import MatbenchError
@@ -117,13 +115,6 @@ def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> Unit:
 def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None) -> Unit:
     """`clocked_unit` if there is a clock, else `plain_unit`."""
     return clocked_unit(kernel, clock, params) if clock else plain_unit(kernel, params)
-
-
-@cache
-def revision() -> str:
-    """The hash of the code that translates, for keeping its results."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def obstacle(kernel: Kernel) -> str | None:

@@ -52,9 +52,9 @@ PARTS = (
     "worker: collecting garbage", "between the processes", "records", "display",
     "ending the worker", "other",
 )  # fmt: skip
-#: The time of these is the kernels' own.
-WALL_TIME = "where the wall time goes"
+#: The time of these is mostly that of the kernels themselves.
 OF_KERNELS = ("worker: timed launches", "worker: block times")
+WALL_TIME = "where the wall time goes"
 NOTHING = Accuracy(None, None, None)
 
 
@@ -232,6 +232,26 @@ def parts_table(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["s"])
 
 
+def wall_time_table(runs: dict[str, list[tuple[float, dict[str, float]]]]) -> list[dict[str, Any]]:
+    """The seconds of each part with each cache, and of all.
+
+    They are those of the repetition in the middle, so that they add up to its wall time.
+    """
+    columns = {
+        f"{which} cache": sorted(found, key=lambda run: run[0])[(len(found) - 1) // 2][1]
+        for which, found in runs.items()
+    }
+    for parts in columns.values():
+        whole = sum(parts.values())
+        parts["all"] = whole
+        parts["all but the kernels"] = whole - sum(parts[part] for part in OF_KERNELS)
+    names = dict.fromkeys(part for parts in columns.values() for part in parts)
+    return [
+        {"part": part, **{which: parts.get(part, 0.0) for which, parts in columns.items()}}
+        for part in names
+    ]
+
+
 def main() -> None:
     chosen = options().parse_args()
     info = common.device(chosen)
@@ -258,13 +278,7 @@ def main() -> None:
             wall_s = statistics.median(wall_s for wall_s, _ in runs[which])
             what = f"{sweep}, {measured} measured: {which} cache"
             figures.append(common.Figure(what, wall_s, "s", findings.bar(*bars)))
-        # Of the repetition in the middle, whose parts add up to its wall time.
-        middle = {which: statistics.median_low(found)[1] for which, found in runs.items()}
-        rows = [
-            {"part": part, **{f"{w} cache (s)": middle[w][part] for w in middle}}
-            for part in middle["warm"]
-        ]
-        findings.table(WALL_TIME, rows)
+        findings.table(WALL_TIME, wall_time_table(runs))
         ways: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
         for _ in range(chosen.repetitions):
             for way in WAYS:

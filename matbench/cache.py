@@ -1,4 +1,4 @@
-"""The on-disk cache of references and compiled code.
+"""The on-disk cache of references, compiled code and parsed kernel files.
 
 Every entry has a checksum and is dropped if it does not match; nothing is unpickled (the
 `diskcache` library unpickles, and is no longer maintained). PyCUDA keeps compiled code in the same

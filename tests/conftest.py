@@ -35,6 +35,9 @@ for _number, _handler in (
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
 
+# While tests are collected, before they have folders of their own, no cache can be used.
+os.environ["MATBENCH_CACHE_DIR"] = os.devnull
+
 #: Variables that make rich or click assume a terminal, or hide one.
 TERMINAL_VARIABLES = (
     "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TTY_COMPATIBLE",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
+import pkgutil
 import struct
 import subprocess
 import sys
@@ -207,6 +209,59 @@ def test_the_harness_leaves_out_what_bare_means(
     assert verified[True] == 0
     assert verified[False] > 10 * len(cases)
     assert parts[True].calls["sampling"] == len(cases)
+
+
+def test_each_moment_of_a_command_counts_once(load: Any, tmp_path: Path) -> None:
+    """In nanoseconds: the command waits from 40 to 60 and from 70 to 90."""
+    harness = load("harness")
+    own = [(20, 30, "imports"), (30, 40, "other"), (40, 60, "waiting"), (60, 70, "display")]
+    own += [(70, 90, "waiting"), (90, 95, "records")]
+    worker = [(45, 52, "device"), (52, 58, "inputs"), (58, 65, "other"), (65, 80, "checks")]
+    compiler = [(0, 100, "imports")]
+    for pid, lines in enumerate((own, worker, compiler)):
+        text = "".join(f"{begin} {end} {part}\n" for begin, end, part in lines)
+        (tmp_path / f"{pid}.txt").write_text(text)
+    parts = harness.parts_of(*harness.recorded(tmp_path), 10, 100)
+    assert {part: round(1e9 * seconds) for part, seconds in parts.items() if seconds} == {
+        "Python's start and end": 15,
+        "imports": 10,
+        "other": 10,
+        "worker: start": 5,
+        "worker: device": 7,
+        "worker: inputs": 6,
+        "display": 10,
+        "worker: checks": 10,
+        "between the processes": 12,
+        "records": 5,
+    }
+    [*_, whole, rest] = harness.wall_time_table({"warm": [(9e-8, parts)]})
+    assert whole == {"part": "all", "warm cache": pytest.approx(9e-8)}
+    assert rest == {"part": "all but the kernels", "warm cache": pytest.approx(9e-8)}
+
+
+def test_the_probe_sees_what_a_command_does(load: Any, tmp_path: Path) -> None:
+    harness = load("harness")
+    arguments = ["tiled", "--sizes", "9", "--set", "TILE=8", "--backend", "opencl"]
+    cache = Path(os.environ["MATBENCH_CACHE_DIR"])
+    run, parts = harness.profiled([*arguments, "--max-time", "0.01"], cache)
+    assert [outcome.status for outcome in run.outcomes] == ["measured"]
+    assert sum(parts.values()) == pytest.approx(run.wall_s)
+    assert set(parts) == set(harness.PARTS)
+    # While the worker does these, the command may still do something itself.
+    meanwhile = {"start", "imports", "device", "limits of the device"}
+    never = {part.removeprefix("worker: ") for part, seconds in parts.items() if not seconds > 0}
+    assert never <= meanwhile
+
+
+def test_the_probe_names_functions_that_there_are(load: Any) -> None:
+    """Otherwise a part would be missing from the table."""
+    probe = load("probe.sitecustomize")
+    for part, names in probe.PARTS.items():
+        assert part in {name.removeprefix("worker: ") for name in load("harness").PARTS} | {
+            "waiting"
+        }
+        for name in names:
+            assert callable(pkgutil.resolve_name(name))
 
 
 def test_the_fuzzer_tells_clean_errors_from_others(load: Any, tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import hashlib
 import os
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.kernels import KernelWriter, kernel_text
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue
+from matbench.kernelfile import catalogue, front_matter
 from matbench.kernelfile.catalogue import Catalogue
 from matbench.model import Kernel
 
@@ -79,6 +80,68 @@ def test_a_kernel_is_parsed_once_and_again_when_its_file_changes(
         (tmp_path / "tiled.cu").write_text(text + more, encoding="utf-8")
         hashes.add(catalogue.builtin()[0].sha256)
     assert len(hashes) == 2
+
+
+@pytest.fixture
+def new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Forgets what this process has parsed; the cache is the test's own."""
+    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    return catalogue._parsed.cache_clear
+
+
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the kernel files that are parsed from now on."""
+    names: list[str] = []
+    parse = front_matter.parse
+
+    def noted(data: bytes, shown: str, path: Path) -> Kernel:
+        names.append(path.name)
+        return parse(data, shown, path)
+
+    monkeypatch.setattr(front_matter, "parse", noted)
+    return names
+
+
+def test_kernel_files_are_parsed_once_for_all_processes(
+    new_process: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = parsed(monkeypatch)
+    new_process()
+    first = catalogue.builtin()
+    paths = [path.name for path in sorted(catalogue.kernels_folder().glob("*.cu"))]
+    assert names == paths
+    new_process()
+    again = catalogue.builtin()
+    assert names == paths
+    assert again == first
+    assert again[0] is not first[0]
+    # Other code may read the same files differently.
+    monkeypatch.setattr(catalogue, "revision", lambda: "another")
+    new_process()
+    assert catalogue.builtin() == first
+    assert names == paths * 2
+
+
+def test_kernel_files_are_parsed_without_a_cache(
+    new_process: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").touch()  # not a folder
+    names = parsed(monkeypatch)
+    new_process()
+    assert "tiled" in {kernel.name for kernel in catalogue.builtin()}
+    assert len(names) > 40
+
+
+def test_the_same_file_in_another_folder_is_another_kernel(
+    new_process: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (catalogue.kernels_folder() / "tiled.cu").read_bytes()
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        (folder / "tiled.cu").write_bytes(text)
+        monkeypatch.setattr(catalogue, "kernels_folder", lambda folder=folder: folder)
+        new_process()
+        assert catalogue.builtin()[0].file == str(folder / "tiled.cu")
 
 
 def test_libraries_are_told_apart_in_records() -> None:

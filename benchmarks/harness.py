@@ -266,6 +266,7 @@ def main() -> None:
     figures = findings.figures
 
     runs: dict[str, list[tuple[float, dict[str, float]]]] = {"empty": [], "warm": []}
+    ways: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as top:
         for number in range(chosen.repetitions):
             cache = Path(top, f"cache-{number}")
@@ -273,16 +274,14 @@ def main() -> None:
                 run, parts = profiled(arguments, cache)
                 findings.saw(run.outcomes)
                 runs[which].append((run.wall_s, parts))
+            for way in WAYS:
+                ways[way].append(child(way, sizes, info, cache))
         measured = sum(outcome.status == "measured" for outcome in run.outcomes)
         for which, bars in (("empty", (8.0, 120.0)), ("warm", (5.0, 100.0))):
             wall_s = statistics.median(wall_s for wall_s, _ in runs[which])
             what = f"{sweep}, {measured} measured: {which} cache"
             figures.append(common.Figure(what, wall_s, "s", findings.bar(*bars)))
         findings.table(WALL_TIME, wall_time_table(runs))
-        ways: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
-        for _ in range(chosen.repetitions):
-            for way in WAYS:
-                ways[way].append(child(way, sizes, info, cache))
 
     for way in WAYS:
         wall_s = statistics.median(one["wall_s"] for one in ways[way])

@@ -17,6 +17,13 @@ from hypothesis import strategies as st
 from matbench.cache import DEFAULT_LIMIT_BYTES, Cache, default_folder
 from matbench.errors import UsageError
 
+#: The cache while tests are collected, when matbench's own kernels are loaded.
+COLLECTED_WITH = os.environ["MATBENCH_CACHE_DIR"]
+
+
+def test_collecting_tests_leaves_the_users_cache_alone() -> None:
+    assert os.devnull == COLLECTED_WITH
+
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Cache:

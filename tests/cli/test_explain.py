@@ -132,6 +132,13 @@ def test_the_same_where_a_device_has_built_it(matbench: Matbench) -> None:
 
 
 @pytest.mark.usefixtures("no_device")
+def test_each_named_architecture_has_each_width(matbench: Matbench) -> None:
+    asked = ("explain", "tiled", "--sizes", "16", "--set", "TILE=16,32", "--arch", "fermi,kepler")
+    widths = json.loads(matbench(*asked, "--format", "json").stdout)[1]["widths"]
+    shown = [(width["architecture"], width["params"]["TILE"]) for width in widths]
+    assert shown == [(name, tile) for name in ("Fermi 2.0", "Kepler 3.0") for tile in (16, 32)]
+
+
 @pytest.mark.parametrize("arch", ["g80", "gt200"])
 @pytest.mark.parametrize("name", ["tiled", "naive-2d"])
 def test_a_tile_of_32_is_illegal_before_fermi(matbench: Matbench, arch: str, name: str) -> None:

@@ -139,6 +139,7 @@ def test_each_named_architecture_has_each_width(matbench: Matbench) -> None:
     assert shown == [(name, tile) for name in ("Fermi 2.0", "Kepler 3.0") for tile in (16, 32)]
 
 
+@pytest.mark.usefixtures("no_device")
 @pytest.mark.parametrize("arch", ["g80", "gt200"])
 @pytest.mark.parametrize("name", ["tiled", "naive-2d"])
 def test_a_tile_of_32_is_illegal_before_fermi(matbench: Matbench, arch: str, name: str) -> None:

@@ -328,13 +328,19 @@ class DeviceInfo(msgspec.Struct, frozen=True):
         return f"{self.backend}:{self.index}"
 
     @property
+    def where(self) -> str:
+        """Its place, and in a cluster its host: `cuda:0 on node3`."""
+        host = self.properties.get("host")
+        return f"{self.place} on {host}" if host else self.place
+
+    @property
     def label(self) -> str:
-        return f"{self.place} {self.name}"
+        return f"{self.where} {self.name}"
 
     @property
     def identity(self) -> str:
-        """What tells it apart from others of the same name: its UUID, or else its place."""
-        return str(self.properties.get("UUID") or self.place)
+        """What tells it apart from others of the same name: its UUID, or else where it is."""
+        return str(self.properties.get("UUID") or self.where)
 
 
 class Case(msgspec.Struct, frozen=True):

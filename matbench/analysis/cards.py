@@ -55,7 +55,7 @@ def told_apart(
 def places(environments: Iterable[Environment]) -> dict[str, str]:
     """`cuda:0` for the UUID of each device; the UUID itself if two devices had that place."""
     found = {
-        info.identity: info.place for environment in environments for info in environment.devices
+        info.identity: info.where for environment in environments for info in environment.devices
     }
     taken = list(found.values())
     return {

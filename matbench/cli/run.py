@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from matbench.cli.app import main
+from matbench.cli.cluster import ClusterOptions
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
@@ -31,7 +32,7 @@ from matbench.cli.options import (
 )
 from matbench.cli.page_file import require_page, write_page
 from matbench.cli.progress import progress
-from matbench.cli.selection import Cases, SelectionOptions
+from matbench.cli.selection import Cases, SelectionOptions, skipped
 from matbench.cli.types import PlainRange
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL
@@ -40,10 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from matbench.analysis.error_map import ErrorMap
+    from matbench.measure.cluster import Cluster
     from matbench.measure.handing_out import Group
     from matbench.measure.options import Options
-    from matbench.measure.outcomes import Found
-    from matbench.measure.worker import Worker
+    from matbench.measure.remote_crew import RemoteCrew
     from matbench.model import Case, DeviceInfo
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
@@ -140,6 +141,7 @@ class RunOptions:
     sizes=SizeOptions,
     constants=ConstantOptions,
     device=DeviceOptions,
+    cluster=ClusterOptions,
     launches=LaunchOptions,
     more=RunOptions,
     output=OutputOptions,
@@ -154,6 +156,7 @@ def run(
     sizes: SizeOptions,
     constants: ConstantOptions,
     device: DeviceOptions,
+    cluster: ClusterOptions,
     launches: LaunchOptions,
     more: RunOptions,
     output: OutputOptions,
@@ -193,14 +196,19 @@ def run(
         kernels, files, of_every_workload=more.smoke and selection.workload is None
     )
     problems = sizes.problems(chosen, smoke=more.smoke)
+    values = constants.values(chosen)
+    workers = cluster.joined(device, replicate=more.replicate)
     cases = selection.cases(
         chosen,
         problems,
-        constants.values(chosen),
-        device,
+        values,
+        workers or device,
         replicate=more.replicate,
         split=more.split,
     )
+    if workers is not None:
+        reason = "runs on the CPU of one host: measure it without --cluster"
+        cases = [(i, skipped(case, reason) if case.kernel.on_host else case) for i, case in cases]
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
     sweep = Sweep(
         cases,
@@ -219,6 +227,7 @@ def run(
         error_map=more.error_map,
         repeat=more.repeat,
         split=more.split,
+        cluster=workers,
     )
     interruption = Interruption()
     with interruption:
@@ -248,9 +257,12 @@ class Sweep:
         error_map: str | None = None,
         repeat: int = 1,
         split: bool = False,
+        cluster: Cluster | None = None,
     ) -> None:
         self.cases = cases
-        self.devices = list({info.label: info for infos, _ in cases for info in infos}.values())
+        self.cluster = cluster
+        every = [info for infos, _ in cases for info in infos]
+        self.devices = list({(info.backend, info.identity): info for info in every}.values())
         self.options = options
         self.error_map = error_map
         self.repeat = repeat
@@ -275,7 +287,13 @@ class Sweep:
         from matbench.records.outcome import CaseRecord
 
         with ExitStack() as stack:
-            crew = stack.enter_context(Crew(self.options, deadlines.deadlines, say_printed))
+            how = self.options, deadlines.deadlines, say_printed
+            crew: Crew | RemoteCrew = Crew(*how)
+            if self.cluster is not None:
+                from matbench.measure.remote_crew import RemoteCrew
+
+                crew = RemoteCrew(self.cluster, *how)
+            stack.enter_context(crew)
             gpus = [info for info in self.devices if info.kind == "gpu"]
             crew.start(gpus or self.devices[:1])  # while this process imports the rest
             writers = self._writers(output, settings)
@@ -299,10 +317,8 @@ class Sweep:
             ]
             display = stack.enter_context(progress(len(self.cases) * self.repeat, plan))
 
-            def measure(worker: Worker, case: Case) -> tuple[DeviceInfo, Found]:
-                info = worker.device
-                display.begin(case.label, CaseRecord.of(case, info), info.place)
-                return info, worker.measure(case)
+            def begin(info: DeviceInfo, case: Case, place: str) -> None:
+                display.begin(case.label, CaseRecord.of(case, info), place)
 
             for repetition, cases in enumerate(rounds, 1):
                 if repetition > 1:
@@ -311,13 +327,16 @@ class Sweep:
                     self.outcomes.append(done)
                     display.done(done)
                 left = [(infos, case) for infos, case, done in cases if done is None]
-                for _, (info, found) in crew.hand_out(self._groups(left), measure):
+                for place, found in crew.measured(self._groups(left), begin):
+                    if found is None:
+                        display.drop(place)
+                        continue
                     done = self._drawn(found.outcome, found.error_map)
                     done = msgspec.structs.replace(done, repetition=repetition)
                     for writer in writers:
                         writer.write(done)
                     self.outcomes.append(done)
-                    display.done(done, info.place)
+                    display.done(done, place)
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""
@@ -340,11 +359,20 @@ class Sweep:
         return [RecordWriter(path, self.environment, mode), last]
 
     def _known(self, writers: list[RecordWriter]) -> dict[CaseKey, Outcome]:
-        """The finished cases of a resumed file."""
+        """The finished cases of a resumed file.
+
+        In a cluster those of any device of the model count, also of one that has left it.
+        """
         from matbench.records import resuming
 
         resumed = [writer for writer in writers if writer.mode == "resume"]
-        return resuming.finished(outcome for writer in resumed for outcome in writer.outcomes)
+        known = resuming.finished(outcome for writer in resumed for outcome in writer.outcomes)
+        anywhere = {
+            key._replace(device_id=""): outcome
+            for key, outcome in known.items()
+            if self.cluster is not None and not (self.split and outcome.case.group == "baseline")
+        }
+        return anywhere | known
 
     def _groups(self, left: Iterable[tuple[Infos, Case]]) -> list[Group[Case]]:
         """Groups of these cases; a device that has measured some of a group measures the rest.
@@ -363,7 +391,7 @@ class Sweep:
         for infos, case in left:
             own = unit(CaseRecord.of(case, infos[0]))
             where = tuple(info for info in infos if info.identity == begun.get(own)) or infos
-            together = own, *(info.label for info in where)
+            together = own, *(info.identity for info in where)
             found.setdefault(together, (where, []))[1].append(case)
         return [
             Group(infos, cases, max(workloads.of(c.problem).work(c.problem) for c in cases))

@@ -17,6 +17,7 @@ from matbench.errors import UsageError
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
+    from matbench.measure.cluster import Cluster
     from matbench.model import Case, DeviceInfo, Kernel, Problem
 
 #: Each case with the devices of one model that may measure it: any one of them.
@@ -98,7 +99,7 @@ class SelectionOptions:
         kernels: Sequence[Kernel],
         problems: Sequence[Problem],
         overrides: dict[str, tuple[int, ...]],
-        device: DeviceOptions,
+        device: DeviceOptions | Cluster,
         *,
         replicate: bool = False,
         split: bool = False,

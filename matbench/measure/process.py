@@ -30,7 +30,7 @@ class DeadlineError(MatbenchError):
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
+def deaf() -> Iterator[None]:
     """Processes started here ignore Ctrl-C and similar signals, which may be sent to a whole
     process group but are for the main process only."""
     if not hasattr(signal, "pthread_sigmask"):
@@ -61,7 +61,7 @@ def _without_main() -> Iterator[None]:
 
 class _Deaf(SpawnProcess):
     def start(self) -> None:
-        with _deaf(), _without_main():
+        with deaf(), _without_main():
             super().start()
 
     def terminate(self) -> None:
@@ -111,7 +111,7 @@ class Pool:
         try:
             if is_new:
                 self._output = output.Output()
-                with _deaf():
+                with deaf():
                     resource_tracker.ensure_running()
                 self._pool = ProcessPool(
                     max_workers=self._processes,

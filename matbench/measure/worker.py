@@ -358,6 +358,17 @@ class Crew:
                 self.worker(device)
         yield from self._handing_out.results(every, lambda info, task: do(self.worker(info), task))
 
+    def measured(
+        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
+    ) -> Iterator[tuple[str, Found]]:
+        """Measure all cases of the groups; `begin` is called with the place of each that begins."""
+
+        def measure(worker: Worker, case: Case) -> tuple[str, Found]:
+            begin(worker.device, case, worker.device.place)
+            return worker.device.place, worker.measure(case)
+
+        return (found for _, found in self.hand_out(groups, measure))
+
     def renew(self) -> None:
         """End all workers' processes: the next case starts in a new one."""
         for worker in self.workers.values():

@@ -25,7 +25,7 @@ def device_lines(
     first = outcomes[0].case
     backends = {outcome.case.backend for outcome in outcomes}
     used = [
-        (environment.host, device)
+        (str(device.properties.get("host") or environment.host), device)
         for environment in environments
         for device in environment.devices
         if device.name == first.device and device.backend in backends

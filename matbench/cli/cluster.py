@@ -1,0 +1,51 @@
+"""The option that sends a sweep to the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import click
+
+from matbench.cli.options import DeviceOptions
+from matbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from matbench.measure.cluster import Cluster
+
+_ADDRESS = re.compile(r"local:[1-9]\d?|(tcp|tls)://\S+:\d{1,5}")
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """The cluster to measure on, if any."""
+
+    cluster: str | None
+
+    TITLE: ClassVar = DeviceOptions.TITLE
+    OPTIONS: ClassVar = (
+        click.option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="Measure on all workers of a Dask cluster: the address of its scheduler, such as "
+            "tcp://node1:8786, or local:4 for four processes on this machine.",
+        ),
+    )
+
+    def joined(self, device: DeviceOptions, *, replicate: bool) -> Cluster | None:
+        """The cluster, until the command ends."""
+        if self.cluster is None:
+            return None
+        if not _ADDRESS.fullmatch(self.cluster):
+            raise UsageError(
+                f"--cluster {self.cluster!r:.80}: not an address; give a scheduler's, such as "
+                "tcp://node1:8786, or local:4"
+            )
+        for option, given in (("--device", device.device), ("--replicate", replicate)):
+            if given:
+                raise UsageError(f"--cluster cannot be combined with {option}")
+        from matbench.measure import cluster
+
+        context = click.get_current_context()
+        return context.with_resource(cluster.joined(self.cluster, device.backend))

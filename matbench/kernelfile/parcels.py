@@ -1,0 +1,81 @@
+"""Packs a kernel's files for a host that does not have them, by the hash of their contents."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from matbench.kernelfile import includes
+from matbench.model import Kernel
+
+
+class NotSentError(Exception):
+    """The files of a parcel were neither sent nor written before."""
+
+
+class Parcel(msgspec.Struct, frozen=True):
+    """A kernel file and the headers that it includes, by their paths below a common folder.
+
+    The paths in `kernel` are relative to that folder. `sha256` is the hash of all files: two
+    parcels with the same one can share their files.
+    """
+
+    kernel: Kernel
+    sha256: str
+    files: dict[str, bytes]
+
+
+def packed(kernel: Kernel) -> Parcel:
+    """The kernel with its files; without any if it is a library.
+
+    Files that can no longer be read are left out, which is noticed when the kernel is built.
+    """
+    if not kernel.file:
+        return Parcel(kernel, "", {})
+    file = Path(kernel.file).absolute()
+    folders = [includes.folder_of(file, each).resolve() for each in kernel.include_dirs]
+    file = file.parent.resolve() / file.name
+    paths = [file, *(Path(each.path) for each in kernel.includes)]
+    root = Path(os.path.commonpath([*(path.parent for path in paths), *folders]))
+    files: dict[str, bytes] = {}
+    for path in paths:
+        with suppress(OSError):
+            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    inside = msgspec.structs.replace(
+        kernel,
+        file=paths[0].relative_to(root).as_posix(),
+        include_dirs=tuple(os.path.relpath(folder, file.parent) for folder in folders),
+        includes=tuple(
+            msgspec.structs.replace(each, path=path.relative_to(root).as_posix())
+            for each, path in zip(kernel.includes, paths[1:], strict=True)
+        ),
+    )
+    contents = msgspec.msgpack.encode(sorted(files.items()))
+    return Parcel(inside, hashlib.sha256(contents).hexdigest(), files)
+
+
+def unpacked(kernel: Kernel, sha256: str, files: dict[str, bytes] | None, folder: Path) -> Kernel:
+    """The kernel of a parcel with its files in `folder`, where they are written unless None.
+
+    `NotSentError` if they are not there.
+    """
+    if not kernel.file:
+        return kernel
+    root = folder.resolve() / sha256
+    for name, data in (files or {}).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    if not root.is_dir():
+        raise NotSentError(kernel.path)
+    return msgspec.structs.replace(
+        kernel,
+        file=str(root / kernel.file),
+        includes=tuple(
+            msgspec.structs.replace(each, path=str(root / each.path)) for each in kernel.includes
+        ),
+    )

@@ -142,7 +142,7 @@ class Cluster:
         if not present:
             raise UsageError(f"--cluster {where}: there are no workers yet; start some first")
         offered = set().union(*present.values())
-        self.kind = "gpu" if "GPU" in offered else "cpu"
+        self.kind = "cpu" if "CPU" in offered and "GPU" not in offered else "gpu"
         for reason in self._meet(present):
             raise UsageError(f"--cluster {where}: {reason}")
         if not self.members:
@@ -161,7 +161,7 @@ class Cluster:
             del self.members[member.address]
         self._met &= present.keys()
         new = {address: each for address, each in present.items() if address not in self._met}
-        for reason in self._meet(new):
+        for reason in self._meet(new) if new else ():
             _log.warning("not used: %s", reason)
         return lost
 
@@ -222,6 +222,8 @@ class Cluster:
                 reason = f"offers {resource}={offered[address]:g}; {self._how}"
             elif not self._takes(address, found):
                 reason = f"has no {resource} of its own; {self._how}"
+                if self._is_complete:
+                    reason = f"has no free {resource} that was there at the start"
             else:
                 continue
             reasons.append(f"the worker {address} on {hosts[address]} {reason}")
@@ -229,8 +231,9 @@ class Cluster:
 
     @property
     def _how(self) -> str:
-        started = f"dask worker … --nthreads 1 --resources {self.kind.upper()}=1"
-        return f"start one worker per {self.kind.upper()}: `{started}`"
+        resource = self.kind.upper()
+        started = f"dask worker … --nthreads 1 --resources {resource}=1"
+        return f"start one worker per {resource}: `{started}`"
 
     def _takes(self, address: str, found: Iterable[DeviceInfo]) -> bool:
         """Give a worker the first of its devices that no other has; many can share a CPU."""

@@ -1,0 +1,223 @@
+"""Sweeps over a Dask cluster of two CPU workers: loss, interruption, refusals, and what listens."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from support.cli import QUICK, Refusal, last_run, outside, records_in
+from support.dask_cluster import DaskCluster, dask_cluster, spawned, wait_for
+from support.kernels import SPIN_BODY, KernelWriter
+from support.terminal import on_terminal, started
+
+from matbench.measure import cluster as joining
+from matbench.model import DeviceInfo
+from matbench.records import reading, resuming
+from matbench.records.outcome import Outcome
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+#: Six cases of two sizes.
+SIZES = ("--sizes", "16,17", *QUICK)
+RUN = ("run", "naive-2d", *SIZES)
+
+
+@pytest.fixture(scope="module")
+def dask(own_folders: None) -> Iterator[DaskCluster]:
+    with dask_cluster(2) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def own_last_run(own_state: None) -> None:
+    """A separate last run for each test."""
+
+
+def keys(outcomes: list[Outcome]) -> list[resuming.CaseKey]:
+    """What each measured, wherever that was."""
+    return [resuming.outcome_key(each)._replace(device_id="") for each in outcomes]
+
+
+# -- a sweep -------------------------------------------------------------------------------------
+
+
+def test_a_sweep_loses_a_worker_and_nothing_else(
+    dask: DaskCluster, device: DeviceInfo, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.jsonl"
+    command = (*RUN, "--cluster", dask.address, "--output", output)
+    before = {worker.pid for worker in dask.workers()}
+    process = started(*command)
+    dask.lose_a_worker()
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    host = os.uname().nodename
+    assert re.fullmatch(
+        rf"lost the worker on opencl:0 on {host} #\d \(tcp://127\.0\.0\.1:\d+\); "
+        r"naive-2d TILE=8 at 1[67] is tried again\n",
+        stderr,
+    )
+    assert "6 measured, 0 wrong, 0 failed, 0 skipped" in stdout
+    [environment], outcomes = reading.read(output)
+    assert Counter(o.status for o in outcomes) == {"measured": 6}
+    assert len(set(keys(outcomes))) == 6
+    assert {o.case.device_id for o in outcomes} == {f"opencl:0 on {host}"}
+    assert [info.properties["host"] for info in environment.devices] == [host]
+    # Dask started another worker, which a later sweep uses; nothing is left running.
+    assert len(wait_for(lambda: len(dask.workers()) == 2 and dask.workers())) == 2
+    assert {worker.pid for worker in dask.workers()} != before
+    assert dask.measuring() == {}
+
+
+def test_kill_9_of_the_command_costs_what_was_running(
+    dask: DaskCluster, device: DeviceInfo, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.jsonl"
+    command = (*RUN, "--cluster", dask.address)
+    process = started(*command, "--output", output)
+    wait_for(lambda: output.exists() and output.read_bytes().count(b"\n") > 2)
+    process.kill()
+    process.communicate()
+    before = records_in(output)
+    assert 2 <= len(before) < 6
+    done = outside(*command, "--resume", output)
+    assert done.returncode == 0, done.stderr
+    after = records_in(output)
+    assert after[: len(before)] == before
+    assert len(after) == len(set(keys(after))) == 6
+    # What the killed command left behind has ended with the sweep after it.
+    assert dask.measuring() == {}
+
+
+def test_ctrl_c_keeps_what_is_done_and_stops_what_runs(
+    dask: DaskCluster, device: DeviceInfo, write_kernel: KernelWriter, tmp_path: Path
+) -> None:
+    write_kernel("a-good")
+    write_kernel("b-spins", body=SPIN_BODY)
+    output, since = tmp_path / "out.jsonl", []
+
+    def both_spin(_: str) -> bool:
+        if not since and output.exists() and output.read_bytes().count(b"\n") > 2:
+            since.append(time.monotonic())
+        return bool(since) and time.monotonic() > since[0] + 0.3
+
+    session = on_terminal(
+        "run", "--kernels-dir", tmp_path, *SIZES, "--cluster", dask.address, "--output", output,
+        interrupt_when=both_spin,
+    )  # fmt: skip
+    assert session.code == 130
+    assert [each.case.kernel for each in records_in(output)] == ["a-good", "a-good"]
+    text = "\n".join(session.lines)
+    assert "interrupted: 2 of 4 cases are done" in text
+    assert f"--cluster {dask.address} --resume {output}" in text
+    assert "Traceback" not in text
+    assert "distributed" not in text
+    wait_for(lambda: dask.measuring() == {}, 10)
+
+
+def test_a_cluster_of_its_own_listens_on_this_machine_only(
+    device: DeviceInfo, tmp_path: Path
+) -> None:
+    process = started(*RUN, "--cluster", "local:2", "--timeout", "60")
+    try:
+        own = psutil.Process(process.pid)
+        wait_for(lambda: len(found := spawned(own)) == 2 and any(map(spawned, found)))
+        family = [own, *own.children(recursive=True)]
+        where = {
+            connection.laddr.ip
+            for each in family
+            for connection in each.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        assert where == {"127.0.0.1"}
+        _, stderr = process.communicate(timeout=60)
+        assert (process.returncode, stderr) == (0, "")
+        assert len(last_run()) == 6
+    finally:
+        process.kill()
+        process.communicate()
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert alive == []
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("node1",), "'node1': not an address; give a scheduler's, such as tcp://node1:8786,"),
+        (("tcp://node1",), "'tcp://node1': not an address"),
+        (("http://node1:80",), "'http://node1:80': not an address"),
+        (("local:0",), "'local:0': not an address"),
+        (("local:1", "--device", "0"), "cannot be combined with --device"),
+        (("local:1", "--replicate"), "cannot be combined with --replicate"),
+    ],
+)
+def test_what_cannot_be_a_cluster(
+    given: tuple[str, ...], said: str, refusal: Refusal, nothing_runs: None
+) -> None:
+    assert refusal("run", "tiled", "--cluster", *given).startswith(f"--cluster {said}")
+
+
+def test_without_dask_the_extra_is_named(refusal: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert refusal("run", "tiled", "--cluster", "local:1") == (
+        "--cluster needs Dask: pip install 'matbench-cuda[cluster]', here and on every host"
+    )
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "_CONNECT_S", 1.0)
+
+
+def test_nothing_answers(refusal: Refusal, impatient: None) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    assert address in refusal("run", "tiled", "--cluster", address)
+
+
+def test_something_else_answers(refusal: Refusal, impatient: None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        assert refusal("run", "tiled", "--cluster", address) == (
+            f"--cluster {address}: no answer; is it a Dask scheduler?"
+        )
+
+
+def test_another_version_is_refused_with_its_host(
+    refusal: Refusal, dask: DaskCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = joining.__version__
+    monkeypatch.setattr(joining, "__version__", "9.9.9")
+    said = refusal("run", "tiled", "--cluster", dask.address)
+    host = os.uname().nodename
+    assert re.fullmatch(
+        rf"--cluster {dask.address}: the worker tcp://\S+ on {host} has matbench {theirs}, "
+        r"this is 9\.9\.9; install the same version on both",
+        said,
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ModuleNotFoundError("matbench"), "has no matbench; install version 9 there, as here"),
+        (OSError("gone"), "cannot be used: gone"),
+    ],
+)
+def test_a_host_without_matbench(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "__version__", "9")
+    assert joining._differs(error) == said

@@ -1,0 +1,73 @@
+"""A kernel travels with its headers, wherever they are, and is built without the originals."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support.kernels import GOOD_BODY, KernelWriter
+
+from matbench.kernelfile import catalogue, includes, parcels, sweep
+from matbench.measure.session import Session
+from matbench.model import Kernel, Problem
+
+BODY = '#include "one.h"\n#include <two.h>\n' + GOOD_BODY.replace("= sum;", "= ONE * TWO * sum;")
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, write_kernel: KernelWriter) -> Kernel:
+    """A kernel below `origin`, with a header next to it and others in a folder beside its own."""
+    folder, headers = tmp_path / "origin" / "kernels", tmp_path / "origin" / "headers"
+    folder.mkdir(parents=True)
+    (headers / "deep").mkdir(parents=True)
+    (folder / "one.h").write_text("#define ONE 1.0f\n")
+    (headers / "two.h").write_text('#include "deep/three.h"\n#define TWO THREE\n')
+    (headers / "deep" / "three.h").write_text("#define THREE 1.0f\n")
+    path = write_kernel(body=BODY).replace(folder / "mine.cu")
+    return catalogue.load(path, given={"include_dirs": [str(headers)]})
+
+
+def measured(session: Session, kernel: Kernel) -> str:
+    case = sweep.case(kernel, Problem(24, 24, 24), {"TILE": 8}, session.backend.info)
+    return session.measure(case).outcome.status
+
+
+def test_it_is_built_from_the_files_that_travelled(
+    loaded: Kernel, session: Session, tmp_path: Path
+) -> None:
+    assert [each.name for each in loaded.includes] == ["one.h", "two.h", "deep/three.h"]
+    parcel = parcels.packed(loaded)
+    assert set(parcel.files) == {
+        "kernels/mine.cu", "kernels/one.h", "headers/two.h", "headers/deep/three.h"
+    }  # fmt: skip
+    paths = [parcel.kernel.file, *(each.path for each in parcel.kernel.includes)]
+    assert set(paths) == set(parcel.files)
+    assert parcel.kernel.include_dirs == ("../headers",)
+    shutil.rmtree(tmp_path / "origin")
+    there = parcels.unpacked(parcel.kernel, parcel.sha256, parcel.files, tmp_path / "there")
+    assert there.sha256 == loaded.sha256
+    assert includes.changed(there) is None
+    assert measured(session, there) == "measured"
+    # The control: a header that does not arrive.
+    (tmp_path / "there" / parcel.sha256 / "kernels" / "one.h").unlink()
+    assert includes.changed(there) == "one.h"
+
+
+def test_files_are_known_by_their_contents(loaded: Kernel, tmp_path: Path) -> None:
+    parcel = parcels.packed(loaded)
+    with pytest.raises(parcels.NotSentError):
+        parcels.unpacked(parcel.kernel, parcel.sha256, None, tmp_path / "there")
+    parcels.unpacked(parcel.kernel, parcel.sha256, parcel.files, tmp_path / "there")
+    parcels.unpacked(parcel.kernel, parcel.sha256, None, tmp_path / "there")
+    assert parcels.packed(loaded).sha256 == parcel.sha256
+    (tmp_path / "origin" / "headers" / "two.h").write_text("#define TWO 1.0f\n")
+    assert parcels.packed(loaded).sha256 != parcel.sha256
+
+
+def test_a_library_has_no_files(tmp_path: Path) -> None:
+    [cublas] = [kernel for kernel in catalogue.builtin() if kernel.name == "cublas"]
+    parcel = parcels.packed(cublas)
+    assert (parcel.kernel, parcel.files) == (cublas, {})
+    assert parcels.unpacked(cublas, parcel.sha256, {}, tmp_path) == cublas
+    assert not list(tmp_path.iterdir())

@@ -12,8 +12,9 @@ import platform
 import queue
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from matbench import __version__, backends
@@ -46,35 +47,38 @@ def joined(where: str, backend: str) -> Iterator[Cluster]:
     `UsageError` if Dask is missing, nothing answers, or a worker cannot be used.
     """
     try:
-        import distributed
+        import distributed  # noqa: F401
     except ImportError:
         raise UsageError(
             "--cluster needs Dask: pip install 'matbench-cuda[cluster]', here and on every host"
         ) from None
     _quieten()
     kind, _, count = where.partition(":")
-    own = None
-    try:
-        if kind == "local":
-            own = within(_ANSWER_S, lambda: _local(int(count), backend))
-            address = own.scheduler_address
-        else:
+    with ExitStack() as stack:
+        try:
             address = where
-        client = within(
-            _CONNECT_S,
-            lambda: distributed.Client(  # type: ignore[no-untyped-call]
-                address, timeout=_CONNECT_S / 2, set_as_default=False
-            ),
-        )
-    except Exception as error:
-        reason = " ".join(str(error).split()) or "no answer; is it a Dask scheduler?"
-        raise UsageError(f"--cluster {where}: {reason}") from None
-    try:
+            if kind == "local":
+                own = within(_ANSWER_S, lambda: _local(int(count), backend))
+                stack.callback(_close, own)
+                address = own.scheduler_address
+            client = within(_CONNECT_S, lambda: _client(address))
+            stack.callback(_close, client)
+        except Exception as error:
+            reason = " ".join(str(error).split()) or "no answer; is it a Dask scheduler?"
+            raise UsageError(f"--cluster {where}: {reason}") from None
         yield Cluster(client, where, backend)
-    finally:
-        for each in filter(None, (client, own)):
-            with suppress(Exception):
-                within(_CONNECT_S, each.close)
+
+
+def _client(address: str) -> Any:
+    from distributed import Client
+
+    how = {"timeout": _CONNECT_S / 2, "set_as_default": False}
+    return Client(address, **how)  # type: ignore[no-untyped-call]
+
+
+def _close(client: Any) -> None:
+    with suppress(Exception):
+        within(_CONNECT_S, client.close)
 
 
 def _local(count: int, backend: str) -> Any:
@@ -82,7 +86,8 @@ def _local(count: int, backend: str) -> Any:
     from distributed import LocalCluster
 
     kind = backends.choose(backend, None).kind
-
+    with deaf():
+        resource_tracker.ensure_running()  # started later, it would end the effect of `deaf`
     with deaf():
         return LocalCluster(  # type: ignore[no-untyped-call]
             n_workers=count,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import pkgutil
 import platform
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +27,7 @@ class Node(NamedTuple):
     """A Dask worker."""
 
     devices: tuple[DeviceInfo, ...] | Exception
-    resources: dict[str, float] = {"GPU": 1}
+    resources: Mapping[str, float] = MappingProxyType({"GPU": 1})
     host: str = "a"
     version: str | Exception = __version__
 
@@ -130,12 +132,9 @@ def test_workers_for_other_work_are_left_alone() -> None:
     ],
 )
 def test_a_cluster_that_cannot_be_used_is_refused(nodes: tuple[Node, ...], said: str) -> None:
-    said = said.replace("GPU", "CPU") if "offers a GPU or" in said else said
     with pytest.raises(UsageError) as raised:
         joined(*nodes)
-    assert (
-        str(raised.value) == f"--cluster tcp://s:8786: {said.replace('CPU or CPU', 'GPU or CPU')}"
-    )
+    assert str(raised.value) == f"--cluster tcp://s:8786: {said}"
 
 
 def test_a_worker_that_joins_later_takes_part_if_its_device_is_known(
@@ -151,7 +150,7 @@ def test_a_worker_that_joins_later_takes_part_if_its_device_is_known(
     assert found.look() == [lost]
     assert places(found) == {"tcp://1": "GPU-a1", "tcp://7": "GPU-a0"}
     assert [record.getMessage() for record in caplog.records] == [
-        f"not used: the worker tcp://8 on b has no GPU of its own; {HOW}"
+        "not used: the worker tcp://8 on b has no free GPU that was there at the start"
     ]
     assert found.look() == []  # said once
     assert len(caplog.records) == 1

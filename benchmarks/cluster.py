@@ -39,27 +39,53 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--cases", type=int, default=200, help="a multiple of 4")
     parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--sleep-ms", type=float, default=50.0)
+    parser.add_argument("--sleep-ms", type=float, default=500.0)
     parser.add_argument("--rounds", type=int, default=5, help="how often the cost is measured")
     parser.add_argument("--seed", type=int, default=0)
     return parser
 
 
-def started(workers: int, kind: str) -> Any:
-    """A scheduler and workers that only this machine can reach."""
-    import logging
+class Started:
+    """A scheduler and workers that only this machine can reach, in processes of their own."""
 
-    from distributed import LocalCluster
+    SCRIPT = """
+import logging, sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    dashboard = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(
+        n_workers=int(sys.argv[1]), threads_per_worker=1, host="127.0.0.1", memory_limit=0,
+        resources={sys.argv[2]: 1}, silence_logs=logging.CRITICAL, scheduler_kwargs=dashboard,
+    ) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
 
-    return LocalCluster(  # type: ignore[no-untyped-call]
-        n_workers=workers,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        resources={kind.upper(): 1},
-        memory_limit=0,
-        silence_logs=logging.CRITICAL,
-        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-    )
+    def __init__(self, workers: int, kind: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", self.SCRIPT, str(workers), kind.upper()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()  # its input ends
+
+    def busy(self) -> list[psutil.Process]:
+        """The Dask workers that have a process of matbench."""
+        found = []
+        for worker in psutil.Process(self.process.pid).children():
+            with suppress(psutil.Error):
+                if worker.children():
+                    found.append(worker)
+        return found
 
 
 # -- cost ----------------------------------------------------------------------------------------
@@ -109,10 +135,10 @@ def costs(chosen: argparse.Namespace, info: DeviceInfo) -> list[dict[str, Any]]:
     rows = []
     made = common.cases(KERNELS, ",".join(map(str, range(16, 16 + chosen.cases))), info)
     for workers in sorted({1, 2, chosen.workers}):
-        with started(workers, info.kind) as cluster:
-            cases = made[: PER_SIZE * 5 * workers]
+        with Started(workers, info.kind) as cluster:
+            cases = made[: PER_SIZE * 3 * workers]
             found = [
-                cost_ms(cluster.scheduler_address, info, cases, chosen.sleep_ms / 1e3)
+                cost_ms(cluster.address, info, cases, chosen.sleep_ms / 1e3)
                 for _ in range(chosen.rounds + 1)
             ][1:]  # the first imports
         means = [statistics.mean(each) for each in found]
@@ -134,8 +160,7 @@ def costs(chosen: argparse.Namespace, info: DeviceInfo) -> list[dict[str, Any]]:
 class Sweep:
     """One sweep over a cluster into one file."""
 
-    def __init__(self, cluster: Any, file: Path, words: list[str]) -> None:
-        self.cluster = cluster
+    def __init__(self, file: Path, words: list[str]) -> None:
         self.file = file
         self.words = words
 
@@ -152,16 +177,6 @@ class Sweep:
         """The number of recorded cases."""
         return self.file.read_bytes().count(b'{"type":"outcome"') if self.file.exists() else 0
 
-    def busy(self) -> list[psutil.Process]:
-        """The Dask workers that have a process of matbench."""
-        found = []
-        for nanny in list(self.cluster.workers.values()):
-            with suppress(psutil.Error, AttributeError):
-                worker = psutil.Process(nanny.pid)
-                if worker.children():
-                    found.append(worker)
-        return found
-
 
 def losses(
     chosen: argparse.Namespace, info: DeviceInfo
@@ -175,15 +190,15 @@ def losses(
     noted: list[str] = []
     with (
         tempfile.TemporaryDirectory() as folder,
-        started(chosen.workers, info.kind) as cluster,
+        Started(chosen.workers, info.kind) as cluster,
     ):
         words = ["run", *KERNELS, "--set", f"TILE={TILES}", "--sizes", sizes, "--no-blocks"]
-        words += ["--max-time", "0.01", "--cluster", cluster.scheduler_address]
-        sweep = Sweep(cluster, Path(folder) / "records.jsonl", words)
+        words += ["--max-time", "0.01", "--cluster", cluster.address]
+        sweep = Sweep(Path(folder) / "records.jsonl", words)
         start = time.perf_counter()
         process = sweep.start("--output")
         for number, when in enumerate(at):
-            while sweep.done() < when or not sweep.busy():
+            while sweep.done() < when or not cluster.busy():
                 if process.poll() is not None:
                     break
                 time.sleep(0.005)
@@ -196,7 +211,7 @@ def losses(
                 rows.append({**row, "killed": "the command", "kept": "yes" if kept else "NO"})
                 process = sweep.start("--resume")
                 continue
-            worker = moments.choice(sweep.busy() or [psutil.Process(process.pid)])
+            worker = moments.choice(cluster.busy())
             worker.kill()
             rows.append({**row, "killed": f"worker {worker.pid}", "kept": ""})
         noted.append(process.communicate()[1])

@@ -143,12 +143,12 @@ class Cluster:
         self._met: set[str] = set()
         self._joined = 0
         self._is_complete = False
-        present = self._present()
-        if not present:
+        offers = self._offers()
+        if not offers:
             raise UsageError(f"--cluster {where}: there are no workers yet; start some first")
-        offered = set().union(*present.values())
+        offered = set().union(*offers.values())
         self.kind = "cpu" if "CPU" in offered and "GPU" not in offered else "gpu"
-        for reason in self._meet(present):
+        for reason in self._meet(offers):
             raise UsageError(f"--cluster {where}: {reason}")
         if not self.members:
             raise UsageError(f"--cluster {where}: no worker offers a GPU or CPU; {self._how}")
@@ -160,13 +160,15 @@ class Cluster:
 
     def look(self) -> list[Member]:
         """Let new workers take part; returns the members that are lost."""
-        present = self._present()
+        present = self.ask(self.client.nthreads).keys()
         lost = [member for address, member in self.members.items() if address not in present]
         for member in lost:
             del self.members[member.address]
-        self._met &= present.keys()
-        new = {address: each for address, each in present.items() if address not in self._met}
-        for reason in self._meet(new) if new else ():
+        self._met &= present
+        if present <= self._met:
+            return lost
+        offers = {a: each for a, each in self._offers().items() if a not in self._met}
+        for reason in self._meet(offers):
             _log.warning("not used: %s", reason)
         return lost
 
@@ -191,7 +193,7 @@ class Cluster:
         with suppress(Exception):
             within(_CONNECT_S, lambda: self._run(remote.end, addresses))
 
-    def _present(self) -> dict[str, dict[str, float]]:
+    def _offers(self) -> dict[str, dict[str, float]]:
         """The resources that each worker offers, by its address."""
         known = self.ask(lambda: self.client.sync(self.client.scheduler.identity, n_workers=-1))[
             "workers"
@@ -203,11 +205,11 @@ class Cluster:
         how = {"workers": list(addresses), "on_error": "return"}
         return self.client.run(function, **how, **given) if addresses else {}
 
-    def _meet(self, present: dict[str, dict[str, float]]) -> list[str]:
+    def _meet(self, offers: dict[str, dict[str, float]]) -> list[str]:
         """Let workers take part; returns why some of them cannot."""
-        self._met |= present.keys()
+        self._met |= offers.keys()
         resource = self.kind.upper()
-        offered = {address: each[resource] for address, each in present.items() if resource in each}
+        offered = {address: each[resource] for address, each in offers.items() if resource in each}
         hosts = self.ask(lambda: self._run(platform.node, offered))
         # By a name, because a host may have another version, or none.
         version = "matbench:__version__"

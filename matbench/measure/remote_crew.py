@@ -121,7 +121,8 @@ class RemoteCrew:
         )
         looked_s = busy_s = time.monotonic()
         while True:
-            self._assign(begin)
+            for begun in self._assign():
+                begin(*begun)
             now_s = time.monotonic()
             if any(seat.task for seat in self._seats.values()):
                 busy_s = now_s
@@ -142,10 +143,17 @@ class RemoteCrew:
             except queue.Empty:
                 continue
             if seat.future is future:  # not one that was given up before
-                yield from self._finished(seat)
+                member, batch, task = seat.member, seat.batch, seat.task
+                seat.task = seat.future = None
+                # The worker need not wait until its answer is here.
+                at_once = self._assign() if future.status == "finished" else []
+                yield from self._finished(member, batch, task, future)
+                for begun in at_once:
+                    begin(*begun)
 
-    def _assign(self, begin: Callable[[DeviceInfo, Case, str], None]) -> None:
-        """Give every idle worker its next case."""
+    def _assign(self) -> list[tuple[DeviceInfo, Case, str]]:
+        """Give every idle worker its next case; returns what began, and where."""
+        begun = []
         for member in self.cluster.members.values():
             seat = self._seats.get(member.address)
             if seat is not None and seat.task is not None:
@@ -162,8 +170,9 @@ class RemoteCrew:
                 seat.batch = batch
                 follow = list(batch.tasks)[1:]
             seat.task = seat.batch.tasks.popleft()
-            begin(member.device, seat.task.case, member.place)
             self._send(seat, follow if member.device.kind == "gpu" else [])
+            begun.append((member.device, seat.task.case, member.place))
+        return begun
 
     def _send(self, seat: _Seat, follow: Iterable[_Task]) -> None:
         assert seat.task is not None
@@ -203,19 +212,16 @@ class RemoteCrew:
             self._parcels[key] = parcels.packed(kernel)
         return self._parcels[key]
 
-    def _finished(self, seat: _Seat) -> Iterator[Step]:
-        """What a worker found about its case."""
-        member = seat.member
+    def _finished(self, member: Member, batch: _Batch, task: _Task, future: Any) -> Iterator[Step]:
+        """What a worker found about a case."""
         try:
-            answer = self._answer(seat.future)
+            answer = self._answer(future)
         except Exception as error:
-            if isinstance(error, MatbenchError):
-                raise MatbenchError(f"{member.place}: {error}") from None
-            raise MatbenchError(f"{member.place}: {type(error).__name__}: {error}") from None
+            kind = "" if isinstance(error, MatbenchError) else f"{type(error).__name__}: "
+            raise MatbenchError(f"{member.place}: {kind}{error}") from None
         if answer is None:
-            yield from self._lost(member)
+            yield from self._again(member, batch, task, future)
             return
-        seat.task = seat.future = None
         for printer, said in answer.said:
             if self.listener is not None:
                 self.listener(printer, said)
@@ -232,22 +238,32 @@ class RemoteCrew:
         return answer
 
     def _lost(self, member: Member) -> Iterator[Step]:
-        """Put back what a worker leaves behind; a case that was lost too often has failed."""
+        """Put back what a lost worker leaves behind."""
         seat = self._seats.pop(member.address, None)
         if seat is None:
             return
         if seat.task is not None:
-            task, case = seat.task, seat.task.case
-            self.cluster.forget([seat.future])
-            task.losses += 1
-            found = None
-            where = f"{member.place} ({member.address})"
-            if task.losses < _TRIES:
-                seat.batch.tasks.appendleft(task)
-                _log.warning("lost the worker on %s; %s is tried again", where, case.label)
-            else:
-                reason = f"its worker was lost {_TRIES} times, last on {where}"
-                found = Found(not_measured(case, member.device, "failed", reason))
-            yield member.place, found
-        if seat.batch.tasks:
-            self._left.appendleft(seat.batch)
+            yield from self._again(member, seat.batch, seat.task, seat.future)
+        self._put_back(seat.batch)
+
+    def _again(self, member: Member, batch: _Batch, task: _Task, future: Any) -> Iterator[Step]:
+        """Put back a case that was lost with its worker; after the second time it has failed."""
+        self.cluster.forget([future])
+        if (seat := self._seats.get(member.address)) is not None:
+            seat.has.clear()
+        task.losses += 1
+        where = f"{member.place} ({member.address})"
+        if task.losses < _TRIES:
+            batch.tasks.appendleft(task)
+            self._put_back(batch)
+            _log.warning("lost the worker on %s; %s is tried again", where, task.case.label)
+            yield member.place, None
+        else:
+            reason = f"its worker was lost {_TRIES} times, last on {where}"
+            yield member.place, Found(not_measured(task.case, member.device, "failed", reason))
+
+    def _put_back(self, batch: _Batch) -> None:
+        """Let any worker take what is left of a batch, unless one has it already."""
+        has_one = batch in self._left or any(seat.batch is batch for seat in self._seats.values())
+        if batch.tasks and not has_one:
+            self._left.appendleft(batch)

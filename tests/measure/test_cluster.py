@@ -44,6 +44,9 @@ class Client:
         assert n_workers == -1
         return {"workers": {a: {"resources": n.resources} for a, n in self.nodes.items()}}
 
+    def nthreads(self) -> dict[str, int]:
+        return dict.fromkeys(self.nodes, 1)
+
     def sync(self, function: Any, **given: Any) -> Any:
         return function(**given)
 
@@ -163,7 +166,7 @@ def test_a_scheduler_that_is_gone_ends_the_sweep(monkeypatch: pytest.MonkeyPatch
     def gone(**_: Any) -> Any:
         raise OSError("connection closed")
 
-    monkeypatch.setattr(found.client, "identity", gone, raising=False)
+    monkeypatch.setattr(found.client, "nthreads", gone)
     with pytest.raises(MatbenchError, match=r"the scheduler does not answer: connection closed; "):
         found.look()
 

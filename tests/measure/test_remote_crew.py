@@ -37,6 +37,7 @@ Behaviour = Callable[[Member, remote.Errand], Any]
 class Future:
     def __init__(self, value: Any) -> None:
         self.value = value
+        self.status = "error" if isinstance(value, BaseException) else "finished"
 
     def add_done_callback(self, call: Callable[[Future], None]) -> None:
         if self.value is not LOST:

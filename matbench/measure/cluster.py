@@ -72,8 +72,12 @@ def joined(where: str, backend: str) -> Iterator[Cluster]:
 def _client(address: str) -> Any:
     from distributed import Client
 
+    class Quiet(Client):
+        def __del__(self) -> None:
+            """Dask would wait here, and complain, for one that was never connected."""
+
     how = {"timeout": _CONNECT_S / 2, "set_as_default": False}
-    return Client(address, **how)  # type: ignore[no-untyped-call]
+    return Quiet(address, **how)  # type: ignore[no-untyped-call]
 
 
 def _close(client: Any) -> None:

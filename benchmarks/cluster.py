@@ -218,6 +218,8 @@ def losses(
         wall_s = time.perf_counter() - start
         outcomes = reading.read(sweep.file)[1]
     keys = {resuming.outcome_key(outcome)._replace(device_id="") for outcome in outcomes}
+    for reason in {outcome.reason for outcome in outcomes if outcome.reason}:
+        print(f"not measured: {reason}")
     return rows, {
         "recorded": len(outcomes),
         "lost": chosen.cases - len(keys),

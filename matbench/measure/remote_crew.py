@@ -243,7 +243,8 @@ class RemoteCrew:
         if seat is None:
             return
         if seat.task is not None:
-            yield from self._again(member, seat.batch, seat.task, seat.future)
+            future, seat.future = seat.future, None  # it will yet be reported as cancelled
+            yield from self._again(member, seat.batch, seat.task, future)
         self._put_back(seat.batch)
 
     def _again(self, member: Member, batch: _Batch, task: _Task, future: Any) -> Iterator[Step]:

@@ -40,6 +40,7 @@ class Future:
         self.status = "error" if isinstance(value, BaseException) else "finished"
 
     def add_done_callback(self, call: Callable[[Future], None]) -> None:
+        self.call = call
         if self.value is not LOST:
             call(self)
 
@@ -100,7 +101,12 @@ class Cluster:
         return call()
 
     def forget(self, futures: Iterable[Any]) -> None:
-        self.forgotten += [future for future in futures if future is not None]
+        """A task that was cancelled is reported as done, like any other."""
+        for future in filter(None, futures):
+            self.forgotten.append(future)
+            if future.value is LOST:
+                future.value, future.status = CancelledError(), "cancelled"
+                future.call(future)
 
     def end(self) -> None:
         self.is_ended = True

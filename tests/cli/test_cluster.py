@@ -10,18 +10,27 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 import psutil
 import pytest
 from support.cli import QUICK, Refusal, last_run, outside, records_in
 from support.dask_cluster import DaskCluster, dask_cluster, spawned, wait_for
+from support.devices import GPU
 from support.kernels import SPIN_BODY, KernelWriter
+from support.records import environment, outcome
 from support.terminal import on_terminal, started
 
+from matbench.cli.run import Sweep
 from matbench.measure import cluster as joining
+from matbench.measure.options import Options
 from matbench.model import DeviceInfo
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
+from matbench.show import formats
+from matbench.show import outcomes as table
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -146,6 +155,43 @@ def test_a_cluster_of_its_own_listens_on_this_machine_only(
         process.communicate()
     _, alive = psutil.wait_procs(family, timeout=10)
     assert alive == []
+
+
+@pytest.mark.parametrize(
+    ("joined", "split", "group", "is_known"),
+    [
+        (True, False, "tutorial", True),
+        (True, True, "tutorial", True),
+        (True, True, "baseline", False),
+        (False, False, "tutorial", False),
+    ],
+)
+def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(
+    joined: bool, split: bool, group: str, is_known: bool
+) -> None:
+    found = outcome(device_id="GPU-elsewhere", group=group)
+    cluster: Any = object() if joined else None
+    writer: Any = SimpleNamespace(mode="resume", outcomes=[found])
+    known = Sweep([], Options(), split=split, cluster=cluster)._known([writer])
+    key = resuming.outcome_key(found)
+    assert known[key] is found
+    assert (key._replace(device_id="") in known) is is_known
+
+
+def test_hosts_are_told_apart_in_the_table() -> None:
+    devices = [
+        msgspec.structs.replace(GPU, properties={"host": host}) for host in ("node1", "node2")
+    ]
+    outcomes = [
+        outcome(kernel, ms, device_id=info.identity, device=info.name, backend=info.backend)
+        for info in devices
+        for kernel, ms in (("tiled", 0.001), ("naive-2d", 0.002))
+    ]
+    told = table.report(outcomes, [environment(devices=tuple(devices))])
+    text = formats.text(told, "plain")
+    assert text.count("★") == 2
+    for host in ("node1", "node2"):
+        assert f"{GPU.name} ({GPU.place} on {host})" in text
 
 
 # -- refusals ------------------------------------------------------------------------------------

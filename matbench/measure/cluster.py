@@ -162,9 +162,13 @@ class Cluster:
         """Each device once, as `--device all` selects those of one host."""
         return self.devices
 
+    def present(self) -> set[str]:
+        """The addresses of all workers that the scheduler has now."""
+        return set(self.ask(self.client.nthreads))
+
     def look(self) -> list[Member]:
         """Let new workers take part; returns the members that are lost."""
-        present = self.ask(self.client.nthreads).keys()
+        present = self.present()
         lost = [member for address, member in self.members.items() if address not in present]
         for member in lost:
             del self.members[member.address]

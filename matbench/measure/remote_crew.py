@@ -169,6 +169,9 @@ class RemoteCrew:
                     seat = self._seats[member.address] = _Seat(member, batch)
                 seat.batch = batch
                 follow = list(batch.tasks)[1:]
+            was_lost = seat.batch.tasks[0].losses > 0
+            if was_lost and member.address not in self.cluster.present():
+                continue  # it is not lost again with a worker that never began it
             seat.task = seat.batch.tasks.popleft()
             self._send(seat, follow if member.device.kind == "gpu" else [])
             begun.append((member.device, seat.task.case, member.place))

@@ -65,6 +65,7 @@ class Cluster:
         self.forgotten: list[Future] = []
         self.is_ended = False
         self.joined = 0
+        self.absent_for = 0  # how often a worker is gone that `look` has not yet found lost
         for device in devices:
             self.join(device)
 
@@ -96,6 +97,10 @@ class Cluster:
         for member in found if self.back else []:
             self.join(member.device)
         return found
+
+    def present(self) -> set[str]:
+        self.absent_for -= 1
+        return set(self.members) if self.absent_for < 0 else set()
 
     def ask(self, call: Callable[[], Any]) -> Any:
         return call()
@@ -193,6 +198,14 @@ def test_a_case_that_loses_two_workers_has_failed(how: Any) -> None:
     assert found[0].reason.startswith("its worker was lost 2 times, last on cuda:0 on node #")
     assert found[0].case.device_id in {info.identity for info in GPUS}
     assert len(cluster.errands) == 3
+
+
+def test_a_lost_case_is_not_sent_to_a_worker_that_has_gone() -> None:
+    cluster = Cluster(GPUS[:1], lambda m, e: LOST if len(cluster.errands) == 1 else right(m, e))
+    cluster.absent_for = 2
+    assert measured(cluster, [Group(GPUS[:1], [case(16)])]) == [case(16).label]
+    assert len(cluster.errands) == 2
+    assert cluster.absent_for < 0
 
 
 def test_an_end_comes_if_no_worker_is_left() -> None:

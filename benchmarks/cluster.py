@@ -235,7 +235,7 @@ def main() -> None:
     chosen = options().parse_args()
     info = common.device(chosen)
     findings = common.Findings("cluster", chosen, info)
-    rows = costs(chosen, info)
+    rows = costs(chosen, info) if chosen.rounds else []
     findings.table(f"Cost of a case that sleeps {chosen.sleep_ms:g} ms, beside its sleep", rows)
     kills, result = losses(chosen, info)
     findings.table(f"Kills in a sweep of {chosen.cases} cases on {chosen.workers} workers", kills)

@@ -126,10 +126,9 @@ class RemoteCrew:
             now_s = time.monotonic()
             if any(seat.task for seat in self._seats.values()):
                 busy_s = now_s
-            elif not self._left:
+            elif not (count := self._count()):
                 return
             elif now_s > busy_s + _PATIENCE_S:
-                count = sum(len(batch.tasks) for batch in self._left)
                 raise MatbenchError(
                     f"--cluster {self.cluster.where}: no worker is left for {count} cases; "
                     "the others are recorded: start workers and continue with --resume"
@@ -150,6 +149,11 @@ class RemoteCrew:
                 yield from self._finished(member, batch, task, future)
                 for begun in at_once:
                     begin(*begun)
+
+    def _count(self) -> int:
+        """How many cases no worker has begun."""
+        begun = [seat.batch for seat in self._seats.values()]
+        return sum(len(batch.tasks) for batch in (*self._left, *begun))
 
     def _assign(self) -> list[tuple[DeviceInfo, Case, str]]:
         """Give every idle worker its next case; returns what began, and where."""

@@ -200,12 +200,7 @@ def predictions(kernels: Sequence[Kernel]) -> str:
 
 def busiest(code: MachineCode) -> str:
     """The resources that are busy for most of the time at the ceiling."""
-    most = next(iter(code.cycles.values()))
-    shown = [
-        f"{name} {cycles / most:.0%}"
-        for name, cycles in code.cycles.items()
-        if cycles / most >= NEARLY
-    ]
+    shown = [f"{name} {share:.0%}" for name, share in code.busy.items() if share >= NEARLY]
     return ", ".join(shown)
 
 

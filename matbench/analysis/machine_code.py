@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from matbench import workloads
-from matbench.analysis.architectures import Architecture
-from matbench.analysis.sass import flow, listing, prediction
+from matbench.analysis.architectures import Architecture, occupancy
+from matbench.analysis.sass import flow, listing, prediction, waits
 from matbench.analysis.sass.tally import Tally, Traffic, tally
 from matbench.kernelfile import expressions
 from matbench.model import Kernel, Launch, Problem, Resources
@@ -71,18 +71,52 @@ def machine_code(
     told = _with_traffic(told, found, launch)
     if used is None or not found.is_complete:
         return told
-    return _with_ceiling(told, used.most, operations, launch, architecture, multiprocessors, sm_mhz)
+    resident = _resident(launch, architecture, resources, multiprocessors)
+    waiting = _with_waits(found, used, resident, architecture.compute_capability)
+    told = msgspec.structs.replace(
+        told, resident_blocks=resident, block_cycles=max(used.most, waiting)
+    )
+    return _with_ceiling(told, operations, launch, architecture, multiprocessors, sm_mhz)
+
+
+def _resident(
+    launch: Launch,
+    architecture: Architecture,
+    resources: Resources | None,
+    multiprocessors: int | None,
+) -> int | None:
+    """The blocks of a multiprocessor that run at a time; None if their registers are not known."""
+    if resources is None:
+        return None
+    x, y, z = launch.block
+    shared = launch.shared_bytes + (resources.static_shared_bytes or 0)
+    blocks = occupancy(
+        architecture, x * y * z, registers=resources.registers, shared_bytes=shared
+    ).blocks
+    return min(blocks, -(-launch.blocks // multiprocessors)) if multiprocessors else blocks
+
+
+def _with_waits(
+    found: Tally, used: prediction.Demand, resident: int | None, capability: tuple[int, int]
+) -> float:
+    """Cycles of a multiprocessor that a block takes if waits in the hot loop are counted too."""
+    if capability not in waits.LATENCIES or not resident or not found.path:
+        return 0.0
+    path = waits.steps(found.path, found.costs, capability)
+    a_pass = waits.pass_cycles(path, found.warps, resident) / resident
+    rest = max(0.0, 1 - len(path) * found.passes / found.instructions)
+    return a_pass * found.passes + rest * used.cycles[prediction.ISSUE]
 
 
 def _with_ceiling(
     told: MachineCode,
-    block_cycles: float,
     operations: int,
     launch: Launch,
     architecture: Architecture,
     multiprocessors: int | None,
     sm_mhz: float | None,
 ) -> MachineCode:
+    block_cycles = told.block_cycles or 0.0
     per_cycle = operations / launch.blocks / block_cycles
     found = msgspec.structs.replace(
         told,

@@ -130,8 +130,9 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
 
     Warps of the block in the middle of the grid were followed. `instructions` are those of an
     average warp, by class. `cycles` are those of a multiprocessor that one block takes of each
-    resource, the most first; `least_cycles` those of a launch on the multiprocessor that gets most
-    blocks. `peak_share` is the share of the multiprocessor's multiply-adds that this allows.
+    resource, the most first, and `block_cycles` those at the ceiling: more if `resident_blocks` at
+    a time cannot keep any resource busy. `least_cycles` are those of a launch on the multiprocessor
+    that gets most blocks. `peak_share` is the share of the multiprocessor's multiply-adds that this allows.
     `ceiling_operations_per_s` and `least_ns` are at `sm_mhz`, for a device's `multiprocessors`.
     Bytes are those that all threads of the launch request, sectors 32 bytes each; None if addresses
     could not be derived. `shared_cycles` are those of shared memory for one block, and
@@ -145,6 +146,8 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     instructions: dict[str, float]
     loop: HotLoop | None = None
     cycles: dict[str, float] = {}
+    block_cycles: float | None = None
+    resident_blocks: int | None = None
     least_cycles: float | None = None
     operations_per_cycle: float | None = None
     peak_share: float | None = None
@@ -160,6 +163,12 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     global_cycles: float = 0.0
     global_least_cycles: float = 0.0
     not_derived: tuple[str, ...] = ()
+
+    @property
+    def busy(self) -> dict[str, float]:
+        """The share of the time at the ceiling for which each resource is busy, the most first."""
+        most = self.block_cycles or max(self.cycles.values(), default=0.0)
+        return {name: cycles / most for name, cycles in self.cycles.items()}
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):

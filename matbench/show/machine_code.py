@@ -15,6 +15,8 @@ _SMALL = 0.02
 _WAITS = 0.7
 #: From this ratio to the least, accesses are called scattered.
 _SCATTERED = 1.2
+#: Smaller shares of waits are shown as none.
+_ROUNDED = 0.005
 _MOST_REASONS = 3
 _MOST_CLASSES = 5
 #: What ncu counts as one: both use the same path.
@@ -93,17 +95,17 @@ def _accesses(code: MachineCode) -> Iterator[Fact]:
 
 
 def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
-    if not code.cycles:
-        return
     together = prediction.MEMORY
-    most = next(iter(code.cycles.values()))
-    for name, cycles in code.cycles.items():
-        if cycles / most >= _SMALL:
-            remark = "binds: busy all the time at the ceiling" if cycles == most else ""
+    for name, share in code.busy.items():
+        if share >= _SMALL:
+            remark = "binds: busy all the time at the ceiling" if share == 1 else ""
             measured = counted.get(together if name in _PATH else name)
             if measured is not None:
                 remark = "; ".join(filter(None, [remark, f"{measured:.0%} counted by ncu"]))
-            yield Fact(name, f"{cycles / most:.0%}", remark)
+            yield Fact(name, f"{share:.0%}", remark)
+    if (idle := _idle(code)) >= _ROUNDED:
+        warps = f"{count(code.resident_blocks)} blocks at a time"
+        yield Fact("waits", f"{idle:.0%}", f"no resource is busy all the time with {warps}")
     if code.operations_per_cycle is not None and code.peak_share is not None:
         per_cycle = f"{code.operations_per_cycle:.1f}"
         remark = f"operations per cycle of a multiprocessor, {code.peak_share:.0%} of its float32"
@@ -113,6 +115,11 @@ def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
         at = f"{count(code.multiprocessors)} multiprocessors at {count(code.sm_mhz)} MHz"
         shown = rates([ceiling], "FLOP/s")(ceiling) if ceiling else duration(code.least_ns)
         yield Fact("ceiling of this device", shown, at)
+
+
+def _idle(code: MachineCode) -> float:
+    """The share of the time at the ceiling for which the busiest resource waits."""
+    return 1 - max(code.busy.values(), default=1.0)
 
 
 def _shares(counts: Mapping[str, float]) -> str:
@@ -140,14 +147,13 @@ def words(found: Explanation) -> Iterator[str]:
     if not code.cycles or (code.operations_per_cycle is None and code.least_cycles is None):
         yield "No ceiling follows from the machine code: the table says what is not derived."
         return
-    resource, most = next(iter(code.cycles.items()))
-    others = [
-        f"{name} {cycles / most:.0%}"
-        for name, cycles in list(code.cycles.items())[1:4]
-        if cycles / most >= 0.5
-    ]
+    (resource, most), *rest = code.busy.items()
+    others = [f"{name} {share:.0%}" for name, share in rest[:3] if share >= 0.5]
+    bound = f"bound by {resource}"
+    if _idle(code) >= _ROUNDED:
+        bound = f"with waits between the accesses and at barriers; {resource} {most:.0%} busy"
     beside = f" ({', '.join(others)})" if others else ""
-    yield f"Its machine code allows at most {_ceiling(found, code)}, bound by {resource}{beside}."
+    yield f"Its machine code allows at most {_ceiling(found, code)}, {bound}{beside}."
     share = _reached(found, code)
     if share is not None:
         yield f"It reaches {percent(share)} of that."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from matbench.analysis.sass.listing import CONSTANT_NAMES, Instruction, Operand
 
@@ -154,3 +154,32 @@ def _stored_width(instruction: Instruction) -> int:
     if instruction.stem in ("STG", "STS", "STL", "ST"):
         return max(1, access_bytes(instruction) // 4)
     return 1
+
+
+def bank_reads(instructions: Iterable[Instruction]) -> Iterator[tuple[int, int]]:
+    """Reads of the even and the odd bank of registers by each of successive instructions.
+
+    What the instruction before read in the same position, marked for reuse, is not read again.
+    """
+    kept: dict[int, str] = {}
+    for each in instructions:
+        banks = [0, 0]
+        next_kept: dict[int, str] = {}
+        for position, operand in enumerate(results(each)[1]):
+            if operand.kind == "address":
+                names = [name for name, _, _ in operand.parts]
+            elif operand.kind == "register":
+                names = [operand.name]
+            else:
+                names = []
+            for name in names:
+                if name in CONSTANT_NAMES or name.startswith("U"):
+                    continue
+                if kept.get(position) != name:
+                    number = int(name[1:])
+                    for i in range(source_width(each, position, operand)):
+                        banks[(number + i) % 2] += 1
+                if operand.reuses:
+                    next_kept[position] = name
+        kept = next_kept
+        yield banks[0], banks[1]

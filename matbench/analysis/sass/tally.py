@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from matbench.analysis.sass import memory, pipes
-from matbench.analysis.sass.effects import access_bytes, results, source_width
+from matbench.analysis.sass.effects import access_bytes, bank_reads
 from matbench.analysis.sass.flow import Code, Loop
-from matbench.analysis.sass.listing import CONSTANT_NAMES, Instruction
+from matbench.analysis.sass.listing import Instruction
 from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Access, Place, Walk, walk
 
 #: Warps of a block that are followed; in larger blocks as many, evenly spread.
@@ -44,8 +44,10 @@ class Tally(NamedTuple):
 
     `classes` counts instructions by class, `in_loop` those of the hot loop. `bank_reads` are the
     reads of the two register banks. `traffic` is by kind: shared or global, loads or stores.
-    `bulk` are the stems of instructions that copy whole tiles; their bytes are not counted.
-    `unknown` says what could not be derived; `is_complete` if every warp was followed to its end.
+    `path` are the instructions of an ordinary pass of the hot loop, and `costs` the cycles of an
+    access by the address of its instruction and by kind. `bulk` are the stems of instructions that
+    copy whole tiles; their bytes are not counted. `unknown` says what could not be derived;
+    `is_complete` if every warp was followed to its end.
     """
 
     warps: int
@@ -56,6 +58,8 @@ class Tally(NamedTuple):
     loop: Loop | None
     passes: float
     in_loop: dict[str, float]
+    path: tuple[Instruction, ...]
+    costs: dict[int, dict[str, float]]
     bulk: frozenset[str]
     is_complete: bool
     unknown: tuple[str, ...]
@@ -98,6 +102,7 @@ class _Adder:
         self.traffic: dict[str, Traffic] = {}
         self.unknown: dict[str, None] = {}
         self.costs: dict[tuple[object, ...], memory.Cost] = {}
+        self.access_cycles: dict[int, dict[str, float]] = {}
 
     def add(self, visits: Walk, place: Place, constants: Mapping[int, int]) -> None:
         """Warps that take the same way are alike: one of them is followed in full."""
@@ -125,10 +130,13 @@ class _Adder:
                 self.unknown[f"the addresses of {each.opcode} at {each.address:#x}"] = None
                 continue
             # Where some visits had inactive lanes only, the rest stand for all.
-            for access in known:
-                cost = self._cost(each, kind, access)
+            costs = [self._cost(each, kind, access) for access in known]
+            for cost in costs:
                 old = self.traffic.get(kind, Traffic())
                 self.traffic[kind] = old.plus(cost, visits / len(known))
+            self.access_cycles.setdefault(each.address, {})[kind] = sum(
+                cost.cycles for cost in costs
+            ) / len(costs)
 
     def _cost(self, each: Instruction, kind: str, access: Access) -> memory.Cost:
         """Computed once for accesses that differ by whole lines only, as most do."""
@@ -156,8 +164,9 @@ class _Adder:
                 if known == "tensor":
                     tensor_cycles += count * self._tensor(each)
             classes.update(own)
-            for bank, reads in enumerate(_bank_reads(block)):
-                banks[bank] += count * reads
+            for even, odd in bank_reads(block):
+                banks[0] += count * even
+                banks[1] += count * odd
         loop, passes = self._hottest(by_block)
         inside: Counter[str] = Counter()
         for start in loop.blocks if loop is not None else ():
@@ -174,6 +183,8 @@ class _Adder:
             loop=loop,
             passes=passes / followed,
             in_loop={name: count / followed for name, count in inside.items()},
+            path=self._path(loop, passes),
+            costs=self.access_cycles,
             bulk=frozenset(
                 each.stem
                 for start in self.visits
@@ -183,6 +194,13 @@ class _Adder:
             is_complete=all(walk.stopped is None for walk in self.walks.values()),
             unknown=tuple(self.unknown),
         )
+
+    def _path(self, loop: Loop | None, passes: float) -> tuple[Instruction, ...]:
+        """The blocks of code that at least every other pass visits, as often as it does."""
+        path: list[Instruction] = []
+        for start in sorted(loop.blocks if loop is not None else ()):
+            path += round(self.visits[start] / passes) * self.code.graph[start].instructions
+        return tuple(path)
 
     def _tensor(self, each: Instruction) -> float:
         """Cycles of a multiprocessor's tensor cores."""
@@ -238,37 +256,3 @@ def _cost(each: Instruction, kind: str, access: Access) -> memory.Cost:
     if kind.startswith("shared"):
         return memory.shared(access.addresses, access.active, nbytes)
     return memory.global_(access.addresses, access.active, nbytes)
-
-
-def _bank_reads(block: tuple[Instruction, ...]) -> tuple[float, float]:
-    """Reads of the even and the odd bank of registers by a block's instructions.
-
-    What the instruction before read in the same position, marked for reuse, is not read again.
-    """
-    banks = [0, 0]
-    kept: dict[int, str] = {}
-    for each in block:
-        reads = results(each)[1]
-        next_kept: dict[int, str] = {}
-        position = 0
-        for index, operand in enumerate(reads):
-            if operand.kind == "address":
-                names = [name for name, _, _ in operand.parts]
-            elif operand.kind == "register":
-                names = [operand.name]
-            else:
-                names = []
-            for name in names:
-                if name in CONSTANT_NAMES or name.startswith("U"):
-                    continue
-                if kept.get(position) == name:
-                    pass
-                else:
-                    number = int(name[1:])
-                    for i in range(source_width(each, index, operand)):
-                        banks[(number + i) % 2] += 1
-                if operand.reuses:
-                    next_kept[position] = name
-            position += 1
-        kept = next_kept
-    return banks[0], banks[1]

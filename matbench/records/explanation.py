@@ -132,11 +132,11 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     average warp, by class. `cycles` are those of a multiprocessor that one block takes of each
     resource, the most first, and `block_cycles` those at the ceiling: more if `resident_blocks` at
     a time cannot keep any resource busy. `least_cycles` are those of a launch on the multiprocessor
-    that gets most blocks. `peak_share` is the share of the multiprocessor's multiply-adds that this allows.
-    `ceiling_operations_per_s` and `least_ns` are at `sm_mhz`, for a device's `multiprocessors`.
-    Bytes are those that all threads of the launch request, sectors 32 bytes each; None if addresses
-    could not be derived. `shared_cycles` are those of shared memory for one block, and
-    `shared_least_cycles` without bank conflicts. `not_derived` says what is missing.
+    that gets most blocks. `peak_share` is the share of the multiprocessor's multiply-adds that
+    this allows. `ceiling_operations_per_s` and `least_ns` are at `sm_mhz`, for a device's
+    `multiprocessors`. Bytes are those that all threads of the launch request, sectors 32 bytes
+    each; None if addresses could not be derived. `shared_cycles` are those of shared memory for one
+    block, and `shared_least_cycles` without bank conflicts. `not_derived` says what is missing.
     """
 
     architecture: str

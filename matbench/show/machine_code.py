@@ -104,8 +104,8 @@ def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
                 remark = "; ".join(filter(None, [remark, f"{measured:.0%} counted by ncu"]))
             yield Fact(name, f"{share:.0%}", remark)
     if (idle := _idle(code)) >= _ROUNDED:
-        warps = f"{count(code.resident_blocks)} blocks at a time"
-        yield Fact("waits", f"{idle:.0%}", f"no resource is busy all the time with {warps}")
+        blocks = f"of a multiprocessor with {count(code.resident_blocks)} resident blocks"
+        yield Fact("waits", f"{idle:.0%}", f"{blocks}, for loads, registers and barriers")
     if code.operations_per_cycle is not None and code.peak_share is not None:
         per_cycle = f"{code.operations_per_cycle:.1f}"
         remark = f"operations per cycle of a multiprocessor, {code.peak_share:.0%} of its float32"
@@ -148,12 +148,11 @@ def words(found: Explanation) -> Iterator[str]:
         yield "No ceiling follows from the machine code: the table says what is not derived."
         return
     (resource, most), *rest = code.busy.items()
-    others = [f"{name} {share:.0%}" for name, share in rest[:3] if share >= 0.5]
-    bound = f"bound by {resource}"
-    if _idle(code) >= _ROUNDED:
-        bound = f"with waits between the accesses and at barriers; {resource} {most:.0%} busy"
-    beside = f" ({', '.join(others)})" if others else ""
-    yield f"Its machine code allows at most {_ceiling(found, code)}, {bound}{beside}."
+    beside = [f"{name} {share:.0%}" for name, share in rest[:3] if share >= 0.5]
+    if (idle := _idle(code)) >= _ROUNDED:
+        beside.insert(0, f"{most:.0%} busy, {idle:.0%} waits")
+    bound = f"{resource} ({', '.join(beside)})" if beside else resource
+    yield f"Its machine code allows at most {_ceiling(found, code)}, bound by {bound}."
     share = _reached(found, code)
     if share is not None:
         yield f"It reaches {percent(share)} of that."
@@ -181,7 +180,7 @@ def _reached(found: Explanation, code: MachineCode) -> float | None:
 
 
 def _next(code: MachineCode, resource: str, share: float | None) -> str:
-    if share is not None and share < _WAITS:
+    if (share is not None and share < _WAITS) or _idle(code) > 1 - _WAITS:
         return (
             "The rest is waiting, for memory or at barriers: load the next tile while this one is "
             "computed, give each thread more independent work, or let more warps be resident"

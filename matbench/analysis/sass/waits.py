@@ -36,7 +36,7 @@ _WINDOW, _QUEUE = 3, 5
 #: Cycles until what is loaded can be used, by compute capability: shared memory, L1 cache.
 LATENCIES: dict[tuple[int, int], tuple[int, int]] = {(9, 0): (29, 40)}
 #: Passes until the warps have drifted apart, and those that are timed.
-_FIRST, _TIMED = 1, 3
+_FIRST, _TIMED = 4, 6
 _MOST_STARTED = 250_000
 _NEVER = 1 << 60
 _MEMORY = ("shared memory", "global memory", "local memory")
@@ -47,13 +47,14 @@ _PIPES = ("integer and logic", "integer multiply", "float64")
 class Step(NamedTuple):
     """What one instruction of a pass needs.
 
-    `reads` of the even and the odd bank of registers. Its `pipe` takes the next instruction
+    Reads of the `even` and the `odd` bank of registers. Its `pipe` takes the next instruction
     `interval` cycles later. A memory instruction takes `data` cycles of shared memory and `lines`
     of the L1 cache, and what it loads sets counter `sets` `latency` cycles later. The instruction
     `waits` for counters itself. After it, the warp pauses for `stall` cycles.
     """
 
-    reads: tuple[int, int] = (0, 0)
+    even: int = 0
+    odd: int = 0
     pipe: int = 0
     interval: int = 0
     is_memory: bool = False
@@ -75,13 +76,15 @@ def steps(
     rates, latencies = RATES[capability], LATENCIES[capability]
     intervals = dict(zip(_PIPES, (rates.alu, rates.imad, rates.fp64), strict=True))
     found = []
-    for each, reads in zip(path, bank_reads(path), strict=True):
+    for each, (even, odd) in zip(path, bank_reads(path), strict=True):
         control, kind, cost = each.control, class_of(each) or "", costs.get(each.address, {})
         is_shared, copies = kind == "shared memory", each.stem == "LDGSTS"
+        is_read = kind != "special and conversion"
         loads = kind in _MEMORY and each.stem.startswith(("LD", "ATOM")) and not copies
         found.append(
             Step(
-                reads=reads if kind != "special and conversion" else (0, 0),
+                even=even if is_read else 0,
+                odd=odd if is_read else 0,
                 pipe=_PIPES.index(kind) if kind in _PIPES else 0,
                 interval=round(SCHEDULERS / intervals[kind]) if kind in _PIPES else 0,
                 is_memory=kind in _MEMORY,
@@ -115,9 +118,10 @@ class _Scheduler:
 
     def __init__(self, warps: list[_Warp]) -> None:
         self.warps = warps
-        self.look: float = 0 if warps else _NEVER
-        self.last = warps[:1]
-        self.banks: list[float] = [0, 0]
+        self.look: float = 0
+        self.last = warps[0]
+        self.even_free: float = 0
+        self.odd_free: float = 0
         self.pipes: list[float] = [0] * len(_PIPES)
         self.queue: deque[float] = deque()
 
@@ -129,7 +133,7 @@ class _Multiprocessor:
         self.warps = [_Warp(i // warps, i % SCHEDULERS) for i in range(warps * blocks)]
         self.schedulers = [
             _Scheduler([each for each in self.warps if each.scheduler == number])
-            for number in range(SCHEDULERS)
+            for number in range(min(SCHEDULERS, len(self.warps)))
         ]
         self.arrived: list[list[_Warp]] = [[] for _ in range(blocks)]
         self.data_free: float = 0
@@ -156,7 +160,7 @@ class _Multiprocessor:
     def _look(self, scheduler: _Scheduler, now: float) -> float:
         """Start an instruction if one can be; when to look again."""
         soonest: float = _NEVER
-        for warp in (*scheduler.last, *scheduler.warps):
+        for warp in (scheduler.last, *scheduler.warps):
             at = warp.ready
             if at <= now:
                 step = self.path[warp.next]
@@ -167,14 +171,13 @@ class _Multiprocessor:
                 if step.is_memory:
                     at = max(at, _turn(scheduler.queue, now))
                 if at <= now:
-                    read = [
-                        max(free, now) + count
-                        for free, count in zip(scheduler.banks, step.reads, strict=True)
-                    ]
-                    late = max(read) - now - max(_WINDOW, *step.reads)
+                    even = max(scheduler.even_free, now) + step.even
+                    odd = max(scheduler.odd_free, now) + step.odd
+                    late = max(even, odd) - now - max(_WINDOW, step.even, step.odd)
                     if late > 0 and not step.is_memory:
                         return now + late
-                    scheduler.banks, scheduler.last = read, [warp]
+                    scheduler.even_free, scheduler.odd_free = even, odd
+                    scheduler.last = warp
                     self._start(warp, step, scheduler, now)
                     return now + 1
                 if step.waits:

@@ -1,0 +1,143 @@
+"""Cycles of a pass with waits, for passes whose answer can be computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matbench.analysis.sass.listing import function
+from matbench.analysis.sass.waits import Step, pass_cycles, steps
+
+PLAIN = Step()
+#: A fetch of 4 cycles that sets counter 0, and the instruction that needs it.
+FETCH = Step(is_memory=True, data=4, latency=29, sets=0)
+USE = Step(waits=(0,))
+BARRIER = Step(is_barrier=True)
+READS_3_OF_A_BANK = Step(even=3)
+
+
+@pytest.mark.parametrize(
+    ("path", "warps", "blocks", "cycles"),
+    [
+        ([PLAIN] * 10, 1, 1, 10),  # one instruction per cycle
+        ([PLAIN] * 10, 4, 1, 10),  # on each of four schedulers
+        ([PLAIN] * 10, 5, 1, 20),  # of which one has two warps
+        ([Step(stall=4)] * 10, 1, 1, 40),  # a warp pauses
+        ([Step(stall=4)] * 10, 16, 1, 40),  # while three others go on
+        ([Step(stall=4)] * 10, 20, 1, 50),
+        ([READS_3_OF_A_BANK] * 10, 1, 1, 30),
+        ([READS_3_OF_A_BANK] * 10, 8, 1, 60),
+        ([Step(even=2), Step(odd=2)] * 10, 1, 1, 20),  # neighbours even each other out
+        ([Step(even=1, odd=2)] * 10, 1, 1, 20),
+        ([Step(even=3)] + [Step(odd=1)] * 9, 1, 1, 10),
+        ([Step(pipe=0, interval=2)] * 10, 1, 1, 20),  # a pipe of half the rate
+        ([Step(pipe=0, interval=2), PLAIN] * 10, 1, 1, 20),
+        ([Step(pipe=0, interval=2), Step(pipe=1, interval=2)] * 10, 1, 1, 20),
+        ([FETCH, USE], 1, 1, 3 + 29 + 1),  # the last of four cycles, the latency, the use
+        ([FETCH, FETCH, USE], 1, 1, 7 + 29 + 1),  # one after the other
+        ([FETCH, USE], 4, 1, 15 + 29 + 1),  # four schedulers share shared memory
+        ([FETCH, Step(stall=20), PLAIN, USE], 1, 1, 3 + 29 + 1),
+        ([Step(is_memory=True, lines=8), FETCH, USE], 1, 1, 8 + 3 + 29 + 1),  # lines go first
+        ([PLAIN, BARRIER], 4, 1, 2),
+        ([PLAIN] * 9 + [BARRIER], 5, 1, 20),  # three schedulers wait for that with two warps
+        ([FETCH, USE, BARRIER], 2, 1, 7 + 29 + 1 + 1),  # the first warp waits for the second
+    ],
+)
+def test_a_pass_whose_cycles_are_known(
+    path: list[Step], warps: int, blocks: int, cycles: int
+) -> None:
+    assert pass_cycles(path, warps, blocks) == pytest.approx(cycles, abs=0.35)
+
+
+def test_another_block_fills_the_wait_at_a_barrier() -> None:
+    """Alone a block waits at its barrier; two blocks together take less than twice as long."""
+    path = [FETCH, USE] * 4 + [PLAIN] * 40 + [BARRIER]
+    alone, both = pass_cycles(path, 8, 1), pass_cycles(path, 8, 2)
+    assert 2 * 8 * len(path) / 4 <= both < 1.7 * alone
+
+
+def test_five_fetches_queue_and_the_sixth_waits() -> None:
+    """The first is served at once, five wait, and each takes 100 cycles."""
+    slow = Step(is_memory=True, data=100)
+    assert pass_cycles([slow] * 10 + [PLAIN] * 10, 1, 1) == pytest.approx(1000, rel=0.01)
+    fast = [*[slow] * 6, *[PLAIN] * 600]
+    assert pass_cycles(fast, 1, 1) == 606
+    assert pass_cycles([*[slow] * 7, *[PLAIN] * 600], 1, 1) > 690
+
+
+ANY = st.builds(
+    Step,
+    even=st.integers(0, 3),
+    odd=st.integers(0, 3),
+    pipe=st.integers(0, 2),
+    interval=st.sampled_from([0, 2]),
+    is_memory=st.booleans(),
+    data=st.sampled_from([0.0, 1.0, 4.0]),
+    latency=st.sampled_from([0, 29]),
+    stall=st.integers(1, 15),
+    sets=st.sampled_from([None, 0, 3]),
+    waits=st.sampled_from([(), (0,), (3,), (0, 3)]),
+    is_barrier=st.booleans(),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(ANY, min_size=8, max_size=40), st.integers(1, 9), st.integers(1, 3))
+def test_a_pass_takes_what_each_resource_takes(path: list[Step], warps: int, blocks: int) -> None:
+    """Never fewer cycles than counting finds, but for what is under way when timing begins."""
+    found = pass_cycles(path, warps, blocks)
+    here = -(-warps * blocks // 4)
+    slack = 2 + 5 * 4 / 6  # of six timed passes
+    assert found >= max(here, warps * blocks / 4) * len(path) * 0.8 - slack or here > 1
+    assert found >= warps * blocks * len(path) / 4 - slack
+    counted = [
+        sum(each.even for each in path) / 4,
+        sum(each.odd for each in path) / 4,
+        sum(each.data for each in path if each.is_memory),
+    ]
+    assert found >= 0.9 * warps * blocks * max(counted) - 4 * slack
+
+
+def listing(*lines: tuple[str, int, int]) -> str:
+    """nvdisasm's text for instructions with the low and the high half of their encoding."""
+    shown = ["//--------------------- .text.k  ------------"]
+    for index, (text, low, high) in enumerate(lines):
+        shown.append(f"        /*{16 * index:04x}*/  {text} ;  /* {low:#018x} */")
+        shown.append(f"        /* {high:#018x} */")
+    return "\n".join(shown) + "\n"
+
+
+def control(stall: int, write: int = 7, waits: int = 0) -> int:
+    """The upper half of an encoding, with nothing but what the scheduler reads."""
+    return (stall | write << 5 | 7 << 8 | waits << 11) << 41
+
+
+def test_steps_are_read_from_a_listing() -> None:
+    path = function(
+        listing(
+            ("LDS.128 R4, [R2]", 0, control(1, write=3)),
+            ("FFMA R0, R4, R6, R8", 0, control(4, waits=8)),
+            ("FFMA R1, R4.reuse, R5, R9", 0, control(1)),
+            ("FFMA R1, R4, R7, R11", 0, control(2)),
+            ("IMAD R12, R13, R14, R15", 0, control(5)),
+            ("MUFU.RCP R16, R17", 0, control(1, write=0)),
+            ("LDGSTS.E.BYPASS.128 [R20], desc[UR4][R22.64]", 0, control(1)),
+            ("LDG.E R24, desc[UR4][R22.64]", 0, control(1, write=1)),
+            ("BAR.SYNC.DEFER_BLOCKING 0x0", 0, control(6)),
+        ),
+        "k",
+    ).instructions
+    costs = {0: {"shared loads": 4.0}, 96: {"shared stores": 4.0, "global loads": 8.0}}
+    costs[112] = {"global loads": 32.0}
+    assert steps(path, costs, (9, 0)) == [
+        Step(even=1, is_memory=True, data=4.0, latency=29, sets=3),
+        Step(even=3, stall=4, waits=(3,)),
+        Step(even=1, odd=2),
+        Step(odd=2, stall=2),
+        Step(even=1, odd=2, pipe=1, interval=2, stall=5),
+        Step(sets=0),
+        Step(even=2, odd=1, is_memory=True, lines=8.0),
+        Step(even=1, odd=1, is_memory=True, latency=40, sets=1),
+        Step(stall=6, is_barrier=True),
+    ]

@@ -100,7 +100,8 @@ def _with_waits(
     found: Tally, used: prediction.Demand, resident: int | None, capability: tuple[int, int]
 ) -> float:
     """Cycles of a multiprocessor that a block takes if waits in the hot loop are counted too."""
-    if capability not in waits.LATENCIES or not resident or not found.path:
+    known = capability in waits.LATENCIES and not found.tensor_cycles  # their waits are others
+    if not known or not resident or not found.path:
         return 0.0
     path = waits.steps(found.path, found.costs, capability)
     a_pass = waits.pass_cycles(path, found.warps, resident) / resident

@@ -61,6 +61,15 @@ def test_the_table_says_what_binds_and_leaves_out_what_hardly_works() -> None:
     assert told["shared memory cycles"].endswith("no bank conflicts")
 
 
+def test_waits_have_a_row_and_are_in_the_sentence() -> None:
+    waiting = msgspec.structs.replace(CODE, block_cycles=1250.0, resident_blocks=2)
+    told = remarks(waiting)
+    assert told["shared memory"] == "80%"
+    assert told["waits"].startswith("20% of a multiprocessor with 2 resident blocks")
+    assert next(words(explained(waiting))).endswith("bound by shared memory (80% busy, 20% waits).")
+    assert "waits" not in remarks(msgspec.structs.replace(waiting, block_cycles=1001.0))
+
+
 def test_what_ncu_counted_stands_beside_it() -> None:
     counted = HardwareCounters(busy={"shared memory and L1": 0.93, "issue slots": 0.48})
     told = remarks(CODE, counted)

@@ -5,8 +5,10 @@ Guide*, "Shared Memory"). Wide accesses go in parts: 8 bytes by half warps, 16 b
 Two parts go together if lanes that differ in bit 0 of their number, or lanes that differ in bit 1,
 read the same place, as measured for docs/ladder.md.
 
-Global accesses take a cycle of the L1 cache for each line of 128 bytes that a warp touches, and for
-each 128 bytes. Sectors, in which the L2 cache is asked, have 32 bytes.
+The L1 cache is the same memory, so global accesses take as many cycles as one bank has different
+words. It finds at most four lines of 128 bytes per cycle: Z. Jia et al., *Dissecting the NVIDIA Volta
+GPU Architecture via Microbenchmarking*, 2018, found four sets. Sectors, in which the L2 cache is asked,
+have 32 bytes.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import numpy.typing as npt
 LINE_BYTES = 128
 SECTOR_BYTES = 32
 _BANKS = 32
+_LINES_PER_CYCLE = 4
 _WORD = 4
 
 
@@ -84,14 +87,14 @@ def global_(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) 
     where = addresses[active]
     requested = lanes * nbytes
     distinct = len(np.unique(where)) * nbytes
-    lines = _touched(where, nbytes, LINE_BYTES)
-    sectors = _touched(where, nbytes, SECTOR_BYTES)
+    lines, sectors = (_touched(where, nbytes, unit) for unit in (LINE_BYTES, SECTOR_BYTES))
     least = max(1, -(-distinct // LINE_BYTES))
-    cycles = max(lines, -(-min(requested, distinct) // LINE_BYTES))
+    cycles = max(_conflicts(where, nbytes), -(-lines // _LINES_PER_CYCLE), least)
     return Cost(cycles, least, sectors, requested)
 
 
 def _touched(addresses: npt.NDArray[Any], nbytes: int, unit: int) -> int:
+    """How many lines or sectors hold these bytes."""
     first = addresses // np.uint64(unit)
     last = (addresses + np.uint64(nbytes - 1)) // np.uint64(unit)
     return len(np.unique(np.concatenate([first, last])))

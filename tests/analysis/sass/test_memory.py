@@ -29,6 +29,19 @@ def test_fetches_of_16_bytes_as_measured_on_an_h200(piece: np.ndarray, cycles: i
     assert memory.shared(piece * 16, ALL, 16).cycles == cycles
 
 
+@pytest.mark.parametrize(
+    ("row_bytes", "cycles"),
+    [
+        (16384, 32),  # all words in one bank
+        (4000, 8),  # in one of four banks each
+        (16380, 8),  # in different banks, but in 32 lines
+        (4, 1),
+    ],
+)
+def test_a_column_of_a_matrix(row_bytes: int, cycles: int) -> None:
+    assert memory.global_(LANE * row_bytes, ALL, 4).cycles == cycles
+
+
 def test_a_transposed_matrix_fetch() -> None:
     assert memory.matrices(LANE * 16, 4) == memory.Cost(4, 4, 0, 512)
     assert memory.matrices(LANE * 128, 4).cycles == 32

@@ -39,6 +39,12 @@ READS_3_OF_A_BANK = Step(even=3)
         ([FETCH] * 9 + [USE], 4, 1, 4 * 9 * 4),  # four schedulers share shared memory
         ([FETCH, Step(stall=20), PLAIN, USE], 1, 1, 3 + 29 + 1),
         ([Step(is_memory=True, lines=8), FETCH, USE], 1, 1, 8 + 3 + 29 + 1),  # lines go first
+        # An instruction reads for three cycles: the second of these starts at 3, the third at 6.
+        ([READS_3_OF_A_BANK] * 3 + [PLAIN] * 20, 1, 1, 7 + 20),
+        # Those of memory start at once; the next one waits until 9 - 3.
+        ([Step(even=3, is_memory=True)] * 3 + [PLAIN] * 20, 1, 1, 6 + 20),
+        # A warp goes on as long as it can, and so the fetch of the other is hidden.
+        ([FETCH, USE] + [PLAIN] * 30, 8, 1, 2 * 32),
         ([PLAIN, BARRIER], 4, 1, 2),
         ([PLAIN] * 9 + [BARRIER], 5, 1, 20),  # three schedulers wait for that with two warps
         ([FETCH, USE, BARRIER], 2, 1, 7 + 29 + 1 + 1),  # the first warp waits for the second

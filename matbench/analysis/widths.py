@@ -20,7 +20,7 @@ from matbench.records.outcome import Outcome
 #: The values of TILE to compare, in addition to the kernel's own.
 TILES = (4, 8, 12, 16, 20, 24, 32)
 #: A placeholder: front matter may use the number of multiprocessors, which depends on the product.
-_MULTIPROCESSORS = 16
+_MULTIPROCESSORS = 128
 
 #: Compiles for one architecture; None if no compiler supports it. May raise `BuildError`.
 Compile = Callable[[Architecture, dict[str, int]], Resources | None]

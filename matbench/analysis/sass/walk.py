@@ -231,6 +231,9 @@ class _Walker:
     def _hasten(self, loop: Loop) -> None:
         """At a loop's header: skip passes if the last ones were all alike."""
         passes, values = self.passes[loop.header], self.lanes.values
+        for inner in self.headers.values():
+            if inner.blocks < loop.blocks:  # it is about to be entered anew
+                self.passes[inner.header].arrivals = 0
         registers = {name: values.get(name) for name in self.code.control.live[loop.header]}
         visits = {start: self.visits[start] for start in loop.blocks}
         same = passes.arrive(registers, visits)
@@ -263,17 +266,8 @@ class _Walker:
     def _jump(self, loop: Loop) -> None:
         """Skip passes, on trial: the next one must be like those before."""
         passes, values = self.passes[loop.header], self.lanes.values
-        self.trials.append(
-            _Trial(
-                loop,
-                dict(values),
-                self.visits.copy(),
-                self.waiting[loop.header],
-                passes.path,
-                passes.changes,
-                dict(self.signs),
-            )
-        )
+        before = dict(values), self.visits.copy(), self.waiting[loop.header]
+        self.trials.append(_Trial(loop, *before, passes.path, passes.changes, dict(self.signs)))
         for name, change in (passes.changes | passes.others_change).items():
             value = values.get(name)
             if change is None:

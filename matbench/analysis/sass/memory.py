@@ -6,9 +6,9 @@ Two parts go together if lanes that differ in bit 0 of their number, or lanes th
 read the same place, as measured for docs/ladder.md.
 
 The L1 cache is the same memory, so global accesses take as many cycles as one bank has different
-words. It finds at most four lines of 128 bytes per cycle: Z. Jia et al., *Dissecting the NVIDIA Volta
-GPU Architecture via Microbenchmarking*, 2018, found four sets. Sectors, in which the L2 cache is asked,
-have 32 bytes.
+words. It finds at most four lines of 128 bytes per cycle: Z. Jia et al., *Dissecting the NVIDIA
+Volta GPU Architecture via Microbenchmarking*, 2018, found four sets. Sectors, in which the L2 cache
+is asked, have 32 bytes.
 """
 
 from __future__ import annotations

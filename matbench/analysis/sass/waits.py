@@ -15,11 +15,11 @@ one by one, each as soon as these rules allow:
 - what is loaded comes after the latency of shared memory or of the L1 cache (W. Luo et al.,
   *Benchmarking and Dissecting the Nvidia Hopper GPU Architecture*, arXiv 2402.13499).
 
-All else takes no time: misses of caches, copies on their way, what global loads and stores take from
-shared memory, other latencies, conversions and special functions, barriers after the last arrival, and
-fetching instructions. So the result is nearly a lower bound, but no proof of one: another order of the
-warps might be faster. Some of the rules were chosen because they agree with measurements on compute
-capability 9.0; docs/explain.md says which, and how well they agree.
+All else takes no time: misses of caches, copies on their way, what global loads and stores take
+from shared memory, other latencies, conversions and special functions, barriers after the last
+arrival, and fetching instructions. So the result is nearly a lower bound, but no proof of one:
+another order of the warps might be faster. Some of the rules were chosen because they agree with
+measurements on compute capability 9.0; docs/explain.md says which, and how well they agree.
 """
 
 from __future__ import annotations

@@ -161,12 +161,12 @@ def test_all_warps_together_are_followed_for_so_long(monkeypatch: pytest.MonkeyP
 #: A ring of four buffers, each filled by a bulk copy that is waited for.
 RING = """
 #include <cstdint>
-extern "C" __global__ void k(float *p, int n)
+extern "C" __global__ void __launch_bounds__(384, 1) k(float *p, int n)
 {
     __shared__ alignas(128) float ring[4][128];
     __shared__ uint64_t ready[4];
     const unsigned first = (unsigned)__cvta_generic_to_shared(ready);
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 64;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
     unsigned stage = 0, parity = 0;
     float sum = 0.0f;
     for (int i = 0; i < n; ++i) {
@@ -184,20 +184,32 @@ extern "C" __global__ void k(float *p, int n)
 
 @pytest.mark.parametrize("n", [3, 64, 100_001])
 def test_waiting_takes_one_pass_and_a_ring_decides_no_branch(n: int) -> None:
+    stems = [each.opcode for each in code_of(RING, "sm_90a").function.instructions]
+    assert any(stem.startswith("USETMAXREG.TRY_ALLOC") for stem in stems)
     found = followed(RING, n, arch="sm_90a", block=128)
     assert found.is_complete, found.unknown
     assert found.traffic["shared loads"].requested_bytes == 128 * n
 
 
+#: Lanes that part, and exchange what they found when they have met again.
+PARTING = """
+extern "C" __global__ void k(float *p, int n)
+{
+    float sum = 0.0f;
+    if (threadIdx.x % 2)
+        for (int i = 0; i < n + (int)threadIdx.x; ++i)
+            sum = sum * ((volatile float *)p)[i] + 1.0f;
+    sum += __shfl_xor_sync(0xffffffff, sum, 1);
+    p[threadIdx.x] = sum;
+}
+"""
+
+
 def test_where_lanes_meet_again_is_no_branch() -> None:
-    meeting = "if (threadIdx.x < n) p[0] = sum;\n    __syncwarp();\n    p[threadIdx.x]"
-    code = code_of(LOOP.replace("UNROLL", "1").replace("p[threadIdx.x]", meeting))
-    ends = [block.instructions[-1] for block in code.graph.values()]
-    assert all(
-        block.next == (end.address + 16,)
-        for block, end in zip(code.graph.values(), ends, strict=True)
-        if end.stem == "BSSY"
-    )
+    blocks = code_of(PARTING).graph.values()
+    meeting = [block for block in blocks if block.instructions[-1].stem == "BSSY"]
+    assert meeting
+    assert all(block.next == (block.instructions[-1].address + 16,) for block in meeting)
 
 
 def test_predicates_in_a_register_are_those_of_the_mask() -> None:

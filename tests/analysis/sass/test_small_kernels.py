@@ -101,6 +101,14 @@ def test_a_loop_is_counted_exactly_however_it_is_unrolled(n: int, unroll: int) -
         assert found.passes == n // unroll
 
 
+def test_warps_of_different_roles_are_counted_each() -> None:
+    """Eight of twelve warps multiply."""
+    source = LOOP.replace("i < n", "i < (threadIdx.x < 128 ? 0 : n)").replace("UNROLL", "1")
+    found = followed(source, 300, block=384)
+    assert found.is_complete, found.unknown
+    assert found.classes["float32"] == pytest.approx(300 * 8 / 12)
+
+
 def test_a_fully_unrolled_loop_is_no_loop() -> None:
     found = followed(LOOP.replace("i < n", "i < 8").replace("UNROLL", "8"), 0)
     assert found.loop is None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy.typing as npt
 
 from matbench.analysis.sass import memory, pipes
 from matbench.analysis.sass.effects import access_bytes, bank_reads
@@ -145,7 +147,7 @@ class _Adder:
         addresses = access.addresses - line
         key = (each.opcode, kind, addresses.tobytes(), access.active.tobytes())
         if key not in self.costs:
-            self.costs[key] = _cost(each, kind, Access(addresses, access.active))
+            self.costs[key] = _cost(each, kind, addresses, access.active)
         return self.costs[key]
 
     def tally(self, warps: int, followed: int) -> Tally:
@@ -247,12 +249,12 @@ def _parts(each: Instruction, accesses: list[Access]) -> Iterator[tuple[str, lis
     yield f"{found.split()[0]} {kind}", accesses
 
 
-def _cost(each: Instruction, kind: str, access: Access) -> memory.Cost:
-    if access.addresses is None:
-        return memory.Cost(0, 0, 0, 0)
+def _cost(
+    each: Instruction, kind: str, addresses: npt.NDArray[Any], active: npt.NDArray[Any]
+) -> memory.Cost:
     nbytes = access_bytes(each)
     if each.stem in ("LDSM", "STSM"):
-        return memory.matrices(access.addresses, int(re.sub(r"\D", "", each.modifiers[-1]) or 1))
+        return memory.matrices(addresses, int(re.sub(r"\D", "", each.modifiers[-1]) or 1))
     if kind.startswith("shared"):
-        return memory.shared(access.addresses, access.active, nbytes)
-    return memory.global_(access.addresses, access.active, nbytes)
+        return memory.shared(addresses, active, nbytes)
+    return memory.global_(addresses, active, nbytes)

@@ -1,16 +1,17 @@
 // Fills the shared memory of every multiprocessor, so that the next kernel does not find zeros
-// there by luck. Values are read back, and a mismatch would be stored in `sink`: this keeps the
-// compiler from removing the stores.
+// there by luck. Words are read back by other threads than wrote them, and a difference would be
+// stored in `sink`: this keeps the compiler from removing the stores.
 
 extern __shared__ unsigned words[];
 
 extern "C" __global__ void poison_shared(unsigned *sink, unsigned value, int count)
 {
-    volatile unsigned *seen = words;
     for (int i = threadIdx.x; i < count; i += blockDim.x)
-        seen[i] = value;
+        words[i] = value;
     __syncthreads();
+    unsigned differences = 0;
     for (int i = threadIdx.x; i < count; i += blockDim.x)
-        if (seen[i] != value)
-            sink[0] = i;
+        differences |= words[count - 1 - i] ^ value;
+    if (differences)
+        sink[0] = differences;
 }

@@ -101,12 +101,20 @@ STORAGE: dict[str, Storage] = {
 }  # fmt: skip
 
 
+#: The argument that is a kernel's scratch memory in device memory.
+WORKSPACE = "workspace"
+
+
 class LaunchRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The `[launch]` table of front matter: expressions for the geometry, and conditions."""
+    """The `[launch]` table of front matter: expressions for the geometry, and conditions.
+
+    `workspace_bytes` is None if the kernel takes no workspace.
+    """
 
     block: tuple[int | str, ...]
     grid: tuple[int | str, ...]
     shared_bytes: int | str = 0
+    workspace_bytes: int | str | None = None
     where: tuple[str, ...] = ()
 
 
@@ -292,6 +300,7 @@ class Launch(msgspec.Struct, frozen=True):
     grid: tuple[Count, Count, Count]
     block: tuple[Count, Count, Count]
     shared_bytes: Count = 0
+    workspace_bytes: Count = 0
 
     @property
     def threads_per_block(self) -> int:

@@ -87,7 +87,8 @@ class Backend(Protocol):
     variants: tuple[Variant, ...]
 
     def allocate(self, nbytes: int) -> Buffer:
-        """Allocate `nbytes`; `OutOfMemoryError` says how much was requested."""
+        """Allocate `nbytes`, on CUDA at a multiple of 1,024 bytes; `OutOfMemoryError` says how much
+        was requested."""
 
     def release(self, buffer: Buffer) -> None: ...
 

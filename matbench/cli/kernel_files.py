@@ -52,6 +52,7 @@ class KernelFiles:
     block: str | None = None
     grid: str | None = None
     shared_bytes: str | None = None
+    workspace_bytes: str | None = None
     where: tuple[str, ...] = ()
     include_dirs: tuple[str, ...] = ()
     std: str | None = None
@@ -80,6 +81,7 @@ class KernelFiles:
         click.option("--block", metavar="LIST", help="Threads per block in x, y, z: 16,16."),
         click.option("--grid", metavar="LIST", help="Blocks in x, y, z: 'ceil_div(N, 16),M'."),
         click.option("--shared-bytes", metavar="BYTES", help="Dynamic shared memory per block."),
+        click.option("--workspace-bytes", metavar="BYTES", help="Size of the workspace."),
         click.option(
             "--where",
             multiple=True,
@@ -126,8 +128,9 @@ class KernelFiles:
             if axes is not None:
                 launch[name] = [_number(axis) for axis in signature.pieces(axes)]
                 _check_axes(name, axes)
-        if self.shared_bytes is not None:
-            launch["shared_bytes"] = _number(self.shared_bytes)
+        for key in ("shared_bytes", "workspace_bytes"):
+            if (given := getattr(self, key)) is not None:
+                launch[key] = _number(given)
         if self.where:
             launch["where"] = list(self.where)
         if launch:

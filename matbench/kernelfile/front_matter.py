@@ -22,7 +22,7 @@ from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
 from matbench.model import (
     STORAGE,
-    Arithmetic,
+    WORKSPACE,
     Finish,
     FrontMatter,
     Group,
@@ -52,14 +52,13 @@ DEVICE_LIMITS = {
     "warp_size": 32,
     "multiprocessors": 16,
 }
-#: The key of `[model]` that is not an expression.
-_ARITHMETIC = "arithmetic"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 STANDARDS = ("c++11", "c++14", "c++17", "c++20")
 _REQUIREMENT = re.compile(r"cuda|host|sm_[0-9]{2,3}[af]?")
 _RESERVED = {
-    *("M", "N", "K", "A", "B", "C"), *products.NAMES, *DEVICE_LIMITS, *expressions.FUNCTIONS
+    *("M", "N", "K", "A", "B", "C", WORKSPACE), *products.NAMES, *DEVICE_LIMITS,
+    *expressions.FUNCTIONS,
 }  # fmt: skip
 #: The values that a file may give to keys with a fixed set; the group `baseline` is reserved.
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -324,25 +323,12 @@ class _Reader:
                 if not values or any(not 0 < value < 2**31 for value in values):
                     what = "must be a list of whole numbers above 0"
                     self.wrong(f"[{table}] {name}: {what}", table, name)
-        self.check_arithmetic(kernel.model.get(_ARITHMETIC))
         if mistake := products.mistake(kernel):
             self.wrong(*mistake)
         self.check_expressions(kernel)
         if "\0" in self.source:
             line = self.source.count("\n", 0, self.source.index("\0")) + 1
             self.fail("contains a NUL byte; is it a kernel file?", line)
-
-    def check_arithmetic(self, text: str | None) -> None:
-        """Check `model.arithmetic`, if it is given: a number of products and their precision."""
-        try:
-            if text is not None:
-                Arithmetic.parse(text)
-        except ValueError:
-            known = ", ".join(get_args(Precision))
-            what = f"must be a number of products, 1 to 16, and their precision ({known})"
-            self.wrong(
-                f'model.arithmetic {text!r:.40}: {what}, as in "3 tf32"', "model", _ARITHMETIC
-            )
 
     def check_expressions(self, kernel: Kernel) -> None:
         """Try geometry, conditions, model and arguments with the first value of each constant."""
@@ -366,10 +352,14 @@ class _Reader:
             for axis in axes:
                 attempt(axis, "launch", key)
         attempt(rules.shared_bytes, "launch", "shared_bytes")
+        attempt(rules.workspace_bytes or 0, "launch", "workspace_bytes")
+        if rules.workspace_bytes is not None and WORKSPACE not in kernel.args:
+            reason = f"launch.workspace_bytes: `{WORKSPACE}` is missing in args"
+            self.wrong(reason, "launch", "workspace_bytes")
         for condition in rules.where:
             attempt(condition, "launch", "where", whole=False)
         for key, text in kernel.model.items():
-            if key != _ARITHMETIC:
+            if key != products.ARITHMETIC:
                 attempt(text, "model", key, whole=False)
 
         if len(kernel.args) != len(kernel.parameters):
@@ -383,14 +373,14 @@ class _Reader:
                     self.wrong(f"args: {parameter.name} takes {example}, not {text!r}", "args")
                 for side in described[1:]:
                     attempt(side, "args")
-            elif parameter.pointer != (text in workload.buffers):
-                known = f"{', '.join(workload.reads)} or C"
+            elif parameter.pointer != (text in (*workload.buffers, WORKSPACE)):
+                known = f"{', '.join(workload.buffers)} or {WORKSPACE}"
                 kind = f"a buffer ({known})" if parameter.pointer else "a number"
                 self.wrong(f"args: {parameter.name} takes {kind}, not {text!r}", "args")
-            elif parameter.pointer:
-                self.check_storage(kernel, index, text, parameter)
-            else:
+            elif not parameter.pointer:
                 attempt(text, "args", whole=False)
+            elif text != WORKSPACE:
+                self.check_storage(kernel, index, text, parameter)
         for buffer in workload.buffers:
             if buffer not in kernel.args:
                 self.wrong(f"args: {buffer} is missing", "args")

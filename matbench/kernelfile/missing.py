@@ -11,7 +11,7 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Table
-from matbench.model import Parameter
+from matbench.model import WORKSPACE, Parameter
 from matbench.workloads import Workload
 
 #: Common names of number parameters, and what they mean.
@@ -47,8 +47,10 @@ class Lacks(NamedTuple):
             found.append("entry")
         if not values.get("args") and not self._suits(self.workload.arguments):
             found.append("args")
+        args = self._guess() if "args" in found else values.get("args", ())
+        needed = ["block", "grid", *(["workspace_bytes"] if WORKSPACE in args else ())]
         launch = values.get("launch", {})
-        return [*found, *(f"launch.{key}" for key in ("block", "grid") if key not in launch)]
+        return [*found, *(f"launch.{key}" for key in needed if key not in launch)]
 
     def _suits(self, args: Sequence[str]) -> bool:
         buffers = [text in self.workload.buffers for text in args]
@@ -94,16 +96,21 @@ class Lacks(NamedTuple):
         if "launch.grid" in keys:
             tile = {size: f"B{size}" if f"B{size}" in names else side for size in sizes}
             yield f"grid = [{_quoted(f'ceil_div({size}, {tile[size]})' for size in sizes)}]"
+        if "launch.workspace_bytes" in keys:
+            yield f'workspace_bytes = "4 * {" * ".join(reversed(sizes))}"'
 
     def _guess(self) -> list[str]:
         """Arguments guessed from parameter names; buffers with other names in order."""
         pointers = [each.name for each in self.parameters if each.pointer]
-        meant = [name.lower().removeprefix("d_").upper() for name in pointers]
+        meant = [name.lower().removeprefix("d_").upper() for name in pointers if name != WORKSPACE]
         known = sorted(meant) == sorted(self.workload.buffers)
         buffers = iter(meant if known else self.workload.buffers)
         return [
-            next(buffers, "C") if each.pointer else self._number(each) for each in self.parameters
-        ]
+            self._number(each) if not each.pointer
+            else WORKSPACE if each.name == WORKSPACE
+            else next(buffers, "C")
+            for each in self.parameters
+        ]  # fmt: skip
 
     def _number(self, parameter: Parameter) -> str:
         """The likely value of a number parameter, in names that expressions know."""

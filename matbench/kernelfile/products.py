@@ -1,18 +1,21 @@
-"""The keys that only matrix products have: memory layout and scaling."""
+"""The keys that only matrix products have, memory layout and scaling; and `arithmetic`."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import get_args
 
 import msgspec
 
 from matbench import workloads
-from matbench.model import FrontMatter, Kernel
+from matbench.model import Arithmetic, FrontMatter, Kernel, Precision
 
 #: Names that the problem and the layout define for expressions.
 NAMES = (
     "lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"
 )  # fmt: skip
+#: The key of `[model]` that is not an expression.
+ARITHMETIC = "arithmetic"
 #: Beyond this power of two, products with alpha and beta could leave float32's range.
 _EXPONENT = 60
 FACTORS = f"must be 0, or 2^-{_EXPONENT} to 2^{_EXPONENT} in magnitude"
@@ -23,8 +26,16 @@ _MOST_PADDING = 2**20
 _KEYS = ("layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator")
 
 
-def mistake(kernel: Kernel) -> tuple[str, str] | None:
+def mistake(kernel: Kernel) -> tuple[str, ...] | None:
     """What is wrong with these keys of a kernel file, and the key; None if all are valid."""
+    text = kernel.model.get(ARITHMETIC)
+    try:
+        if text is not None:
+            Arithmetic.parse(text)
+    except ValueError:
+        known = ", ".join(get_args(Precision))
+        what = f"must be a number of products, 1 to 16, and their precision ({known})"
+        return f'model.arithmetic {text!r:.40}: {what}, as in "3 tf32"', "model", ARITHMETIC
     if kernel.workload != workloads.DEFAULT:
         usual = _usual()
         for key in _KEYS:

@@ -28,6 +28,7 @@ _GUIDE = {
     "block": "Threads per block in x, y, z.",
     "grid": "Blocks in x, y, z.",
     "shared_bytes": "Bytes of dynamic shared memory per block.",
+    "workspace_bytes": "Bytes of the workspace: scratch memory, undefined before the launch.",
     "model": "Modelled properties of the kernel; update them with the loop, or delete them.",
 }
 _HEADER = """\

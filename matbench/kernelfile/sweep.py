@@ -310,6 +310,7 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
         grid=three("grid", rules.grid),
         block=three("block", rules.block),
         shared_bytes=number("shared_bytes", rules.shared_bytes, 0),
+        workspace_bytes=number("workspace_bytes", rules.workspace_bytes or 0, 0),
     )
 
 
@@ -322,6 +323,8 @@ def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
     for axis, threads, blocks in zip("xyz", launch.block, launch.grid, strict=True):
         asked[f"max_block_{axis}"] = f"threads in {axis}", threads
         asked[f"max_grid_{axis}"] = f"blocks in {axis}", blocks
+    if launch.workspace_bytes >= 2**63:
+        return f"needs {launch.workspace_bytes:,} bytes of workspace, which no device has"
     for limit, (what, number) in asked.items():
         if number > limits[limit]:
             return f"needs {number:,} {what}; this device allows {limits[limit]:,}"

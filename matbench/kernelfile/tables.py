@@ -32,7 +32,8 @@ FENCE = re.compile(
 #: Keys that have their own command-line options.
 _OPTIONS = {
     **{name: name for name in ("entry", "args", "block", "grid", "where", "std")},
-    "shared_bytes": "shared-bytes", "include_dirs": "include-dir",
+    "shared_bytes": "shared-bytes", "workspace_bytes": "workspace-bytes",
+    "include_dirs": "include-dir",
 }  # fmt: skip
 _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
 

@@ -14,11 +14,11 @@ from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
 from matbench.measure import arguments, diagnosis, oracle, places
-from matbench.measure.judge import UNWRITTEN, DeviceTrial, Judge
+from matbench.measure.judge import UNWORKED, UNWRITTEN, DeviceTrial, Guarded, Judge
 from matbench.measure.options import Options
 from matbench.measure.prepared import Buffers, Prepared
 from matbench.measure.samples import Samples, Verdict
-from matbench.model import Case
+from matbench.model import WORKSPACE, Case
 from matbench.records.outcome import Accuracy
 
 _IDLE_LAUNCHES = 8
@@ -66,6 +66,7 @@ class Checks:
         self.shape = workloads.of(case.problem).shape("C", case.problem)
         if case.kernel.finish is not None:
             self.shape = 1, self.launch.blocks
+        self._workspaces: list[Guarded] = []
         [self.buffers] = self.sets(1)
         self.C = self.buffers.C
         self.result = self.buffers.given[-1]
@@ -74,11 +75,24 @@ class Checks:
 
     def sets(self, count: int) -> list[Buffers]:
         """`count` sets of buffers for this kernel."""
-        return self.prepared.sets(self.shape, count, self.case.kernel)
+        found = self.prepared.sets(self.shape, count, self.case.kernel)
+        if WORKSPACE not in self.case.kernel.args:
+            return found
+        while len(self._workspaces) < count:
+            self._workspaces.append(self.prepared.workspace(self.launch.workspace_bytes))
+        pairs = zip(found, self._workspaces, strict=False)
+        return [buffers._replace(workspace=own) for buffers, own in pairs]
+
+    def release(self) -> None:
+        """Give the workspaces back."""
+        while self._workspaces:
+            self.prepared.free(self._workspaces.pop())
 
     def arguments_for(self, buffers: Buffers) -> list[Argument]:
         """The kernel's arguments for these buffers."""
         named = {matrix.name: matrix.data for matrix in buffers.given}
+        if buffers.workspace is not None:
+            named[WORKSPACE] = buffers.workspace.data
         return arguments.of(self.case, named, self.backend.info.limits)
 
     def before_timing(self) -> Accuracy:
@@ -132,9 +146,13 @@ class Checks:
                 "wrote to memory that is not its own: matbench's copy of the inputs",
             )
 
-    def ready(self, *, restored: bool = True) -> None:
-        """Remove everything from earlier launches that a launch could use."""
+    def ready(self, sets: Sequence[Buffers] = (), *, restored: bool = True) -> None:
+        """Remove everything from earlier launches that launches on these sets of buffers could use;
+        by default on the first set."""
         checks = self.options.checks
+        for buffers in sets or [self.buffers]:
+            if (own := buffers.workspace) is not None and "poison" in checks:
+                self.judge.fill(own.raw, own.guard_words, own.words, UNWORKED)
         if restored and "variables" in checks:
             self.built.program.restore()
         if "persisting" in checks:
@@ -282,7 +300,7 @@ class Checks:
     def require_guards(self, buffers: Buffers | None = None) -> None:
         """`WrongError` if a guard was overwritten; by default those of the first set."""
         if "guards" in self.options.checks:
-            for matrix in (buffers or self.buffers).given:
+            for matrix in (buffers or self.buffers).passed:
                 broken = self.judge.broken_guard(matrix)
                 if broken:
                     raise WrongError(self.case, "guards", broken)

@@ -9,7 +9,14 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.measure import likeness
-from matbench.measure.judge import OUTSIDE_C, OUTSIDE_INPUTS, UNSHARED, UNWRITTEN
+from matbench.measure.judge import (
+    OUTSIDE_C,
+    OUTSIDE_INPUTS,
+    OUTSIDE_WORKSPACE,
+    UNSHARED,
+    UNWORKED,
+    UNWRITTEN,
+)
 from matbench.measure.oracle import Array, Bound, Trial
 from matbench.model import Case, Problem
 
@@ -89,6 +96,8 @@ _ORIGINS = {
     OUTSIDE_INPUTS: "NaN read from outside A or B",
     OUTSIDE_C: "NaN read from outside C",
     UNSHARED: "NaN read from uninitialised shared memory",
+    UNWORKED: "NaN read from the workspace, which was not written before",
+    OUTSIDE_WORKSPACE: "NaN read from outside the workspace",
 }
 
 

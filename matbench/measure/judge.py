@@ -35,6 +35,9 @@ OUTSIDE_C = 0x7FF8C0DE
 OUTSIDE_INPUTS = 0x7FF8A5B5
 #: Shared memory before a launch.
 UNSHARED = 0x7FF85EED
+#: A workspace before a launch, and the guards around it. Their halves are NaNs of 16 bits, too.
+UNWORKED = 0x7FF87FDB
+OUTSIDE_WORKSPACE = 0x7FF87FD5
 #: The same for matrices of 16 bits: NaN as bfloat16 and as float16.
 UNWRITTEN_NARROW = 0x7FDE
 OUTSIDE_C_NARROW = 0x7FC3
@@ -205,8 +208,9 @@ class Judge:
         rows, columns = shape
         words = rows * columns
         lines = width or columns, columns
+        nbytes = word_bytes * max(words, 1)  # an empty workspace has an address, too
         if not guards:
-            raw = self.backend.allocate(word_bytes * words)
+            raw = self.backend.allocate(nbytes)
             return Guarded(name, raw, raw, words, word_bytes, 0, value, *lines)
         alignment = _ALIGNMENT_BYTES // word_bytes
         wide = columns if is_vector else _GUARD_ROWS * columns
@@ -214,7 +218,7 @@ class Judge:
         guard = -(-wanted // alignment) * alignment
         raw = self.backend.allocate(word_bytes * (words + 2 * guard))
         self.fill(raw, 0, words + 2 * guard, value, word_bytes)
-        data = raw.view(word_bytes * guard, word_bytes * words)
+        data = raw.view(word_bytes * guard, nbytes)
         return Guarded(name, raw, data, words, word_bytes, guard, value, *lines)
 
     def broken_guard(self, matrix: Guarded) -> str | None:

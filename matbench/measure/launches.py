@@ -160,7 +160,7 @@ class Launches:
             self.checks.require_right(self.samples.verdicts())
         for buffers, key in launches:
             self.samples.write(buffers, key)
-        self.checks.ready()
+        self.checks.ready([buffers for buffers, _ in launches])
         self.backend.synchronize()
         self.verifying_ns += time.perf_counter_ns() - started
 
@@ -197,7 +197,7 @@ class Launches:
 
     def _sets_in_cache(self) -> int:
         cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
-        one = sum(matrix.data.nbytes for matrix in self.checks.buffers.given)
+        one = sum(matrix.data.nbytes for matrix in self.checks.buffers.passed)
         return min(_MOST_SETS, max(1, cache_bytes // 2 // one))
 
     def _mean_ns(self, count: int) -> float:

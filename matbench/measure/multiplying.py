@@ -19,7 +19,8 @@ from matbench.backends import Backend, Buffer, Program
 from matbench.errors import CaseError, UsageError
 from matbench.kernelfile import products, sweep
 from matbench.measure import arguments
-from matbench.model import Case, DeviceInfo, Kernel, Place, Problem, Storage
+from matbench.measure.judge import UNWORKED
+from matbench.model import WORKSPACE, Case, DeviceInfo, Kernel, Place, Problem, Storage
 
 Float64 = npt.NDArray[np.float64]
 
@@ -129,6 +130,10 @@ class Multiplier:
                 memory[:, : ours.shape[0], : ours.shape[1]] = ours
             buffers[name] = self._buffer(name, memory.nbytes)
             self.backend.write(buffers[name], memory)
+        if WORKSPACE in kernel.args:
+            scratch = np.full(max(1, -(-case.launch.workspace_bytes // 4)), UNWORKED, np.uint32)
+            buffers[WORKSPACE] = self._buffer(WORKSPACE, scratch.nbytes)
+            self.backend.write(buffers[WORKSPACE], scratch)
         program = self.build(case)
         program.restore()
         program.launch(case.launch, arguments.of(case, buffers, self.info.limits))

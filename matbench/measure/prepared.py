@@ -18,6 +18,7 @@ from matbench.measure.judge import (
     OUTSIDE_C_NARROW,
     OUTSIDE_INPUTS,
     OUTSIDE_NARROW,
+    OUTSIDE_WORKSPACE,
     DeviceTrial,
     Guarded,
     Judge,
@@ -26,11 +27,13 @@ from matbench.model import WORD_BYTES, Kernel, Problem, Reading
 
 
 class Buffers(NamedTuple):
-    """The buffers of one launch: guarded inputs and C, or the kernel's own layout of them."""
+    """The buffers of one launch: guarded inputs and C, or the kernel's own layout of them; and
+    the kernel's workspace if it takes one."""
 
     inputs: tuple[Guarded, ...]
     C: Guarded
     own: places.Own | None = None
+    workspace: Guarded | None = None
 
     @property
     def all(self) -> tuple[Guarded, ...]:
@@ -40,6 +43,11 @@ class Buffers(NamedTuple):
     def given(self) -> tuple[Guarded, ...]:
         """The matrices that the kernel receives."""
         return self.own.matrices if self.own is not None else self.all
+
+    @property
+    def passed(self) -> tuple[Guarded, ...]:
+        """Everything that the kernel receives and may write to."""
+        return self.given if self.workspace is None else (*self.given, self.workspace)
 
     @property
     def items(self) -> range:
@@ -134,6 +142,21 @@ class Prepared:
         buffer = self.backend.allocate(nbytes)
         self._held.append(buffer)
         return buffer
+
+    def workspace(self, nbytes: int) -> Guarded:
+        """Scratch memory of whole words between guards; to be given back by `free`, because cases
+        differ in its size."""
+        shape = 1, -(-nbytes // 4)
+        made = self.judge.guarded(
+            "the workspace", shape, OUTSIDE_WORKSPACE, guards=self.guards, is_vector=True
+        )
+        self._held.append(made.raw)
+        return made
+
+    def free(self, made: Guarded) -> None:
+        """Release one buffer before the others."""
+        self._held.remove(made.raw)
+        self.backend.release(made.raw)
 
     def load(self, trial: DeviceTrial) -> None:
         """Copy a trial's inputs to the buffers that kernels read."""

@@ -107,7 +107,7 @@ class Samples:
         """Whether a launch wrote outside its matrices; the guards are restored."""
         if not self.judge.has_float64:
             return  # `samples.cu` cannot be built there; guards are checked at the end
-        for matrix in buffers.given:
+        for matrix in buffers.passed:
             if matrix.guard_words:
                 # A number of 8 bytes is two words; one of 2 bytes is a word of bfloat16.
                 storage: Storage = "bfloat16" if matrix.word_bytes == 2 else "float32"

@@ -184,11 +184,13 @@ class Session:
     @contextlib.contextmanager
     def _checks(self, case: Case, built: Built, reading: Reading | None = None) -> Iterator[Checks]:
         """The checks of a case. If they do not complete, shared buffers are made again, because the
-        kernel may have overwritten them."""
+        kernel may have overwritten them, and its workspaces are released with them."""
         prepared = self._prepare(case.problem, reading or case.kernel.reading)
         assert self._samples is not None
         try:
-            yield Checks(prepared, self._samples, case, built, self.options)
+            checks = Checks(prepared, self._samples, case, built, self.options)
+            yield checks
+            checks.release()
         except BaseException:
             prepared.is_spoiled = True
             raise

@@ -82,6 +82,7 @@ def details(kernel: Kernel, diff: str = "") -> RenderableType:
         "block (threads)": " × ".join(map(str, rules.block)) if own else "",
         "grid (blocks)": " × ".join(map(str, rules.grid)) if own else "",
         "shared memory sized at launch (bytes)": str(rules.shared_bytes or ""),
+        "workspace (bytes)": "" if rules.workspace_bytes is None else str(rules.workspace_bytes),
         "needs": "; ".join([*kernel.requires, *rules.where]),
         "computes": _product(kernel),
         "matrices": _placed(kernel),

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: How many times an area as large as the last-level cache is overwritten: long enough to enqueue a
 #: launch. A larger area would also evict address translations, which a cold cache does not imply.
 _FLUSHES = 4
+#: What tensor maps and kernels with swizzled tiles may count on; the driver guarantees 256.
+_ALIGNMENT_BYTES = 1024
 
 
 class _Buffer:
@@ -62,7 +64,10 @@ class CudaBackend:
     def allocate(self, nbytes: int) -> _Buffer:
         with errors(asked_bytes=nbytes):
             memory = driver().mem_alloc(max(nbytes, 1))
-        return _Buffer(int(memory), nbytes, memory)
+            if int(memory) % _ALIGNMENT_BYTES:  # as small parts of a larger piece may be
+                memory.free()
+                memory = driver().mem_alloc(nbytes + _ALIGNMENT_BYTES)
+        return _Buffer(int(memory) + -int(memory) % _ALIGNMENT_BYTES, nbytes, memory)
 
     def release(self, buffer: Buffer) -> None:
         assert isinstance(buffer, _Buffer) and buffer.owner is not None

@@ -352,10 +352,11 @@ class _Reader:
             for axis in axes:
                 attempt(axis, "launch", key)
         attempt(rules.shared_bytes, "launch", "shared_bytes")
-        attempt(rules.workspace_bytes or 0, "launch", "workspace_bytes")
-        if rules.workspace_bytes is not None and WORKSPACE not in kernel.args:
-            reason = f"launch.workspace_bytes: `{WORKSPACE}` is missing in args"
-            self.wrong(reason, "launch", "workspace_bytes")
+        if rules.workspace_bytes is not None:
+            attempt(rules.workspace_bytes, "launch", "workspace_bytes")
+            if WORKSPACE not in kernel.args:
+                reason = f"launch.workspace_bytes: `{WORKSPACE}` is missing in args"
+                self.wrong(reason, "launch", "workspace_bytes")
         for condition in rules.where:
             attempt(condition, "launch", "where", whole=False)
         for key, text in kernel.model.items():

@@ -23,7 +23,7 @@ FULL = """// /// matbench
 // summary = "Says everything that can be said"
 // group = "ladder"
 // entry = "other"
-// args = ["A", "B", "C", "M", "N", "K", "1.0", "2 * TILE"]
+// args = ["A", "B", "C", "M", "N", "K", "1.0", "2 * TILE", "workspace"]
 // requires = ["cuda", "sm_80"]
 // precision = "tf32"
 // error_constant = 2.5
@@ -39,11 +39,13 @@ FULL = """// /// matbench
 // block = ["TILE", 2, "1"]
 // grid = ["ceil_div(N, TILE)", "M"]
 // shared_bytes = "K * 4 + DEEP"
+// workspace_bytes = "4 * M * N * multiprocessors"
 // [model]
 // global_loads = "2 * M * N * K / TILE"
 // ///
 extern "C" __global__ void other(const float *__restrict__ A, const float * B, float C[], int m,
-                                 unsigned int n, long long k, float alpha, double beta) {}
+                                 unsigned int n, long long k, float alpha, double beta,
+                                 void *scratch) {}
 """
 
 
@@ -74,7 +76,7 @@ def test_everything_that_front_matter_can_say(tmp_path: Path) -> None:
         summary="Says everything that can be said",
         group="ladder",
         entry="other",
-        args=("A", "B", "C", "M", "N", "K", "1.0", "2 * TILE"),
+        args=("A", "B", "C", "M", "N", "K", "1.0", "2 * TILE", "workspace"),
         sweep={"TILE": (8, 16), "WIDE": (1,)},
         tune={"TILE": (8, 16, 32, 64), "DEEP": (2, 4)},
         requires=("cuda", "sm_80"),
@@ -86,6 +88,7 @@ def test_everything_that_front_matter_can_say(tmp_path: Path) -> None:
             block=("TILE", 2, "1"),
             grid=("ceil_div(N, TILE)", "M"),
             shared_bytes="K * 4 + DEEP",
+            workspace_bytes="4 * M * N * multiprocessors",
         ),
         model={"global_loads": "2 * M * N * K / TILE"},
         source=FULL,
@@ -97,7 +100,7 @@ def test_everything_that_front_matter_can_say(tmp_path: Path) -> None:
     assert [(p.type, p.name, p.pointer) for p in kernel.parameters] == [
         ("float", "A", True), ("float", "B", True), ("float", "C", True), ("int", "m", False),
         ("unsigned int", "n", False), ("long long", "k", False), ("float", "alpha", False),
-        ("double", "beta", False),
+        ("double", "beta", False), ("void", "scratch", True),
     ]  # fmt: skip
 
 
@@ -108,6 +111,7 @@ def test_what_is_left_out_has_its_default(tmp_path: Path) -> None:
     assert (kernel.requires, kernel.tune, kernel.model) == ((), {}, {})
     assert (kernel.error_constant, kernel.deterministic) == (0.0, True)
     assert kernel.launch.shared_bytes == 0
+    assert kernel.launch.workspace_bytes is None
     assert kernel.launch.where == ()
 
 
@@ -205,6 +209,12 @@ def mapped(argument: str) -> str:
     args = f'// args = [{argument}, "A", "B", "C", "M", "N", "K"] # here\n'
     text = GOOD.replace(SIGNATURE, "(const CUtensorMap __grid_constant__ map, " + SIGNATURE[1:])
     return text.replace(SUMMARY, SUMMARY + args)
+
+
+def working(text: str) -> str:
+    """A file with a workspace in its `args` and its entry."""
+    args = '// args = ["A", "B", "C", "workspace", "M", "N", "K"]\n'
+    return text.replace(SUMMARY, SUMMARY + args).replace("*C, int", "*C, char *bytes, int")
 
 
 def instead(old: str, new: str) -> str:
@@ -383,6 +393,33 @@ MISTAKES: dict[str, tuple[str, str]] = {
         after(SUMMARY, '// args = ["A","B","C","tensor_map(A, 8, 8)","N","K"] # here\n'),
         "only ceil_div, is_power_of_two, max, min can be called",
     ),
+    # the workspace
+    "a workspace without size": (
+        working(instead("[launch]", "[launch] # here")),
+        "`launch.workspace_bytes` is missing; add lines such as:",
+    ),
+    "a size without workspace": (
+        after(GRID, "// workspace_bytes = 4 # here\n"),
+        "launch.workspace_bytes: `workspace` is missing in args",
+    ),
+    "a workspace of a matrix": (
+        working(after(GRID, '// workspace_bytes = "4 * A" # here\n')),
+        "launch.workspace_bytes '4 * A': unknown name 'A'",
+    ),
+    "a workspace of no size": (
+        working(after(GRID, '// workspace_bytes = "" # here\n')),
+        "launch.workspace_bytes '': not an arithmetic expression",
+    ),
+    "a workspace for a number": (
+        after(GRID, "// workspace_bytes = 4\n").replace(
+            SUMMARY, SUMMARY + '// args = ["A", "B", "C", "workspace", "N", "K"] # here\n'
+        ),
+        "args: M takes a number, not 'workspace'",
+    ),
+    "a constant called workspace": (
+        after(TILE, "// workspace = [8] # here\n"),
+        "[sweep] workspace: not a valid name for a constant",
+    ),
     "no args in the file": (
         instead(SIGNATURE, "()"),
         "`args` is missing",
@@ -486,7 +523,7 @@ fuzzing = settings(
 keys = st.sampled_from(
     ["name", "summary", "group", "entry", "args", "requires", "precision", "error_constant",
      "deterministic", "sweep", "tune", "launch", "model", "launch.block", "launch.grid",
-     "launch.where", "launch.shared_bytes", "sweep.TILE", "tune.TILE", "model.loads", "other"]
+     "launch.where", "launch.shared_bytes", "launch.workspace_bytes", "sweep.TILE", "tune.TILE", "model.loads", "other"]
 )  # fmt: skip
 texts = st.sampled_from(
     ["mine", "M", "N", "TILE", "C", "ceil_div(N, TILE)", "9**9**9", "M // 0", "1.0", "cuda",

@@ -185,6 +185,7 @@ def test_a_launch_beyond_the_device_is_skipped(rules: LaunchRules, reason: str) 
         (LaunchRules((1,), ("M / 3",)), "launch.grid 'M / 3': not a whole number"),
         (LaunchRules((1,), ("2**64 * M**64 * 2",)), "the value is too large"),
         (LaunchRules((1,), (1,), "0 - M"), "launch.shared_bytes '0 - M' is -8; must be at least 0"),
+        (LaunchRules((1,), (1,), 0, "7 - M"), "workspace_bytes '7 - M' is -1; must be at least 0"),
     ],
 )
 def test_a_launch_that_no_device_could_make_is_the_files_mistake(

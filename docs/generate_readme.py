@@ -94,6 +94,7 @@ def code_of(kernel: Kernel) -> str:
         if field.name not in ("summary", "previous")
         and getattr(kernel, field.name) != field.default
     }
+    table["launch"] = {key: value for key, value in table["launch"].items() if value is not None}
     code = syntax.without_comments(kernel.source).replace("\\\n", "")
     lines = [" ".join(line.split()) for line in code.splitlines() if line.strip()]
     return hashlib.sha256(json.dumps([table, lines], sort_keys=True).encode()).hexdigest()

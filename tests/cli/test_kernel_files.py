@@ -126,6 +126,50 @@ def test_all_that_is_missing_is_told_at_once(matbench: Matbench) -> None:
     assert RIGHT in matbench("run", "fenced.cu", "--sizes", "20", *QUICK).stdout
 
 
+SCRATCH = """extern "C" __global__ void scratch(const float *A, const float *B, float *C,
+    float *workspace, int M, int N, int K)
+{
+    const int row = blockIdx.y * 16 + threadIdx.y, column = blockIdx.x * 16 + threadIdx.x;
+    if (row < M && column < N) {
+        workspace[row * N + column] = 0;
+        for (int k = 0; k < K; ++k)
+            workspace[row * N + column] += A[row * K + k] * B[k * N + column];
+        C[row * N + column] = workspace[row * N + column];
+    }
+}
+"""
+
+
+def test_a_workspace_is_missing_like_any_other_key(matbench: Matbench) -> None:
+    Path("scratch.cu").write_text(SCRATCH)
+    first, *paste = refused(matbench, "run", "scratch.cu")
+    assert "front matter is missing (args, block, grid, workspace_bytes)" in first
+    Path("scratch.toml").write_text("\n".join(paste))
+    assert RIGHT in matbench("run", "scratch.cu", "--sizes", "20x9x5", *QUICK).stdout
+    Path("scratch.toml").unlink()
+    told = ("--args", "A,B,C,workspace,M,N,K", *LAUNCH)
+    first, *paste = refused(matbench, "run", "scratch.cu", *told)
+    assert "front matter is missing (workspace_bytes)" in first
+    assert paste == ["[launch]", 'workspace_bytes = "4 * M * N"']
+
+
+def test_the_command_line_says_how_large_a_workspace_is(matbench: Matbench) -> None:
+    Path("scratch.cu").write_text(SCRATCH)
+    told = ("--args", "A,B,C,workspace,M,N,K", *LAUNCH)
+    for option in ("--workspace-bytes", "--front-matter"):
+        key = "launch.workspace_bytes=" if option == "--front-matter" else ""
+        size = (option, f"{key}4 * M * N")
+        assert RIGHT in matbench("run", "scratch.cu", *told, *size, "--sizes", "20", *QUICK).stdout
+        small = (option, f"{key}4 * M * (N - 1)")
+        done = matbench("run", "scratch.cu", *told, *small, "--sizes", "20", *QUICK, code=1)
+        assert "guards: wrote outside the workspace" in done.stdout
+    shown = matbench("show", "scratch.cu", *told, "--workspace-bytes", "4 * M * N").stdout
+    assert "workspace (bytes)" in shown
+    [wrong] = refused(matbench, "run", "scratch.cu", *LAUNCH, "--args", "A,B,C,C,M,N,K",
+                      "--workspace-bytes", "4")  # fmt: skip
+    assert "`workspace` is missing in args (from --workspace-bytes)" in wrong
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -528,3 +528,43 @@ def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelW
         assert failures[name].status == "failed", name
         assert words in (failures[name].reason or ""), name
     assert max(medians) < 1.2 * min(medians)
+
+
+ALIGNED = """
+extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, void *workspace, int M,
+                                 int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y;
+    const int column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    volatile float *sum = (float *)workspace + (size_t)row * N + column;
+    *sum = (size_t)workspace % 1024;
+    for (int k = 0; k < K; ++k)
+        *sum += A[(size_t)row * K + k] * B[(size_t)k * N + column];
+    C[(size_t)row * N + column] = *sum;
+}
+"""
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_a_workspace_is_aligned_and_its_own_in_every_launch(
+    graph: bool, cuda: Backend, info: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    path = write_kernel(
+        front='args = ["A", "B", "C", "workspace", "M", "N", "K"]',
+        launch='block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+        'workspace_bytes = "4 * M * N"',
+        body=ALIGNED,
+    )
+    options = Options(cold=not graph, hot=True, graph=graph, max_time_s=0.1)
+    case = sweep.case(catalogue.load(path), problem("33x65x17"), {"TILE": 8}, info)
+    found = measured(Session(cuda, Cache(), options), case)
+    assert found.hot is not None and found.hot.graph == graph
+
+
+def test_all_memory_is_aligned(cuda: Backend) -> None:
+    made = [cuda.allocate(nbytes) for nbytes in (1, 100, 513, 5000, 1, 1 << 20, 7, 3 << 20)]
+    assert all(buffer.handle % 1024 == 0 for buffer in made)
+    for buffer in made:
+        cuda.release(buffer)

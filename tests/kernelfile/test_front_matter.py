@@ -523,7 +523,8 @@ fuzzing = settings(
 keys = st.sampled_from(
     ["name", "summary", "group", "entry", "args", "requires", "precision", "error_constant",
      "deterministic", "sweep", "tune", "launch", "model", "launch.block", "launch.grid",
-     "launch.where", "launch.shared_bytes", "launch.workspace_bytes", "sweep.TILE", "tune.TILE", "model.loads", "other"]
+     "launch.where", "launch.shared_bytes", "launch.workspace_bytes", "sweep.TILE", "tune.TILE",
+     "model.loads", "other"]
 )  # fmt: skip
 texts = st.sampled_from(
     ["mine", "M", "N", "TILE", "C", "ceil_div(N, TILE)", "9**9**9", "M // 0", "1.0", "cuda",

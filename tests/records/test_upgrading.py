@@ -64,6 +64,7 @@ LATER: dict[str, Any] = {
     "alpha": 1.0, "beta": 0.0, "batch": 1, "accumulator": None, "result": "float32",
     "placing": {"layout": "row-major", "transpose": "NN", "padding": 0},
     "repetition": 1, "others_share": None, "variations": {}, "storage": None, "device_id": "",
+    "workspace_bytes": 0,
 }  # fmt: skip
 
 

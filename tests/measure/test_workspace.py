@@ -288,6 +288,18 @@ def test_before_each_timed_launch_each_one_holds_poison(
     assert max(taken) == len(made)
 
 
+def test_a_batch_has_only_as_many_as_fit_into_the_cache(
+    file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {"cold": False, "hot": True, "back_to_back": True}
+    timed.options = msgspec.structs.replace(timed.options, **changes)
+    cache_bytes = int(timed.backend.info.properties["last-level cache (bytes)"] or 0)
+    case = case_of(file, text(nbytes=str(cache_bytes // 2)), timed)
+    made = workspaces(monkeypatch)
+    assert timed.measure(case).outcome.status == "measured"
+    assert len(made) == 1
+
+
 def test_poison_is_nan_in_every_type() -> None:
     for value in (UNWORKED, OUTSIDE_WORKSPACE):
         held = np.full(2, value, np.uint32)

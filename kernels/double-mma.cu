@@ -25,15 +25,40 @@
 // shared_loads = "M * N * K * (1 / 32 + 1 / 64)"
 // ///
 
+// The tensor cores of data-centre GPUs also multiply doubles, twice as fast as the ordinary units,
+// and with the same rounding: nothing is truncated, so the result is as accurate as any other order
+// of summation.
+//
+// One instruction, mma.sync, multiplies 16×8 by 8×8 elements for a whole warp. Its factors are in
+// registers, distributed over the lanes: with g = lane / 4 and t = lane % 4, a lane has A's
+// elements (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), B's (t, g) and (t + 4, g), and four
+// sums, two neighbours in row g and two in row g + 8. On sm_80 the same takes four instructions of
+// 8×4 by 4×8.
+//
+// Each warp computes 64×32 elements of C: 64 sums per lane, half of its registers. Copies fill a
+// ring of STAGES pairs of tiles. The tensor cores must not wait for shared memory either, so a warp
+// fetches the next eight k while it multiplies the current ones, and crosses to the next pair of
+// tiles in the same way. When the last products of a tile start, it is no longer read, so a single
+// barrier there frees it and opens the next.
+//
+// On an H200 at n = 4096 this is 0.97 times as fast as cuBLAS.
+//
+// A warp fetches doubles as two halves of 16 lanes, four values of g by four of t. Rows of BK + 4
+// and of BN + 4 doubles put all 16 into different pairs of banks.
+
 #ifndef BM
 #define BM 128
 #define BN 128
 #define BK 16
 #define STAGES 4
 #endif
+#ifndef WM
+#define WM 64
+#define DEPTH 8                 // k that a warp fetches at a time
+#endif
 #define ACROSS (BN / 32)        // warps
-#define THREADS (BM / 64 * ACROSS * 32)
-#define DEPTH 16                // k of an instruction
+#define THREADS (BM / WM * ACROSS * 32)
+#define DOWN (WM / 16)
 #define SLICES (BK / DEPTH)
 #define BAND 8                  // rows of tiles in a band
 #define A_WIDTH (BK + 4)
@@ -95,26 +120,28 @@ static __device__ __forceinline__ void wait_for_groups()
     asm volatile("cp.async.wait_group %0;" :: "n"(OTHERS) : "memory");
 }
 
-// A lane's share of 16 rows of A and of eight columns of B, 16 k each.
-static __device__ __forceinline__ void fetch_a(double (&to)[8], const double *from)
+// A lane's share of eight k: of four times 16 rows of A, and of four times eight columns of B.
+struct Fragments { double a[DOWN][DEPTH / 2], b[4][DEPTH / 4]; };
+
+static __device__ __forceinline__ void fetch(Fragments &to, const double *a, const double *b)
 {
     #pragma unroll
-    for (int p = 0; p < 8; ++p)
-        to[p] = from[p % 2 * 8 * A_WIDTH + p / 2 * 4];
-}
-
-static __device__ __forceinline__ void fetch_b(double (&to)[4], const double *from)
-{
+    for (int i = 0; i < DOWN; ++i)
+        #pragma unroll
+        for (int p = 0; p < DEPTH / 2; ++p)
+            to.a[i][p] = a[(i * 16 + p % 2 * 8) * A_WIDTH + p / 2 * 4];
     #pragma unroll
-    for (int p = 0; p < 4; ++p)
-        to[p] = from[p * 4 * B_WIDTH];
+    for (int j = 0; j < 4; ++j)
+        #pragma unroll
+        for (int p = 0; p < DEPTH / 4; ++p)
+            to.b[j][p] = b[p * 4 * B_WIDTH + j * 8];
 }
 
-// sum += a·b: 16×16 by 16×8.
-static __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[8],
-                                                const double (&b)[4])
+// sum += a·b: 16×8 by 8×8.
+static __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[DEPTH / 2],
+                                                const double (&b)[DEPTH / 4])
 {
-#if __CUDA_ARCH__ >= 900 && !defined(K8)
+#if __CUDA_ARCH__ >= 900 && DEPTH == 16
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, "
                  "{%0, %1, %2, %3};"
@@ -126,13 +153,9 @@ static __device__ __forceinline__ void multiply(double (&sum)[4], const double (
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
                  : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
-                 : "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[2]), "d"(b[3]));
 #else
     #pragma unroll
-    for (int p = 0; p < 8; ++p)
+    for (int p = 0; p < DEPTH / 2; ++p)
         asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
                      "{%0, %1}, {%2}, {%3}, {%0, %1};"
                      : "+d"(sum[p % 2 * 2]), "+d"(sum[p % 2 * 2 + 1]) : "d"(a[p]), "d"(b[p / 2]));
@@ -153,13 +176,13 @@ static __device__ __forceinline__ void product(const double *A, const double *B,
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int g = lane / 4, t = lane % 4;
-    const int row = warp / ACROSS * 64 + g, column = warp % ACROSS * 32;
+    const int row = warp / ACROSS * WM + g, column = warp % ACROSS * 32;
     const double *const a_of = tiles + row * A_WIDTH + t;
     const double *const b_of = tiles + A_SIZE + t * B_WIDTH + column + g;
 
-    double sum[4][4][4];
+    double sum[DOWN][4][4];
     #pragma unroll
-    for (int i = 0; i < 64; ++i)
+    for (int i = 0; i < DOWN * 16; ++i)
         sum[i / 16][i / 4 % 4][i % 4] = 0.0;
 
     #pragma unroll
@@ -170,52 +193,38 @@ static __device__ __forceinline__ void product(const double *A, const double *B,
     }
     wait_for_groups<STAGES - 1>();
     __syncthreads();
-    double a[2][8], b[4][4];  // of A: 16 rows and the next 16, alternately
-    fetch_a(a[0], a_of);
-    #pragma unroll
-    for (int j = 0; j < 4; ++j)
-        fetch_b(b[j], b_of + j * 8);
+    Fragments of[2];  // of this slice and the next, alternately
+    fetch(of[0], a_of, b_of);
 
     int now = 0;
     #pragma unroll 1
     for (int start = 0; start < K; start += BK) {
         #pragma unroll
         for (int slice = 0; slice < SLICES; ++slice) {
-            const double *next_a = a_of + now * STAGE + (slice + 1) * DEPTH;
-            const double *next_b = b_of + now * STAGE + (slice + 1) * DEPTH * B_WIDTH;
-            #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                if (i < 3) {
-                    fetch_a(a[(i + 1) % 2],
-                            a_of + now * STAGE + slice * DEPTH + (i + 1) * 16 * A_WIDTH);
-                } else {
-                    if (slice == SLICES - 1) {
-                        const int next = now + 1 < STAGES ? now + 1 : 0;
-                        const int coming = start + STAGES * BK;
-                        wait_for_groups<STAGES - 2>();
-                        __syncthreads();  // the next tiles have arrived; nobody reads these any more
-                        if (coming < K)
-                            copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row,
-                                              first_column, coming);
-                        end_group();
-                        now = next;
-                        next_a = a_of + now * STAGE;
-                        next_b = b_of + now * STAGE;
-                    }
-                    fetch_a(a[0], next_a);
-                }
-                #pragma unroll
-                for (int j = 0; j < 4; ++j) {
-                    multiply(sum[i][j], a[i % 2], b[j]);
-                    if (i == 3)
-                        fetch_b(b[j], next_b + j * 8);
-                }
+            if (slice < SLICES - 1) {
+                fetch(of[(slice + 1) % 2], a_of + now * STAGE + (slice + 1) * DEPTH,
+                      b_of + now * STAGE + (slice + 1) * DEPTH * B_WIDTH);
+            } else {
+                const int next = now + 1 < STAGES ? now + 1 : 0, coming = start + STAGES * BK;
+                wait_for_groups<STAGES - 2>();
+                __syncthreads();  // the next tiles have arrived, and nobody reads these any more
+                if (coming < K)
+                    copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row, first_column,
+                                      coming);
+                end_group();
+                fetch(of[0], a_of + next * STAGE, b_of + next * STAGE);
+                now = next;
             }
+            #pragma unroll
+            for (int i = 0; i < DOWN; ++i)
+                #pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    multiply(sum[i][j], of[slice % 2].a[i], of[slice % 2].b[j]);
         }
     }
 
     #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < DOWN * 2; ++i) {
         const int c_row = first_row + row + i * 8;
         #pragma unroll
         for (int j = 0; j < 4; ++j) {

@@ -1,0 +1,328 @@
+// /// matbench
+// name = "double-sums-mma"
+// summary = "float32 in and out, products and sums in double on tensor cores"
+// group = "ladder"
+// previous = "double-sums"
+// requires = ["cuda", "sm_80"]
+// [sweep]
+// BM = [64, 128]
+// BN = [128]
+// BK = [32]
+// WM = [64]
+// TEAMS = [1, 2]
+// STAGES = [4]
+// [tune]
+// BM = [64, 128]
+// BN = [64, 128]
+// BK = [32, 64]
+// WM = [32, 64]
+// TEAMS = [1, 2, 4]
+// STAGES = [2, 3, 4, 5]
+// [launch]
+// where = ["WM in [32, 64]", "BM % WM == 0", "BN % 32 == 0",
+//          "BK % 32 == 0", "BK % (16 * TEAMS) == 0", "STAGES >= 2",
+//          "32 * (BM // WM) * (BN // 32) * TEAMS <= max_threads_per_block",
+//          "(BM // WM) * (BN // 32) * TEAMS * (2 * WM + 120) <= 2048",
+//          "BM * BK % (128 * (BM // WM) * (BN // 32) * TEAMS) == 0",
+//          "BK * BN % (128 * (BM // WM) * (BN // 32) * TEAMS) == 0",
+//          "max(4 * STAGES * BK * (BM + BN), 8 * (TEAMS - 1) * BM * BN) <= max_shared_bytes_per_block"]
+// block = ["32 * (BM // WM) * (BN // 32) * TEAMS"]
+// grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
+// shared_bytes = "max(4 * STAGES * BK * (BM + BN), 8 * (TEAMS - 1) * BM * BN)"
+// [model]
+// global_loads = "M * N * K / BN + M * N * K / BM"
+// shared_loads = "M * N * K * (1 / 32 + 1 / WM)"
+// ///
+
+#ifndef BM
+#define BM 64
+#define BN 128
+#define BK 32
+#define WM 64
+#define TEAMS 2
+#define STAGES 4
+#endif
+#define ACROSS (BN / 32)                // warps of a team
+#define WARPS (BM / WM * ACROSS)
+#define THREADS (32 * WARPS * TEAMS)
+#define DEPTH 16                        // k of an instruction
+#define SLICES (BK / DEPTH / TEAMS)     // that a team multiplies in a step
+#define DOWN (WM / 16)                  // fragments of A in a warp's tile
+#define BAND 8                          // rows of tiles in a band
+#define A_SIZE (BM * BK)                // floats
+#define STAGE (A_SIZE + BK * BN)
+
+// Where A's element (row, k) and B's (k, column) are in a stage. A quarter of a warp fetches groups
+// of four floats from two rows of A, or from rows 0, 4, 8 and 12 of B. The groups within a row are
+// permuted so that the eight are in different banks.
+static __device__ __forceinline__ int place_of_a(int row, int k)
+{
+    return row * BK + (k ^ row % 2 * 16);
+}
+
+static __device__ __forceinline__ int place_of_b(int k, int column)
+{
+    return A_SIZE + k * BN + (column ^ k / 4 % 4 * 8);
+}
+
+// Starts to copy one or four floats to shared memory; writes zeros if not `wanted`.
+template <int COUNT>
+static __device__ __forceinline__ void copy(float *to, const float *from, bool wanted)
+{
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    const int bytes = wanted ? 4 * COUNT : 0;
+    if (COUNT == 4)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                     :: "r"(at), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                     :: "r"(at), "l"(from), "r"(bytes) : "memory");
+}
+
+// Makes the compiler compute what depends on these again, such as the addresses of all rows,
+// instead of keeping it in registers throughout the loop, which are needed for the sums.
+static __device__ __forceinline__ void work_out_anew(int &pitch, int &thread)
+{
+    asm volatile("" : "+r"(pitch), "+r"(thread));
+}
+
+// Starts to copy BK columns of A and BK rows of B, from `start` on.
+template <int COUNT>
+static __device__ __forceinline__ void copy_tiles(float *stage, const float *A, const float *B,
+                                                  int M, int N, int K, int first_row,
+                                                  int first_column, int start)
+{
+    int thread = threadIdx.x;
+    #pragma unroll (COUNT == 4 ? 8 : 2)
+    for (int i = 0; i < BM * BK / COUNT / THREADS; ++i) {
+        work_out_anew(K, thread);
+        const int e = (thread + i * THREADS) * COUNT;
+        const int row = first_row + e / BK, k = start + e % BK;
+        copy<COUNT>(stage + place_of_a(e / BK, e % BK), A + (size_t)row * K + k, row < M && k < K);
+    }
+    #pragma unroll (COUNT == 4 ? 8 : 2)
+    for (int i = 0; i < BK * BN / COUNT / THREADS; ++i) {
+        work_out_anew(N, thread);
+        const int e = (thread + i * THREADS) * COUNT;
+        const int k = start + e / BN, column = first_column + e % BN;
+        copy<COUNT>(stage + place_of_b(e / BN, e % BN), B + (size_t)k * N + column,
+                    k < K && column < N);
+    }
+}
+
+// The copies since the last call form a group; the wait is until at most OTHERS are in flight.
+static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;"); }
+
+template <int OTHERS>
+static __device__ __forceinline__ void wait_for_groups()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(OTHERS) : "memory");
+}
+
+// A lane's share of 16 rows of A: k = 4 t to 4 t + 3 in rows g and g + 8.
+struct OfA { float4 top, bottom; };
+
+static __device__ __forceinline__ void fetch(OfA &to, const float *from)
+{
+    to.top = *(const float4 *)from;
+    to.bottom = *(const float4 *)(from + 8 * BK);
+}
+
+// Of 32 columns of B: columns 4 g to 4 g + 3 of the same k.
+struct OfB { float4 row[4]; };
+
+static __device__ __forceinline__ void fetch(OfB &to, const float *from)
+{
+    #pragma unroll
+    for (int p = 0; p < 4; ++p)
+        to.row[p] = *(const float4 *)(from + p * BN);
+}
+
+// Converts a float. Left to itself the compiler converts late, when a product already waits for it.
+static __device__ __forceinline__ double wide(float value)
+{
+    double result;
+    asm volatile("cvt.f64.f32 %0, %1;" : "=d"(result) : "f"(value));
+    return result;
+}
+
+static __device__ __forceinline__ void convert(double (&to)[8], const OfA &from)
+{
+    to[0] = wide(from.top.x), to[1] = wide(from.bottom.x);
+    to[2] = wide(from.top.y), to[3] = wide(from.bottom.y);
+    to[4] = wide(from.top.z), to[5] = wide(from.bottom.z);
+    to[6] = wide(from.top.w), to[7] = wide(from.bottom.w);
+}
+
+// The fragment of every fourth column, from the j-th on.
+static __device__ __forceinline__ void convert(double (&to)[4], const OfB &from, int j)
+{
+    #pragma unroll
+    for (int p = 0; p < 4; ++p)
+        to[p] = wide(j == 0 ? from.row[p].x : j == 1 ? from.row[p].y
+                   : j == 2 ? from.row[p].z : from.row[p].w);
+}
+
+// sum += a·b: 16×16 by 16×8.
+static __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[8],
+                                                const double (&b)[4])
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, "
+                 "{%0, %1, %2, %3};"
+                 : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
+                   "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#else
+    #pragma unroll
+    for (int p = 0; p < 8; ++p)
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
+                     "{%0, %1}, {%2}, {%3}, {%0, %1};"
+                     : "+d"(sum[p % 2 * 2]), "+d"(sum[p % 2 * 2 + 1]) : "d"(a[p]), "d"(b[p / 2]));
+#endif
+}
+
+template <int COUNT>
+static __device__ __forceinline__ void product(const float *A, const float *B, float *C,
+                                               int M, int N, int K, float *tiles)
+{
+    // Blocks that run at the same time have tiles in a band of BAND rows of tiles, so they share
+    // rows of A and columns of B in the L2 cache.
+    const int block = blockIdx.y * gridDim.x + blockIdx.x, whole = BAND * gridDim.x;
+    const int band = block / whole, place = block % whole;
+    const int height = min(BAND, gridDim.y - band * BAND);
+    const int first_row = (band * BAND + place % height) * BM;
+    const int first_column = place / height * BN;
+
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS;
+    const int team = threadIdx.x / 32 / WARPS;
+    const int g = lane / 4, t = lane % 4;
+    const int row = warp / ACROSS * WM + g, column = warp % ACROSS * 32;
+    // Slices of A alternate between both halves of 32 floats of a row.
+    const float *const a_of = tiles + place_of_a(row, t * 4);
+    const int a_other = g % 2 ? -16 : 16;
+    const float *const b_of = tiles + place_of_b(t * 4, column + g * 4);
+
+    double sum[DOWN][4][4];
+    #pragma unroll
+    for (int i = 0; i < DOWN * 16; ++i)
+        sum[i / 16][i / 4 % 4][i % 4] = 0.0;
+
+    #pragma unroll
+    for (int i = 0; i < STAGES; ++i) {
+        if (i * BK < K)
+            copy_tiles<COUNT>(tiles + i * STAGE, A, B, M, N, K, first_row, first_column, i * BK);
+        end_group();
+    }
+    wait_for_groups<STAGES - 1>();
+    __syncthreads();
+
+    // Where the team's slice of a stage starts.
+    auto slice_of_a = [&](int slice) {
+        const int k = (team * SLICES + slice) * DEPTH;
+        return k / 32 * 32 + k / 16 % 2 * a_other;
+    };
+    auto slice_of_b = [&](int slice) { return (team * SLICES + slice) * DEPTH * BN; };
+
+    // Fragments on their way: of A the one after the next, still in float32.
+    double a[2][8], b[4][4];
+    OfA coming_a;
+    OfB coming_b;
+    fetch(coming_a, a_of + slice_of_a(0));
+    fetch(coming_b, b_of + slice_of_b(0));
+    convert(a[0], coming_a);
+    #pragma unroll
+    for (int j = 0; j < 4; ++j)
+        convert(b[j], coming_b, j);
+    fetch(coming_a, a_of + slice_of_a(0) + 16 * BK);
+
+    int now = 0;
+    #pragma unroll 1
+    for (int start = 0; start < K; start += BK) {
+        #pragma unroll
+        for (int slice = 0; slice < SLICES; ++slice) {
+            const int after = (slice + 1) % SLICES;
+            #pragma unroll
+            for (int i = 0; i < DOWN; ++i) {
+                if (i == DOWN - 2) {
+                    if (after == 0) {
+                        const int coming = start + STAGES * BK;
+                        wait_for_groups<STAGES - 2>();
+                        __syncthreads();  // the next tiles have arrived; nobody reads these any more
+                        if (coming < K)
+                            copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row,
+                                              first_column, coming);
+                        end_group();
+                        now = now + 1 < STAGES ? now + 1 : 0;
+                    }
+                    fetch(coming_b, b_of + now * STAGE + slice_of_b(after));
+                }
+                convert(a[(i + 1) % 2], coming_a);
+                fetch(coming_a, a_of + now * STAGE + (i + 2) % DOWN * 16 * BK
+                                + slice_of_a(i < DOWN - 2 ? slice : after));
+                #pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    multiply(sum[i][j], a[i % 2], b[j]);
+                    if (i == DOWN - 1)
+                        convert(b[j], coming_b, j);
+                }
+            }
+        }
+    }
+
+    // The other teams hand their sums to the first, which adds them in order.
+    if (TEAMS > 1) {
+        double *const sums = (double *)tiles + threadIdx.x % (32 * WARPS);
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncthreads();
+        if (team > 0) {
+            #pragma unroll
+            for (int i = 0; i < DOWN * 16; ++i)
+                sums[((team - 1) * DOWN * 16 + i) * 32 * WARPS]
+                    = sum[i / 16][i / 4 % 4][i % 4];
+        }
+        __syncthreads();
+        if (team > 0)
+            return;
+        #pragma unroll 1
+        for (int other = 0; other < TEAMS - 1; ++other)
+            #pragma unroll
+            for (int i = 0; i < DOWN * 16; ++i)
+                sum[i / 16][i / 4 % 4][i % 4]
+                    += sums[(other * DOWN * 16 + i) * 32 * WARPS];
+    }
+
+    // Four fragments of B had every fourth of 32 columns each, so a lane has eight neighbours.
+    #pragma unroll
+    for (int i = 0; i < DOWN * 2; ++i) {
+        const int c_row = first_row + row + i * 8;
+        #pragma unroll
+        for (int q = 0; q < 2; ++q) {
+            const int c_column = first_column + column + t * 8 + q * 4, half = i % 2 * 2 + q;
+            const float4 four = make_float4((float)sum[i / 2][0][half], (float)sum[i / 2][1][half],
+                                            (float)sum[i / 2][2][half], (float)sum[i / 2][3][half]);
+            float *const to = C + (size_t)c_row * N + c_column;
+            if (c_row < M && COUNT == 4 && c_column < N)
+                *(float4 *)to = four;
+            if (c_row < M && COUNT == 1) {
+                if (c_column + 0 < N) to[0] = four.x;
+                if (c_column + 1 < N) to[1] = four.y;
+                if (c_column + 2 < N) to[2] = four.z;
+                if (c_column + 3 < N) to[3] = four.w;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+double_sums_mma(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    extern __shared__ float4 shared[];
+
+    // Four floats at a time if every row starts at a multiple of 16 bytes.
+    if (K % 4 == 0 && N % 4 == 0)
+        product<4>(A, B, C, M, N, K, (float *)shared);
+    else
+        product<1>(A, B, C, M, N, K, (float *)shared);
+}

@@ -16,10 +16,10 @@
 // STAGES = [2, 3, 4, 5, 6]
 // [launch]
 // where = ["BM % 64 == 0", "BN % 32 == 0", "BK % 16 == 0", "STAGES >= 2", "BM * BN <= 16384",
-//          "8 * STAGES * (BM * (BK + 4) + BK * (BN + 4)) <= max_shared_bytes_per_block"]
+//          "8 * STAGES * (BM * (BK + 8) + BK * (BN + 2)) <= max_shared_bytes_per_block"]
 // block = ["BM * BN // 64"]
 // grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
-// shared_bytes = "8 * STAGES * (BM * (BK + 4) + BK * (BN + 4))"
+// shared_bytes = "8 * STAGES * (BM * (BK + 8) + BK * (BN + 2))"
 // [model]
 // global_loads = "M * N * K / BN + M * N * K / BM"
 // shared_loads = "M * N * K * (1 / 32 + 1 / 64)"
@@ -53,16 +53,18 @@
 #define STAGES 4
 #endif
 #ifndef WM
-#define WM 64
+#define WM 32
+#define WN 64
 #define DEPTH 8                 // k that a warp fetches at a time
 #endif
-#define ACROSS (BN / 32)        // warps
+#define ACROSS (BN / WN)        // warps
 #define THREADS (BM / WM * ACROSS * 32)
-#define DOWN (WM / 16)
+#define DOWN (WM / 8)           // fragments of A in a warp's tile
+#define WIDE (WN / 16)          // and of B
 #define SLICES (BK / DEPTH)
 #define BAND 8                  // rows of tiles in a band
-#define A_WIDTH (BK + 4)
-#define B_WIDTH (BN + 4)
+#define A_WIDTH (BK + 8)
+#define B_WIDTH (BN + 2)
 #define A_SIZE (BM * A_WIDTH)   // doubles
 #define STAGE (A_SIZE + BK * B_WIDTH)
 
@@ -120,45 +122,49 @@ static __device__ __forceinline__ void wait_for_groups()
     asm volatile("cp.async.wait_group %0;" :: "n"(OTHERS) : "memory");
 }
 
-// A lane's share of eight k: of four times 16 rows of A, and of four times eight columns of B.
-struct Fragments { double a[DOWN][DEPTH / 2], b[4][DEPTH / 4]; };
+// A lane's share of DEPTH k, two neighbours of each row of A and of B at a time.
+struct Fragments { double a[DOWN][DEPTH / 4], b[WIDE][DEPTH / 2]; };
 
 static __device__ __forceinline__ void fetch(Fragments &to, const double *a, const double *b)
 {
     #pragma unroll
+    for (int j = 0; j < WIDE; ++j)
+        #pragma unroll
+        for (int p = 0; p < DEPTH / 4; ++p) {
+            const double2 two = *(const double2 *)(b + (p / 2 * 8 + p % 2) * B_WIDTH + j * 16);
+            to.b[j][p * 2] = two.x, to.b[j][p * 2 + 1] = two.y;
+        }
+    #pragma unroll
     for (int i = 0; i < DOWN; ++i)
         #pragma unroll
-        for (int p = 0; p < DEPTH / 2; ++p)
-            to.a[i][p] = a[(i * 16 + p % 2 * 8) * A_WIDTH + p / 2 * 4];
-    #pragma unroll
-    for (int j = 0; j < 4; ++j)
-        #pragma unroll
-        for (int p = 0; p < DEPTH / 4; ++p)
-            to.b[j][p] = b[p * 4 * B_WIDTH + j * 8];
+        for (int p = 0; p < DEPTH / 8; ++p) {
+            const double2 two = *(const double2 *)(a + i * 8 * A_WIDTH + p * 8);
+            to.a[i][p * 2] = two.x, to.a[i][p * 2 + 1] = two.y;
+        }
 }
 
 // sum += a·b: 16×8 by 8×8.
-static __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[DEPTH / 2],
-                                                const double (&b)[DEPTH / 4])
+static __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[DEPTH / 4],
+                                                const double (&b)[DEPTH / 2])
 {
 #if __CUDA_ARCH__ >= 900 && DEPTH == 16
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, "
                  "{%0, %1, %2, %3};"
                  : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
-                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
-                   "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+                 : "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]), "d"(b[4]), "d"(b[5]), "d"(b[6]),
+                   "d"(b[7]), "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]));
 #elif __CUDA_ARCH__ >= 900
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
-                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+                 : "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]), "d"(a[0]), "d"(a[1]));
 #else
     #pragma unroll
     for (int p = 0; p < DEPTH / 2; ++p)
         asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
                      "{%0, %1}, {%2}, {%3}, {%0, %1};"
-                     : "+d"(sum[p % 2 * 2]), "+d"(sum[p % 2 * 2 + 1]) : "d"(a[p]), "d"(b[p / 2]));
+                     : "+d"(sum[p % 2 * 2]), "+d"(sum[p % 2 * 2 + 1]) : "d"(b[p]), "d"(a[p / 2]));
 #endif
 }
 
@@ -176,14 +182,14 @@ static __device__ __forceinline__ void product(const double *A, const double *B,
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int g = lane / 4, t = lane % 4;
-    const int row = warp / ACROSS * WM + g, column = warp % ACROSS * 32;
-    const double *const a_of = tiles + row * A_WIDTH + t;
-    const double *const b_of = tiles + A_SIZE + t * B_WIDTH + column + g;
+    const int row = warp / ACROSS * WM, column = warp % ACROSS * WN;
+    const double *const a_of = tiles + (row + g) * A_WIDTH + t * 2;
+    const double *const b_of = tiles + A_SIZE + t * 2 * B_WIDTH + column + g * 2;
 
-    double sum[DOWN][4][4];
+    double sum[DOWN][WIDE][4];
     #pragma unroll
-    for (int i = 0; i < DOWN * 16; ++i)
-        sum[i / 16][i / 4 % 4][i % 4] = 0.0;
+    for (int i = 0; i < DOWN * WIDE * 4; ++i)
+        sum[i / 4 / WIDE][i / 4 % WIDE][i % 4] = 0.0;
 
     #pragma unroll
     for (int i = 0; i < STAGES; ++i) {
@@ -218,18 +224,18 @@ static __device__ __forceinline__ void product(const double *A, const double *B,
             #pragma unroll
             for (int i = 0; i < DOWN; ++i)
                 #pragma unroll
-                for (int j = 0; j < 4; ++j)
+                for (int j = 0; j < WIDE; ++j)
                     multiply(sum[i][j], of[slice % 2].a[i], of[slice % 2].b[j]);
         }
     }
 
     #pragma unroll
     for (int i = 0; i < DOWN * 2; ++i) {
-        const int c_row = first_row + row + i * 8;
+        const int c_row = first_row + row + i / 2 * 8 + t * 2 + i % 2;
         #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const int c_column = first_column + column + j * 8 + t * 2;
-            const double left = sum[i / 2][j][i % 2 * 2], right = sum[i / 2][j][i % 2 * 2 + 1];
+        for (int j = 0; j < WIDE; ++j) {
+            const int c_column = first_column + column + j * 16 + g * 2;
+            const double left = sum[i / 2][j][i % 2], right = sum[i / 2][j][i % 2 + 2];
             double *const to = C + (size_t)c_row * N + c_column;
             if (c_row < M && COUNT == 2 && c_column < N)
                 *(double2 *)to = make_double2(left, right);

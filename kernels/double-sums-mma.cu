@@ -5,49 +5,60 @@
 // previous = "double-sums"
 // requires = ["cuda", "sm_80"]
 // [sweep]
-// BM = [64, 128]
-// BN = [128]
+// BM = [64]
+// BN = [64, 128]
 // BK = [32]
-// WM = [64]
-// TEAMS = [1, 2]
 // STAGES = [4]
 // [tune]
-// BM = [64, 128]
-// BN = [64, 128]
+// BM = [32, 64, 96, 128]
+// BN = [32, 64, 96, 128]
 // BK = [32, 64]
-// WM = [32, 64]
-// TEAMS = [1, 2, 4]
 // STAGES = [2, 3, 4, 5]
 // [launch]
-// where = ["WM in [32, 64]", "BM % WM == 0", "BN % 32 == 0",
-//          "BK % 32 == 0", "BK % (16 * TEAMS) == 0", "STAGES >= 2",
-//          "32 * (BM // WM) * (BN // 32) * TEAMS <= max_threads_per_block",
-//          "(BM // WM) * (BN // 32) * TEAMS * (2 * WM + 120) <= 2048",
-//          "BM * BK % (128 * (BM // WM) * (BN // 32) * TEAMS) == 0",
-//          "BK * BN % (128 * (BM // WM) * (BN // 32) * TEAMS) == 0",
-//          "max(4 * STAGES * BK * (BM + BN), 8 * (TEAMS - 1) * BM * BN) <= max_shared_bytes_per_block"]
-// block = ["32 * (BM // WM) * (BN // 32) * TEAMS"]
+// where = ["BM % 32 == 0", "BN % 32 == 0", "BM * BN <= 8192", "BK % 32 == 0", "STAGES >= 2",
+//          "BK * 8 % BN == 0", "BK * 8 % BM == 0",
+//          "4 * STAGES * BK * (BM + BN) <= max_shared_bytes_per_block"]
+// block = ["BM * BN // 32"]
 // grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
-// shared_bytes = "max(4 * STAGES * BK * (BM + BN), 8 * (TEAMS - 1) * BM * BN)"
+// shared_bytes = "4 * STAGES * BK * (BM + BN)"
 // [model]
 // global_loads = "M * N * K / BN + M * N * K / BM"
-// shared_loads = "M * N * K * (1 / 32 + 1 / WM)"
+// shared_loads = "M * N * K * (1 / 32 + 1 / 32)"
 // ///
+
+// Adds: tensor cores, which multiply doubles twice as fast as the ordinary units.
+// Predicted: at most 65 TFLOP/s at n = 4096: the tensor cores of a multiprocessor multiply and add
+//   128 pairs of doubles per cycle, 66.9 TFLOP/s; 2,048 tiles on 132 multiprocessors fill 15.5 of
+//   16 rounds. At n = 1000, at most 60: 128 tiles use 128 multiprocessors, and K is rounded up.
+//
+// As in double-sums, the product of two floats is exact in double, and the sum is rounded to float
+// once. Nothing is truncated: for doubles the tensor cores round as the ordinary units do. So
+// except for very rare near-ties C is the float nearest to the exact result.
+//
+// One instruction, mma.sync, multiplies 16×16 by 16×8 doubles for a whole warp. The warp's 32×32
+// elements of C take eight of them per 16 k, and a multiprocessor 128 cycles. Meanwhile it
+//
+// - fetches 4 KB of float32 from shared memory, a quarter of what that delivers;
+// - converts 1,024 floats, 16 per cycle: half of the time. Larger tiles of a warp convert less, but
+//   were slower: they leave fewer registers to convert early.
+//
+// So neither is the limit if both happen while earlier products are computed. What a warp
+// multiplies is converted one fragment of A ahead; what it converts is fetched one fragment ahead
+// of that, across the barrier too.
+//
+// The order of k is free as long as it is the same in A and B, and so is the order of columns. Each
+// lane takes four neighbouring k of a row of A and four neighbouring columns of B: 16-byte fetches.
 
 #ifndef BM
 #define BM 64
 #define BN 128
 #define BK 32
-#define WM 64
-#define TEAMS 2
 #define STAGES 4
 #endif
-#define ACROSS (BN / 32)                // warps of a team
-#define WARPS (BM / WM * ACROSS)
-#define THREADS (32 * WARPS * TEAMS)
+#define ACROSS (BN / 32)                // warps
+#define THREADS (BM / 32 * ACROSS * 32)
 #define DEPTH 16                        // k of an instruction
-#define SLICES (BK / DEPTH / TEAMS)     // that a team multiplies in a step
-#define DOWN (WM / 16)                  // fragments of A in a warp's tile
+#define SLICES (BK / DEPTH)
 #define BAND 8                          // rows of tiles in a band
 #define A_SIZE (BM * BK)                // floats
 #define STAGE (A_SIZE + BK * BN)
@@ -195,18 +206,16 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     const int first_row = (band * BAND + place % height) * BM;
     const int first_column = place / height * BN;
 
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS;
-    const int team = threadIdx.x / 32 / WARPS;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int g = lane / 4, t = lane % 4;
-    const int row = warp / ACROSS * WM + g, column = warp % ACROSS * 32;
-    // Slices of A alternate between both halves of 32 floats of a row.
+    const int row = warp / ACROSS * 32 + g, column = warp % ACROSS * 32;
     const float *const a_of = tiles + place_of_a(row, t * 4);
-    const int a_other = g % 2 ? -16 : 16;
     const float *const b_of = tiles + place_of_b(t * 4, column + g * 4);
+    const int a_other = g % 2 ? -DEPTH : DEPTH;  // to the other slice of the same 32 k
 
-    double sum[DOWN][4][4];
+    double sum[2][4][4];
     #pragma unroll
-    for (int i = 0; i < DOWN * 16; ++i)
+    for (int i = 0; i < 32; ++i)
         sum[i / 16][i / 4 % 4][i % 4] = 0.0;
 
     #pragma unroll
@@ -218,24 +227,16 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     wait_for_groups<STAGES - 1>();
     __syncthreads();
 
-    // Where the team's slice of a stage starts.
-    auto slice_of_a = [&](int slice) {
-        const int k = (team * SLICES + slice) * DEPTH;
-        return k / 32 * 32 + k / 16 % 2 * a_other;
-    };
-    auto slice_of_b = [&](int slice) { return (team * SLICES + slice) * DEPTH * BN; };
-
-    // Fragments on their way: of A the one after the next, still in float32.
     double a[2][8], b[4][4];
     OfA coming_a;
     OfB coming_b;
-    fetch(coming_a, a_of + slice_of_a(0));
-    fetch(coming_b, b_of + slice_of_b(0));
+    fetch(coming_a, a_of);
+    fetch(coming_b, b_of);
     convert(a[0], coming_a);
     #pragma unroll
     for (int j = 0; j < 4; ++j)
         convert(b[j], coming_b, j);
-    fetch(coming_a, a_of + slice_of_a(0) + 16 * BK);
+    fetch(coming_a, a_of + 16 * BK);
 
     int now = 0;
     #pragma unroll 1
@@ -243,59 +244,35 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
         #pragma unroll
         for (int slice = 0; slice < SLICES; ++slice) {
             const int after = (slice + 1) % SLICES;
+            if (after == 0) {
+                const int coming = start + STAGES * BK;
+                wait_for_groups<STAGES - 2>();
+                __syncthreads();  // the next tiles have arrived; nobody reads these any more
+                if (coming < K)
+                    copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row, first_column,
+                                      coming);
+                end_group();
+                now = now + 1 < STAGES ? now + 1 : 0;
+            }
+            const float *const next = a_of + now * STAGE + after / 2 * 32 + after % 2 * a_other;
+            fetch(coming_b, b_of + now * STAGE + after * DEPTH * BN);
             #pragma unroll
-            for (int i = 0; i < DOWN; ++i) {
-                if (i == DOWN - 2) {
-                    if (after == 0) {
-                        const int coming = start + STAGES * BK;
-                        wait_for_groups<STAGES - 2>();
-                        __syncthreads();  // the next tiles have arrived; nobody reads these any more
-                        if (coming < K)
-                            copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row,
-                                              first_column, coming);
-                        end_group();
-                        now = now + 1 < STAGES ? now + 1 : 0;
-                    }
-                    fetch(coming_b, b_of + now * STAGE + slice_of_b(after));
-                }
-                convert(a[(i + 1) % 2], coming_a);
-                fetch(coming_a, a_of + now * STAGE + (i + 2) % DOWN * 16 * BK
-                                + slice_of_a(i < DOWN - 2 ? slice : after));
+            for (int i = 0; i < 2; ++i) {
+                convert(a[1 - i], coming_a);
+                fetch(coming_a, next + i * 16 * BK);
                 #pragma unroll
                 for (int j = 0; j < 4; ++j) {
-                    multiply(sum[i][j], a[i % 2], b[j]);
-                    if (i == DOWN - 1)
+                    multiply(sum[i][j], a[i], b[j]);
+                    if (i == 1)
                         convert(b[j], coming_b, j);
                 }
             }
         }
     }
 
-    // The other teams hand their sums to the first, which adds them in order.
-    if (TEAMS > 1) {
-        double *const sums = (double *)tiles + threadIdx.x % (32 * WARPS);
-        asm volatile("cp.async.wait_all;" ::: "memory");
-        __syncthreads();
-        if (team > 0) {
-            #pragma unroll
-            for (int i = 0; i < DOWN * 16; ++i)
-                sums[((team - 1) * DOWN * 16 + i) * 32 * WARPS]
-                    = sum[i / 16][i / 4 % 4][i % 4];
-        }
-        __syncthreads();
-        if (team > 0)
-            return;
-        #pragma unroll 1
-        for (int other = 0; other < TEAMS - 1; ++other)
-            #pragma unroll
-            for (int i = 0; i < DOWN * 16; ++i)
-                sum[i / 16][i / 4 % 4][i % 4]
-                    += sums[(other * DOWN * 16 + i) * 32 * WARPS];
-    }
-
     // Four fragments of B had every fourth of 32 columns each, so a lane has eight neighbours.
     #pragma unroll
-    for (int i = 0; i < DOWN * 2; ++i) {
+    for (int i = 0; i < 4; ++i) {
         const int c_row = first_row + row + i * 8;
         #pragma unroll
         for (int q = 0; q < 2; ++q) {

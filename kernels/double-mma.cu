@@ -70,48 +70,20 @@
 
 // Starts to copy one or two doubles to shared memory; writes zeros if not `wanted`.
 template <int COUNT>
-static __device__ __forceinline__ void copy(double *to, const double *from, bool wanted)
+static __device__ __forceinline__ void copy(unsigned to, const double *from, bool wanted)
 {
-    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
     const int bytes = wanted ? 8 * COUNT : 0;
     if (COUNT == 2)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                     :: "r"(at), "l"(from), "r"(bytes) : "memory");
+                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
-                     :: "r"(at), "l"(from), "r"(bytes) : "memory");
+                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// Makes the compiler compute what depends on these again, such as the addresses of all rows,
-// instead of keeping it in registers throughout the loop, which are needed for the sums.
-static __device__ __forceinline__ void work_out_anew(int &pitch, int &thread)
-{
-    asm volatile("" : "+r"(pitch), "+r"(thread));
-}
-
-// Starts to copy BK columns of A and BK rows of B, from `start` on.
-template <int COUNT>
-static __device__ __forceinline__ void copy_tiles(double *stage, const double *A, const double *B,
-                                                  int M, int N, int K, int first_row,
-                                                  int first_column, int start)
-{
-    int thread = threadIdx.x;
-    #pragma unroll (COUNT == 2 ? 8 : 2)
-    for (int i = 0; i < BM * BK / COUNT / THREADS; ++i) {
-        work_out_anew(K, thread);
-        const int e = (thread + i * THREADS) * COUNT;
-        const int row = first_row + e / BK, k = start + e % BK;
-        copy<COUNT>(stage + e / BK * A_WIDTH + e % BK, A + (size_t)row * K + k, row < M && k < K);
-    }
-    #pragma unroll (COUNT == 2 ? 8 : 2)
-    for (int i = 0; i < BK * BN / COUNT / THREADS; ++i) {
-        work_out_anew(N, thread);
-        const int e = (thread + i * THREADS) * COUNT;
-        const int k = start + e / BN, column = first_column + e % BN;
-        copy<COUNT>(stage + A_SIZE + e / BN * B_WIDTH + e % BN, B + (size_t)k * N + column,
-                    k < K && column < N);
-    }
-}
+// Makes the compiler compute what depends on `value` again, such as the distances of rows, instead
+// of keeping it in registers throughout the loop, which are needed for the sums.
+static __device__ __forceinline__ void work_out_anew(int &value) { asm volatile("" : "+r"(value)); }
 
 // The copies since the last call form a group; the wait is until at most OTHERS are in flight.
 static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;"); }
@@ -180,47 +152,78 @@ static __device__ __forceinline__ void product(const double *A, const double *B,
     const int first_row = (band * BAND + place % height) * BM;
     const int first_column = place / height * BN;
 
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int g = lane / 4, t = lane % 4;
     const int row = warp / ACROSS * WM, column = warp % ACROSS * WN;
-    const double *const a_of = tiles + (row + g) * A_WIDTH + t * 2;
-    const double *const b_of = tiles + A_SIZE + t * 2 * B_WIDTH + column + g * 2;
+    const char *const a_of = (const char *)(tiles + (row + g) * A_WIDTH + t * 2);
+    const char *const b_of = (const char *)(tiles + A_SIZE + t * 2 * B_WIDTH + column + g * 2);
+
+    // What this thread copies: of A COUNT columns in every A_ROWS-th row, of B likewise.
+    constexpr int A_ROWS = THREADS * COUNT / BK, B_ROWS = THREADS * COUNT / BN;
+    const int a_k = thread * COUNT % BK, a_row = thread * COUNT / BK;
+    const int b_k = thread * COUNT / BN, b_column = thread * COUNT % BN;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(tiles);
+    const unsigned a_to = at + 8 * (a_row * A_WIDTH + a_k);
+    const unsigned b_to = at + 8 * (A_SIZE + b_k * B_WIDTH + b_column);
+    const double *a_from = A + (size_t)(first_row + a_row) * K + a_k;
+    const double *b_from = B + (size_t)b_k * N + first_column + b_column;
+    const int rows = M - first_row - a_row;
+    const bool inside = first_column + b_column < N;
+
+    // Starts to copy the next `terms` columns of A and rows of B to the stage at byte `to`.
+    auto copy_tiles = [&](unsigned to, int terms) {
+        int a_pitch = K, b_pitch = N;
+        work_out_anew(a_pitch), work_out_anew(b_pitch);
+        #pragma unroll
+        for (int i = 0; i < BM / A_ROWS; ++i)
+            copy<COUNT>(a_to + to + 8 * i * A_ROWS * A_WIDTH,
+                        a_from + (long long)a_pitch * (i * A_ROWS),
+                        i * A_ROWS < rows && (terms == BK || a_k < terms));
+        #pragma unroll
+        for (int i = 0; i < BK / B_ROWS; ++i)
+            copy<COUNT>(b_to + to + 8 * i * B_ROWS * B_WIDTH,
+                        b_from + (long long)b_pitch * (i * B_ROWS),
+                        inside && (terms == BK || b_k + i * B_ROWS < terms));
+        a_from += terms;
+        b_from += (long long)terms * b_pitch;
+    };
 
     double sum[DOWN][WIDE][4];
     #pragma unroll
     for (int i = 0; i < DOWN * WIDE * 4; ++i)
         sum[i / 4 / WIDE][i / 4 % WIDE][i % 4] = 0.0;
 
+    // Fill the ring: first the short step, so that all others are full.
+    const int steps = (K + BK - 1) / BK;
+    copy_tiles(0, K - (steps - 1) * BK);
+    end_group();
     #pragma unroll
-    for (int i = 0; i < STAGES; ++i) {
-        if (i * BK < K)
-            copy_tiles<COUNT>(tiles + i * STAGE, A, B, M, N, K, first_row, first_column, i * BK);
+    for (int i = 1; i < STAGES; ++i) {
+        if (i < steps)
+            copy_tiles(8 * STAGE * i, BK);
         end_group();
     }
     wait_for_groups<STAGES - 1>();
     __syncthreads();
     Fragments of[2];  // of this slice and the next, alternately
-    fetch(of[0], a_of, b_of);
+    fetch(of[0], (const double *)a_of, (const double *)b_of);
 
-    int now = 0;
+    unsigned now = 0;  // where the current stage starts, in bytes
     #pragma unroll 1
-    for (int start = 0; start < K; start += BK) {
+    for (int left = steps; left > 0; --left) {
         #pragma unroll
         for (int slice = 0; slice < SLICES; ++slice) {
-            if (slice < SLICES - 1) {
-                fetch(of[(slice + 1) % 2], a_of + now * STAGE + (slice + 1) * DEPTH,
-                      b_of + now * STAGE + (slice + 1) * DEPTH * B_WIDTH);
-            } else {
-                const int next = now + 1 < STAGES ? now + 1 : 0, coming = start + STAGES * BK;
+            if (slice == SLICES - 1) {
                 wait_for_groups<STAGES - 2>();
                 __syncthreads();  // the next tiles have arrived, and nobody reads these any more
-                if (coming < K)
-                    copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row, first_column,
-                                      coming);
+                if (left > STAGES)
+                    copy_tiles(now, BK);
                 end_group();
-                fetch(of[0], a_of + next * STAGE, b_of + next * STAGE);
-                now = next;
+                now = now == 8 * STAGE * (STAGES - 1) ? 0 : now + 8 * STAGE;
             }
+            const int next = (slice + 1) % SLICES * DEPTH;
+            fetch(of[(slice + 1) % 2], (const double *)(a_of + now) + next,
+                  (const double *)(b_of + now) + next * B_WIDTH);
             #pragma unroll
             for (int i = 0; i < DOWN; ++i)
                 #pragma unroll

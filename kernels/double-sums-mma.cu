@@ -10,13 +10,13 @@
 // BK = [32]
 // STAGES = [4]
 // [tune]
-// BM = [32, 64, 96, 128]
-// BN = [32, 64, 96, 128]
+// BM = [32, 64, 128]
+// BN = [32, 64, 128]
 // BK = [32, 64]
 // STAGES = [2, 3, 4, 5]
 // [launch]
-// where = ["BM % 32 == 0", "BN % 32 == 0", "BM * BN <= 8192", "BK % 32 == 0", "STAGES >= 2",
-//          "BK * 8 % BN == 0", "BK * 8 % BM == 0",
+// where = ["BM % 32 == 0", "BN % 32 == 0", "BM * BN <= 8192", "STAGES >= 2",
+//          "BK % 32 == 0", "8 * BK % BN == 0", "8 * BK % BM == 0", "BM * BN % (32 * BK) == 0",
 //          "4 * STAGES * BK * (BM + BN) <= max_shared_bytes_per_block"]
 // block = ["BM * BN // 32"]
 // grid = ["ceil_div(N, BN)", "ceil_div(M, BM)"]
@@ -78,48 +78,20 @@ static __device__ __forceinline__ int place_of_b(int k, int column)
 
 // Starts to copy one or four floats to shared memory; writes zeros if not `wanted`.
 template <int COUNT>
-static __device__ __forceinline__ void copy(float *to, const float *from, bool wanted)
+static __device__ __forceinline__ void copy(unsigned to, const float *from, bool wanted)
 {
-    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
     const int bytes = wanted ? 4 * COUNT : 0;
     if (COUNT == 4)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                     :: "r"(at), "l"(from), "r"(bytes) : "memory");
+                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-                     :: "r"(at), "l"(from), "r"(bytes) : "memory");
+                     :: "r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// Makes the compiler compute what depends on these again, such as the addresses of all rows,
-// instead of keeping it in registers throughout the loop, which are needed for the sums.
-static __device__ __forceinline__ void work_out_anew(int &pitch, int &thread)
-{
-    asm volatile("" : "+r"(pitch), "+r"(thread));
-}
-
-// Starts to copy BK columns of A and BK rows of B, from `start` on.
-template <int COUNT>
-static __device__ __forceinline__ void copy_tiles(float *stage, const float *A, const float *B,
-                                                  int M, int N, int K, int first_row,
-                                                  int first_column, int start)
-{
-    int thread = threadIdx.x;
-    #pragma unroll (COUNT == 4 ? 8 : 2)
-    for (int i = 0; i < BM * BK / COUNT / THREADS; ++i) {
-        work_out_anew(K, thread);
-        const int e = (thread + i * THREADS) * COUNT;
-        const int row = first_row + e / BK, k = start + e % BK;
-        copy<COUNT>(stage + place_of_a(e / BK, e % BK), A + (size_t)row * K + k, row < M && k < K);
-    }
-    #pragma unroll (COUNT == 4 ? 8 : 2)
-    for (int i = 0; i < BK * BN / COUNT / THREADS; ++i) {
-        work_out_anew(N, thread);
-        const int e = (thread + i * THREADS) * COUNT;
-        const int k = start + e / BN, column = first_column + e % BN;
-        copy<COUNT>(stage + place_of_b(e / BN, e % BN), B + (size_t)k * N + column,
-                    k < K && column < N);
-    }
-}
+// Makes the compiler compute what depends on `value` again, such as the distances of rows, instead
+// of keeping it in registers throughout the loop, which are needed for the sums.
+static __device__ __forceinline__ void work_out_anew(int &value) { asm volatile("" : "+r"(value)); }
 
 // The copies since the last call form a group; the wait is until at most OTHERS are in flight.
 static __device__ __forceinline__ void end_group() { asm volatile("cp.async.commit_group;"); }
@@ -206,22 +178,56 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     const int first_row = (band * BAND + place % height) * BM;
     const int first_column = place / height * BN;
 
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int g = lane / 4, t = lane % 4;
     const int row = warp / ACROSS * 32 + g, column = warp % ACROSS * 32;
-    const float *const a_of = tiles + place_of_a(row, t * 4);
-    const float *const b_of = tiles + place_of_b(t * 4, column + g * 4);
+    const char *const a_of = (const char *)(tiles + place_of_a(row, t * 4));
+    const char *const b_of = (const char *)(tiles + place_of_b(t * 4, column + g * 4));
     const int a_other = g % 2 ? -DEPTH : DEPTH;  // to the other slice of the same 32 k
+
+    // What this thread copies: of A COUNT columns in every A_ROWS-th row, of B likewise.
+    constexpr int A_ROWS = THREADS * COUNT / BK, B_ROWS = THREADS * COUNT / BN;
+    const int a_k = thread * COUNT % BK, a_row = thread * COUNT / BK;
+    const int b_k = thread * COUNT / BN, b_column = thread * COUNT % BN;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(tiles);
+    const float *a_from = A + (size_t)(first_row + a_row) * K + a_k;
+    const float *b_from = B + (size_t)b_k * N + first_column + b_column;
+    const int rows = M - first_row - a_row;
+    const bool inside = first_column + b_column < N;
+
+    // Starts to copy the next `terms` columns of A and rows of B to the stage at byte `to`.
+    auto copy_tiles = [&](unsigned to, int terms) {
+        int a_pitch = K, b_pitch = N;
+        work_out_anew(a_pitch), work_out_anew(b_pitch);
+        #pragma unroll
+        for (int i = 0; i < BM / A_ROWS; ++i)
+            copy<COUNT>(at + to + 4 * place_of_a(a_row + i * A_ROWS, a_k),
+                        a_from + (long long)a_pitch * (i * A_ROWS),
+                        i * A_ROWS < rows && (terms == BK || a_k < terms));
+        #pragma unroll
+        for (int i = 0; i < BK / B_ROWS; ++i) {
+            const int k = b_k + i * B_ROWS;
+            copy<COUNT>(at + to + 4 * place_of_b(k, b_column),
+                        b_from + (long long)b_pitch * (i * B_ROWS),
+                        inside && (terms == BK || k < terms));
+        }
+        a_from += terms;
+        b_from += (long long)terms * b_pitch;
+    };
 
     double sum[2][4][4];
     #pragma unroll
     for (int i = 0; i < 32; ++i)
         sum[i / 16][i / 4 % 4][i % 4] = 0.0;
 
+    // Fill the ring: first the short step, so that all others are full.
+    const int steps = (K + BK - 1) / BK;
+    copy_tiles(0, K - (steps - 1) * BK);
+    end_group();
     #pragma unroll
-    for (int i = 0; i < STAGES; ++i) {
-        if (i * BK < K)
-            copy_tiles<COUNT>(tiles + i * STAGE, A, B, M, N, K, first_row, first_column, i * BK);
+    for (int i = 1; i < STAGES; ++i) {
+        if (i < steps)
+            copy_tiles(4 * STAGE * i, BK);
         end_group();
     }
     wait_for_groups<STAGES - 1>();
@@ -230,32 +236,31 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     double a[2][8], b[4][4];
     OfA coming_a;
     OfB coming_b;
-    fetch(coming_a, a_of);
-    fetch(coming_b, b_of);
+    fetch(coming_a, (const float *)a_of);
+    fetch(coming_b, (const float *)b_of);
     convert(a[0], coming_a);
     #pragma unroll
     for (int j = 0; j < 4; ++j)
         convert(b[j], coming_b, j);
-    fetch(coming_a, a_of + 16 * BK);
+    fetch(coming_a, (const float *)a_of + 16 * BK);
 
-    int now = 0;
+    unsigned now = 0;  // where the current stage starts, in bytes
     #pragma unroll 1
-    for (int start = 0; start < K; start += BK) {
+    for (int left = steps; left > 0; --left) {
         #pragma unroll
         for (int slice = 0; slice < SLICES; ++slice) {
             const int after = (slice + 1) % SLICES;
             if (after == 0) {
-                const int coming = start + STAGES * BK;
                 wait_for_groups<STAGES - 2>();
-                __syncthreads();  // the next tiles have arrived; nobody reads these any more
-                if (coming < K)
-                    copy_tiles<COUNT>(tiles + now * STAGE, A, B, M, N, K, first_row, first_column,
-                                      coming);
+                __syncthreads();  // the next tiles have arrived, and nobody reads these any more
+                if (left > STAGES)
+                    copy_tiles(now, BK);
                 end_group();
-                now = now + 1 < STAGES ? now + 1 : 0;
+                now = now == 4 * STAGE * (STAGES - 1) ? 0 : now + 4 * STAGE;
             }
-            const float *const next = a_of + now * STAGE + after / 2 * 32 + after % 2 * a_other;
-            fetch(coming_b, b_of + now * STAGE + after * DEPTH * BN);
+            const float *const next
+                = (const float *)(a_of + now) + after / 2 * 32 + after % 2 * a_other;
+            fetch(coming_b, (const float *)(b_of + now) + after * DEPTH * BN);
             #pragma unroll
             for (int i = 0; i < 2; ++i) {
                 convert(a[1 - i], coming_a);

@@ -26,10 +26,6 @@
 // shared_loads = "M * N * K * (1 / 32 + 1 / 64)"
 // ///
 
-// The tensor cores of data-centre GPUs also multiply doubles, twice as fast as the ordinary units,
-// and with the same rounding: nothing is truncated, so the result is as accurate as any other order
-// of summation.
-//
 // Predicted: at most 65 TFLOP/s at n = 4096: an H200's tensor cores multiply and add 128 pairs of
 //   doubles per cycle and multiprocessor, 66.9 TFLOP/s at 1.98 GHz; 2,048 tiles of 128×64 on 132
 //   multiprocessors fill 15.5 of 16 rounds. Every 16 k of a tile take 1,024 cycles, in which shared
@@ -37,9 +33,14 @@
 // Measured: 56.7 TFLOP/s at n = 4096 and 56.2 at n = 8192, in turns with cuBLAS 0.97 and 0.96 times
 //   as fast (H200)
 //
-// The limit is the card's power: at 700 W the clock falls to 1.6 to 1.8 GHz. So instructions that do
-// not multiply cost time even while the tensor cores are busy, since they cost energy. Addresses
-// that advance, instead of being computed anew from the step's number, need half as many.
+// The tensor cores of data-centre GPUs also multiply doubles, twice as fast as the ordinary units,
+// and with the same rounding: nothing is truncated, so the result is as accurate as any other order
+// of summation.
+//
+// In repeated products at n = 8192 the card draws its 700 W, and the clock falls to 1.6 to 1.8 GHz.
+// Then instructions that do not multiply cost time even while the tensor cores are busy, since they
+// cost energy. Addresses that advance, instead of being computed anew from the step's number, need
+// half as many.
 //
 // One instruction, mma.sync, multiplies 16×8 by 8×8 elements for a whole warp. Its factors are in
 // registers, distributed over the lanes: with g = lane / 4 and t = lane % 4, a lane has the first
@@ -50,8 +51,8 @@
 // Fetches of 16 bytes bring two neighbours, which must be a lane's elements in this order. So the
 // instruction computes Cᵀ = Bᵀ·Aᵀ: rows g and g + 8 of its first factor are two neighbouring
 // columns of B, and t and t + 4 of its second two neighbouring k in a row of A. Which rows and k they
-// are is free, as long as all agree. Rows of BK + 8 and BN + 2 doubles put what a quarter of
-// a warp fetches into different banks.
+// are is free, as long as all agree. Rows of BK + 8 and BN + 2 doubles put what a quarter of a warp
+// fetches into different banks.
 //
 // Each warp computes 32×64 elements of C: 64 sums per lane, half of its registers. Copies fill a
 // ring of STAGES pairs of tiles. The tensor cores must not wait for shared memory either, so a warp

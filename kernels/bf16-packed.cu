@@ -1,6 +1,6 @@
 // /// matbench
 // name = "bf16-packed"
-// summary = "bf16-wgmma for rows at any address: A and B are packed into boxes first, in the same launch"
+// summary = "bf16-wgmma for rows at any address: one launch packs A and B, then multiplies"
 // group = "ladder"
 // previous = "bf16-wgmma"
 // requires = ["cuda", "sm_90a"]
@@ -38,8 +38,6 @@
 //   ordered by fence.proxy.async only, here on both sides of the counter.
 // - Rows of C may start anywhere too. If they do not start at multiples of 16 bytes, a warp writes
 //   them, 32 adjacent values at a time.
-//
-// If rows do start there, packing is a waste: 1/6 of the time at n = 4096.
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -207,7 +205,8 @@ static __device__ __forceinline__ void fetch(unsigned to, const char *from, unsi
                                              unsigned barrier)
 {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" :: "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+                 "[%0], [%1], %2, [%3];"
+                 :: "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
 }
 
 // Fetches them to both blocks of the cluster, same place; each block's barrier counts its bytes.
@@ -309,8 +308,8 @@ static __device__ __forceinline__ void wait_for_products(float (&sum)[BN / 2])
 // they would mean something else, so they are removed.
 static __device__ __forceinline__ uint64_t described(unsigned address)
 {
-    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(B_BOX >> 4) << 16 | (uint64_t)(1024 >> 4) << 32
-        | (uint64_t)1 << 62;
+    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(B_BOX >> 4) << 16
+        | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
 // Stores two adjacent sums of a row to a box of 32 columns: `eight` is the index of eight columns,
@@ -318,7 +317,8 @@ static __device__ __forceinline__ uint64_t described(unsigned address)
 static __device__ __forceinline__ void draw(unsigned draft, int row, int eight, int pair, float x,
                                             float y)
 {
-    const unsigned to = draft + row * 128 + ((eight * 2 + pair / 2) ^ (row % 8)) * 16 + pair % 2 * 8;
+    const unsigned place = (eight * 2 + pair / 2) ^ (row % 8);
+    const unsigned to = draft + row * 128 + place * 16 + pair % 2 * 8;
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" :: "r"(to), "f"(x), "f"(y) : "memory");
 }
 

@@ -298,8 +298,8 @@ static __device__ __forceinline__ void wait_for_products(float (&sum)[BN / 2])
 // they would mean something else, so they are removed.
 static __device__ __forceinline__ uint64_t described(unsigned address)
 {
-    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(B_BOX >> 4) << 16 | (uint64_t)(1024 >> 4) << 32
-        | (uint64_t)1 << 62;
+    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(B_BOX >> 4) << 16
+        | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
 // Stores two adjacent sums of a row to a box of 32 columns: `eight` is the index of eight columns,
@@ -307,7 +307,8 @@ static __device__ __forceinline__ uint64_t described(unsigned address)
 static __device__ __forceinline__ void draw(unsigned draft, int row, int eight, int pair, float x,
                                             float y)
 {
-    const unsigned to = draft + row * 128 + ((eight * 2 + pair / 2) ^ (row % 8)) * 16 + pair % 2 * 8;
+    const unsigned place = (eight * 2 + pair / 2) ^ (row % 8);
+    const unsigned to = draft + row * 128 + place * 16 + pair % 2 * 8;
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" :: "r"(to), "f"(x), "f"(y) : "memory");
 }
 

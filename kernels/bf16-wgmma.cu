@@ -5,19 +5,20 @@
 // previous = "tf32x3"
 // requires = ["cuda", "sm_90a"]
 // precision = "bfloat16"
-// args = ["tensor_map(A, 128, 64)", "tensor_map(B, 64, 64)", "tensor_map(C, 16, 32)",
+// args = ["tensor_map(A, BM, 64)", "tensor_map(B, 64, 64)", "tensor_map(C, 16, 32)",
 //         "A", "B", "C", "M", "N", "K"]
 // [sweep]
+// BM = [64, 128]
 // BAND = [8]
 // [tune]
 // BAND = [1, 2, 4, 8, 16]
 // [launch]
 // where = ["max_shared_bytes_per_block >= 230464"]
-// block = [384]
-// grid = ["2 * min(multiprocessors // 2, ceil_div(M, 256) * ceil_div(N, 256))"]
+// block = ["128 + 2 * BM"]
+// grid = ["2 * min(multiprocessors // 2, ceil_div(M, 2 * BM) * ceil_div(N, 2 * BM))"]
 // shared_bytes = "230464"
 // [model]
-// global_loads = "M * N * K / 256 + M * N * K / 256"
+// global_loads = "M * N * K / (2 * BM) + M * N * K / (2 * BM)"
 // ///
 
 // Adds: bfloat16 inputs, which need no splitting, so that hardware can do everything around the
@@ -35,7 +36,8 @@
 //   from the L2 cache.
 // - Warp specialisation: one warpgroup keeps the ring of stages full and needs few registers. The
 //   other two take over its spare registers (setmaxnreg) for 64×256 sums each, which makes a tile
-//   of 128×256 per block.
+//   of 128×256 per block. For small products BM = 64: one warpgroup and 64×128 sums. n = 1024 has
+//   32 large tiles or 128 small ones, for 132 multiprocessors.
 // - Persistent grid: there is one block per multiprocessor, and it computes one tile after the
 //   other. The ring never runs empty in between: the first steps of the next tile arrive while the
 //   sums of this one are written. The copy engine writes them too, 16×32 at a time from shared
@@ -44,7 +46,8 @@
 //   in the L2 cache.
 //
 // TMA requires rows that start at multiples of 16 bytes. If they do not (K or N not a multiple of
-// 8), the producer's threads copy value by value to the same places: correct, but slow.
+// 8), the producer's threads copy value by value to the same places: correct, but slow. bf16-packed
+// is for such sizes.
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -53,14 +56,18 @@
 #ifndef BAND
 #define BAND 8
 #endif
+#ifndef BM
 #define BM 128
-#define BN 256
+#endif
+#define BN (2 * BM)
 #define BK 64
-#define STAGES 4
+#define WARPGROUPS (BM / 64)  // those that multiply
 #define A_BYTES (BM * BK * 2)
 #define B_BOX (BK * 64 * 2)  // 64 columns of B
 #define STAGE (A_BYTES + BN / 64 * B_BOX)
+#define STAGES (196608 / STAGE)
 #define DRAFT (16 * 32 * 4)  // 16 rows and 32 columns of C
+#define DRAFTS (BM / 16 * 2 * DRAFT)
 
 // -- Barriers in shared memory -------------------------------------------------------------------
 
@@ -102,9 +109,10 @@ static __device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
                  "}" :: "r"(barrier), "r"(phase) : "memory");
 }
 
+// Relaxed: orders no memory accesses, so that nothing is flushed.
 static __device__ __forceinline__ void synchronize_cluster()
 {
-    asm volatile("barrier.cluster.arrive.aligned;\n"
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
                  "barrier.cluster.wait.aligned;" ::: "memory");
 }
 
@@ -124,6 +132,18 @@ static __device__ __forceinline__ Tile tile_of(int pair, int M, int N)
     const int band = pair / (BAND * across), place = pair % (BAND * across);
     const int height = min(BAND, down - band * BAND);
     return {((band * BAND + place % height) * 2 + (int)blockIdx.x % 2) * BM, place / height * BN};
+}
+
+// Waits until both blocks have reported every stage empty: nothing will be sent to this block any
+// more, and it may exit.
+static __device__ __forceinline__ void wait_for_last_reports(int slot, unsigned phase,
+                                                             unsigned empty)
+{
+    for (int i = 0; i < STAGES; ++i) {
+        wait(empty + 8 * slot, phase ^ 1);
+        if (++slot == STAGES)
+            slot = 0, phase ^= 1;
+    }
 }
 
 // -- Producer ------------------------------------------------------------------------------------
@@ -163,8 +183,8 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const C
             arrive_and_expect(full + 8 * slot, STAGE);
             fetch(stage, A_map, k, tile.row, full + 8 * slot);
             #pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                const int box = upper * 2 + i;
+            for (int i = 0; i < BN / 128; ++i) {
+                const int box = upper * (BN / 128) + i;
                 fetch_for_both(stage + A_BYTES + box * B_BOX, B_map, tile.column + box * 64, k,
                                full + 8 * slot);
             }
@@ -172,6 +192,7 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const C
                 slot = 0, phase ^= 1;
         }
     }
+    wait_for_last_reports(slot, phase, empty);
 }
 
 // Without TMA: copies rows of 64 values, of which `left` are in the matrix. The index of each
@@ -223,44 +244,53 @@ static __device__ __forceinline__ void produce_by_hand(const __nv_bfloat16 *A,
                 slot = 0, phase ^= 1;
         }
     }
+    wait_for_last_reports(slot, phase, empty);
 }
 
 // -- Consumers -----------------------------------------------------------------------------------
 
 #define SUMS_4(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
 #define SUMS_16(i) SUMS_4(i), SUMS_4(i + 4), SUMS_4(i + 8), SUMS_4(i + 12)
-#define SUMS \
-    SUMS_16(0), SUMS_16(16), SUMS_16(32), SUMS_16(48), SUMS_16(64), SUMS_16(80), SUMS_16(96), \
-    SUMS_16(112)
+#define SUMS_64(i) SUMS_16(i), SUMS_16(i + 16), SUMS_16(i + 32), SUMS_16(i + 48)
+#define NAMES_64 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
+    "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, " \
+    "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, " \
+    "%56, %57, %58, %59, %60, %61, %62, %63"
+#define NAMES_128 \
+    NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, " \
+    "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, " \
+    "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#if BM == 128
+#define SUMS SUMS_64(0), SUMS_64(64)
+#define WGMMA "m64n256k16.f32.bf16.bf16 {" NAMES_128 "}, %128, %129"
+#define NEXT_1 "%128"
+#define NEXT_3 "%130"
+#else
+#define SUMS SUMS_64(0)
+#define WGMMA "m64n128k16.f32.bf16.bf16 {" NAMES_64 "}, %64, %65"
+#define NEXT_1 "%64"
+#define NEXT_3 "%66"
+#endif
 
-// sum = (fresh ? 0 : sum) + a·b: 64×16 by 16×256, both in shared memory; K runs fastest in a, and
+// sum = (fresh ? 0 : sum) + a·b: 64×16 by 16×BN, both in shared memory; K runs fastest in a, and
 // the columns do in b.
-static __device__ __forceinline__ void multiply(float (&sum)[128], uint64_t a, uint64_t b,
+static __device__ __forceinline__ void multiply(float (&sum)[BN / 2], uint64_t a, uint64_t b,
                                                 bool fresh)
 {
-    asm volatile(
-        "{\n"
-        ".reg .pred add;\n"
-        "setp.eq.u32 add, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
-        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, "
-        "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, "
-        "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, "
-        "%87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, "
-        "%103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, "
-        "%117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-        "%128, %129, add, 1, 1, 0, 1;\n"
-        "}"
-        : SUMS : "l"(a), "l"(b), "r"((unsigned)fresh));
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.eq.u32 add, " NEXT_3 ", 0;\n"
+                 "wgmma.mma_async.sync.aligned." WGMMA ", add, 1, 1, 0, 1;\n"
+                 "}" : SUMS : "l"(a), "l"(b), "r"((unsigned)fresh));
 }
 
 // Waits until at most LATER groups of products are in flight.
 template <int LATER>
-static __device__ __forceinline__ void wait_for_products(float (&sum)[128])
+static __device__ __forceinline__ void wait_for_products(float (&sum)[BN / 2])
 {
-    asm volatile("wgmma.wait_group.sync.aligned %128;" : SUMS : "n"(LATER) : "memory");
+    asm volatile("wgmma.wait_group.sync.aligned " NEXT_1 ";" : SUMS : "n"(LATER) : "memory");
 }
 
 // Describes rows of 128 bytes, swizzled as above; eight of them are 1,024 bytes. Every 64 columns
@@ -268,8 +298,8 @@ static __device__ __forceinline__ void wait_for_products(float (&sum)[128])
 // they would mean something else, so they are removed.
 static __device__ __forceinline__ uint64_t described(unsigned address)
 {
-    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(B_BOX >> 4) << 16 | (uint64_t)(1024 >> 4) << 32
-        | (uint64_t)1 << 62;
+    return (uint64_t)(address % (1 << 18) >> 4) | (uint64_t)(B_BOX >> 4) << 16
+        | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
 // Stores two adjacent sums of a row to a box of 32 columns: `eight` is the index of eight columns,
@@ -277,7 +307,8 @@ static __device__ __forceinline__ uint64_t described(unsigned address)
 static __device__ __forceinline__ void draw(unsigned draft, int row, int eight, int pair, float x,
                                             float y)
 {
-    const unsigned to = draft + row * 128 + ((eight * 2 + pair / 2) ^ (row % 8)) * 16 + pair % 2 * 8;
+    const unsigned place = (eight * 2 + pair / 2) ^ (row % 8);
+    const unsigned to = draft + row * 128 + place * 16 + pair % 2 * 8;
     asm volatile("st.shared.v2.f32 [%0], {%1, %2};" :: "r"(to), "f"(x), "f"(y) : "memory");
 }
 
@@ -325,7 +356,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, bool ha
     int slot = 0;
     unsigned phase = 0;
     for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += clusters) {
-        float sum[128];
+        float sum[BN / 2];
         unsigned before = 0;  // the barrier of the slot whose products are in flight
         #pragma unroll 1
         for (int k = 0; k < K; k += BK) {
@@ -384,10 +415,10 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, bool ha
         }
     }
     // The copy engine reads shared memory, which is freed when the block exits.
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
-extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(384, 1)
+extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128 + 2 * BM, 1)
 bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
            const CUtensorMap __grid_constant__ C_map,
            const __nv_bfloat16 *A, const __nv_bfloat16 *B, float *C, int M, int N, int K)
@@ -396,31 +427,31 @@ bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
     extern __shared__ char shared[];
     const unsigned start = (unsigned)__cvta_generic_to_shared(shared);
     const unsigned ring = (start + 1023) / 1024 * 1024;
-    const unsigned full = ring + STAGES * STAGE + 16 * DRAFT, empty = full + 8 * STAGES;
+    const unsigned full = ring + STAGES * STAGE + DRAFTS, empty = full + 8 * STAGES;
     const bool has_maps = K % 8 == 0 && N % 8 == 0;
 
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
             expect_arrivals(full + 8 * stage, has_maps ? 1 : 128);
-            expect_arrivals(empty + 8 * stage, 4);  // two warpgroups in each of two blocks
+            expect_arrivals(empty + 8 * stage, 2 * WARPGROUPS);  // of both blocks
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     synchronize_cluster();
 
-    // Registers move from the threads that move data to those that multiply.
+    // With three warpgroups, registers move from the one that moves data to those that multiply.
     if (threadIdx.x < 128) {
+#if WARPGROUPS == 2
         asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+#endif
         if (has_maps && threadIdx.x == 0)
             produce(A_map, B_map, M, N, K, ring, full, empty);
         if (!has_maps)
             produce_by_hand(A, B, M, N, K, shared + (ring - start), full, empty);
     } else {
+#if WARPGROUPS == 2
         asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
+#endif
         consume(C_map, has_maps, C, M, N, K, ring, full, empty);
     }
-
-    // No block exits while the other may still send to it or report empty stages.
-    __syncwarp();
-    synchronize_cluster();
 }

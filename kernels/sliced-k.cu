@@ -6,24 +6,24 @@
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [32, 64]
-// BN = [64, 128]
-// BK = [32]
+// BN = [16, 64, 128]
+// BK = [64]
 // WM = [32]
-// WN = [64]
-// TM = [8]
-// TN = [8]
-// SLICES = [2, 4]
+// WN = [16, 64]
+// TM = [4, 8]
+// TN = [4, 8]
+// SLICES = [4, 8]
 // STAGES = [3]
 // [tune]
 // BM = [32, 64, 128]
-// BN = [32, 64, 128]
+// BN = [16, 32, 64, 128]
 // BK = [16, 32, 64]
 // WM = [32, 64]
-// WN = [32, 64]
+// WN = [16, 32, 64]
 // TM = [4, 8]
 // TN = [4, 8, 16]
 // SLICES = [1, 2, 4, 8]
-// STAGES = [3, 4]
+// STAGES = [3, 4, 5]
 // [launch]
 // where = ["TM % 4 == 0", "TN % 4 == 0", "WM % (2 * TM) == 0", "WN % (2 * TN) == 0",
 //          "WM // TM * (WN // TN) == 32", "BM % WM == 0", "BN % WN == 0", "STAGES >= 2",
@@ -45,8 +45,8 @@
 // Adds: teams of warps that split K within a block, so that small products have enough warps.
 // Limit: at n = 1000, 62 TFLOP/s: 128 tiles of 64×128 use 128 of 132 multiprocessors. The 64 tiles
 //   of 128×128 of pipelined use half of them, which allows 31 TFLOP/s.
-// Measured: 37.8 TFLOP/s at n = 1000, 119% of cuBLAS (H200)
-//   47.5 TFLOP/s at n = 4096, 93% of cuBLAS (H200)
+// Measured: 40.1 TFLOP/s at n = 1000, 126% of cuBLAS (H200)
+//   22.0 TFLOP/s at n = 512, 140% of cuBLAS (H200)
 //
 // The warps of a block form SLICES teams. Each team computes the whole BM×BN tile, but only from
 // its share of every step's k. At the end the block adds up the teams' sums, always in the same
@@ -56,6 +56,9 @@
 // thread tiles has few warps, and a scheduler with a single warp idles whenever that warp waits.
 // Splitting K gives the block more warps. It is also more accurate: SLICES short sums that are
 // added up collect 1 / SLICES of the rounding errors of one long sum.
+//
+// At n = 256, tiles of 32×16 with 4×4 elements per thread make 128 blocks of eight teams. They read
+// more from the caches than larger tiles would, but all multiprocessors take part.
 
 #ifndef BM
 #define BM 64
@@ -137,25 +140,26 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
 
     // What this thread copies. Of A: column a_k of the step, in every A_ROWS-th row. Of B: four
     // columns in every B_ROWS-th row: adjacent if ALIGNED, so that one copy takes all four,
-    // otherwise BN / 4 apart and copied one by one.
+    // otherwise BN / 4 apart and copied one by one. Instead of rows beyond the last one it copies
+    // the last one again, if ALIGNED columns too: their sums are not stored.
     const int a_k = thread % 8, a_row = thread / 8;
     const int b_k = thread / (BN / 4), b_column = thread % (BN / 4) * (ALIGNED ? 4 : 1);
     const unsigned a_to = tiles_at + 4 * (a_k * A_WIDTH + a_row);
     const unsigned b_to = tiles_at + 4 * (BK * A_WIDTH + b_k * BN + b_column);
     const float *a_from[A_COPIES], *b_from[B_COPIES];
-    bool a_wanted[A_COPIES], b_wanted[4];
+    bool b_wanted[4];
     #pragma unroll
     for (int i = 0; i < A_COPIES; ++i) {
-        const int row = first_row + a_row + i * A_ROWS;
+        const int row = min(first_row + a_row + i * A_ROWS, M - 1);
         a_from[i] = A + (size_t)row * K + a_k;
-        a_wanted[i] = row < M;
     }
-    #pragma unroll
-    for (int i = 0; i < B_COPIES; ++i)
-        b_from[i] = B + (size_t)(b_k + i * B_ROWS) * N + first_column + b_column;
+    const int column = first_column + b_column;
     #pragma unroll
     for (int j = 0; j < 4; ++j)
-        b_wanted[j] = first_column + b_column + j * (BN / 4) < N;
+        b_wanted[j] = ALIGNED || column + j * (BN / 4) < N;
+    #pragma unroll
+    for (int i = 0; i < B_COPIES; ++i)
+        b_from[i] = B + (size_t)(b_k + i * B_ROWS) * N + (ALIGNED ? min(column, N - 4) : column);
 
     // Starts to copy the next `terms` columns of A and rows of B to the stage at byte `to`.
     auto copy_stage = [&](unsigned to, int terms) {
@@ -164,7 +168,7 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
             #pragma unroll
             for (int k = 0; k < BK; k += 8)
                 copy<4>(a_to + to + 4 * (k * A_WIDTH + i * A_ROWS), a_from[i] + k,
-                        a_wanted[i] && (terms == BK || a_k + k < terms));
+                        terms == BK || a_k + k < terms);
         #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
             #pragma unroll
@@ -236,30 +240,37 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
             }
 
             // The spare stage has been free since the barrier of the previous step.
-            if (k == 0) {
+            if (k == SLICE / 2) {
                 if (left > STAGES - 1)
                     copy_stage(spare, BK);
                 else
                     end_of_group();
             }
 
+            // Back and forth, as in pipelined.
             #pragma unroll
             for (int i = 0; i < TM; ++i)
                 #pragma unroll
-                for (int j = 0; j < TN; ++j)
+                for (int step = 0; step < TN; ++step) {
+                    const int j = i % 2 == 0 ? step : TN - 1 - step;
                     sum[i][j] += a[now][i] * b[now][j];
+                }
         }
         move_on(BK);
     }
 
     // Each team stores its sums where the ring was; then the block adds them up.
+    //
+    // Each group of four sums is stored in the order 1, 2, 3, 0, which decides their registers: a
+    // store takes four in a row from an even one on. So sum 0 is in an odd register and value 0 of
+    // B in an even one, and so on: a multiply-add reads each of the two banks once.
     __syncthreads();
     #pragma unroll
     for (int i = 0; i < TM; ++i)
         #pragma unroll
         for (int j = 0; j < TN; j += 4)
             *(float4 *)(tiles + (team * BM + m + i / 4 * 4 * LM + i % 4) * BN + n + j * LN) =
-                make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+                make_float4(sum[i][j + 1], sum[i][j + 2], sum[i][j + 3], sum[i][j]);
     __syncthreads();
     #pragma unroll
     for (int e = thread * 4; e < BM * BN; e += THREADS * 4) {
@@ -272,8 +283,8 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
         const int row = first_row + e / BN, column = first_column + e % BN;
         float *const to = C + (size_t)row * N + column;
         if (ALIGNED && row < M && column < N)
-            *(float4 *)to = total;
-        const float values[4] = {total.x, total.y, total.z, total.w};
+            *(float4 *)to = make_float4(total.w, total.x, total.y, total.z);
+        const float values[4] = {total.w, total.x, total.y, total.z};
         #pragma unroll
         for (int q = 0; q < 4; ++q)
             if (!ALIGNED && row < M && column + q < N)

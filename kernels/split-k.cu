@@ -5,13 +5,13 @@
 // previous = "sliced-k"
 // requires = ["cuda", "sm_90"]
 // [sweep]
-// BM = [32, 64]
-// BN = [64]
+// BM = [64]
+// BN = [64, 128]
 // BK = [32]
-// WM = [32]
+// WM = [64]
 // WN = [64]
 // TM = [8]
-// TN = [8]
+// TN = [16]
 // SLICES = [4]
 // SPLITS = [2, 4, 8]
 // STAGES = [3]
@@ -22,7 +22,7 @@
 // WM = [32, 64]
 // WN = [32, 64]
 // TM = [4, 8]
-// TN = [4, 8]
+// TN = [4, 8, 16]
 // SLICES = [1, 2, 4, 8]
 // SPLITS = [1, 2, 4, 8]
 // STAGES = [3, 4]
@@ -46,10 +46,11 @@
 // ///
 
 // Adds: clusters of blocks that split K, for products with fewer tiles than multiprocessors.
-// Limit: at 128x128x65536, 32 TFLOP/s: 8 tiles of 8 blocks each use 64 of 132 multiprocessors.
-//   Without the split 8 blocks allow 4.1 TFLOP/s.
-// Measured: 17.1 TFLOP/s at 128x128x65536, 54% of cuBLAS (H200)
-//   45.0 TFLOP/s at n = 4096, 88% of cuBLAS (H200)
+// Limit: at 64x8192x8192, 65 TFLOP/s: 64 tiles of 2 blocks each use 128 of 132 multiprocessors.
+//   At 128x128x65536, 16 TFLOP/s: 4 tiles of 8 blocks each use 32.
+// Measured: 47.5 TFLOP/s at 64x8192x8192, 107% of cuBLAS (H200)
+//   47.0 TFLOP/s at 8192x64x8192, 113% of cuBLAS (H200)
+//   10.8 TFLOP/s at 128x128x65536, 34% of cuBLAS (H200)
 //
 // A cluster of SPLITS blocks computes one tile of C, each block from its own range of K, and the
 // teams of a block split that range as in sliced-k. At the end the blocks of a cluster read one
@@ -67,10 +68,10 @@
 #define BM 64
 #define BN 64
 #define BK 32
-#define WM 32
+#define WM 64
 #define WN 64
 #define TM 8
-#define TN 8
+#define TN 16
 #define SLICES 4
 #define SPLITS 2
 #define STAGES 3
@@ -153,25 +154,26 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
 
     // What this thread copies. Of A: column a_k of the step, in every A_ROWS-th row. Of B: four
     // columns in every B_ROWS-th row: adjacent if ALIGNED, so that one copy takes all four,
-    // otherwise BN / 4 apart and copied one by one.
+    // otherwise BN / 4 apart and copied one by one. Instead of rows beyond the last one it copies
+    // the last one again, if ALIGNED columns too: their sums are not stored.
     const int a_k = thread % 8, a_row = thread / 8;
     const int b_k = thread / (BN / 4), b_column = thread % (BN / 4) * (ALIGNED ? 4 : 1);
     const unsigned a_to = tiles_at + 4 * (a_k * A_WIDTH + a_row);
     const unsigned b_to = tiles_at + 4 * (BK * A_WIDTH + b_k * BN + b_column);
     const float *a_from[A_COPIES], *b_from[B_COPIES];
-    bool a_wanted[A_COPIES], b_wanted[4];
+    bool b_wanted[4];
     #pragma unroll
     for (int i = 0; i < A_COPIES; ++i) {
-        const int row = first_row + a_row + i * A_ROWS;
+        const int row = min(first_row + a_row + i * A_ROWS, M - 1);
         a_from[i] = A + (size_t)row * K + a_k;
-        a_wanted[i] = row < M;
     }
-    #pragma unroll
-    for (int i = 0; i < B_COPIES; ++i)
-        b_from[i] = B + (size_t)(b_k + i * B_ROWS) * N + first_column + b_column;
+    const int column = first_column + b_column;
     #pragma unroll
     for (int j = 0; j < 4; ++j)
-        b_wanted[j] = first_column + b_column + j * (BN / 4) < N;
+        b_wanted[j] = ALIGNED || column + j * (BN / 4) < N;
+    #pragma unroll
+    for (int i = 0; i < B_COPIES; ++i)
+        b_from[i] = B + (size_t)(b_k + i * B_ROWS) * N + (ALIGNED ? min(column, N - 4) : column);
 
     // Starts to copy the next `terms` columns of A and rows of B to the stage at byte `to`.
     auto copy_stage = [&](unsigned to, int terms) {
@@ -180,7 +182,7 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
             #pragma unroll
             for (int k = 0; k < BK; k += 8)
                 copy<4>(a_to + to + 4 * (k * A_WIDTH + i * A_ROWS), a_from[i] + k,
-                        a_wanted[i] && (terms == BK || a_k + k < terms));
+                        terms == BK || a_k + k < terms);
         #pragma unroll
         for (int i = 0; i < B_COPIES; ++i)
             #pragma unroll
@@ -252,31 +254,38 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
             }
 
             // The spare stage has been free since the barrier of the previous step.
-            if (k == 0) {
+            if (k == SLICE / 2) {
                 if (left > STAGES - 1)
                     copy_stage(spare, BK);
                 else
                     end_of_group();
             }
 
+            // Back and forth, as in pipelined.
             #pragma unroll
             for (int i = 0; i < TM; ++i)
                 #pragma unroll
-                for (int j = 0; j < TN; ++j)
+                for (int step = 0; step < TN; ++step) {
+                    const int j = i % 2 == 0 ? step : TN - 1 - step;
                     sum[i][j] += a[now][i] * b[now][j];
+                }
         }
         move_on(BK);
     }
 
     // Each team stores its sums where the ring was; then each block adds up its share of the tile
     // from all teams of all blocks.
+    //
+    // Each group of four sums is stored in the order 1, 2, 3, 0, which decides their registers: a
+    // store takes four in a row from an even one on. So sum 0 is in an odd register and value 0 of
+    // B in an even one, and so on: a multiply-add reads each of the two banks once.
     __syncthreads();
     #pragma unroll
     for (int i = 0; i < TM; ++i)
         #pragma unroll
         for (int j = 0; j < TN; j += 4)
             *(float4 *)(tiles + (team * BM + m + i / 4 * 4 * LM + i % 4) * BN + n + j * LN) =
-                make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+                make_float4(sum[i][j + 1], sum[i][j + 2], sum[i][j + 3], sum[i][j]);
     cluster.sync();
     for (int e = (rank * THREADS + thread) * 4; e < BM * BN; e += blocks * THREADS * 4) {
         float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -291,8 +300,8 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
         const int row = first_row + e / BN, column = first_column + e % BN;
         float *const to = C + (size_t)row * N + column;
         if (ALIGNED && row < M && column < N)
-            *(float4 *)to = total;
-        const float values[4] = {total.x, total.y, total.z, total.w};
+            *(float4 *)to = make_float4(total.w, total.x, total.y, total.z);
+        const float values[4] = {total.w, total.x, total.y, total.z};
         #pragma unroll
         for (int q = 0; q < 4; ++q)
             if (!ALIGNED && row < M && column + q < N)

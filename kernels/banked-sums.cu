@@ -1,5 +1,5 @@
 // /// matbench
-// name = "stream-k"
+// name = "banked-sums"
 // summary = "TMA copies, sums and factors in different register banks, equal work for every block"
 // group = "ladder"
 // previous = "pipelined"
@@ -392,7 +392,7 @@ static __device__ __forceinline__ void consume(const Work &work, char *shared, u
 }
 
 extern "C" __global__ void __launch_bounds__(384, 1)
-stream_k(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
+banked_sums(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
          const float *A, const float *B, float *C, int M, int N, int K)
 {
     // A ring of stages, two barriers per stage, then the drafts.

@@ -30,6 +30,11 @@ _TELLTALE = re.compile(
     r"\b(?:MATBENCH|matbench)_\w*|\b(?:ifdef|ifndef)\s+__syncthreads\b|\bdefined\b\W*__syncthreads\b"
 )
 _CLUSTER = re.compile(r"\b__cluster_dims__\s*\(([^()]*)\)")
+#: The launch bounds of an entry (parentheses up to three deep), and what stands before its name.
+_BOUNDS = (
+    r"\b__launch_bounds__\s*\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
+    r"[\w\s]*\b{entry}\s*\("
+)
 
 # Each block's slot holds its start and end on two clocks, and its multiprocessor. The stamps must
 # not change what they time, so no value stays in a register during the kernel: the start is stored
@@ -133,8 +138,9 @@ def telltale(source: str) -> str | None:
 def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body: str) -> str:
     """The kernel as a device function, and a new entry `matbench_entry` whose `body` calls it.
 
-    So the code after the call runs even if the kernel returns early. Cluster dimensions move to the
-    new entry. Tensor maps stay in the new entry's parameters; the kernel takes references to them.
+    So the code after the call runs even if the kernel returns early. Cluster dimensions and launch
+    bounds move to the new entry. Tensor maps stay in the new entry's parameters; the kernel takes
+    references to them.
     """
     device = _rewritten(kernel) or _redefined(kernel)
     declared = "".join(f"{declaration(p)}, " for p in kernel.parameters)
@@ -142,6 +148,9 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
     cluster = re.sub(r"\w+", lambda word: values.get(word[0], word[0]), device.cluster)
     cluster = entries.with_values(cluster, params) if device.bound else cluster
     shape = f"__attribute__((cluster_dims({cluster}))) " if cluster else ""
+    # Without them the compiler ignores `setmaxnreg`, and may use more registers than there are.
+    if device.launch_bounds:
+        shape += f"__attribute__((launch_bounds({device.launch_bounds}))) "
     entry = entries.of(kernel)._replace(name=device.name)
     call = f"{entries.written(entry, params)}({', '.join(p.name for p in kernel.parameters)});"
     return f"""{prelude}
@@ -159,6 +168,7 @@ class _Device(NamedTuple):
     name: str
     cluster: str
     bound: dict[str, str]
+    launch_bounds: str = ""
 
 
 def _redefined(kernel: Kernel) -> _Device:
@@ -175,8 +185,11 @@ def _redefined(kernel: Kernel) -> _Device:
 {kernel.source}
 #undef __global__
 #define __global__ __attribute__((global))"""
-    cluster = _CLUSTER.search(without_comments(kernel.source))
-    return _Device(unit, entries.of(kernel).name, cluster[1] if cluster else "", {})
+    code, name = without_comments(kernel.source), entries.of(kernel).name
+    cluster, bounds = _CLUSTER.search(code), re.search(_BOUNDS.format(entry=name), code)
+    return _Device(
+        unit, name, cluster[1] if cluster else "", {}, bounds[1].strip() if bounds else ""
+    )
 
 
 def _rewritten(kernel: Kernel) -> _Device | None:

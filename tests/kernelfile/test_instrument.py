@@ -13,6 +13,7 @@ from matbench.kernelfile import catalogue, instrument
 from matbench.model import Kernel, Parameter
 
 FILES = [kernel for kernel in catalogue.builtin() if kernel.source]
+PLAIN = 'extern "C" __global__ void mine(float *C, int N)\n{ }\n'
 WRAPPED = [instrument.clocked_unit, instrument.staggered_unit]
 
 
@@ -63,6 +64,20 @@ def test_a_wrapped_kernel_keeps_its_cluster(made: Callable[[Kernel], str]) -> No
     assert unit.index("#define __cluster_dims__(...)") < unit.index(source)
     plain = made(kernel(source.replace("__cluster_dims__(1, 1, SPLITS) ", ""), "mine"))
     assert "cluster_dims(" not in plain
+
+
+@pytest.mark.parametrize("made", WRAPPED, ids=lambda made: made.__name__)
+@pytest.mark.parametrize("bounds", ["384, 1", "32 * (BM / (WM + 1)) * 2"])
+def test_a_wrapped_kernel_keeps_its_launch_bounds(
+    bounds: str, made: Callable[[Kernel], str]
+) -> None:
+    source = (
+        f'extern "C" __global__ void __launch_bounds__({bounds})\nmine(float *C, int N)\n{{ }}\n'
+    )
+    entry = f"__attribute__((launch_bounds({bounds}))) void matbench_entry("
+    assert f'extern "C" __global__ {entry}' in made(kernel(source, "mine"))
+    other = made(kernel(source.replace("mine", "other") + PLAIN, "mine"))
+    assert "((launch_bounds(" not in other
 
 
 def test_a_path_of_any_bytes_makes_a_unit_that_can_be_stored() -> None:

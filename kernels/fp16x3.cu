@@ -9,11 +9,11 @@
 // args = ["A", "B", "C", "workspace", "M", "N", "K"]
 // [sweep]
 // BN = [64, 256]
-// COMPENSATED = [0, 1]
+// TOTAL_WORDS = [1, 2]
 // [tune]
 // BN = [64, 128, 192, 256]
 // [launch]
-// where = ["BN % 64 == 0", "BN <= 256", "COMPENSATED == 0 or BN == 64",
+// where = ["BN % 64 == 0", "BN <= 256", "TOTAL_WORDS == 1 or BN == 64",
 //          "max_shared_bytes_per_block >= 197760"]
 // block = [384]
 // grid = ["multiprocessors // 2 * 2"]
@@ -26,11 +26,11 @@
 // arithmetic = "3 float16"
 // ///
 
-// Adds: float16 parts in place of TF32 parts. Tensor cores multiply them at twice the rate. To split
-//   a number takes more instructions now, so A too is split only once per launch.
-// Predicted: n = 4096: 386 us for 4.1e11 operations if the tensor cores never wait, at 1.98 GHz, and
-//   62 us to read 134 MB and to write 134 MB of parts: at most 307 TFLOP/s. With the products as
-//   fast as cuBLAS's with float16 inputs, 235.
+// Adds: float16 parts in place of TF32 parts. Tensor cores multiply them at twice the rate, but
+//   splitting takes more instructions. So A, too, is split only once per launch.
+// Predicted: for n = 4096, 386 us for 4.1e11 operations if the tensor cores never wait (1.98 GHz),
+//   and 62 us to read 134 MB and write 134 MB of parts: at most 307 TFLOP/s. If they multiply as
+//   fast as for cuBLAS with float16 inputs, 235.
 // Measured: @MEASURED@
 // Limit: A and B are read, written and read again. If M or N is small, that takes longer than the
 //   products.
@@ -44,8 +44,8 @@
 // The small products are summed first. That sum is multiplied by 2⁻¹¹, which is exact, and the big
 // products are added to it, 32 terms (K) at a time: as many as there are in a row of 128 bytes.
 //
-// COMPENSATED. With 1, what the addition to a total rounds away is kept in one more register and
-// added with the next sum (W. Kahan). There are enough registers if BN is 64.
+// TOTAL_WORDS. With 2, a total has a second word for what its last addition rounded away, which is
+// added with the next sum (W. Kahan). For BN = 64 there are enough registers.
 //
 // RANGE. Correct for absolute values from 2⁻¹² to 65,504, float16's largest; larger values become
 // infinite. Smaller values keep an absolute, not a relative, precision of 2⁻³⁶. That is as good as
@@ -58,8 +58,8 @@
 #ifndef BN
 #define BN 256
 #endif
-#ifndef COMPENSATED
-#define COMPENSATED 0
+#ifndef TOTAL_WORDS
+#define TOTAL_WORDS 1
 #endif
 #define BM 128
 #define BK 32                        // terms of a step
@@ -85,9 +85,9 @@ static __device__ __forceinline__ void split(float x, float y, unsigned &big, un
 }
 
 // Splits A, or B with its columns as rows. For each tile of ROWS and each step, the parts become
-// rows of 128 bytes. The index of each 16 bytes in a row is XORed with the row's index modulo 8, so
-// that eight rows lie in different banks. Beyond the matrix there are zeros. A warp takes 32 rows at
-// a time, a lane four of them; the next warp takes those that follow in memory.
+// rows of 128 bytes. The index of each 16 bytes is XORed with the row's index modulo 8, so that
+// eight rows lie in different banks. Beyond the matrix there are zeros. A warp takes 32 rows at a
+// time, a lane four of them; the next warp takes what follows in memory.
 template <int ROWS, bool IS_A>
 static __device__ __forceinline__ void split_all(const float *from, int rows, int tiles, int K,
                                                  char *to)
@@ -109,7 +109,8 @@ static __device__ __forceinline__ void split_all(const float *from, int rows, in
         #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const int row = first + i * 8;
-            char *const place = to + ((size_t)(row / ROWS * steps + step) * ROWS + row % ROWS) * 128;
+            const size_t tile = (size_t)(row / ROWS) * steps + step;
+            char *const place = to + (tile * ROWS + row % ROWS) * 128;
             uint4 big, small;
             split(x[i][0], x[i][1], big.x, small.x);
             split(x[i][2], x[i][3], big.y, small.y);
@@ -242,11 +243,11 @@ static __device__ __forceinline__ void produce(const char *A_parts, const char *
         #pragma unroll 1
         for (int step = 0; step < steps; ++step) {
             const unsigned stage = ring + slot * STAGE, barrier = full + 8 * slot;
+            const int a = tile.row * steps + step, b = tile.column * steps + step;
             wait(empty + 8 * slot, phase ^ 1);
             arrive_and_expect(barrier, STAGE);
-            fetch(stage, A_parts + (size_t)(tile.row * steps + step) * A_BYTES, A_BYTES, barrier);
-            fetch_for_both(stage + A_BYTES + half,
-                           B_parts + (size_t)(tile.column * steps + step) * B_BYTES + half,
+            fetch(stage, A_parts + (size_t)a * A_BYTES, A_BYTES, barrier);
+            fetch_for_both(stage + A_BYTES + half, B_parts + (size_t)b * B_BYTES + half,
                            B_BYTES / 2, barrier);
             if (++slot == STAGES)
                 slot = 0, phase ^= 1;
@@ -334,9 +335,9 @@ static __device__ __forceinline__ void add(float (&total)[32], float (&rest)[32]
 {
     #pragma unroll
     for (int i = 0; i < 32; ++i) {
-        const float more = COMPENSATED ? sum[i] + rest[i] : sum[i], old = total[i];
+        const float more = TOTAL_WORDS == 2 ? sum[i] + rest[i] : sum[i], old = total[i];
         total[i] += more;
-        if (COMPENSATED)
+        if (TOTAL_WORDS == 2)
             rest[i] = more - (total[i] - old);
     }
 }

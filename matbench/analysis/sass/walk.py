@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from matbench.analysis.sass.effects import WAITS
+from matbench.analysis.sass.effects import WAITS, polls
 from matbench.analysis.sass.flow import Block, Code, Loop, is_linear
 from matbench.analysis.sass.integers import LANES, MASK, Lanes, UnknownError, Value, compute
 from matbench.analysis.sass.listing import Instruction
@@ -364,7 +364,7 @@ class _Walker:
             return rest
         if each.modifiers[:1] == ("DIV",):  # only if lanes have parted: they have met again
             return rest
-        if taken is None and self._polls(each):
+        if taken is None and polls(each, self.code.control.instructions):
             return rest
         if taken is None:
             raise UnknownError(f"the branch at {each.address:#x} depends on loaded values")
@@ -379,16 +379,6 @@ class _Walker:
             raise UnknownError(f"the branch at {each.address:#x} goes to a computed address")
         others: npt.NDArray[Any] = rest & ~taken
         return others
-
-    def _polls(self, branch: Instruction) -> bool:
-        """Whether it repeats a load until another block has written: such waits end at once."""
-        first = branch.address if branch.target is None else branch.target
-        return any(
-            first <= each.address < branch.address and {"STRONG", "GPU"} <= {*each.modifiers}
-            for block in self.code.control.instructions.values()
-            for each in block
-            if each.stem in ("LD", "LDG")
-        )
 
     def _carry_out(self, each: Instruction, active: npt.NDArray[Any], *, known: bool) -> None:
         names = self.code.written[each.address]

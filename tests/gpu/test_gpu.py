@@ -111,7 +111,8 @@ def test_small_inputs_may_lose_bits_below_the_range_of_exponents(
     matbench: Matbench, info: DeviceInfo
 ) -> None:
     """A single product with one factor that the sample makes too small for float16's parts."""
-    replayed = ("--seed", "579258", "--replay", "f0862b1fc088c6fe", "--set", "BM=64")
+    constants = ("--set", "BN=64", "--set", "TOTAL_WORDS=1")
+    replayed = ("--seed", "579258", "--replay", "f0862b1fc088c6fe", *constants)
     result = matbench("run", "fp16x3", "--sizes", "68x9x1", *replayed, "--backend", "cuda")
     assert "1 measured" in result.stderr or "1 measured" in result.stdout
 

@@ -41,7 +41,10 @@ def split_case(name: str, n: int) -> Case:
     """A kernel of the ladder that computes one product as several on tensor cores."""
     limits = H200.limits | {"max_shared_bytes_per_block": 232448}
     device = msgspec.structs.replace(H200, limits=limits)
-    return sweep.case(KERNELS.get(name), Problem(n, n, n), {"BM": 256}, device)
+    kernel = KERNELS.get(name)
+    constants = {"BN": 256, "TOTAL_WORDS": 1}
+    params = {constant: constants[constant] for constant in kernel.sweep}
+    return sweep.case(kernel, Problem(n, n, n), params, device)
 
 
 def outcome_of(case: Case, median_ns: float, **changes: Any) -> Outcome:

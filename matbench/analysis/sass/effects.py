@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matbench.analysis.sass.listing import CONSTANT_NAMES, Instruction, Operand
 
@@ -25,6 +25,17 @@ WAITS = ("SYNCS.PHASECHK", "ACQBULK", "UTCATOMSWS", "USETMAXREG.TRY_ALLOC")
 _TENSOR_RESULTS = {
     "HMMA": 4, "IMMA": 4, "BMMA": 4, "DMMA": 8, "QMMA": 4, "OMMA": 4,
 }  # fmt: skip
+
+
+def polls(branch: Instruction, blocks: Mapping[int, Sequence[Instruction]]) -> bool:
+    """Whether it goes back to a load that waits for another block: such waits end at once, too."""
+    first = branch.address if branch.target is None else branch.target
+    return any(
+        each.stem in ("LD", "LDG") and {"STRONG", "GPU"} <= {*each.modifiers}
+        for block in blocks.values()
+        for each in block
+        if first <= each.address < branch.address
+    )
 
 
 def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, ...]]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from matbench.analysis.sass.effects import WAITS
+from matbench.analysis.sass.effects import WAITS, polls
 from matbench.analysis.sass.flow import Block, Code, Loop, is_linear
 from matbench.analysis.sass.integers import LANES, MASK, Lanes, UnknownError, Value, compute
 from matbench.analysis.sass.listing import Instruction
@@ -363,6 +363,8 @@ class _Walker:
         if each.stem in ("BSSY", "WARPSYNC"):
             return rest
         if each.modifiers[:1] == ("DIV",):  # only if lanes have parted: they have met again
+            return rest
+        if taken is None and polls(each, self.code.control.instructions):
             return rest
         if taken is None:
             raise UnknownError(f"the branch at {each.address:#x} depends on loaded values")

@@ -40,6 +40,17 @@ extern "C" __global__ void k(float *p, int n)
     p[threadIdx.x] = sum;
 }
 """
+#: Waits until another block has written, or until what is there is no longer zero.
+WAIT = """
+extern "C" __global__ void k(float *p, int n)
+{
+    unsigned now;
+    do
+        asm volatile("LOAD %0, [%1];" : "=r"(now) : "l"(p) : "memory");
+    while (now == 0);
+    p[threadIdx.x] = 1.0f;
+}
+"""
 
 
 def sources_of(text: str) -> list[str]:
@@ -270,3 +281,11 @@ def test_the_most_demanded_resource_binds() -> None:
     scattered = demand(followed(GLOBAL.replace("STRIDE", "64"), 0), (9, 0))
     assert scattered is not None
     assert scattered.resource == "L1 cache"
+
+
+def test_a_wait_for_another_block_ends_at_once() -> None:
+    found = followed(WAIT.replace("LOAD", "ld.acquire.gpu.global.u32"), 0, arch="sm_90")
+    assert found.traffic["global stores"].cycles >= 1
+    assert found.unknown == ()
+    plain = followed(WAIT.replace("LOAD", "ld.volatile.global.u32"), 0, arch="sm_90")
+    assert any("depends on loaded values" in reason for reason in plain.unknown)

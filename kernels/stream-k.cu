@@ -177,12 +177,13 @@ static __device__ __forceinline__ void add(float4 &sums, const float4 &more)
     sums.x += more.x, sums.y += more.y, sums.z += more.z, sums.w += more.w;
 }
 
-// The steps of all tiles in a row, fewer than 2^31, divided evenly among the blocks of the grid.
+// The steps of all tiles in a row, divided evenly among the blocks of the grid.
 struct Shares {
-    int across, steps, total;  // tiles in a row of C, steps of a tile, steps of all tiles
+    int across, steps;  // tiles in a row of C, steps of a tile
+    long long total;    // steps of all tiles
 
     __device__ Shares(int M, int N, int steps)
-        : across((N + BN - 1) / BN), steps(steps), total((M + BM - 1) / BM * across * steps)
+        : across((N + BN - 1) / BN), steps(steps), total((long long)((M + BM - 1) / BM) * across * steps)
     {
     }
 
@@ -190,10 +191,10 @@ struct Shares {
     __device__ int column(int tile) const { return tile % across * BN; }
 
     // The first step of a block.
-    __device__ int begin(int block) const { return (long long)total * block / gridDim.x; }
+    __device__ long long begin(int block) const { return total * block / gridDim.x; }
 
     // The block that computes a step.
-    __device__ int block(int step) const { return ((step + 1ll) * gridDim.x - 1) / total; }
+    __device__ int block(long long step) const { return ((step + 1) * gridDim.x - 1) / total; }
 
     // No tile is shared by several blocks.
     __device__ bool none_shared() const { return total / steps % gridDim.x == 0; }
@@ -271,12 +272,12 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     const int steps = (K + BK - 1) / BK;
     const int ragged = K - (steps - 1) * BK;
     const Shares shares(M, N, steps);
-    const int begin = shares.begin(blockIdx.x), end = shares.begin(blockIdx.x + 1);
+    const long long begin = shares.begin(blockIdx.x), end = shares.begin(blockIdx.x + 1);
 
     #pragma unroll 1
-    for (int step = begin; step < end;) {
-        const int tile = step / steps, from = step - tile * steps;
-        const int count = min(steps - from, end - step);
+    for (long long step = begin; step < end;) {
+        const int tile = step / steps, from = step % steps;
+        const int count = min((long long)(steps - from), end - step);
         const int first_row = shares.row(tile), first_column = shares.column(tile);
 
         // Fill the pipeline.
@@ -382,7 +383,7 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
         __syncthreads();
         step += count;
     }
-        if (shares.none_shared())
+    if (shares.none_shared())
         return;
 
     // Add up the parts of a tile: all blocks that have a part of it take turns with its quads.
@@ -391,8 +392,8 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
     #pragma unroll 1
     for (int edge = 0; edge < 2; ++edge) {
         const int tile = (edge == 0 ? begin : end - 1) / steps;
-        const int first = shares.block(tile * steps);
-        const int helpers = shares.block((tile + 1) * steps - 1) - first + 1;
+        const int first = shares.block((long long)tile * steps);
+        const int helpers = shares.block((tile + 1ll) * steps - 1) - first + 1;
         if (tile == last || helpers == 1)
             continue;
         last = tile;

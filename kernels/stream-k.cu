@@ -140,11 +140,11 @@ static __device__ __forceinline__ void wait_for_grid()
     __syncthreads();
     if (threadIdx.x == 0) {
         const unsigned last = 0x80000000u;
-        const unsigned mine = blockIdx.x == 0 ? last - (gridDim.x - 1) : 1;
+        const unsigned own = blockIdx.x == 0 ? last - (gridDim.x - 1) : 1;
         unsigned before, now;
         unsigned long long start, time;
         asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], %2;"
-                     : "=r"(before) : "l"(&arrivals), "r"(mine) : "memory");
+                     : "=r"(before) : "l"(&arrivals), "r"(own) : "memory");
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
         do {
             asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(&arrivals) : "memory");

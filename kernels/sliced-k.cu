@@ -45,8 +45,9 @@
 // Adds: teams of warps that split K within a block, so that small products have enough warps.
 // Limit: at n = 1000, 62 TFLOP/s: 128 tiles of 64×128 use 128 of 132 multiprocessors. The 64 tiles
 //   of 128×128 of pipelined use half of them, which allows 31 TFLOP/s.
-// Measured: 40.1 TFLOP/s at n = 1000, 126% of cuBLAS (H200)
-//   22.0 TFLOP/s at n = 512, 140% of cuBLAS (H200)
+// Measured: 22.5 TFLOP/s at n = 512, 143% of cuBLAS (H200)
+//   40.2 TFLOP/s at n = 1000, 129% of cuBLAS (H200)
+//   49.1 TFLOP/s at n = 4096, 96% of cuBLAS (H200)
 //
 // The warps of a block form SLICES teams. Each team computes the whole BM×BN tile, but only from
 // its share of every step's k. At the end the block adds up the teams' sums, always in the same

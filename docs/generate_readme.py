@@ -329,7 +329,9 @@ def picture(records: Records) -> str:
 
 
 def ladder_chart(old: str, found: Sequence[Outcome]) -> str:
-    """What `matbench plot` draws of them, as SVG; what there is, if it shows the same."""
+    """What `matbench plot` draws of the rungs and cuBLAS in their precisions, as SVG; what there is,
+    if it shows the same."""
+    found = [outcome for outcome in found if outcome.case.claims.precision in OPPONENTS]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "chart.svg"
         chart.draw(found, path, " / ".join(dict.fromkeys(o.case.device for o in found)))

@@ -9,6 +9,7 @@ entries are removed first.
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import tempfile
 from collections.abc import Callable
@@ -65,7 +66,7 @@ class Cache:
         self.prepare()
         path = self._path(key)
         try:
-            data = memoryview(path.read_bytes())
+            data = _mapped(path)
             os.utime(path)
         except OSError:
             return None
@@ -151,3 +152,11 @@ class Cache:
         except OSError as error:
             raise self.unusable(error) from None
         return freed
+
+
+def _mapped(path: Path) -> memoryview:
+    """The file's bytes, in memory only where they are read; files are replaced, never changed."""
+    with path.open("rb") as file:
+        if path.stat().st_size == 0:
+            return memoryview(b"")  # cannot be mapped
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -176,10 +176,11 @@ def run(
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
     from matbench.measure.options import Options
-    from matbench.show.pictures import error_map
-    from matbench.show.pictures import files as pictures
 
     if more.error_map is not None:
+        from matbench.show.pictures import error_map
+        from matbench.show.pictures import files as pictures
+
         pictures.require(Path(more.error_map), error_map.SUFFIXES)
     if more.page is not None:
         require_page(Path(more.page), force=output.force or output.resume is not None)

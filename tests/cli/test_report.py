@@ -138,7 +138,7 @@ def test_a_record_has_the_fields_that_programs_rely_on(sweep: Sweep) -> None:
         assert case["problem"]["seed"] == 5
         if record["status"] == "measured":
             timing = record["cold"] or record["hot"]
-            assert case["launch"].keys() == {"grid", "block", "shared_bytes"}
+            assert case["launch"].keys() == {"grid", "block", "shared_bytes", "workspace_bytes"}
             assert len(timing["samples_ns"]) >= 3
             assert timing["median_ns"] > 0
             assert record["blocks"]["median_ns"] > 0

@@ -101,6 +101,9 @@ def test_every_figure_of_the_committed_results_is_found(file: Path, path: Path) 
         assert before(json.loads(encoding.line(record))) == before(plain | {"schema": 2})
     flat = [line for line in lines if line["type"] == "outcome" and "case" not in line]
     nested = [line for line in lines if line["type"] == "outcome" and "case" in line]
+    for line in lines:
+        if line["type"] == "comparison":
+            nested += [line["baseline"], line["candidate"]]
     if flat:
         assert not nested
         for plain, record in zip(flat, found, strict=True):

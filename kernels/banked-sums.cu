@@ -66,7 +66,7 @@
 #define B_BYTES (4 * BK * BN)
 #define STAGE (A_BYTES + B_BYTES)
 #define DRAFT (8 * 64)  // floats: eight rows of a warp's tile
-#define LEAST 16        // steps of a tile's part
+#define LEAST 16        // steps of a block's share of the shared tiles, if a tile has that many
 
 // -- Barriers in shared memory -------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ static __device__ __forceinline__ void synchronize_sums()
 
 // -- Division of the work ------------------------------------------------------------------------
 
-// Steps first .. last of the tile at this row and column of C.
+// Steps first .. last - 1 of the tile that starts at this row and column of C.
 struct Part { int row, column, first, last; };
 
 struct Work {
@@ -121,7 +121,7 @@ struct Work {
         const int left = tiles % blocks;
         shared_steps = left * steps;
         sharing = min(blocks, max(left, shared_steps / LEAST));
-        // A block waits only for one with a lower index: that one has started.
+        // A block waits only for the one with the next lower blockIdx.x, which started before it.
         block = blocks - 1 - blockIdx.x;
     }
 
@@ -147,7 +147,7 @@ struct Work {
     }
 };
 
-// Whether a block's part of a shared tile is in C; always set back by the block that adds to it.
+// Whether a block's part of a shared tile is in C; reset by the block that adds to it.
 static __device__ unsigned is_written[1024];
 
 // -- Producer ------------------------------------------------------------------------------------
@@ -243,8 +243,8 @@ static __device__ __forceinline__ void load_row(float (&b)[16], unsigned from)
     }
 }
 
-// Lets a kernel start that waits for this one. There is none, but the compiler moves no instruction
-// across.
+// Allows a kernel that waits for this one to start. There is none: what counts is that the compiler
+// moves no instruction across it.
 static __device__ __forceinline__ void keep_order()
 {
     asm volatile("griddepcontrol.launch_dependents;");
@@ -295,7 +295,7 @@ static __device__ __forceinline__ void consume(const Work &work, char *shared, u
     const int m = warp / 4 * 64, n = warp % 4 * 64;
     float *const draft = (float *)(shared + STAGES * (STAGE + 16)) + warp * DRAFT;
 
-    // TMA exchanges the halves of a row of A, four k each, in the upper four of eight rows.
+    // TMA exchanges the halves of a row of A, four k each, in rows 4 to 7 of every eight.
     const unsigned a_low = ring + (m + down) * 32 + down / 4 * 16;
     const unsigned a_high = ring + (((m + down) * 32 + down / 4 * 16) ^ 16);
     const unsigned b_at = ring + A_BYTES + (n + across * 4) * 4;

@@ -21,21 +21,22 @@
 // global_loads = "M * K + K * N + M * N * K / (2 * BM) + M * N * K / (2 * BM)"
 // ///
 
-// Adds: nothing that multiplies. All blocks first copy A and B to a workspace, in the form that the
-//   ring of stages needs; then they wait for each other and go on as in bf16-wgmma.
+// Adds: packing. All blocks first copy A and B to a workspace, in the form that the ring of stages
+//   needs; then they wait for each other and go on as in bf16-wgmma.
 // Predicted: at most 847 TFLOP/s at n = 4095: 67 MB read and 67 MB written at 4 TB/s take 34 µs,
 //   the products 128 µs, and nothing overlaps.
 // Measured: 561 TFLOP/s at n = 4095, 375% of cuBLAS in bfloat16 (H200)
 //
 // TMA's tensor maps require rows that start at multiples of 16 bytes. In a matrix with 4,095
-// columns of 2 bytes they do not, and bf16-wgmma copies value by value: n / 256 times each.
-// Here a value is copied once. A box of BM×64 of A or 64×64 of B is contiguous in the workspace and
-// swizzled already, so that a plain bulk copy, which has no rows, takes it to shared memory.
+// columns of 2 bytes they do not, and bf16-wgmma copies value by value: those of A n / 256 times,
+// those of B n / 128 times. Here they are packed once. A box of BM×64 of A or 64×64 of B is
+// contiguous in the workspace and already swizzled, so that a bulk copy without a tensor map takes
+// it to shared memory.
 //
 // - The blocks wait for each other at a counter. That needs all of them to run at the same time:
 //   the grid has at most one block per multiprocessor.
-// - Ordinary stores write the workspace and the copy engine reads it. Accesses of the two kinds are
-//   ordered by fence.proxy.async only, here on both sides of the counter.
+// - Ordinary stores write the workspace and the copy engine reads it. Only fence.proxy.async orders
+//   accesses of these two kinds; here it is on both sides of the counter.
 // - Rows of C may start anywhere too. If they do not start at multiples of 16 bytes, a warp writes
 //   them, 32 adjacent values at a time.
 
@@ -170,9 +171,10 @@ static __device__ __forceinline__ void pack(char *to, const __nv_bfloat16 *from,
     }
 }
 
-// Waits for all blocks of the grid, which all run at the same time; traps after two seconds.
+// Blocks that have arrived at the counter, and how often all of them have.
 static __device__ unsigned arrived, rounds;
 
+// Waits for all blocks of the grid, which all run at the same time; traps after two seconds.
 static __device__ __forceinline__ void synchronize_grid()
 {
     __threadfence();

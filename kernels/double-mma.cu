@@ -35,8 +35,8 @@
 //   as fast (H200)
 //
 // The tensor cores of data-centre GPUs also multiply doubles, twice as fast as the ordinary units,
-// and with the same rounding: nothing is truncated, so the result is as accurate as any other order
-// of summation.
+// and with the same rounding: nothing is truncated, so the result is as accurate as with any other
+// order of summation.
 //
 // In repeated products at n = 8192 the card draws its 700 W, and the clock falls to 1.6 to 1.8 GHz.
 // Then instructions that do not multiply cost time even while the tensor cores are busy, since they
@@ -51,9 +51,9 @@
 //
 // Fetches of 16 bytes bring two neighbours, which must be a lane's elements in this order. So the
 // instruction computes Cᵀ = Bᵀ·Aᵀ: rows g and g + 8 of its first factor are two neighbouring
-// columns of B, and t and t + 4 of its second two neighbouring k in a row of A. Which rows and k they
-// are is free, as long as all agree. Rows of BK + 8 and BN + 2 doubles put what a quarter of a warp
-// fetches into different banks.
+// columns of B, and t and t + 4 of its second two neighbouring k in a row of A. Which columns and k
+// they are is free, as long as all agree. Rows of BK + 8 and BN + 2 doubles put what a quarter of a
+// warp fetches into different banks.
 //
 // Each warp computes 32×64 elements of C: 64 sums per lane, half of its registers. Copies fill a
 // ring of STAGES pairs of tiles. The tensor cores must not wait for shared memory either, so a warp
@@ -95,8 +95,8 @@ static __device__ __forceinline__ void copy(unsigned to, const double *from, boo
                      :: "r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// Makes the compiler compute what depends on `value` again, such as the distances of rows, instead
-// of keeping it in registers throughout the loop, which are needed for the sums.
+// Makes the compiler recompute what depends on `value`, such as the distances between rows, instead
+// of keeping it in registers that the loop needs for the sums.
 static __device__ __forceinline__ void work_out_anew(int &value) { asm volatile("" : "+r"(value)); }
 
 // The copies since the last call form a group; the wait is until at most OTHERS are in flight.

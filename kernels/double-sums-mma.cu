@@ -29,7 +29,8 @@
 // Adds: tensor cores, which multiply doubles twice as fast as the ordinary units.
 // Predicted: at most 65 TFLOP/s at n = 4096: the tensor cores of a multiprocessor multiply and add
 //   128 pairs of doubles per cycle, 66.9 TFLOP/s, and 4,096 tiles of 64×64 are 31.03 for each of
-//   132 multiprocessors, but 32 for the slowest. At n = 1000, at most 60: 256 tiles, and K of 1,024.
+//   132 multiprocessors, but 32 for the slowest. At n = 1000, at most 60: 256 tiles, two for most
+//   multiprocessors, and K rounded up to 1,024.
 // Measured: 47.9 TFLOP/s at n = 1000, 153% of cuBLAS (H200)
 //   62.0 TFLOP/s at n = 4096, 121% of cuBLAS (H200)
 //
@@ -41,8 +42,8 @@
 // elements of C take eight of them per 16 k, and a multiprocessor 128 cycles. Meanwhile it
 //
 // - fetches 4 KB of float32 from shared memory, a quarter of what that delivers;
-// - converts 1,024 floats, 16 per cycle: half of the time. Larger tiles of a warp convert less, but
-//   were slower: they leave fewer registers to convert early.
+// - converts 1,024 floats, 16 per cycle: half of the time. With larger warp tiles it converts less,
+//   but they were slower: they leave fewer registers for converting early.
 //
 // So neither is the limit if both happen while earlier products are computed. What a warp
 // multiplies is converted one fragment of A ahead; what it converts is fetched one fragment ahead
@@ -92,8 +93,8 @@ static __device__ __forceinline__ void copy(unsigned to, const float *from, bool
                      :: "r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-// Makes the compiler compute what depends on `value` again, such as the distances of rows, instead
-// of keeping it in registers throughout the loop, which are needed for the sums.
+// Makes the compiler recompute what depends on `value`, such as the distances between rows, instead
+// of keeping it in registers that the loop needs for the sums.
 static __device__ __forceinline__ void work_out_anew(int &value) { asm volatile("" : "+r"(value)); }
 
 // The copies since the last call form a group; the wait is until at most OTHERS are in flight.

@@ -46,7 +46,7 @@
 // longer than the products.
 //
 // TOTAL_WORDS. With 2, a total has a second word for what its last addition rounded away, which is
-// added with the next sum (W. Kahan). For BN = 64 there are enough registers.
+// added with the next sum (W. Kahan). There are enough registers for that only if BN = 64.
 //
 // RANGE. Correct for absolute values from 2⁻¹² to 65,504, float16's largest; larger values become
 // infinite. Smaller values keep an absolute, not a relative, precision of 2⁻³⁶. That is as good as
@@ -75,7 +75,7 @@ static __device__ __forceinline__ int steps_of(int K) { return (K + 2 * BK - 1) 
 
 // -- Splitting -----------------------------------------------------------------------------------
 
-// Two values at a time, the first in the lower half.
+// Splits two values at a time, the first into the lower halves.
 static __device__ __forceinline__ void split(float x, float y, unsigned &big, unsigned &small)
 {
     const __half2 rounded = __floats2half2_rn(x, y);
@@ -365,7 +365,7 @@ static __device__ __forceinline__ void consume(float *C, int M, int N, int K, un
     // The shuffle tells the compiler that all lanes have one value: descriptors are computed once.
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4, lane = threadIdx.x % 32;
     const int steps = steps_of(K);
-    // Each eight lanes give the addresses of eight rows, 16 bytes each.
+    // Every eight lanes give the addresses of eight rows, 16 bytes each.
     const unsigned a_at = ring + (warp * 16 + lane % 16) * 128 + ((lane / 16) ^ (lane % 8)) * 16;
     int slot = 0;
     unsigned phase = 0;

@@ -48,23 +48,24 @@
 // shared_loads = "M * N * K * (1 / TN + 1 / TM)"
 // ///
 
-// Adds: one grid of as many blocks as run at a time, and an equal share of all steps for each.
+// Adds: a grid of as many blocks as can run at the same time, and for each an equal share of all
+//   steps.
 // Predicted: at 128x128x65536, at most 47 TFLOP/s: 2.1 GFLOP at the rate of the loop of sliced-k
 //   are 43 µs, 67 MB of A and B take 16 µs meanwhile, and 4.3 MB of partial sums 2 µs at the end.
 // Measured: 48.8 TFLOP/s at n = 4095, 101% of cuBLAS (H200)
 //
 // This is Stream-K (M. Osama and others, arXiv 2301.03598). The tiles' steps, one tile after the
 // other, form one row; each block takes an equal part of it, wherever it begins and ends. So all
-// blocks finish at the same time, whatever the number of tiles. split-k has eight blocks for each
-// tile, and the rest of the multiprocessors idle.
+// blocks finish at the same time, whatever the number of tiles. split-k has at most eight blocks
+// for each tile: if there are few tiles, the other multiprocessors idle.
 //
 // A block that computes all steps of a tile stores it in C. If several blocks share a tile, each
 // stores its partial sums in the workspace. When all blocks of the grid have arrived, the blocks of
 // a tile add up its parts, always in the same order. Each takes a share of the tile, so the sum of
 // 66 parts takes about as long as that of two.
 //
-// The blocks wait for one another, which is only possible because all of them run at a time: there
-// are RESIDENT per multiprocessor. A wait of two seconds ends with an error.
+// The blocks wait for one another, which is only possible because all of them run at the same time:
+// there are RESIDENT per multiprocessor. A wait of two seconds ends with an error.
 
 #ifndef BM
 #define BM 64
@@ -134,7 +135,7 @@ static __device__ unsigned arrivals;
 //
 // A block that has waited for two seconds stores to address 0, which ends the grid with an error.
 // __trap() would do so too. But then the compiler knows that threads may end in the middle of the
-// code, no longer keeps counters in the registers of a warp, and the main loop becomes 5% slower.
+// code, no longer keeps counters in uniform registers, and the main loop becomes 5% slower.
 static __device__ __forceinline__ void wait_for_grid()
 {
     __syncthreads();
@@ -177,7 +178,7 @@ static __device__ __forceinline__ void add(float4 &sums, const float4 &more)
     sums.x += more.x, sums.y += more.y, sums.z += more.z, sums.w += more.w;
 }
 
-// The steps of all tiles in a row, divided evenly among the blocks of the grid.
+// The steps of all tiles, one tile after the other, divided evenly among the blocks of the grid.
 struct Shares {
     int across, steps;  // tiles in a row of C, steps of a tile
     long long total;    // steps of all tiles
@@ -227,8 +228,8 @@ static __device__ __forceinline__ void product(const float *A, const float *B, f
 
     // What this thread copies. Of A: column a_k of the step, in every A_ROWS-th row. Of B: four
     // columns in every B_ROWS-th row: adjacent if ALIGNED, so that one copy takes all four,
-    // otherwise BN / 4 apart and copied one by one. Instead of rows beyond the last one it copies
-    // the last one again, if ALIGNED columns too: their sums are not stored.
+    // otherwise BN / 4 apart and copied one by one. Beyond the last row of A it copies that row
+    // again, and if ALIGNED, beyond B's last columns those: these sums are not stored.
     const int a_k = thread % 8, a_row = thread / 8;
     const int b_k = thread / (BN / 4), b_column = thread % (BN / 4) * (ALIGNED ? 4 : 1);
     const unsigned a_to = tiles_at + 4 * (a_k * A_WIDTH + a_row);

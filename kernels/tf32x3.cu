@@ -38,14 +38,14 @@
 // into two TF32 numbers, x = big + small: big is x rounded to 11 bits, and small is the rest, cut
 // to 11 bits. Together they hold 23 of float32's 24 bits. Then
 //
-//     a·b = big·big + big·small + small·big + (small·small, below 2⁻²⁴ of a·b: omitted)
+//     a·b = big·big + big·small + small·big + (small·small, up to 2⁻²² of a·b: omitted)
 //
 // SUMMING. A tensor core truncates when it adds: it cuts off the bits that do not fit, always
 // towards zero, and in a long sum those errors accumulate. So it sums only 16 terms (K) at a time,
 // starting from zero, and each such sum is added to the total by an ordinary, rounded addition.
 //
-// PACKING. wgmma takes its first factor from registers, but its second from shared memory, and for
-// TF32 only with K running fastest. B is not stored like that. If each block transposed and split
+// PACKING. wgmma can take its first factor from registers, but its second only from shared memory,
+// for TF32 with K running fastest. B is not stored like that. If each block transposed and split
 // what it needs, that would be done M / 128 times. So all blocks first split B once and write the
 // parts to the workspace, laid out as the tensor cores read them. Then they meet, and from there on
 // one thread per block fetches whole tiles with the copy engine. A is fetched as it is and split on
@@ -56,16 +56,16 @@
 // - Two warpgroups of four warps are consumers, with 64×BN elements each. While the tensor cores
 //   compute one sum of 64×64, the consumer adds the one before to its total.
 // - One thread of a third warpgroup, the producer, keeps a ring of stages in shared memory full.
-// Two blocks of a cluster, one below the other, need the same columns of B: each fetches half of
-// them for both.
+// The two blocks of a cluster, one below the other, need the same columns of B: each fetches half
+// of them for both.
 //
 // RANGE. Correct for all finite numbers below 2¹²⁷ whose products do not underflow: 2⁻²⁴ of a value
 // must still be a float32. An infinity becomes NaN.
 //
-// ERROR. The split loses up to 2⁻²³ of either factor, the omitted product is up to 2⁻²² of a
-// product, and the last addition cuts off up to 2⁻²³. Each product may therefore be off by eight
-// times 2⁻²⁴ before it is added, which is error_constant. In a sum such errors average out, and the
-// total has a sixteenth as many additions to round as a plain float32 sum.
+// ERROR. The split loses up to 2⁻²³ of either factor, and the omitted product is up to 2⁻²² of a
+// product. Each product may therefore be off by eight times 2⁻²⁴ before it is added, which is
+// error_constant. The tensor core's last addition cuts off up to 2⁻²³ more. In a sum such errors
+// average out, and the total has a sixteenth as many additions to round as a plain float32 sum.
 
 #include <cuda.h>
 #include <cstdint>

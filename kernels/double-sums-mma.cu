@@ -27,10 +27,9 @@
 // ///
 
 // Adds: tensor cores, which multiply doubles twice as fast as the ordinary units.
-// Predicted: at most 65 TFLOP/s at n = 4096: the tensor cores of a multiprocessor multiply and add
-//   128 pairs of doubles per cycle, 66.9 TFLOP/s, and 4,096 tiles of 64×64 are 31.03 for each of
-//   132 multiprocessors, but 32 for the slowest. At n = 1000, at most 60: 256 tiles, two for most
-//   multiprocessors, and K rounded up to 1,024.
+// Predicted: at most 65 TFLOP/s at n = 4096: 128 multiply-adds of doubles per cycle and multiprocessor
+//   are 66.9 TFLOP/s, and the slowest has 32 tiles of 64×64, where 31.03 are the average. At n =
+//   1000, at most 60: 256 tiles for 132 multiprocessors, and K rounded up to 1,024.
 // Measured: 47.9 TFLOP/s at n = 1000, 153% of cuBLAS (H200)
 //   62.0 TFLOP/s at n = 4096, 121% of cuBLAS (H200)
 //

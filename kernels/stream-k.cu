@@ -184,7 +184,8 @@ struct Shares {
     long long total;    // steps of all tiles
 
     __device__ Shares(int M, int N, int steps)
-        : across((N + BN - 1) / BN), steps(steps), total((long long)((M + BM - 1) / BM) * across * steps)
+        : across((N + BN - 1) / BN), steps(steps),
+          total((long long)((M + BM - 1) / BM) * across * steps)
     {
     }
 

@@ -329,8 +329,10 @@ def picture(records: Records) -> str:
 
 
 def ladder_chart(old: str, found: Sequence[Outcome]) -> str:
-    """What `matbench plot` draws of the rungs, and of cuBLAS in their precisions, as SVG; what there
-    is, if it shows the same."""
+    """What `matbench plot` draws of the rungs, and of cuBLAS in their precisions, as SVG.
+
+    It is what there is, if that shows the same.
+    """
     found = [outcome for outcome in found if outcome.case.claims.precision in OPPONENTS]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "chart.svg"

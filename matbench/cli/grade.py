@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed, show_report
 from matbench.cli.kernel_files import KernelFiles, kernel_names
@@ -102,9 +103,11 @@ def grade(
             def told(what: str, name: str = name) -> None:
                 display.begin(f"{name}: {what}")
 
-            found.append(profile.grade(crew.worker(info), case, seed, told))
-            if writer is not None:
-                writer.write(found[-1])
+            graded = profile.grade(crew.worker(info), case, seed, told)
+            with signals.held():  # what is recorded counts as done
+                if writer is not None:
+                    writer.write(graded)
+                found.append(graded)
     if not found:
         interruption.exit(0, len(cases), "kernels")
     show_report(view.report(found, [about]), fmt)

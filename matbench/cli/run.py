@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.cluster import ClusterOptions
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
@@ -334,9 +335,10 @@ class Sweep:
                         continue
                     done = self._drawn(found.outcome, found.error_map)
                     done = msgspec.structs.replace(done, repetition=repetition)
-                    for writer in writers:
-                        writer.write(done)
-                    self.outcomes.append(done)
+                    with signals.held():  # what is recorded counts as done
+                        for writer in writers:
+                            writer.write(done)
+                        self.outcomes.append(done)
                     display.done(done, place)
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:

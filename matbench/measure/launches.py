@@ -26,7 +26,7 @@ SLOW_NS = 100e6
 #: The most sets of buffers; with guards, these fit on any device.
 _MOST_SETS = 64
 #: Problems with fewer multiply-adds than this have little that can vary.
-_TINY = 512
+_TINY = 8_192
 #: The minimum length of a sample of hot launches back to back.
 _HOT_SAMPLE_NS = 1e6
 #: The device must be idle this soon after a launch's end event, plus this share of its time.

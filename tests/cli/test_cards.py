@@ -6,7 +6,9 @@ import json
 import os
 import re
 import signal
+import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from support.cards import cards, installed
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
 from support.kernels import KernelWriter
 
+from matbench import signals
 from matbench.measure import worker
 from matbench.measure.outcomes import Found
 from matbench.model import Case, DeviceInfo
@@ -28,6 +31,19 @@ def twins(device: DeviceInfo, own_state: None, monkeypatch: pytest.MonkeyPatch) 
     found = cards(device)
     installed(monkeypatch, found)
     return found
+
+
+@pytest.fixture
+def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Signals have the same effect as in a process of its own."""
+    for name in ("_heard", "_heard_s", "_is_late"):
+        monkeypatch.setattr(signals, name, getattr(signals, name))
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    before = {number: signal.getsignal(number) for number in signals.ENDING}
+    signals.listen()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def by_problem() -> dict[str, set[str]]:
@@ -221,7 +237,11 @@ def test_devices_of_two_models_each_measure_everything(
 
 
 def test_ctrl_c_keeps_what_all_gpus_have_done(
-    matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    matbench: Matbench,
+    twins: list[DeviceInfo],
+    listening: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "out.jsonl"
     done: list[str] = []

@@ -331,6 +331,56 @@ def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> N
         assert_none_alive(process.pid)
 
 
+#: Runs a command; Ctrl-C arrives as soon as the first outcome is on disk.
+WHILE_WRITING = """\
+import os, signal
+from matbench.__main__ import main
+from matbench.records.writing import RecordWriter
+
+write = RecordWriter.write
+
+def interrupted(self, outcome):
+    write(self, outcome)
+    os.kill(os.getpid(), signal.SIGINT)
+
+RecordWriter.write = interrupted
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("run", *QUICK, "--sizes", "20"), "1 of 2 cases are done"),
+        (("grade",), "1 of 2 kernels are done"),
+    ],
+    ids=["run", "grade"],
+)
+def test_ctrl_c_while_an_outcome_is_written(
+    tmp_path: Path, device: DeviceInfo, command: tuple[str, ...], told: str
+) -> None:
+    """The outcome is in every record, in the table, and counted."""
+    script, output = tmp_path / "script.py", tmp_path / "out.jsonl"
+    script.write_text(WHILE_WRITING)
+    words = (command[0], "naive-2d", "tiled", "--set", "TILE=8", *command[1:], "--output", output)
+    done = subprocess.run(
+        [sys.executable, str(script), *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 130, done.stderr
+    assert f"interrupted: {told}\n" in done.stderr
+    assert "naive-2d" in done.stdout
+    assert "tiled" not in done.stdout
+    assert output.read_bytes().count(b"\n") == 2  # the environment and one outcome
+    if command[0] == "run":
+        assert records_in(provenance.last_run_path()) == records_in(output)
+
+
 @pytest.mark.long
 def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path, device: DeviceInfo) -> None:
     output = tmp_path / "out.jsonl"

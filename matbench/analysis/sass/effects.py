@@ -22,6 +22,8 @@ _NO_RESULT = frozenset(
 )
 #: Instructions whose predicate says that waiting is over: waits are assumed to end at once.
 WAITS = ("SYNCS.PHASECHK", "ACQBULK", "UTCATOMSWS", "USETMAXREG.TRY_ALLOC")
+#: Instructions that count the blocks to arrive before this one: none, so that it is not the last.
+ARRIVES = ("ATOM.E.INC", "ATOMG.E.INC")
 _TENSOR_RESULTS = {
     "HMMA": 4, "IMMA": 4, "BMMA": 4, "DMMA": 8, "QMMA": 4, "OMMA": 4,
 }  # fmt: skip
@@ -31,11 +33,16 @@ def polls(branch: Instruction, blocks: Mapping[int, Sequence[Instruction]]) -> b
     """Whether it goes back to a load that waits for another block: such waits end at once, too."""
     first = branch.address if branch.target is None else branch.target
     return any(
-        each.stem in ("LD", "LDG") and {"STRONG", "GPU"} <= {*each.modifiers}
+        watches(each)
         for block in blocks.values()
         for each in block
         if first <= each.address < branch.address
     )
+
+
+def watches(each: Instruction) -> bool:
+    """Whether it loads what another block may write meanwhile."""
+    return each.stem in ("LD", "LDG") and "STRONG" in each.modifiers
 
 
 def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, ...]]:

@@ -173,7 +173,7 @@ def controlling(graph: dict[int, Block]) -> Control:
                 written, read = facts[each.address]
                 branches = _branches(each)
                 if branches or not alive.isdisjoint(written):
-                    if each.guard is None:
+                    if _replaces(each):
                         alive -= set(written)
                     alive |= set(read)
                     chosen.append(each)
@@ -182,6 +182,14 @@ def controlling(graph: dict[int, Block]) -> Control:
                 live[block.start] = alive
                 changed = True
     return Control(kept, {start: frozenset(names) for start, names in live.items()})
+
+
+def _replaces(each: Instruction) -> bool:
+    """Whether nothing is left of what its results were before.
+
+    Lanes that do not take part in an election do not look at who won it.
+    """
+    return each.guard is None or each.stem == "ELECT"
 
 
 def _branches(each: Instruction) -> bool:
@@ -201,7 +209,7 @@ def is_linear(code: Code, path: Iterable[int], varying: frozenset[str]) -> bool:
             written, read = results(each)
             inputs = changing.intersection(sources(each, read))
             if not inputs:
-                if each.guard is None:
+                if _replaces(each):
                     changing -= set(written)
                     quotients -= set(written)
                 continue

@@ -438,13 +438,13 @@ def _reciprocal(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray
 Semantics = Callable[[Instruction, Lanes], dict[str, npt.NDArray[Any]]]
 #: By stem, without the U of uniform instructions.
 _SEMANTICS: dict[str, Semantics] = {
-    "MOV": _move, "IMAD": _multiply_add, "IADD3": _add, "IADD": _add,
-    "VIADD": _add, "LEA": _shift_add, "SHF": _shift, "LOP3": _logic,
-    "PLOP3": _logic_of_predicates, "ISETP": _compare, "FSETP": _compare,
-    "SEL": _select, "VIMNMX": _extreme,
-    "IMNMX": _extreme, "VIADDMNMX": _extreme, "PRMT": _permute, "S2R": _special,
-    "S2UR": _special, "CS2R": _special, "LDC": _constant, "LDCU": _constant, "IABS": _absolute,
-    "R2UR": _to_uniform, "HFMA2": _halves, "P2R": _predicates_to_register,
-    "R2P": _register_to_predicates, "I2F": _reciprocal, "MUFU": _reciprocal, "F2I": _reciprocal,
-    "SHFL": _shuffle,
+    "MOV": _move, "IMAD": _multiply_add, "IADD3": _add, "IADD": _add, "VIADD": _add,
+    "LEA": _shift_add, "SHF": _shift, "LOP3": _logic, "PLOP3": _logic_of_predicates,
+    "ISETP": _compare, "FSETP": _compare, "SEL": _select, "VIMNMX": _extreme, "IMNMX": _extreme,
+    "VIADDMNMX": _extreme, "PRMT": _permute, "S2R": _special, "S2UR": _special, "CS2R": _special,
+    "LDC": _constant, "LDCU": _constant, "IABS": _absolute, "R2UR": _to_uniform,
+    "HFMA2": _halves, "P2R": _predicates_to_register, "R2P": _register_to_predicates,
+    "I2F": _reciprocal, "MUFU": _reciprocal, "F2I": _reciprocal, "SHFL": _shuffle,
 }  # fmt: skip
+#: The stems of instructions that `compute` can carry out, without the U.
+KNOWN_STEMS = frozenset(_SEMANTICS)

@@ -27,9 +27,10 @@ class ListingError(MatbenchError):
 class Operand(NamedTuple):
     """One operand. `name` is a register, a predicate or a special register.
 
-    `number` is an immediate (float32 as bits), the offset in constant memory, or that of an
-    address, whose registers are in `parts` (with their scale). `is_wide`: the register is the first
-    of a pair. `reuses`: it is kept for the same operand of the next instruction.
+    `number` is an immediate (float32 as bits), the offset in constant bank 0 (from `VARIABLES` on:
+    in bank 4), or that of an address, whose registers are in `parts` (with their scale). `is_wide`:
+    the register is the first of a pair. `reuses`: it is kept for the same operand of the next
+    instruction.
     """
 
     kind: Kind
@@ -187,6 +188,9 @@ def _pieces(text: str) -> list[str]:
 _REGISTER = re.compile(r"(-?)([~!]?)(\|?)(U?R(?:\d+|Z)|U?P(?:\d+|T))\b((?:\.\w+)*)\|?((?:\.\w+)*)$")
 _NUMBER = re.compile(r"[-+]?(?:0x[0-9a-f]+|\d+)$")
 _CONSTANT = re.compile(r"(-?)([~]?)(\|?)cx?\[([^\]]+)\]\[([^\]]+)\]")
+#: Banks of constant memory: what a launch fills in, and the addresses of the file's variables.
+VARIABLES = 1 << 16
+_BANKS = {"0x0": 0, "0x4": VARIABLES}
 _ADDRESS = re.compile(r"(?:g?desc\[\w+\])?\[([^\]]*)\]|(?:g?desc\[\w+\])")
 
 
@@ -211,11 +215,11 @@ def operand(text: str) -> Operand:
     if found := _CONSTANT.match(text):
         sign, inverted, bar, bank, offset = found.groups()
         offset = "0x0" if offset in CONSTANT_NAMES else offset
-        known = bank == "0x0" and _NUMBER.match(offset)
+        known = bank in _BANKS and _NUMBER.match(offset)
         return Operand(
             "constant" if known else "other",
             text,
-            number=int(offset, 0) if known else 0,
+            number=_BANKS[bank] + int(offset, 0) if known else 0,
             negated=bool(sign),
             inverted=bool(inverted),
             absolute=bool(bar),

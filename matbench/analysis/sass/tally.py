@@ -17,6 +17,8 @@ from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Access, Place, Walk, 
 
 #: Warps of a block that are followed; in larger blocks as many, evenly spread.
 _MOST_WARPS = 16
+#: Instructions that are carried out for all of them before we give up.
+_MOST_INSTRUCTIONS = 150_000
 _BULK = ("UTMA", "UBLK")
 _STORES = ("STG", "ST", "STL", "RED", "REDG", "ATOMG", "ATOM", "STS", "ATOMS", "STSM")
 
@@ -84,10 +86,10 @@ def tally(
     chosen = sorted({i * warps // min(warps, _MOST_WARPS) for i in range(min(warps, _MOST_WARPS))})
     index = (grid[0] // 2, grid[1] // 2, grid[2] // 2)
     adder = _Adder(code, tensor_rates)
-    left = MOST_INSTRUCTIONS
+    left = _MOST_INSTRUCTIONS
     for followed, warp in enumerate(chosen, 1):  # noqa: B007
         place = Place(block, grid, index, warp)
-        visits = walk(code, place, constants, full_visits=0, most=left)
+        visits = walk(code, place, constants, full_visits=0, most=min(left, MOST_INSTRUCTIONS))
         left -= visits.carried_out
         adder.add(visits, place, constants)
         if visits.stopped is not None:
@@ -118,18 +120,22 @@ class _Adder:
             self.unknown[full.stopped] = None
         instructions = {
             each.address: (each, start)
-            for start in full.visits
+            for start, count in full.visits.items()
+            if count
             for each in self.code.graph[start].instructions
         }
-        for address, accesses in full.accesses.items():
-            each, start = instructions[address]
-            self._access(each, accesses, full.visits[start])
+        for address, (each, start) in instructions.items():
+            accesses = full.accesses.get(address)
+            if accesses is None and full.stopped is None and any(_parts(each, [])):
+                self._do_not_know(each)
+            elif accesses:
+                self._access(each, accesses, full.visits[start])
 
     def _access(self, each: Instruction, accesses: list[Access], visits: int) -> None:
         for kind, part in _parts(each, accesses):
             known = [access for access in part if access.addresses is not None]
             if not known:
-                self.unknown[f"the addresses of {each.opcode} at {each.address:#x}"] = None
+                self._do_not_know(each)
                 continue
             # Where some visits had inactive lanes only, the rest stand for all.
             costs = [self._cost(each, kind, access) for access in known]
@@ -139,6 +145,9 @@ class _Adder:
             self.access_cycles.setdefault(each.address, {})[kind] = sum(
                 cost.cycles for cost in costs
             ) / len(costs)
+
+    def _do_not_know(self, each: Instruction) -> None:
+        self.unknown[f"the addresses of {each.opcode} at {each.address:#x}"] = None
 
     def _cost(self, each: Instruction, kind: str, access: Access) -> memory.Cost:
         """Computed once for accesses that differ by whole lines only, as most do."""

@@ -17,19 +17,30 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from matbench.analysis.sass.effects import WAITS, polls
+from matbench.analysis.sass.effects import ARRIVES, WAITS, polls, watches
 from matbench.analysis.sass.flow import Block, Code, Loop, is_linear
-from matbench.analysis.sass.integers import LANES, MASK, Lanes, UnknownError, Value, compute
-from matbench.analysis.sass.listing import Instruction
+from matbench.analysis.sass.integers import (
+    KNOWN_STEMS,
+    LANES,
+    MASK,
+    Lanes,
+    UnknownError,
+    Value,
+    compute,
+)
+from matbench.analysis.sass.listing import VARIABLES, Instruction
+from matbench.analysis.sass.rounds import LONGEST_ROUND, Moment, Pass, Passes
 
 #: How often a block of code is carried out in full. A ring of up to this many stages is seen whole.
 FULL_VISITS = 4
-#: Equal passes of a loop after which the rest is taken to be alike, and tried.
-_STEADY = 2
 INSTRUCTION_BYTES = 16
 #: Instructions that are carried out before we give up, and passes skipped at a time.
 MOST_INSTRUCTIONS = 60_000
 _LONGEST_JUMP = 1 << 32
+#: Where constant memory says that the file's variables are: far apart, and aligned.
+_VARIABLES = {
+    VARIABLES + 4 * word: (word // 2 + 128) << 8 if word % 2 else 0 for word in range(2 * 128)
+}
 
 
 class Access(NamedTuple):
@@ -43,7 +54,8 @@ class Access(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """What one warp did: visits of each block of code, and accesses by instruction's address.
+    """What one warp did: visits of each block of code, and accesses by instruction's address: none
+    of those whose lanes took no part, and no entry for those that were not seen.
 
     `stopped` says why it could not be followed to its end; None if it was. `carried_out` is the
     number of instructions that it took to follow it.
@@ -94,73 +106,14 @@ def walk(
     return Walk(walker.visits, walker.accesses, stopped, walker.carried_out)
 
 
-class _Passes:
-    """How a loop went from one visit of its header to the next, to tell when nothing else changes.
-
-    After `steady` equal passes (same path, same change of every register on which branches depend)
-    `jump` passes are skipped at a time; `grows` until a jump turns out to be too far.
-    """
-
-    def __init__(self) -> None:
-        self.registers: dict[str, Value] = {}
-        self.visits: dict[int, int] = {}
-        self.changes: dict[str, Value] = {}
-        self.path: dict[int, int] = {}
-        self.steady = 0
-        self.jump = 4
-        self.grows = True
-        self.is_linear: bool | None = None
-        self.arrivals = 0
-        self.others: dict[str, Value] = {}
-        self.others_change: dict[str, Value] = {}
-        self.last_change: dict[str, Value] = {}
-
-    def arrive(self, registers: dict[str, Value], visits: dict[int, int]) -> bool:
-        """Note a visit; true if the pass since the last was like the one before."""
-        self.arrivals += 1
-        path = {start: count - self.visits.get(start, 0) for start, count in visits.items()}
-        changes = {name: _change(self.registers.get(name), now) for name, now in registers.items()}
-        same = path == self.path and all(
-            _equal(changes[name], self.changes.get(name)) for name in changes
-        )
-        self.registers, self.visits, self.path, self.changes = registers, visits, path, changes
-        self.steady = self.steady + 1 if same else 0
-        return same
-
-    def note_others(self, values: dict[str, Value]) -> None:
-        """How the registers changed that no branch depends on; None if not as before."""
-        rest = {name: value for name, value in values.items() if name not in self.registers}
-        changes = {name: _change(self.others.get(name), now) for name, now in rest.items()}
-        self.others_change = {
-            name: change if _equal(change, self.last_change.get(name)) else None
-            for name, change in changes.items()
-        }
-        self.last_change = changes
-        self.others = rest
-
-
-def _change(before: Value, now: Value) -> Value:
-    """What is added to a register; for a predicate, whether it changes."""
-    if before is None or now is None:
-        return None
-    return before ^ now if now.dtype == bool else now - before & MASK
-
-
-def _equal(one: Value, other: Value) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
-
-
 class _Trial(NamedTuple):
-    """A jump ahead whose next pass must be like the others; if not, all this is restored."""
+    """A jump ahead whose next round must be like the others; if not, all this is restored."""
 
     loop: Loop
     values: dict[str, Value]
     visits: Counter[int]
-    active: npt.NDArray[Any]
-    path: dict[int, int]
-    changes: dict[str, Value]
+    waiting: dict[int, npt.NDArray[Any]]
+    passes: tuple[Pass, ...]
     signs: dict[int, npt.NDArray[Any]]
 
 
@@ -177,14 +130,14 @@ class _Walker:
         self.graph = code.graph
         self.full_visits = full_visits
         self.most = most
-        self.lanes = Lanes(constants, special_registers(place))
+        self.lanes = Lanes({**_VARIABLES, **constants}, special_registers(place))
         threads = place.block[0] * place.block[1] * place.block[2]
         self.waiting = {next(iter(self.graph)): np.arange(LANES) + LANES * place.warp < threads}
         self.visits: Counter[int] = Counter()
         self.accesses: dict[int, list[Access]] = {}
-        self.plans: dict[int, list[Instruction | tuple[str, ...]]] = {}
+        self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
         self.headers = {loop.header: loop for loop in code.loops}
-        self.passes = {loop.header: _Passes() for loop in code.loops}
+        self.passes = {loop.header: Passes(code.control.live[loop.header]) for loop in code.loops}
         #: Those of outer loops first.
         self.trials: list[_Trial] = []
         self.resumed = False
@@ -207,7 +160,7 @@ class _Walker:
             if self.trials and start not in self.trials[-1].loop.blocks:
                 self._undo()
                 continue
-            if len(self.waiting) == 1 and start in self.headers and not self.resumed:
+            if start in self.headers and not self.resumed and self._is_alone(self.headers[start]):
                 try:
                     self._hasten(self.headers[start])
                 except UnknownError as reason:
@@ -228,47 +181,61 @@ class _Walker:
                 self._undo()
         return None
 
+    def _is_alone(self, loop: Loop) -> bool:
+        """Whether all lanes in a loop are at its header; others may wait elsewhere."""
+        return all(start == loop.header or start not in loop.blocks for start in self.waiting)
+
     def _hasten(self, loop: Loop) -> None:
         """At a loop's header: skip passes if the last ones were all alike."""
-        passes, values = self.passes[loop.header], self.lanes.values
+        passes = self.passes[loop.header]
         for inner in self.headers.values():
             if inner.blocks < loop.blocks:  # it is about to be entered anew
                 self.passes[inner.header].arrivals = 0
-        registers = {name: values.get(name) for name in self.code.control.live[loop.header]}
-        visits = {start: self.visits[start] for start in loop.blocks}
-        same = passes.arrive(registers, visits)
-        if self.full_visits:
-            passes.note_others(values)
+        passes.arrive(self._moment(loop))
         if self.trials and self.trials[-1].loop is loop:
-            crossed = any(
-                not np.array_equal(sign, self.signs[address])
-                for address, sign in self.trials[-1].signs.items()
-            )
-            if not same or crossed:
-                self._undo()
+            ends = len(passes.moments) > passes.round
+            if not passes.is_as_before() or (ends and self._has_crossed(self.trials[-1])):
+                self._undo(within=True)
                 self.resumed = False
                 return
+            if not ends:
+                return
             self.trials.pop()
-            passes.jump = passes.jump * 2 if passes.grows else passes.jump // 2
-        elif not same:
-            passes.jump, passes.grows, passes.is_linear = 4, True, None
-        if passes.steady < _STEADY or visits[loop.header] <= self.full_visits or not passes.jump:
+            passes.jumped()
+        else:
+            passes.find_round()
+        if not passes.round or self.visits[loop.header] <= self.full_visits or not passes.jump:
             return
         if passes.is_linear is None:
-            varying = (n for n, c in passes.changes.items() if c is not None and c.any())
+            varying = (
+                name for name in passes.live
+                if (change := passes.changes.get(name)) is not None and change.any()
+            )  # fmt: skip
             path = [start for start, count in passes.path.items() if count]
             passes.is_linear = is_linear(self.code, path, frozenset(varying))
         if passes.jump > _LONGEST_JUMP:
             raise UnknownError(f"the loop at {loop.header:#x} has no end that could be derived")
         if passes.is_linear:
             self._jump(loop)
+        else:
+            passes.lengthen()
+
+    def _moment(self, loop: Loop) -> Moment:
+        visits = {start: self.visits[start] for start in loop.blocks}
+        return Moment(dict(self.lanes.values), visits)
+
+    def _has_crossed(self, trial: _Trial) -> bool:
+        """Whether an operand of a test for equality has jumped over the other."""
+        return any(
+            not np.array_equal(sign, self.signs[address]) for address, sign in trial.signs.items()
+        )
 
     def _jump(self, loop: Loop) -> None:
-        """Skip passes, on trial: the next one must be like those before."""
+        """Skip rounds, on trial: the next one must be like those before."""
         passes, values = self.passes[loop.header], self.lanes.values
-        before = dict(values), self.visits.copy(), self.waiting[loop.header]
-        self.trials.append(_Trial(loop, *before, passes.path, passes.changes, dict(self.signs)))
-        for name, change in (passes.changes | passes.others_change).items():
+        before = dict(values), self.visits.copy(), dict(self.waiting)
+        self.trials.append(_Trial(loop, *before, tuple(passes.passes), dict(self.signs)))
+        for name, change in passes.changes.items():
             value = values.get(name)
             if change is None:
                 values[name] = None
@@ -276,25 +243,27 @@ class _Walker:
                 values[name] = value + passes.jump * change & MASK
         for start, count in passes.path.items():
             self.visits[start] += passes.jump * count
-        self._seen(loop)
+        self._begin(loop)
 
-    def _seen(self, loop: Loop) -> None:
-        passes = self.passes[loop.header]
-        passes.registers = {name: self.lanes.values.get(name) for name in passes.changes}
-        passes.others = {name: self.lanes.values.get(name) for name in passes.others_change}
-        passes.visits = {start: self.visits[start] for start in loop.blocks}
+    def _begin(self, loop: Loop) -> None:
+        """What follows is compared with the passes so far, but not with the moments."""
+        self.passes[loop.header].moments.clear()
+        self.passes[loop.header].moments.append(self._moment(loop))
 
-    def _undo(self) -> None:
-        """Back to before the last jump, which went too far, and half as far; or on without one."""
+    def _undo(self, *, within: bool = False) -> None:
+        """Back to before the last jump, which went too far, and half as far; or on without one.
+
+        `within`: too far although the loop goes on.
+        """
         trial = self.trials.pop()
         passes = self.passes[trial.loop.header]
         self.lanes.values, self.visits = dict(trial.values), trial.visits.copy()
         self.signs = dict(trial.signs)
-        self.waiting = {trial.loop.header: trial.active}
-        passes.path, passes.changes = trial.path, trial.changes
-        passes.jump, passes.grows, passes.steady = passes.jump // 2, False, _STEADY
-        self._seen(trial.loop)
-        if passes.jump:
+        self.waiting = dict(trial.waiting)
+        passes.passes.clear()
+        passes.passes.extend(trial.passes)
+        self._begin(trial.loop)
+        if passes.went_too_far(within=within) and passes.jump:
             self._jump(trial.loop)
         self.resumed = True
 
@@ -303,7 +272,7 @@ class _Walker:
         rest = active
         in_full = self._in_full(block)
         notes = in_full and self.visits[block.start] <= self.full_visits and not self.trials
-        for each in block.instructions if in_full else self._plan(block):
+        for each in self._plan(block, in_full=in_full):
             if not isinstance(each, Instruction):
                 self.lanes.values.update(dict.fromkeys(each))
                 continue
@@ -325,12 +294,9 @@ class _Walker:
         """Whether all of it is carried out: in the first passes of each loop around it."""
         if not self.full_visits:
             return False
+        first = 2 * LONGEST_ROUND + self.full_visits
         around = [self.passes[header] for header in self.code.around[block.start]]
-        return all(
-            passes.is_linear
-            or (passes.is_linear is None and passes.arrivals <= 3 * self.full_visits)
-            for passes in around
-        )
+        return all(passes.is_linear or passes.arrivals <= first for passes in around)
 
     def _wait(self, start: int, lanes: npt.NDArray[Any]) -> None:
         if not lanes.any():
@@ -366,6 +332,8 @@ class _Walker:
             return rest
         if taken is None and polls(each, self.code.control.instructions):
             return rest
+        if taken is None and self._enters_wait(each):
+            taken = rest
         if taken is None:
             raise UnknownError(f"the branch at {each.address:#x} depends on loaded values")
         if each.stem == "CALL":
@@ -379,6 +347,13 @@ class _Walker:
             raise UnknownError(f"the branch at {each.address:#x} goes to a computed address")
         others: npt.NDArray[Any] = rest & ~taken
         return others
+
+    def _enters_wait(self, each: Instruction) -> bool:
+        """Whether it goes past a loop that waits for another block, if that is over already."""
+        loop = self.headers.get(each.address + INSTRUCTION_BYTES)
+        if loop is None or each.target in loop.blocks:
+            return False
+        return any(watches(one) for start in loop.blocks for one in self.graph[start].instructions)
 
     def _carry_out(self, each: Instruction, active: npt.NDArray[Any], *, known: bool) -> None:
         names = self.code.written[each.address]
@@ -415,32 +390,43 @@ class _Walker:
             return {each.operands[0].name: np.ones(LANES, dtype=bool)}
         if each.stem == "ELECT":
             return {each.operands[0].name: np.arange(LANES) == 0}
+        if each.opcode.startswith(ARRIVES):
+            return {
+                name: np.zeros(LANES, dtype=np.int64) for name in self.code.written[each.address]
+            }
         return compute(each, self.lanes)
 
     def _access(self, each: Instruction, active: npt.NDArray[Any]) -> None:
         """Note where a memory instruction reads and writes: the last address first."""
-        if each.stem in ("LDC", "ULDC", "LDCU") or not active.any():
+        if each.stem in ("LDC", "ULDC", "LDCU"):
             return
         noted = self.accesses.setdefault(each.address, [])
         for operand in each.operands:
-            if operand.kind == "address":
+            if operand.kind == "address" and active.any():
                 try:
                     noted.append(Access(self.lanes.address(operand), active))
                 except UnknownError:
                     noted.append(Access(None, active))
 
-    def _plan(self, block: Block) -> list[Instruction | tuple[str, ...]]:
-        """What branches depend on; between, the names of registers that are no longer known."""
-        if block.start not in self.plans:
-            done = {each.address for each in self.code.control.instructions[block.start]}
-            plan: list[Instruction | tuple[str, ...]] = []
+    def _plan(self, block: Block, *, in_full: bool) -> list[Instruction | tuple[str, ...]]:
+        """What is carried out, in full or as far as branches depend on it; between, the names of
+        registers that are no longer known."""
+        plan = self.plans.get((block.start, in_full))
+        if plan is None:
+            needed = {each.address for each in self.code.control.instructions[block.start]}
+            plan = self.plans[block.start, in_full] = []
             forgotten: dict[str, None] = {}
             for each in block.instructions:
-                if each.address in done:
+                if each.address in needed or (in_full and _matters(each)):
                     plan += [tuple(forgotten), each]
                     forgotten.clear()
                 else:
                     forgotten.update(dict.fromkeys(self.code.written[each.address]))
             plan.append(tuple(forgotten))
-            self.plans[block.start] = plan
-        return self.plans[block.start]
+        return plan
+
+
+def _matters(each: Instruction) -> bool:
+    """Whether it accesses memory or gives a known number."""
+    accesses = any(operand.kind == "address" for operand in each.operands)
+    return accesses or each.guard is not None or each.stem.removeprefix("U") in KNOWN_STEMS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -10,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from matbench.cache import Cache
+from matbench.cache import Cache, digest
 from matbench.measure.oracle import (
     SIGNIFICAND_BITS,
     Array,
@@ -57,10 +56,9 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
 def inputs(problem: Problem, reading: Reading = FLOAT32) -> tuple[Array, Array]:
     """The seeded inputs A (M×K) and B (K×N): float64 for kernels that read it, or float32."""
     wide = reading.precision == "float64"
-    A, B = (
-        draw(problem, name, *shape, wide=wide)
-        for name, shape in (("A", (problem.M, problem.K)), ("B", (problem.K, problem.N)))
-    )
+    shapes = (problem.M, problem.K), (problem.K, problem.N)
+    with ThreadPoolExecutor(2) as at_once:
+        A, B = at_once.map(lambda name, shape: draw(problem, name, *shape, wide=wide), "AB", shapes)
     return A, B
 
 
@@ -98,14 +96,12 @@ def product(A: Array, B: Array, cache: Cache, least: float = 0.0) -> tuple[Float
     In S, inputs count as at least `least`. If no input is smaller, S is the same array as R.
     Products of float64 inputs are computed with twice the precision and rounded once.
     """
-    digest = hashlib.sha256()
-    for matrix in (A, B):
-        digest.update(repr((matrix.shape, matrix.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(matrix).data)
+    given = [np.ascontiguousarray(matrix) for matrix in (A, B)]
+    digests = [(each.shape, each.dtype.str, digest(each.data.cast("B"))) for each in given]
     shape = A.shape[0], B.shape[1]
 
     def kept(what: str, make: Callable[[], Float64]) -> Float64:
-        key = f"product/2/{what}/{digest.hexdigest()}"
+        key = f"product/3/{what}/{digests}"
         data = cache.get_or_make(key, lambda: make().data.cast("B"))
         return np.frombuffer(data, np.float64).reshape(shape)
 

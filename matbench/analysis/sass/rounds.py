@@ -14,9 +14,8 @@ import numpy as np
 
 from matbench.analysis.sass.integers import MASK, Value
 
-#: Passes of a loop after which the rest is taken to be alike, and tried: three that are equal, or
-#: two rounds of a ring of so many stages.
-_EQUAL = 3
+#: A loop goes on like its last two rounds, it is assumed and tried. A round has so many passes at
+#: most.
 LONGEST_ROUND = 32
 #: Rounds skipped at a time at first. If no more than `_SHORT_JUMP` are like the first, rounds are
 #: longer.
@@ -72,10 +71,9 @@ class Passes:
         """See whether the last passes repeat; then what a round of them changes is known."""
         passes = list(self.passes)
         for length in range(self.shortest_round, len(passes) // 2 + 1):
-            count = max(_EQUAL, 2 * length)
-            last = passes[-count:]
-            if len(last) == count and last[length:] == last[:-length]:
-                if len(self.moments) > 2 * length:
+            last = passes[-2 * length :]
+            if last[length:] == last[:length]:
+                if len(self.moments) > 2 * length:  # none was skipped
                     self._measure(length)
                 if self.round == length:
                     return
@@ -109,7 +107,6 @@ class Passes:
         if within and self.grows and self.skipped + self.jump <= _SHORT_JUMP:
             self.lengthen()
             self._forget()
-            self.passes.clear()
             return False
         self.jump, self.grows = self.jump // 2, False
         if not self.jump:

@@ -351,9 +351,8 @@ class _Walker:
     def _enters_wait(self, each: Instruction) -> bool:
         """Whether it goes past a loop that waits for another block, if that is over already."""
         loop = self.headers.get(each.address + INSTRUCTION_BYTES)
-        if loop is None or each.target in loop.blocks:
-            return False
-        return any(watches(one) for start in loop.blocks for one in self.graph[start].instructions)
+        blocks = loop.blocks if loop is not None else ()
+        return any(watches(one) for start in blocks for one in self.graph[start].instructions)
 
     def _carry_out(self, each: Instruction, active: npt.NDArray[Any], *, known: bool) -> None:
         names = self.code.written[each.address]
@@ -429,4 +428,4 @@ class _Walker:
 def _matters(each: Instruction) -> bool:
     """Whether it accesses memory or gives a known number."""
     accesses = any(operand.kind == "address" for operand in each.operands)
-    return accesses or each.guard is not None or each.stem.removeprefix("U") in KNOWN_STEMS
+    return accesses or each.stem.removeprefix("U") in KNOWN_STEMS

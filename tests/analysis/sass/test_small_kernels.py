@@ -326,6 +326,18 @@ def test_a_block_is_not_the_last_to_arrive_and_variables_have_addresses() -> Non
     assert not followed(added, 50, grid=5).is_complete
 
 
+@pytest.mark.parametrize("step", ["x = x * 5 + 1", "x += i < 70 ? 1 : 3"])
+def test_an_address_that_does_not_grow_evenly_is_not_guessed(step: str) -> None:
+    last = "p[threadIdx.x] = sum;"
+    source = LOOP.replace("UNROLL", "1").replace("float sum", "unsigned x = 0; float sum")
+    source = source.replace("        sum = ", f"        {step}, sum = ")
+    found = followed(source.replace(last, f"{last} p[x & 1023] = sum;"), 1000)
+    assert found.is_complete, found.unknown
+    assert sum("the addresses of STG" in why for why in found.unknown) == 1
+    even = source.replace(step, "x += 3").replace(last, f"{last} p[x & 1023] = sum;")
+    assert followed(even, 1000).unknown == ()
+
+
 #: Lanes that part, and exchange what they found when they have met again.
 PARTING = """
 extern "C" __global__ void k(float *p, int n)

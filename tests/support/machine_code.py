@@ -47,6 +47,15 @@ def listed(source: str, arch: str = "sm_90", *flags: str) -> str:
     return done.stdout
 
 
+def listing_of(*lines: tuple[str, int, int]) -> str:
+    """nvdisasm's text for instructions with the low and the high half of their encoding."""
+    shown = ["//--------------------- .text.k  ------------"]
+    for index, (text, low, high) in enumerate(lines):
+        shown.append(f"        /*{16 * index:04x}*/  {text} ;  /* {low:#018x} */")
+        shown.append(f"        /* {high:#018x} */")
+    return "\n".join(shown) + "\n"
+
+
 def code_of(source: str, arch: str = "sm_90", *flags: str) -> flow.Code:
     return flow.code(listing.function(listed(source, arch, *flags), "k"))
 

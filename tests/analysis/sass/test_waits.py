@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.machine_code import listing_of
 
 from matbench.analysis.sass.listing import function
 from matbench.analysis.sass.waits import Step, pass_cycles, steps
@@ -82,15 +83,6 @@ def test_no_pass_takes_fewer_cycles_than_its_instructions(seed: int) -> None:
     assert pass_cycles(path, warps, blocks) >= (warps * blocks * len(path) - 8) / 4
 
 
-def listing(*lines: tuple[str, int, int]) -> str:
-    """nvdisasm's text for instructions with the low and the high half of their encoding."""
-    shown = ["//--------------------- .text.k  ------------"]
-    for index, (text, low, high) in enumerate(lines):
-        shown.append(f"        /*{16 * index:04x}*/  {text} ;  /* {low:#018x} */")
-        shown.append(f"        /* {high:#018x} */")
-    return "\n".join(shown) + "\n"
-
-
 def control(stall: int, write: int = 7, waits: int = 0) -> int:
     """The upper half of an encoding, with nothing but what the scheduler reads."""
     return (stall | write << 5 | 7 << 8 | waits << 11) << 41
@@ -98,7 +90,7 @@ def control(stall: int, write: int = 7, waits: int = 0) -> int:
 
 def test_steps_are_read_from_a_listing() -> None:
     path = function(
-        listing(
+        listing_of(
             ("LDS.128 R4, [R2]", 0, control(1, write=3)),
             ("FFMA R0, R4, R6, R8", 0, control(4, waits=8)),
             ("FFMA R1, R4.reuse, R5, R9", 0, control(1)),

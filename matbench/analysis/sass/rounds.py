@@ -89,10 +89,10 @@ class Passes:
 
     def jumped(self) -> None:
         """The last jump was right: the round since then was like the others."""
-        first, last = self.moments[0].values, self.moments[-1].values
+        now = _changes(self.moments[0], self.moments[-1])
         for name in self.changes.keys() - self.live:
-            if not _equal(self.changes[name], _change(first.get(name), last.get(name))):
-                self.changes[name] = None
+            if not _equal(self.changes[name], now.get(name)):
+                self.changes[name] = None  # of no use to any branch
         self.skipped += self.jump
         if self.jump == self.skipped == self.expected:
             self.jump = 1  # see whether there are any more
@@ -114,21 +114,19 @@ class Passes:
         return True
 
     def _measure(self, length: int) -> None:
-        """What a round of that many passes changes; None for registers that change differently."""
+        """What a round of that many passes changes."""
         self.round = length
-        first, middle, last = (self.moments[-1 - length * rounds] for rounds in (2, 1, 0))
-        self.path = {start: count - middle.visits[start] for start, count in last.visits.items()}
-        self.changes = {}
-        for name, now in last.values.items():
-            change = _change(middle.values.get(name), now)
-            same = name in self.live or _equal(
-                change, _change(first.values.get(name), middle.values.get(name))
-            )
-            self.changes[name] = change if same else None
+        before, now = self.moments[-1 - length], self.moments[-1]
+        self.path = {start: count - before.visits[start] for start, count in now.visits.items()}
+        self.changes = _changes(before, now)
 
     def is_as_before(self) -> bool:
         """Whether the last pass is like that of a round ago."""
         return self.passes[-1] == self.passes[-1 - self.round]
+
+
+def _changes(before: Moment, now: Moment) -> dict[str, Value]:
+    return {name: _change(before.values.get(name), value) for name, value in now.values.items()}
 
 
 def _noted(before: Value, now: Value) -> bytes | None:

@@ -31,10 +31,10 @@ def load(path: Path, text: str) -> Kernel:
 
 def refusal(path: Path) -> str:
     """The message that refuses a file, without the path at its start."""
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(UsageError) as refused:
         catalogue.load(path)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     message = str(refused.value)
     assert message.isprintable()
     return message.removeprefix(str(path))

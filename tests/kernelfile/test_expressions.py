@@ -34,10 +34,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:40]))
 def test_what_is_no_bounded_arithmetic_is_refused_at_once(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ExpressionError) as refused:
         expressions.evaluate(text, VALUES)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert 0 < len(str(refused.value)) < 200
     assert "\n" not in str(refused.value)
 
@@ -46,10 +46,10 @@ def test_chains_inside_chains_take_no_longer() -> None:
     text = "M"
     for _ in range(38):
         text = f"1<({text})<2"
-    started = time.perf_counter()
+    started = time.process_time()
     assert expressions.evaluate(text, VALUES) == 0
     assert expressions.evaluate(text, {"M": 1}) == 0
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_what_is_not_evaluated_is_checked_when_it_is_read() -> None:
@@ -85,14 +85,14 @@ words = st.sampled_from(
 @example("min(1e400, 5)")
 @example("M if K else 0 / 0")
 def test_any_text_gives_a_number_or_an_error_soon(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         value = expressions.evaluate(text, VALUES)
     except ExpressionError:
         pass
     else:
         assert is_number(value)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @given(st.lists(words, max_size=15).map(" ".join))

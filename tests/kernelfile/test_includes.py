@@ -198,9 +198,9 @@ def test_a_character_that_is_a_quote_hides_no_comment() -> None:
 @pytest.mark.parametrize("text", ["/* ", 'R"(', "'\"", "1'", "\\\n#", "#define H H\n#include H\n"])
 def test_no_text_takes_long(text: str, folder: Path) -> None:
     path = written(folder, '#include "x.h"', **{"x.h": text * (400_000 // len(text))})
-    start = time.perf_counter()
+    start = time.process_time()
     catalogue.load(path)
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_macros_that_multiply_take_no_longer(folder: Path) -> None:

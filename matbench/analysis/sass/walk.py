@@ -153,12 +153,12 @@ class _Walker:
 
     def run(self) -> str | None:
         """Follow it; returns why it could not be followed to its end."""
-        while self.waiting:
+        while self.waiting or self.trials:
             # Lanes that are behind go first, so that lanes that parted meet again.
-            start = min(self.waiting)
+            start = min(self.waiting, default=None)
             stopped = None
-            if self.trials and start not in self.trials[-1].loop.blocks:
-                self._undo()
+            if start is None or (self.trials and start not in self.trials[-1].loop.blocks):
+                self._undo()  # the loop has been left
                 continue
             if start in self.headers and not self.resumed and self._is_alone(self.headers[start]):
                 try:

@@ -112,8 +112,9 @@ class _Adder:
         """Warps that take the same way are alike: one of them is followed in full."""
         way = frozenset(visits.visits.items())
         if way not in self.walks:
-            complete = visits.stopped is None
-            self.walks[way] = walk(self.code, place, constants) if complete else visits
+            self.walks[way] = visits
+            if visits.stopped is None:
+                self.walks[way] = walk(self.code, place, constants, most=_MOST_INSTRUCTIONS)
         full = self.walks[way]
         self.visits.update(full.visits)
         if full.stopped is not None:

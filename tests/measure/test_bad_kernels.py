@@ -152,15 +152,18 @@ def test_slips_through_without_its_check(
 ) -> None:
     """The control: only this check catches these kernels."""
     expected, kernel = EXPECTED[name], load(name)
-    for case in cases_of(kernel, expected["sizes"][:2], device):
-        without = set(expected["only"])
-        if "reference" in without:
-            without.add("staggered")  # the same comparison with another build
+    without = set(expected["only"])
+    if "reference" in without:
+        without.add("staggered")  # the same comparison with another build
+    # On a CPU, zeros may not reach the shared memory of every thread.
+    attempts = 5 if without == {"shared"} else 1
+
+    def outcome(case: Case) -> Outcome:
         session = new_session(device, CHECKS - without)
-        if expected["only"] == ["shared"]:  # zeros, where the check leaves NaN
+        if without == {"shared"}:  # zeros, where the check leaves NaN
             poison = session.judge.poison_shared
             monkeypatch.setattr(session, "options", Options(timed=False).on("cpu"))
-            monkeypatch.setattr(session.judge, "poison_shared", lambda: poison(0))  # noqa: B023
+            monkeypatch.setattr(session.judge, "poison_shared", lambda: poison(0))
         try:
             if "control_after" in expected:
                 good = catalogue.load(
@@ -168,10 +171,15 @@ def test_slips_through_without_its_check(
                 )
                 params = next(iter(sweep.parameter_sets(good, {})))
                 session.measure(sweep.case(good, case.problem, params, device))
-            outcome = session.measure(case).outcome
+            return session.measure(case).outcome
         finally:
             session.close()
-        assert outcome.status == "measured", f"{case.label}: {outcome.reason}"
+
+    for case in cases_of(kernel, expected["sizes"][:2], device):
+        found = [outcome(case)]
+        while found[-1].status != "measured" and len(found) < attempts:
+            found.append(outcome(case))
+        assert found[-1].status == "measured", f"{case.label}: {found[-1].reason}"
 
 
 @pytest.mark.gpu

@@ -14,6 +14,7 @@ from matbench import backends, workloads
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
+from matbench.measure.launches import Launches
 from matbench.measure.options import CHECKS, Options
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -128,6 +129,26 @@ def test_a_record_tells_where_the_result_was_wrong(bad_session: Session) -> None
 @pytest.mark.parametrize("name", STATEFUL)
 def test_rejected_although_it_keeps_state(name: str, device: DeviceInfo) -> None:
     expected, kernel = EXPECTED[name], load(name)
+    for case in cases_of(kernel, expected["sizes"], device):
+        session = new_session(device)
+        try:
+            assert_rejected(session.measure(case).outcome, expected)
+        finally:
+            session.close()
+
+
+def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
+    device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the last sample of a tiny problem happens to be like the reference."""
+    expected, kernel = EXPECTED["bad-first-answer"], load("bad-first-answer")
+
+    def like_the_reference(launches: Launches) -> None:
+        checks = launches.checks
+        checks.prepared.load(checks.prepared.reference)
+        checks.run(checks.prepared.reference)
+
+    monkeypatch.setattr(Launches, "untimed", like_the_reference)
     for case in cases_of(kernel, expected["sizes"], device):
         session = new_session(device)
         try:

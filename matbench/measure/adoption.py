@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from matbench import workloads
-from matbench.errors import BuildError, CaseError, MatbenchError, UsageError
+from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import geometries, guessing, hints, includes, signature, sweep
 from matbench.kernelfile.guessing import Call, NotCallableError
@@ -26,18 +26,19 @@ from matbench.measure.calling import Way
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.sighting import Product, Sighting
 from matbench.measure.worker import Worker
-from matbench.model import STORAGE, Kernel, Problem, Transpose
+from matbench.model import STORAGE, Case, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
 #: Trials are not timed and have short deadlines.
 OPTIONS = Options(timed=False, blocks=False)
 DEADLINES = Deadlines(build_s=60.0, run_s=30.0)
-#: Limits: the time of one launch, the time for trying guesses, and how many of these may fail or
-#: hang.
+#: Limits: the time of one launch, the time for trying guesses, how many of these may fail or hang,
+#: and the pause before one is repeated.
 _LAUNCH_S = 3.0
 _SEARCH_S = 40.0
 _MOST_FAILURES = 8
 _MOST_LATE = 3
+_PAUSE_S = 1.0
 #: The most ways that are checked after they passed the trials.
 _MOST_WAYS = 3
 #: Values of alpha and beta, for kernels that take them, that no kernel has built in.
@@ -130,6 +131,15 @@ def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
             return
 
 
+def _is_late(error: CaseError) -> bool:
+    return "took longer" in error.reason
+
+
+def _may_pass(error: CaseError) -> bool:
+    """Whether the failure may be due to other programs that use the device."""
+    return _is_late(error) or isinstance(error, OutOfMemoryError)
+
+
 class _Search:
     """The trials of one kernel."""
 
@@ -198,7 +208,7 @@ class _Search:
             if case.skip is not None:
                 self.note(way, 0.005, case.skip)
                 return None
-            found = self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
+            found = self.launched(case, poisoned=poisoned)
         except BuildError as error:
             self.refused[build] = error.reason
             return None
@@ -206,7 +216,7 @@ class _Search:
             if error.reason.startswith("opening the device") and not self.ran:
                 raise MatbenchError(error.reason) from None  # not the kernel's fault
             self.failures += 1
-            self.late += "took longer" in error.reason
+            self.late += _is_late(error)
             self.note(way, 0.01, error.reason.partition(" (see --")[0])
             return None
         except MatbenchError as error:
@@ -217,6 +227,17 @@ class _Search:
         elif not found.product and found.share > self.partly[0]:
             self.partly = found.share, way
         return found
+
+    def launched(self, case: Case, *, poisoned: bool) -> Sighting:
+        """One launch; if it fails as no other did, and other programs may be the cause, one more
+        after a pause."""
+        try:
+            return self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
+        except CaseError as error:
+            if not (_may_pass(error) and self.ran):
+                raise
+        time.sleep(_PAUSE_S)
+        return self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
 
     def is_right(self, way: Way, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""

@@ -14,9 +14,12 @@ from support.cli import QUICK, Matbench, Refusal, last_run
 from support.mutations import mutated
 from support.signatures import generated
 
+from matbench.errors import CaseError, OutOfMemoryError
 from matbench.kernelfile import catalogue, tables
 from matbench.measure import adoption
-from matbench.model import DeviceInfo
+from matbench.measure.sighting import Sighting
+from matbench.measure.worker import Worker
+from matbench.model import Case, DeviceInfo
 
 #: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
 #: and the toolkit's, have tests of their own.
@@ -285,6 +288,36 @@ LAUNCH = """void multiply(float *a, float *b, float *c, int n)
                                                                                      side);
 }
 """
+
+
+@pytest.mark.parametrize(
+    "error",
+    [CaseError("running took longer than 3 s and was stopped"), OutOfMemoryError("out of memory")],
+    ids=["late", "out of memory"],
+)
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_launch_that_may_have_failed_because_of_others_is_repeated(
+    error: CaseError,
+    times: int,
+    tmp_path: Path,
+    matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Other programs may use the device. If the launch fails again, it counts as wrong."""
+    left = times
+
+    def sight(worker: Worker, case: Case, limit_s: float, *, poisoned: bool = False) -> Sighting:
+        nonlocal left
+        if left and case.problem.M != case.problem.N:
+            left -= 1
+            raise error
+        return alone(worker, case, limit_s, poisoned=poisoned)
+
+    alone = Worker.sight
+    monkeypatch.setattr(Worker, "sight", sight)
+    output = matbench("adopt", copied("rows-columns.cu", tmp_path)).stdout
+    assert left == 0
+    assert ("square sizes only" in output) == (times == 2)
 
 
 @pytest.mark.parametrize(("name", "launch", "side"), [("tileWidth", "", 16), ("w", LAUNCH, 8)])

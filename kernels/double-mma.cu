@@ -31,7 +31,7 @@
 //   doubles per cycle and multiprocessor, 66.9 TFLOP/s at 1.98 GHz; 2,048 tiles of 128×64 on 132
 //   multiprocessors fill 15.5 of 16 rounds. Every 16 k of a tile take 1,024 cycles, in which shared
 //   memory delivers 49 KB of 128 KB and the L2 cache 24 KB.
-// Measured: 56.7 TFLOP/s at n = 4096 and 56.2 at n = 8192, in turns with cuBLAS 0.97 and 0.96 times
+// Measured: 58.2 TFLOP/s at n = 4096 and 54.8 at n = 8192, in turns with cuBLAS 0.95 and 0.97 times
 //   as fast (H200)
 //
 // The tensor cores of data-centre GPUs also multiply doubles, twice as fast as the ordinary units,

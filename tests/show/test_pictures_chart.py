@@ -141,7 +141,8 @@ def test_names_do_not_overlap_and_stay_in_the_picture(
             below = [name.y - end for name, end in zip(named, ends, strict=True)]
             assert max(below) - min(below) < 0.1, "a leader ends beside its name"
     for mark in marks(svg, "mark-text role-mark"):
-        assert mark.x + text.width(mark.text, 11) <= width
+        wider = 1.12 if mark.text.isascii() else 1  # DejaVu Sans, where Arial is missing
+        assert mark.x + wider * text.width(mark.text, 11) <= width
 
 
 def test_awkward_sizes_make_no_cliffs_but_panels(tmp_path: Path) -> None:

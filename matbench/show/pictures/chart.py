@@ -20,7 +20,7 @@ from matbench.show.pictures.canvas import Panel
 
 SUFFIXES = (".svg", ".png")
 #: To be raised when the same lines are drawn differently.
-_VERSION = 5
+_VERSION = 6
 _WIDTH = 960
 #: Room for the marks of a vertical axis, above a panel for its title, and between panels.
 _LEFT, _TOP, _BOTTOM, _GAP = 52, 32, 28, 12
@@ -30,8 +30,10 @@ _LOW = 130
 _NAME_SIZE = 11
 #: From a line's end to its name, which has its mark before it.
 _BEFORE_NAME = 26
+#: How much wider text may be where Arial is missing: DejaVu Sans is.
+_OTHER_FONTS = 1.15
 #: Names that need more room than this put speed above error, rather than beside it.
-_WIDEST_BESIDE = 175
+_WIDEST_BESIDE = 200
 #: Errors that differ by less than this factor must not look far apart.
 _LEAST_ERRORS = 10
 #: The most room for names to the left of a panel.
@@ -209,10 +211,11 @@ class _Drawing:
         points = curve.drawn(up[0])
         ends = {name: rows[-1] for name, rows in points.items()}
         places = layout.labelled([end["value"] for end in ends.values()], up, height)
+        room = (box.right - _BEFORE_NAME) / _OTHER_FONTS
         labels = [
             {
                 **end,
-                "label": text.shortened(name, box.right - _BEFORE_NAME, _NAME_SIZE),
+                "label": text.shortened(name, room, _NAME_SIZE),
                 "label_value": place,
             }
             for (name, end), place in zip(ends.items(), places, strict=True)
@@ -323,4 +326,5 @@ class _Curve:
 def _name_width(curve: _Curve | None) -> float:
     """The room that the names beside the lines of a panel would like."""
     names = curve.names if curve is not None else ()
-    return max((text.width(name, _NAME_SIZE) for name in names), default=0) + _BEFORE_NAME + 4
+    widest = max((text.width(name, _NAME_SIZE) for name in names), default=0)
+    return _OTHER_FONTS * widest + _BEFORE_NAME + 4

@@ -141,7 +141,6 @@ def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
     device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the last sample of a tiny problem happens to be like the reference."""
-    expected, kernel = EXPECTED["bad-first-answer"], load("bad-first-answer")
 
     def like_the_reference(launches: Launches) -> None:
         checks = launches.checks
@@ -149,12 +148,7 @@ def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
         checks.run(checks.prepared.reference)
 
     monkeypatch.setattr(Launches, "untimed", like_the_reference)
-    for case in cases_of(kernel, expected["sizes"], device):
-        session = new_session(device)
-        try:
-            assert_rejected(session.measure(case).outcome, expected)
-        finally:
-            session.close()
+    test_rejected_although_it_keeps_state("bad-first-answer", device)
 
 
 @pytest.mark.gpu

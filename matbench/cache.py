@@ -1,9 +1,9 @@
 """The on-disk cache of references, compiled code and parsed kernel files.
 
-Every entry has a checksum and is dropped if it does not match; nothing is unpickled (the
-`diskcache` library unpickles, and is no longer maintained). PyCUDA keeps compiled code in the same
-folder. Only the user can write to the folder; its size is bounded, and the least recently used
-entries are removed first.
+Every entry has a checksum, of its key too, and is dropped if it does not match; nothing is
+unpickled (the `diskcache` library unpickles, and is no longer maintained). PyCUDA keeps compiled
+code in the same folder. Only the user can write to the folder; its size is bounded, and the least
+recently used entries are removed first.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import platformdirs
 
+from matbench import regular
 from matbench.errors import UsageError
 
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
@@ -41,6 +43,10 @@ def digest(data: bytes | memoryview) -> bytes:
     with ThreadPoolExecutor() as at_once:
         digests = at_once.map(lambda part: hashlib.sha256(part).digest(), parts)
         return hashlib.sha256(b"".join(digests)).digest()
+
+
+def _checksum(key: str, value: bytes | memoryview) -> bytes:
+    return hashlib.sha256(digest(value) + key.encode()).digest()
 
 
 class Cache:
@@ -80,15 +86,23 @@ class Cache:
         self.prepare()
         path = self._path(key)
         try:
-            data = _mapped(path)
-            os.utime(path)
+            data = self._mapped(path)
         except OSError:
             return None
-        if digest(data[_DIGEST_BYTES:]) != data[:_DIGEST_BYTES]:
+        if _checksum(key, data[_DIGEST_BYTES:]) != data[:_DIGEST_BYTES]:
             with suppress(OSError):
                 path.unlink()
             return None
         return data[_DIGEST_BYTES:]
+
+    def _mapped(self, path: Path) -> memoryview:
+        """An entry, in memory only where it is read; entries are replaced, never changed."""
+        with regular.opened(path) as file:
+            os.utime(file.fileno())
+            size = os.fstat(file.fileno()).st_size
+            if not 0 < size <= self.limit_bytes:
+                return memoryview(b"")
+            return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
 
     def put(self, key: str, value: bytes | memoryview) -> None:
         """Store `value`, unless it is larger than the whole cache or the disk is full."""
@@ -101,9 +115,12 @@ class Cache:
         try:
             with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".part", delete=False) as file:
                 part = Path(file.name)
-                file.write(digest(value))
+                file.write(_checksum(key, value))
                 file.write(value)
-            part.replace(self._path(key))
+            target = self._path(key)
+            with suppress(OSError):
+                target.rmdir()  # an empty folder is the only thing that is not replaced
+            part.replace(target)
         except OSError:
             if part is not None:
                 part.unlink(missing_ok=True)
@@ -112,7 +129,9 @@ class Cache:
         """Remove files ending in `suffix` with this `content`, which turned out to be damaged."""
         for path in self.folder.glob(f"*{suffix}"):
             with suppress(OSError):
-                if path.read_bytes() == content:
+                with regular.opened(path) as file:
+                    is_damaged = file.read(len(content) + 1) == content
+                if is_damaged:
                     path.unlink()
 
     def get_or_make(self, key: str, make: Callable[[], bytes | memoryview]) -> memoryview:
@@ -127,8 +146,10 @@ class Cache:
         found = []
         for path in self.folder.glob("*.*"):
             try:
-                state = path.stat()
+                state = path.lstat()
             except OSError:
+                continue
+            if stat.S_ISDIR(state.st_mode):
                 continue
             # PyCUDA does not update the time stamps of files that it reads.
             used = max(state.st_mtime, state.st_atime)
@@ -166,11 +187,3 @@ class Cache:
         except OSError as error:
             raise self.unusable(error) from None
         return freed
-
-
-def _mapped(path: Path) -> memoryview:
-    """The file's bytes, in memory only where they are read; files are replaced, never changed."""
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            return memoryview(b"")  # cannot be mapped
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

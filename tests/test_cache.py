@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import resource
+import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,12 +114,54 @@ def test_damage_is_noticed_in_every_part_of_large_data(
         assert cache.get("key") is None
 
 
-def test_an_entry_that_is_no_file(cache: Cache) -> None:
+def test_an_entry_of_another_key_is_dropped(cache: Cache) -> None:
+    cache.put("key", b"value")
+    path = entry(cache)
+    other = path.read_bytes()
+    cache.clear()
+    cache.put("other", b"another value")
+    entry(cache).write_bytes(other)
+    assert cache.get("other") is None
+    assert list(cache.folder.iterdir()) == []
+
+
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(2**40)
+
+
+#: What can be in the place of a file. Reading some of it would never end.
+NO_ENTRIES: dict[str, Callable[[Path], None]] = {
+    "folder": Path.mkdir,
+    "pipe": os.mkfifo,
+    "socket": lambda path: os.mknod(path, stat.S_IFSOCK),
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "link to a folder": lambda path: path.symlink_to("."),
+    "huge file": sparse,
+}
+
+
+@pytest.mark.parametrize("make", NO_ENTRIES.values(), ids=NO_ENTRIES)
+def test_an_entry_that_is_no_file_is_replaced(cache: Cache, make: Callable[[Path], None]) -> None:
     cache.put("key", b"value")
     path = entry(cache)
     path.unlink()
-    path.mkdir()
+    make(path)
     assert bytes(cache.get_or_make("key", lambda: b"value")) == b"value"
+    assert kept(cache, "key") == b"value"
+    assert not path.is_symlink()
+
+
+@pytest.mark.parametrize("make", NO_ENTRIES.values(), ids=NO_ENTRIES)
+def test_what_is_no_file_is_in_nobodys_way(cache: Cache, make: Callable[[Path], None]) -> None:
+    cache.put("key", b"value")
+    for name in ("a.bin", "a.cubin"):
+        make(cache.folder / name)
+    cache.drop(".cubin", b"damaged")
+    assert cache.size_bytes() >= 37
+    assert cache.clear() >= 37
+    assert all(path.is_dir() and not path.is_symlink() for path in cache.folder.iterdir())
 
 
 def test_those_used_longest_ago_go_first(tmp_path: Path) -> None:
@@ -263,6 +306,8 @@ def test_several_processes_share_it(tmp_path: Path) -> None:
     for writer in writers:
         _, said = writer.communicate(timeout=60)
         assert writer.returncode == 0, said.decode()
-    for path in (tmp_path / "shared").iterdir():
-        data = path.read_bytes()
-        assert hashlib.sha256(data[32:]).digest() == data[:32]
+    cache = Cache(tmp_path / "shared")
+    entries = set(cache.folder.iterdir())
+    for turn in range(20):
+        cache.get(str(turn))
+    assert set(cache.folder.iterdir()) == entries  # a damaged one would have been dropped

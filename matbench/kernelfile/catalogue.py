@@ -6,15 +6,13 @@ import difflib
 import fnmatch
 import functools
 import hashlib
-import os
-import stat
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from matbench import workloads
+from matbench import regular, workloads
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import front_matter, order, tables
@@ -101,16 +99,10 @@ def parse(
 def read(path: Path, shown: str) -> bytes:
     """The content of a kernel file, up to one byte more than is accepted.
 
-    Only regular files are read; opening a pipe does not block.
+    Only regular files are read.
     """
-
-    def opener(name: str, flags: int) -> int:
-        return os.open(name, flags | os.O_NONBLOCK)
-
     try:
-        with open(path, "rb", opener=opener) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UsageError(f"{shown}: not a regular file; is it a kernel file?")
+        with regular.opened(path) as file:
             return file.read(front_matter.MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{shown}: cannot be read: {error.strerror}") from None

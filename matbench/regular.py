@@ -1,0 +1,22 @@
+"""Opens a file for reading only if it is a regular one: a pipe or a device could block for ever."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+
+def opened(path: Path) -> BinaryIO:
+    """The open file; an `OSError` at once if it is anything else."""
+    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return file
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK)

@@ -237,6 +237,18 @@ def test_damaged_code_is_compiled_anew(damage: str, cache: Cache) -> None:
     assert len(again.cubin) == len(whole)
 
 
+@pytest.mark.usefixtures("pycuda")
+def test_code_of_another_request_is_compiled_anew(cache: Cache) -> None:
+    small, large = (
+        compilation.compiled(tiled(), {"TILE": tile}, "plain", SM_90, cache) for tile in (8, 16)
+    )
+    paths = list(cache.folder.glob("*.cubin"))
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, reversed(contents), strict=True):
+        path.write_bytes(content)
+    assert compiled(tiled(), cache).given == small.given != large.given
+
+
 def shared_bytes_of(kernel: Kernel, cache: Cache, through: str) -> int | None:
     """Four times the value that the kernel uses for AMOUNT."""
     if through == "pycuda":

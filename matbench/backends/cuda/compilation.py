@@ -220,18 +220,18 @@ def compiled(
 
 
 def _compiled(asked: Request, cache: Cache) -> Compiled:
-    """Compile, and detect damaged code in PyCUDA's cache.
+    """Compile, and detect damaged or exchanged code in PyCUDA's cache.
 
     PyCUDA writes its cache in place and does not verify it, so a killed process or a failing disk
-    could leave damaged code there for good. We keep ptxas' report under the code's checksum: code
-    without a report is dropped and compiled again.
+    could leave damaged code there for good. We keep ptxas' report under the request and the code's
+    checksum: code without a report is dropped and compiled again.
     """
     from pycuda.compiler import compile as compile_cubin
 
     report = ""
     for _ in range(2):
         cubin, report = through_pycuda(compile_cubin, asked, cache)
-        key = f"ptxas {hashlib.sha256(cubin).hexdigest()}"
+        key = repr(("ptxas", asked, hashlib.sha256(cubin).hexdigest()))
         if report:
             cache.put(key, report.encode())
             break

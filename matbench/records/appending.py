@@ -21,6 +21,9 @@ class LockedFile:
     `UsageError`, with `hint`, if it cannot be written or is still locked by another run after
     `wait_s`. A link is followed. A pipe, a terminal or another special file is not locked and
     counts as empty. A file that was created here and stays empty is removed on closing.
+
+    For a file of matbench's `own`, the folder is created, and a pipe is refused: it would block
+    until somebody reads it.
     """
 
     def __init__(
@@ -29,15 +32,17 @@ class LockedFile:
         *,
         hint: str = "name another file",
         wait_s: float = 0,
-        make_folder: bool = False,
+        own: bool = False,
     ) -> None:
         with ExitStack() as undo:
             try:
-                if make_folder:
+                if own:
                     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 if path.is_dir():
                     raise UsageError(f"{path}: is a folder; name a file in it")
                 self.is_regular = path.is_file() or not path.exists()
+                if own and path.is_fifo():
+                    raise UsageError(f"{path}: is a pipe; remove it, or {hint}")
                 self._target = path.resolve() if self.is_regular else path
                 folder = self._target.parent
                 if not folder.is_dir():

@@ -42,7 +42,7 @@ def require() -> None:
 def of(device: DeviceInfo) -> Variation | None:
     """The latest calibration of a device; None if there is none that can be read."""
     try:
-        lines = path().read_bytes().splitlines()
+        lines = state.content(path()).splitlines()
     except OSError:
         return None
     for line in reversed(lines):

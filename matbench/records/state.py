@@ -10,10 +10,12 @@ from typing import TypeVar
 import msgspec
 import platformdirs
 
+from matbench import regular
 from matbench.errors import UsageError
 from matbench.records.appending import LockedFile
 
 _WAIT_S = 10
+_MOST_BYTES = 1 << 28
 T = TypeVar("T", bound=msgspec.Struct)
 
 HINT = "set MATBENCH_STATE_DIR to another folder"
@@ -22,6 +24,12 @@ HINT = "set MATBENCH_STATE_DIR to another folder"
 def state_folder() -> Path:
     """`MATBENCH_STATE_DIR`, or the platform's folder for this user's state."""
     return Path(os.environ.get("MATBENCH_STATE_DIR") or platformdirs.user_state_dir("matbench"))
+
+
+def content(path: Path) -> bytes:
+    """A file of the folder; an `OSError` for a pipe or a device, which could block for ever."""
+    with regular.opened(path) as file:
+        return file.read(_MOST_BYTES)
 
 
 def decoded(line: bytes, kind: type[T]) -> T | None:
@@ -38,7 +46,7 @@ def append_line(path: Path, line: bytes | None, what: str) -> None:
     `UsageError` if `what`, such as `the winner`, cannot be stored.
     """
     try:
-        opened = LockedFile(path, hint=HINT, wait_s=_WAIT_S, make_folder=True)
+        opened = LockedFile(path, hint=HINT, wait_s=_WAIT_S, own=True)
         with closing(opened) as file:
             size = file.size
             file.append((line or b"") + b"\n")

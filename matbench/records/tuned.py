@@ -31,7 +31,7 @@ class Store:
         An unfinished search replaces only another unfinished one.
         """
         try:
-            data = self.path.read_bytes()
+            data = state.content(self.path)
         except FileNotFoundError:
             return []
         except OSError as error:

@@ -100,7 +100,7 @@ class RecordWriter:
         return MatbenchError(f"{self.path}: cannot be written: {error.strerror}; {hint}")
 
     def _open(self) -> None:
-        self._file = LockedFile(self.path, make_folder=self.best_effort)
+        self._file = LockedFile(self.path, own=self.best_effort)
         if not self._file.size:
             return
         if self.mode == "new":

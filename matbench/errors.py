@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
+from pathlib import Path
 
 
 class MatbenchError(Exception):
@@ -43,3 +45,24 @@ class BuildError(CaseError):
 
 class OutOfMemoryError(CaseError):
     """The device or the host has not enough memory."""
+
+
+def explanation(error: BaseException) -> str:
+    """What went wrong, with the limit or the folder to change if that is the cause."""
+    said = getattr(error, "strerror", None) or str(error) or "out of memory"
+    number = getattr(error, "errno", None)
+    if number == errno.EMFILE:
+        said += "; raise `ulimit -n`"
+    elif number == errno.EAGAIN or "start new thread" in said:
+        said += "; raise `ulimit -u`, or `ulimit -v` if memory is limited"
+    elif isinstance(error, FileNotFoundError) and not _has_working_folder():
+        return "the working folder no longer exists; change to another one"
+    where = getattr(error, "filename", None)
+    return f"{where}: {said}" if where else said
+
+
+def _has_working_folder() -> bool:
+    try:
+        return bool(Path.cwd())
+    except FileNotFoundError:
+        return False

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from matbench import temporary
 from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import includes, opencl_c
@@ -54,8 +55,8 @@ def temporary_files_removed() -> Iterator[None]:
     PyCUDA and PyOpenCL leave the source behind if it does not compile.
     """
     usual = tempfile.tempdir
-    with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
-        tempfile.tempdir = folder
+    with temporary.folder() as folder:
+        tempfile.tempdir = str(folder)
         try:
             yield
         finally:

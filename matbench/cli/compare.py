@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import combinations
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from matbench import temporary
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed, show_report, show_rich
 from matbench.cli.gate import GateOptions
@@ -102,7 +102,7 @@ def compare(
     remarks: list[str] = []
     with ExitStack() as stack:
         if against is not None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="matbench-git-")))
+            folder = stack.enter_context(temporary.folder())
             pairs, remarks = _versions(contenders, files, against, folder)
             for remark in remarks:
                 say(remark, err=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from matbench import temporary
 from matbench.errors import MatbenchError, UsageError
 from matbench.model import Case, DeviceInfo
 
@@ -52,8 +52,8 @@ def observe(
     tool: str,
 ) -> subprocess.CompletedProcess[str]:
     """The output of `command` on a child process that checks the case as usual."""
-    with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
-        job = Path(folder) / "case"
+    with temporary.folder() as folder:
+        job = folder / "case"
         job.write_bytes(msgspec.msgpack.encode(_Job(device, case, guarded)))
         try:
             return subprocess.run(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from matbench import signals
-from matbench.errors import MatbenchError
+from matbench import signals, temporary
+from matbench.errors import MatbenchError, explanation
 from matbench.measure import output, phase
 
 T = TypeVar("T")
@@ -85,6 +87,7 @@ class Pool:
         self._processes = processes
         self._pool: Any = None
         self._output: output.Output | None = None
+        self._folder = ExitStack()
         self._lock = threading.RLock()  # for the threads of several workers
         self._pending: set[Any] = set()
 
@@ -110,6 +113,8 @@ class Pool:
         is_new = self._pool is None
         try:
             if is_new:
+                os.chdir(Path.cwd())  # the process will do it, and could not say why it fails
+                folder = self._folder.enter_context(temporary.folder())
                 self._output = output.Output()
                 with deaf():
                     resource_tracker.ensure_running()
@@ -117,17 +122,18 @@ class Pool:
                     max_workers=self._processes,
                     context=_Spawn(),
                     initializer=_begin,
-                    initargs=(*self._start, self._output.writer, phase.shared()),
+                    initargs=(*self._start, self._output.writer, phase.shared(), folder),
                 )
             future = self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
             self._pending.add(future)
             future.add_done_callback(self._pending.discard)
             return future
-        except (MemoryError, RuntimeError) as error:  # also if a thread cannot be started
+        except (MemoryError, OSError, RuntimeError) as error:  # also if a thread cannot be started
             if not is_new:
                 raise  # only this task fails
-            reason = str(error) or "out of memory"
-            raise MatbenchError(f"a worker process cannot be started: {reason}") from None
+            # Pebble's `BrokenProcessPool` says nothing, but its cause does.
+            why = explanation(error.__cause__ or error)
+            raise MatbenchError(f"a worker process cannot be started: {why}") from None
 
     def call(self, function: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
         """The task's result. `DiedError` or `DeadlineError` leave a fresh process behind."""
@@ -151,6 +157,7 @@ class Pool:
                         future.set_exception(DiedError("was stopped"))
             if self._output is not None:
                 self._output.close()
+            self._folder.close()
 
 
 def result(future: Any) -> Any:
@@ -205,12 +212,17 @@ def _begin(
     initargs: tuple[Any, ...],
     writer: Connection,
     phases: Any,
+    folder: Path,
 ) -> None:
-    """Keep kernels' output out of the table, and end with the main process."""
+    """Keep kernels' output out of the table, and end with the main process.
+
+    The main process removes `folder`, with the temporary files of this process and its own.
+    """
     signals.end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks
     output.redirect(writer)
     phase.use(phases)
+    os.environ["TMPDIR"] = str(folder)
     if initializer is not None:
         initializer(*initargs)
 

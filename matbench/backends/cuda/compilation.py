@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from matbench import temporary
 from matbench.backends.building import (
     INCLUDE,
     first_error,
@@ -320,7 +320,7 @@ def _through_nvcc(asked: Request) -> bytes:
     """The output of nvcc and ptxas, and the machine code."""
     arch, code = asked.virtual_and_real
     folders = [f"-I{folder}" for folder in asked.include_folders]
-    with tempfile.TemporaryDirectory(prefix="matbench-") as empty:
+    with temporary.folder() as empty:
         done = subprocess.run(
             [
                 *(nvcc().path, "-cubin", *asked.options, "-arch", arch, "-code", code, *folders),
@@ -330,11 +330,12 @@ def _through_nvcc(asked: Request) -> bytes:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=empty,  # headers in the working folder would precede the toolkit's
+            env={**os.environ, "TMPDIR": str(empty)},
             check=False,
         )
         if done.returncode != 0:
             raise BuildError(first_error(done.stdout.decode(errors="replace")))
-        cubin = Path(empty, "made.cubin").read_bytes()
+        cubin = (empty / "made.cubin").read_bytes()
     return msgspec.msgpack.encode((done.stdout, cubin))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
-import tempfile
 from functools import cache
-from pathlib import Path
 
+from matbench import temporary
 from matbench.backends.cuda import compilation, symbols
 from matbench.backends.protocol import Disassembly, UnavailableError
 from matbench.cache import Cache
@@ -48,8 +47,8 @@ def disassembled(
 
 def _listing(cubin: bytes, entry: str) -> str:
     """The sections that describe an entry; those for debuggers are ten times as long."""
-    with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
-        path = Path(folder, "made.cubin")
+    with temporary.folder() as folder:
+        path = folder / "made.cubin"
         path.write_bytes(cubin)
         asked = (nvdisasm(), "-hex", "-ndf", str(path))
         done = subprocess.run(asked, capture_output=True, text=True, check=False)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from matbench import temporary
 from matbench.backends.cuda import compilation, libcuda
 from matbench.errors import MatbenchError, UsageError
 
@@ -97,7 +98,7 @@ def build_environment(nvcc: Path) -> Iterator[dict[str, str]]:
     """The environment variables with which PyCUDA's build finds the toolkit of this nvcc."""
     root = (compilation.root(nvcc) or nvcc.parents[1]).resolve()
     variables = {"CUDA_ROOT": str(root), "PATH": str(root / "bin")}
-    with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
+    with temporary.folder() as folder:
         if compilation.is_from_wheels(nvcc):
             curand = next((root / "lib").glob("libcurand.so.*"), None)
             for name, library in (("curand", curand), ("cuda", libcuda.path())):
@@ -106,7 +107,8 @@ def build_environment(nvcc: Path) -> Iterator[dict[str, str]]:
             # Relative to site-packages/pycuda, where the extension module will be.
             found_there = f"-Wl,-rpath,$ORIGIN/../nvidia/{root.name}/lib"
             variables |= {
-                "CPATH": str(root / "include"), "LIBRARY_PATH": folder, "LDFLAGS": found_there
+                "CPATH": str(root / "include"), "LIBRARY_PATH": str(folder),
+                "LDFLAGS": found_there,
             }  # fmt: skip
         for name, value in variables.items():
             joint = " " if name == "LDFLAGS" else os.pathsep

@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 
 from matbench import signals
+from matbench.errors import explanation
 
 
 def main() -> None:
@@ -23,6 +24,8 @@ def main() -> None:
         with suppress(OSError):  # the terminal may be closed
             print("interrupted", file=sys.stderr)
         sys.exit(signals.exit_code())
+    except (ImportError, MemoryError, OSError) as error:  # with hardly any memory or open files
+        sys.exit(f"matbench: {explanation(error)}")
     finally:
         signals.ignore()
         # If Ctrl-C arrived within an `exec`, as in namedtuple, `python -m` would end by SIGINT

@@ -18,7 +18,7 @@ import click
 
 from matbench import __version__, signals
 from matbench.cli.console import say
-from matbench.errors import MatbenchError, UsageError
+from matbench.errors import MatbenchError, UsageError, explanation
 from matbench.show import safe
 
 _UNREAD = 128 + 13  # SIGPIPE, even on systems without it
@@ -99,13 +99,12 @@ def _end(error: OSError) -> NoReturn:
     """
     unread = isinstance(error, BrokenPipeError)
     full = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-    where = "standard output" if full else error.filename
-    reason = error.strerror or error
+    why = f"standard output: {error.strerror}" if full else explanation(error)
     with suppress(OSError):  # otherwise the interpreter flushes the rest, and reports a failure
         sys.stdout.close()
     with suppress(OSError):  # a closed terminal takes no error messages either
         if not unread:
-            say(f"matbench: {where}: {reason}" if where else f"matbench: {reason}", err=True)
+            say(f"matbench: {why}", err=True)
     if unread or signals.is_heard():
         with suppress(OSError):
             sys.stderr.close()

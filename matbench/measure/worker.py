@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from matbench.backends import bind_to
-from matbench.errors import BuildError, CaseError, MatbenchError
+from matbench.errors import BuildError, CaseError, MatbenchError, explanation
 from matbench.measure import phase
 from matbench.measure.builders import Builders, build_key
 from matbench.measure.handing_out import Group, HandingOut
@@ -299,7 +299,7 @@ class Worker:
         except Exception as error:
             # A bug in matbench, or out of memory: only this case fails.
             self.pool.kill()
-            reason = f"{step.doing} raised {type(error).__name__}: {error}"
+            reason = f"{step.doing} raised {type(error).__name__}: {explanation(error)}"
         raise CaseError(reason)
 
 

@@ -353,7 +353,8 @@ def test_a_worker_that_cannot_be_started_is_one_line(
         patch.setattr(threading.Thread, "start", start)
         with Crew(CHECK_ONLY, Deadlines()) as crew, pytest.raises(MatbenchError) as raised:
             crew.start([device])
-    assert str(raised.value) == "a worker process cannot be started: can't start new thread"
+    told = "a worker process cannot be started: can't start new thread; raise `ulimit -u`"
+    assert str(raised.value).startswith(told)
 
 
 def test_a_worker_does_not_run_the_main_module_again(tmp_path: Path) -> None:

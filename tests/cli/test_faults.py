@@ -1,0 +1,88 @@
+"""What the system refuses is told in one line, and a pipe in the place of a file blocks nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.cli import QUICK, Matbench
+from support.paths import ROOT
+from support.terminal import COMMAND
+
+from matbench.model import DeviceInfo
+
+ONE_CASE = ("tiled", "--set", "TILE=8", "--sizes", "8")
+
+
+def after(setup: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command in a folder, after a line of shell."""
+    return subprocess.run(
+        ["sh", "-c", f'{setup}\nexec "$0" "$@"', *COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},
+    )
+
+
+GONE = "mkdir gone; cd gone; rmdir ../gone"
+NO_WORKER = "a worker process cannot be started: "
+
+
+@pytest.mark.parametrize(
+    ("setup", "arguments", "told"),
+    [
+        (GONE, ("run", *ONE_CASE), f"{NO_WORKER}the working folder no longer exists; change to"),
+        (GONE, ("show", "tiled"), "the working folder no longer exists; change to another one"),
+        ("ulimit -n 10", ("run", *ONE_CASE), f"{NO_WORKER}Too many open files; raise `ulimit -n`"),
+        ("ulimit -n 16", ("run", *ONE_CASE), f"{NO_WORKER}Too many open files; raise `ulimit -n`"),
+        ("echo raise MemoryError > click.py", ("list",), "out of memory"),
+        ("echo import missing > click.py", ("list",), "No module named 'missing'"),
+    ],
+)
+def test_the_true_reason_is_told(
+    setup: str, arguments: tuple[str, ...], told: str, tmp_path: Path, device: DeviceInfo
+) -> None:
+    done = after(setup, *arguments, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"matbench: {told}")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def pipes(own_state: None) -> Path:
+    """The state folder, with pipes in place of its files."""
+    state = Path(os.environ["MATBENCH_STATE_DIR"])
+    state.mkdir()
+    for name in ("last-run", "tuned", "calibrated"):
+        os.mkfifo(state / f"{name}.jsonl")
+    return state
+
+
+def test_a_run_passes_over_pipes_among_its_own_files(
+    pipes: Path, matbench: Matbench, device: DeviceInfo
+) -> None:
+    assert "1 measured" in matbench("run", *ONE_CASE, *QUICK).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", "tiled", "--sizes", "8", "--tuned"), "tuned.jsonl: cannot be read: not a regular"),
+        (
+            ("tune", "tiled", "--sizes", "8"),
+            "tuned.jsonl: is a pipe; remove it, or set MATBENCH_STATE_DIR",
+        ),
+        (("calibrate",), "calibrated.jsonl: is a pipe; remove it, or set MATBENCH_STATE_DIR"),
+    ],
+)
+def test_a_pipe_among_its_own_files_is_told(
+    arguments: tuple[str, ...], told: str, pipes: Path, matbench: Matbench, device: DeviceInfo
+) -> None:
+    stderr = matbench(*arguments, code=2).stderr
+    assert told in stderr
+    assert stderr.count("\n") == 1

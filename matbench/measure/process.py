@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -42,6 +45,9 @@ def deaf() -> Iterator[None]:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
+
+#: Variables that name folders, perhaps relative to the user's working folder.
+_FOLDERS = {"MATBENCH_CACHE_DIR", "MATBENCH_STATE_DIR"}
 
 #: Held while `__main__` is another module; several pools may start processes at once.
 _main = threading.Lock()
@@ -75,6 +81,9 @@ class _Spawn(SpawnContext):
 class Pool:
     """Pebble processes that are reused, and replaced when they die; by default one.
 
+    They work in a private folder, which is removed with all that compilers leave there. Libraries,
+    compilers and linkers search the working folder, and the user's may be anyone's.
+
     `initializer` runs first in each process, with `initargs`.
     """
 
@@ -85,6 +94,7 @@ class Pool:
         self._processes = processes
         self._pool: Any = None
         self._output: output.Output | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.RLock()  # for the threads of several workers
         self._pending: set[Any] = set()
 
@@ -111,13 +121,16 @@ class Pool:
         try:
             if is_new:
                 self._output = output.Output()
+                self._folder = tempfile.TemporaryDirectory(
+                    prefix="matbench-", ignore_cleanup_errors=True
+                )
                 with deaf():
                     resource_tracker.ensure_running()
                 self._pool = ProcessPool(
                     max_workers=self._processes,
                     context=_Spawn(),
                     initializer=_begin,
-                    initargs=(*self._start, self._output.writer, phase.shared()),
+                    initargs=(*self._start, self._folder.name, self._output.writer, phase.shared()),
                 )
             future = self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
             self._pending.add(future)
@@ -151,6 +164,8 @@ class Pool:
                         future.set_exception(DiedError("was stopped"))
             if self._output is not None:
                 self._output.close()
+            if self._folder is not None:
+                self._folder.cleanup()
 
 
 def result(future: Any) -> Any:
@@ -203,11 +218,17 @@ def _manner_of_death(exitcode: int | None) -> str:
 def _begin(
     initializer: Callable[..., None] | None,
     initargs: tuple[Any, ...],
+    folder: str,
     writer: Connection,
     phases: Any,
 ) -> None:
-    """Keep kernels' output out of the table, and end with the main process."""
+    """Move to a private folder, keep kernels' output out of the table, and end with the main
+    process."""
     signals.end_with_parent()
+    for name in _FOLDERS & os.environ.keys():
+        os.environ[name] = str(Path(os.environ[name]).absolute())
+    os.chdir(folder)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks
     output.redirect(writer)
     phase.use(phases)

@@ -277,7 +277,7 @@ class Sweep:
     def last_run(self) -> Path | None:
         """The record of the last run, if it has outcomes of this one."""
         last = self._last
-        return last.path if last is not None and last.written else None
+        return last.path if last is not None and last.written and last.error is None else None
 
     def work_through(
         self, output: OutputOptions, deadlines: DeadlineOptions, settings: dict[str, Any]
@@ -336,7 +336,7 @@ class Sweep:
                     done = self._drawn(found.outcome, found.error_map)
                     done = msgspec.structs.replace(done, repetition=repetition)
                     with signals.held():  # what is recorded counts as done
-                        for writer in writers:
+                        for writer in reversed(writers):  # the copy first
                             writer.write(done)
                         self.outcomes.append(done)
                     display.done(done, place)
@@ -359,7 +359,7 @@ class Sweep:
         if output.target is None:
             return [last]
         path, mode = output.target
-        return [RecordWriter(path, self.environment, mode), last]
+        return [RecordWriter(path, self.environment, mode, copy=last), last]
 
     def _known(self, writers: list[RecordWriter]) -> dict[CaseKey, Outcome]:
         """The finished cases of a resumed file.

@@ -1,16 +1,18 @@
-"""The file of `--output`: new, appended, replaced or resumed; and a full disk."""
+"""Files that commands write: new, appended, replaced or resumed, and none lost."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import QUICK, Matbench, records_in, summary
+from support.cli import QUICK, Matbench, Pretended, last_run, records_in, summary
 from support.kernels import KernelWriter
 
 from matbench.model import DeviceInfo
-from matbench.records import reading
+from matbench.records import provenance, reading
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -99,3 +101,39 @@ def test_records_that_cannot_be_written_are_one_line(
         "matbench: /proc/x.jsonl: cannot be written: no file can be created in /proc; "
         "name another file\n"
     )
+
+
+# -- files that other programs change during a run ------------------------------------------------
+
+
+def replace(path: Path) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 10)
+
+
+def extend(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("\n")
+
+
+@pytest.mark.parametrize("change", [Path.unlink, replace, cut, extend])
+def test_an_output_that_another_program_changes_is_told(
+    change: Callable[[Path], None], pretended: Pretended, matbench: Matbench
+) -> None:
+    def median_ns(count: int) -> float:
+        if count == 2:
+            change(OUTPUT)
+        return 1e6
+
+    labels = pretended(median_ns)
+    result = run(matbench, *NINE, "--output", OUTPUT, code=1)
+    assert result.stderr == (
+        "matbench: out.jsonl: another program removed or changed it during the run; all 2 outcomes "
+        f"of this run are in {provenance.last_run_path()} until the next run: copy that file\n"
+    )
+    assert len(labels) == len(last_run()) == 2

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import QUICK, Matbench, Pretended, last_run, records_in, summary
-from support.kernels import KernelWriter
+from support.cli import QUICK, Matbench, Pretended, Refusal, last_run, records_in, summary
+from support.kernels import GOOD_BODY, KernelWriter, kernel_text
+from support.pictures import needs_plots
 
 from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
@@ -101,6 +102,59 @@ def test_records_that_cannot_be_written_are_one_line(
         "matbench: /proc/x.jsonl: cannot be written: no file can be created in /proc; "
         "name another file\n"
     )
+
+
+# -- outputs that are other files of the command --------------------------------------------------
+
+#: Each with one file in two roles, some by way of the links that the test makes.
+CLASHES = [
+    "run tiled --output same.html --page same.html",
+    "run tiled --output same.html --page ../work/same.html --force",
+    "run tiled --output new.jsonl --page to-new.html",
+    "run tiled --output new.png --error-map new.png",
+    "run tiled --page to-new.svg.html --error-map new.svg",
+    "run tiled --resume kept.jsonl --page hard.html",
+    "run tiled --page to-last.html --force",
+    "run tiled --output last.jsonl --force",
+    "run mine.cu --output mine.cu --force",
+    "run mine.cu --output mine.toml --force",
+    "run mine.cu --output factor.h --force",
+    "run tiled --kernels-dir . --output mine.cu --force",
+    "grade mine.cu --output to-mine --force",
+    "compare tiled mine.cu --summary mine.cu",
+    "diff kept.jsonl hard.html --summary kept.jsonl",
+    "page kept.jsonl --output hard.html --force",
+    "plot kept.svg --output kept.svg",
+    "explain mine.svg --entry mine --plot mine.svg",
+    "blocks mine.svg --timeline mine.svg",
+]
+
+
+@needs_plots
+@pytest.mark.usefixtures("nothing_runs", "device")
+@pytest.mark.parametrize("command", CLASHES)
+def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusal) -> None:
+    for name in ("mine.cu", "mine.svg"):
+        Path(name).write_text(kernel_text(body='#include "factor.h"' + GOOD_BODY))
+    for name in ("kept.jsonl", "kept.svg", "factor.h"):
+        Path(name).touch()
+    os.link("kept.jsonl", "hard.html")
+    for link, target in (
+        ("to-new.html", "new.jsonl"),
+        ("to-new.svg.html", "new.svg"),
+        ("to-mine", "mine.cu"),
+        ("to-last.html", provenance.last_run_path()),
+        ("last.jsonl", provenance.last_run_path()),
+    ):
+        Path(link).symlink_to(target)
+    sources = Path("mine.cu").read_bytes(), Path("mine.svg").read_bytes()
+    message = refusal(*command.split())
+    assert message.endswith(": this command reads or writes that file already; name another")
+    assert (Path("mine.cu").read_bytes(), Path("mine.svg").read_bytes()) == sources
+
+
+def test_a_special_file_can_be_input_and_output(matbench: Matbench) -> None:
+    matbench("diff", os.devnull, os.devnull, "--summary", os.devnull)
 
 
 # -- files that other programs change during a run ------------------------------------------------

@@ -32,7 +32,7 @@ from matbench.cli.options import (
     renamed,
     uncertainty_option,
 )
-from matbench.cli.outputs import require_apart
+from matbench.cli.outputs import require_apart, require_own_kernels
 from matbench.cli.page_file import require_page, write_page
 from matbench.cli.progress import progress
 from matbench.cli.selection import Cases, SelectionOptions, skipped
@@ -201,6 +201,8 @@ def run(
         {"--output": output.output, "--page": more.page, "--error-map": more.error_map},
         [*files.read_for(chosen), provenance.last_run_path(), output.resume],
     )
+    if output.resume is not None:
+        require_own_kernels(Path(output.resume))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     workers = cluster.joined(device, replicate=more.replicate)
@@ -244,7 +246,7 @@ def run(
         write_page(Path(more.page), sweep.outcomes, [sweep.environment])
     resume = None
     if more.replay is None:
-        resume = output.resuming("run", sys.argv[2:], sweep.last_run)
+        resume = output.resuming(sys.argv[2:], sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=more.allow_skips)
 

@@ -11,9 +11,11 @@ import pytest
 from support.cli import QUICK, Matbench, Pretended, Refusal, last_run, records_in, summary
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.pictures import needs_plots
+from support.records import environment, outcome
 
 from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
+from matbench.records.writing import RecordWriter
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -191,3 +193,51 @@ def test_an_output_that_another_program_changes_is_told(
         f"of this run are in {provenance.last_run_path()} until the next run: copy that file\n"
     )
     assert len(labels) == len(last_run()) == 2
+
+
+# -- resuming without kernels ---------------------------------------------------------------------
+
+
+def recorded(*argv: str) -> Path:
+    with RecordWriter(OUTPUT, environment(argv=argv)) as writer:
+        writer.write(outcome())
+    return OUTPUT
+
+
+@pytest.mark.usefixtures("nothing_runs", "device")
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (
+            ["run", "tiled", "--sizes", "9", "--output", "my file"],
+            "; to continue the recorded run: matbench run tiled --sizes 9 --resume out.jsonl",
+        ),
+        (
+            ["run", "--kernel=my\n\u202efile.cu;", "--append"],
+            "; to continue the recorded run: "
+            "matbench run '--kernel=my \ufffdfile.cu;' --resume out.jsonl",
+        ),
+        (
+            ["run", "--smoke", "--help"],
+            "; to continue the recorded run: matbench run --smoke --help",
+        ),
+        (["run", "x" * 10_000], ""),
+        (["calibrate"], ""),
+    ],
+)
+def test_resuming_names_its_kernels(argv: list[str], told: str, refusal: Refusal) -> None:
+    before = recorded(*argv).read_bytes()
+    message = refusal("run", "--sizes", "10", "--resume", OUTPUT)
+    assert message.startswith(f"--resume out.jsonl: name the kernels to measure{told}")
+    assert OUTPUT.read_bytes() == before
+
+
+def test_a_run_of_the_default_kernels_is_resumed_as_it_was_begun(
+    pretended: Pretended, matbench: Matbench
+) -> None:
+    labels = pretended(lambda count: 1e6)
+    recorded("run", "--sizes", "9", "--output", str(OUTPUT))
+    run(matbench, "--sizes", "9", "--resume", OUTPUT)
+    assert len(labels) > 10
+    Path("empty.jsonl").touch()
+    run(matbench, "--sizes", "9", "--resume", "empty.jsonl")

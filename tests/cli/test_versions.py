@@ -13,7 +13,7 @@ from support import record_files
 from support.cli import Matbench, Refusal
 from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
 from support.records import outcome
-from support.repository import git
+from support.repository import git, tree
 from support.terminal import on_terminal
 
 from matbench.model import DeviceInfo
@@ -209,6 +209,35 @@ def test_an_old_version_that_cannot_be_read_is_told_with_its_revision(
     told = matbench("compare", "--against", "HEAD", "mine.cu", *BRIEFLY, code=2).stderr
     assert "mine.cu at HEAD:2: not TOML" in told
     assert "matbench-" not in told  # no path that is gone
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("cloned", [False, True])
+def test_a_tree_that_leads_out_of_its_folder_is_refused(
+    cloned: bool, matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path,
+    nothing_runs: None, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Files are written to `temporary/matbench-git-*/0/kernels/`: four folders up is `tmp_path`."""
+    Path("kernels").mkdir()
+    Path("kernels/mine.cu").write_text(kernel_text("mine", body="#include MACRO\n" + GOOD_BODY))
+    source = git(project, "hash-object", "-w", "kernels/mine.cu")
+    inner = tree(project, ("100644", "escaped.h", source))
+    for _ in range(3):
+        inner = tree(project, ("40000", "..", inner))
+    kernels = tree(project, ("40000", "..", inner), ("100644", "mine.cu", source))
+    root = tree(project, ("40000", "kernels", kernels))
+    git(project, "update-ref", "HEAD", git(project, "commit-tree", "-m", "evil", root))
+    Path("kernels/mine.cu").write_text(SLOW)
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "good")
+    if cloned:
+        git(tmp_path, "clone", "-q", "--no-local", str(project), "clone")
+        monkeypatch.chdir(tmp_path / "clone")
+    arguments = ("compare", "--against", "HEAD~1", "kernels/mine.cu", *BRIEFLY)
+    told = matbench(*arguments, code=2).stderr
+    assert told.count("\n") == 1
+    assert "--against 'HEAD~1': its tree is malformed at 'kernels/..'; see `git fsck`" in told
+    assert not (tmp_path / "escaped.h").exists()
     assert left(tmp_path) == []
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
+
+from matbench import programs
 
 _TIMEOUT_S = 5.0
 _SAFE = (
@@ -20,10 +21,7 @@ _KEPT = {"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM"}
 
 def output(*arguments: str, folder: Path | None = None) -> bytes | None:
     """What a git command prints in a folder; None if it fails, or without git."""
-    # A relative entry of PATH could run a `git` from the folder itself.
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    path = os.pathsep.join(each for each in folders if Path(each).is_absolute())
-    git = shutil.which("git", path=path) if path else None
+    git = programs.which("git")
     if git is None:
         return None
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _KEPT}

@@ -64,7 +64,7 @@ def test_scripts_pass_shellcheck(text: str) -> None:
 class Runner:
     """Runs steps as GitHub does, in a repository with the kernel `kernels/mine.cu`.
 
-    Installing is only written down.
+    Installing is only written down; Python looks for pip as it would, and shows its version.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -76,10 +76,11 @@ class Runner:
         tools = folder / "tools"
         tools.mkdir()
         for name, script in {
-            "python3": f'printf "%s\\n" "$@" >> {self.installed}',
+            "python3": f"""printf "%s\\n" "$@" >> {self.installed}; words="$*"
+{sys.executable} ${{words%% install *}} --version || true""",
             "matbench": f'exec {sys.executable} -m matbench "$@"',
         }.items():
-            (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+            (tools / name).write_text(f"#!/bin/bash\n{script}\n")
             (tools / name).chmod(0o755)
         own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         self.environment = own | {
@@ -134,26 +135,60 @@ def test_the_action_checks_and_compares_what_has_changed(
     good = write_kernel().read_text()
     runner.commit(good)
     runner.commit(good + "// the same, to a compiler\n")
-    inputs = INPUTS | {"kernels": "kernels/mine.cu", "options": "--max-time 0.3"}
-    inputs["fail-if-slower"] = "900%"
+    inputs = INPUTS | {"kernels": "\n  kernels/mine.cu\n"}
+    inputs |= {"options": "--max-time\n0.3\n", "fail-if-slower": "900%"}
     installed, checked, compared = runner.run(ACTION, inputs)
     assert [installed.returncode, checked.returncode, compared.returncode] == [0, 0, 0]
     assert runner.installed.read_text().split() == [
-        "-m", "pip", "install", "--quiet", "/the/action[cpu]"
+        "-I", "-m", "pip", "install", "--quiet", "/the/action[cpu]"
     ]  # fmt: skip
     assert "candidate mine against baseline mine at HEAD~1" in compared.stdout
     assert "mine against mine at HEAD~1: 1 " in html.unescape(runner.summary.read_text())
 
 
-def test_the_action_stops_at_a_wrong_kernel(runner: Runner, write_kernel: KernelWriter) -> None:
+@pytest.mark.parametrize(
+    "kernels", ["kernels/mine.cu tiled", "good.cu\n \n  kernels/mine.cu tiled"]
+)
+def test_the_action_stops_at_a_wrong_kernel(
+    kernels: str, runner: Runner, write_kernel: KernelWriter
+) -> None:
     good = write_kernel().read_text()
+    (runner.repository / "good.cu").write_text(good)
     runner.commit(good)
     wrong = good.replace("sum +=", "sum -=")
     assert wrong != good
     runner.commit(wrong)
-    _, checked = runner.run(ACTION, INPUTS)
+    _, checked = runner.run(ACTION, INPUTS | {"kernels": kernels})
     assert checked.returncode == 1
     assert not runner.summary.exists()
+
+
+@pytest.mark.parametrize(
+    ("kernels", "told"),
+    [
+        ("", "the input kernels is empty"),
+        (" \n\t\n", "the input kernels is empty"),
+        ("--help", "no kernel '--help'"),
+        ("*/*.cu", "*/*.cu: cannot be read"),
+    ],
+)
+def test_the_action_does_not_pass_without_a_kernel(
+    kernels: str, told: str, runner: Runner, write_kernel: KernelWriter
+) -> None:
+    runner.commit(write_kernel().read_text())
+    _, checked = runner.run(ACTION, INPUTS | {"kernels": kernels})
+    assert checked.returncode != 0
+    assert told in checked.stderr
+
+
+@pytest.mark.parametrize("text", [ACTION, SMOKE])
+def test_installing_runs_nothing_of_the_checkout(text: str, runner: Runner) -> None:
+    ran = runner.repository / "RAN"
+    (runner.repository / "pip.py").write_text("open('RAN', 'w')")
+    runner.run(text, {"kernels": ""})
+    assert not ran.exists()
+    runner.run(text.replace("python3 -I", "python3"), {"kernels": ""})  # the control
+    assert ran.exists()
 
 
 @pytest.mark.long

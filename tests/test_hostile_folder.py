@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +14,7 @@ import pytest
 from support.cli import QUICK
 from support.paths import ROOT
 
+from matbench import programs
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import observer
 from matbench.model import DeviceInfo, Problem
@@ -28,35 +33,74 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "PWNED"
 
 
-def test_no_process_imports_from_the_current_folder(trap: Path, device: DeviceInfo) -> None:
-    # As the installed script does it: the folder is not on the path of the main process.
-    start = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
-    start += "from matbench.__main__ import main\nmain()"
+#: As the installed script does it: the folder is not on the path of the main process.
+START = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+START += "from matbench.__main__ import main\nmain()"
+#: A library that leaves a trace when it is loaded.
+LIBRARY = """#include <fcntl.h>
+__attribute__((constructor)) static void load() { creat("TRACE", 0600); }
+"""
+
+
+def measure(cache: Path, **environment: str) -> None:
+    """A run in the current folder that compiles everything."""
+    words = ("run", "tiled", "--sizes", "8", "--set", "TILE=8", *QUICK)
     done = subprocess.run(
-        [
-            sys.executable,
-            "-I",
-            "-c",
-            start,
-            "run",
-            "tiled",
-            "--sizes",
-            "8",
-            "--set",
-            "TILE=8",
-            *QUICK,
-        ],
+        [sys.executable, "-I", "-c", START, *words],
         capture_output=True,
         text=True,
         timeout=120,
+        env=os.environ | {"MATBENCH_CACHE_DIR": str(cache)} | environment,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert not trap.exists()
+
+
+def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
+    trap: Path, device: DeviceInfo, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The loader says which libraries it tries in the current folder: then they are there."""
+    outside = tmp_path_factory.mktemp("outside")
+    measure(outside / "1", LD_DEBUG="libs", LD_DEBUG_OUTPUT=str(outside / "log"))
+    log = "".join(path.read_text(errors="replace") for path in outside.glob("log.*"))
+    libraries = {"librt.so.1", *re.findall(r"trying file=([^/\s]\S*)", log)}
+    built = outside / "library.so"
+    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(built)]
+    subprocess.run(command, input=LIBRARY.replace("TRACE", str(trap)), text=True, check=True)
+    for name in libraries:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(built, name)
+    # The settings of Intel's runtime: it would write down what it compiles.
+    Path("cl.cfg").write_text("CL_CONFIG_DUMP_BIN = True\n")
+    before = set(Path().rglob("*"))
+    measure(outside / "2")
+    assert set(Path().rglob("*")) == before
+    if "Intel" in device.toolkit:
+        assert len(libraries) > 1, "this runtime searches the current folder"
+    ctypes.CDLL(str(built))
+    assert trap.exists(), "loading such a library leaves a trace"
 
 
 def test_an_observed_process_does_not_either(trap: Path, device: DeviceInfo) -> None:
     kernel = catalogue.load(catalogue.kernels_folder() / "tiled.cu")
     case = sweep.case(kernel, Problem(8, 8, 8), {"TILE": 8}, device)
-    done = observer.observe(["env"], device, case, guarded=True, timeout_s=60, tool="env")
+    command = ["sh", "-c", 'pwd; exec "$@"', "sh"]
+    done = observer.observe(command, device, case, guarded=True, timeout_s=60, tool="sh")
     assert done.returncode == 0, done.stderr
+    # Where ncu would find settings, which name files to load.
+    assert Path(done.stdout.splitlines()[0]) != trap.parent
     assert not trap.exists()
+
+
+@pytest.mark.parametrize("path", ["", ".", "{}:", ":{}", "bin", "./bin:{}"])
+def test_programs_of_the_current_folder_are_not_run(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path, tmp_path / "bin", tmp_path / "elsewhere"]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        (folder / "nvcc").write_text("#!/bin/sh\n")
+        (folder / "nvcc").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", path.format(folders[2]))
+    found = programs.which("nvcc")
+    assert found == (str(folders[2] / "nvcc") if "{}" in path else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import takewhile
@@ -14,7 +15,6 @@ import msgspec
 
 from matbench import temporary
 from matbench.cache import Cache
-from matbench.errors import BuildError
 from matbench.kernelfile import includes, opencl_c
 from matbench.kernelfile.revision import revision
 from matbench.model import Kernel
@@ -48,34 +48,36 @@ def opencl_unit(
     return msgspec.json.decode(kept, type=opencl_c.Unit)
 
 
-@contextmanager
-def temporary_files_removed() -> Iterator[None]:
-    """Remove temporary files that Python code in this block leaves behind.
+#: Held while the working folder is another: all threads of a process share it.
+_moving = threading.RLock()
 
-    PyCUDA and PyOpenCL leave the source behind if it does not compile.
+
+@contextmanager
+def apart() -> Iterator[Path]:
+    """Work in a private folder, which takes all temporary files and is removed afterwards.
+
+    Compilers, linkers and OpenCL runtimes look for libraries, headers and settings in the working
+    folder, which may be anyone's. PyCUDA and PyOpenCL leave a source behind that does not compile.
     """
-    usual = tempfile.tempdir
-    with temporary.folder() as folder:
-        tempfile.tempdir = str(folder)
-        try:
-            yield
-        finally:
-            tempfile.tempdir = usual
-
-
-@contextmanager
-def working_in(folder: Path) -> Iterator[None]:
-    """Change the working folder, because compilers search it for headers first."""
-    before = os.open(".", os.O_RDONLY)
-    try:
+    with temporary.folder() as folder, _moving:
+        usual = tempfile.tempdir
+        # A descriptor leads back even if the folder was deleted.
+        before = os.open(".", getattr(os, "O_PATH", 0)) if os.name == "posix" else Path.cwd()
         try:
             os.chdir(folder)
-        except OSError as error:
-            raise BuildError(f"cannot change to folder {folder}: {error.strerror}") from None
-        yield
-    finally:
-        os.fchdir(before)
-        os.close(before)
+            tempfile.tempdir = str(folder)
+            yield folder
+        finally:
+            tempfile.tempdir = usual
+            os.chdir(before)
+            if isinstance(before, int):
+                os.close(before)
+
+
+def settings(*prefixes: str) -> list[str]:
+    """The environment variables with these prefixes, as `NAME=VALUE`."""
+    given = sorted(os.environ.items())
+    return [f"{name}={value}" for name, value in given if value and name.startswith(prefixes)]
 
 
 def first_error(output: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 
+from matbench import programs
 from matbench.backends import opencl
 from matbench.backends.cuda import doctor as cuda
 from matbench.backends.cuda import installing, libcuda
@@ -21,7 +21,7 @@ def findings() -> Iterator[Finding]:
 
 
 def _compiler() -> Finding:
-    path = shutil.which("g++")
+    path = programs.which("g++")
     if path is None:
         status: Status = "problem" if libcuda.gpu_is_present() else "note"
         fix = installing.system_package("g++", "gcc-c++")

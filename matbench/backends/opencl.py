@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import re
-import shutil
-import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from matbench.backends import building, host
-from matbench.backends.building import first_error, temporary_files_removed, working_in
-from matbench.backends.protocol import Argument, Buffer, TensorMap, UnavailableError, Variant
+from matbench.backends import building, host, opencl_runtimes
+from matbench.backends.building import apart, first_error
+from matbench.backends.opencl_runtimes import pyopencl
+from matbench.backends.protocol import Argument, Buffer, TensorMap, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.kernelfile import includes, signature
@@ -28,95 +22,34 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# Libraries of Intel's runtime; its wheel does not say where they are.
-_INTEL_NEEDS = (
-    "libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12", "libtbbmalloc.so.2",
-)  # fmt: skip
 # Intel's CPU compiler puts this many work-items into one vector. Without a hint it computes
 # narrower blocks one work-item at a time: tiles with T = 8 took six to nine times as long.
 _VECTOR_WIDTH = 16
 _VECTOR_HINTS = (8, 4, 1)  # the supported ones
-_SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
-_VENDORS = "OCL_ICD_VENDORS"
-
-
-@cache
-def _opencl() -> Any:
-    """`pyopencl`."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pyopencl
-    except ImportError as error:
-        raise UnavailableError(
-            f"pyopencl is missing ({error}); pip install 'matbench-cuda[cpu]'"
-        ) from None
-    return pyopencl
-
-
-@cache
-def _platforms() -> list[Any]:
-    """All runtimes: those in `OCL_ICD_VENDORS`, or else Intel's from wheels and the system's."""
-    cl = _opencl()
-    library, given = Path(sys.prefix, "lib"), os.environ.get(_VENDORS)
-    intel = library / "libintelocl.so"
-    trouble = "no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'"
-    if given is not None:
-        trouble = f"no OpenCL runtime in {_VENDORS} = {given} starts"
-    with tempfile.TemporaryDirectory(prefix="matbench-") as folder:
-        if given is None and intel.exists():
-            trouble = "Intel's OpenCL runtime is installed but does not start"
-            try:
-                for name in (*_INTEL_NEEDS, intel.name):
-                    ctypes.CDLL(str(library / name), mode=ctypes.RTLD_GLOBAL)
-            except OSError as error:  # the system's runtimes may still start
-                trouble = f"Intel's OpenCL runtime cannot be loaded ({error})"
-            else:
-                Path(folder, "intel.icd").write_text(f"{intel}\n")
-                for path in _SYSTEM_VENDORS.glob("*.icd"):
-                    shutil.copyfile(path, Path(folder, f"system-{path.name}"))
-                os.environ[_VENDORS] = folder
-        try:
-            return list(cl.get_platforms())
-        except cl.Error as error:
-            known = "PLATFORM_NOT_FOUND" in str(error)
-            raise UnavailableError(trouble if known else f"{trouble} ({error})") from None
-        finally:
-            if given is None:
-                os.environ.pop(_VENDORS, None)
-
-
-def _devices() -> list[Any]:
-    """GPUs first; for CPUs, Intel's runtime first, by far the fastest for these kernels."""
-    cl = _opencl()
-    found, failed = [], []
-    for platform in _platforms():
-        try:
-            found += platform.get_devices()
-        except cl.Error as error:
-            failed.append(f"{platform.name.strip()}: {error}")
-    if not found:
-        raise UnavailableError("; ".join(["no OpenCL runtime offers a device", *failed]))
-    gpu = cl.device_type.GPU
-    return sorted(found, key=lambda d: (not d.type & gpu, "Intel" not in d.platform.name))
+#: Environment variables by which runtimes and PyOpenCL build or run kernels differently.
+_SETTINGS = (
+    "CL_CONFIG_", "DPCPP_CPU_", "SYCL_CPU_", "OPENCL_PROGRAM_", "POCL_", "PYOPENCL_BUILD_OPTIONS",
+)  # fmt: skip
 
 
 def devices() -> list[DeviceInfo]:
     """Every OpenCL device: GPUs first, then CPUs with the fastest runtime first."""
-    return [_describe(index, device) for index, device in enumerate(_devices())]
+    with apart():  # a runtime may load libraries at any of these questions
+        return [_describe(index, device) for index, device in enumerate(opencl_runtimes.devices())]
 
 
 def _describe(index: int, device: Any) -> DeviceInfo:
-    cl = _opencl()
+    cl = pyopencl()
     is_gpu = bool(device.type & cl.device_type.GPU)
     block = [*device.max_work_item_sizes, 1, 1][:3]
+    toolkit = device.platform.name.strip(), device.opencl_c_version.strip()
     return DeviceInfo(
         backend="opencl",
         index=index,
         name=" ".join(device.name.split()),
         kind="gpu" if is_gpu else "cpu",
         driver=device.driver_version,
-        toolkit=f"{device.platform.name.strip()}, {device.opencl_c_version.strip()}",
+        toolkit=", ".join((*toolkit, *building.settings(*_SETTINGS))),
         limits={
             "max_threads_per_block": device.max_work_group_size,
             **{f"max_block_{axis}": size for axis, size in zip("xyz", block, strict=True)},
@@ -150,7 +83,7 @@ def _describe(index: int, device: Any) -> DeviceInfo:
 
 
 def _warp_size(device: Any, is_gpu: bool) -> int:
-    cl = _opencl()
+    cl = pyopencl()
     for attribute in ("warp_size_nv", "wavefront_width_amd"):
         try:
             return int(getattr(device, attribute))
@@ -183,9 +116,9 @@ class _Program:
         self.local = local
         self.allocates = False  # OpenCL C has no malloc
         with _errors("build"):
-            self.kernel = _opencl().Kernel(program, entry)
+            self.kernel = pyopencl().Kernel(program, entry)
         self.has_variables = self._has_variables()
-        group = _opencl().kernel_work_group_info
+        group = pyopencl().kernel_work_group_info
         get = self.kernel.get_work_group_info
         self.resources = Resources(
             static_shared_bytes=get(group.LOCAL_MEM_SIZE, backend.device),
@@ -193,7 +126,7 @@ class _Program:
         )
 
     def _has_variables(self) -> bool:
-        cl = _opencl()
+        cl = pyopencl()
         try:
             size = cl.program_build_info.GLOBAL_VARIABLE_TOTAL_SIZE
             return bool(self.program.get_build_info(self.backend.device, size))
@@ -202,9 +135,9 @@ class _Program:
 
     def restore(self) -> None:
         if self.has_variables:
-            cl, backend = _opencl(), self.backend
+            cl, backend = pyopencl(), self.backend
             binary = self.program.get_info(cl.program_info.BINARIES)[0]
-            with _errors("build"), warnings.catch_warnings():
+            with _errors("build"), warnings.catch_warnings(), apart():
                 warnings.simplefilter("ignore")  # compiler warnings, again
                 self.program = cl.Program(backend.context, [backend.device], [binary]).build()
                 self.kernel = cl.Kernel(self.program, self.entry)
@@ -212,7 +145,7 @@ class _Program:
     def enqueue(self, launch: Launch, arguments: Sequence[Argument]) -> Any:
         import numpy as np
 
-        cl = _opencl()
+        cl = pyopencl()
         values: list[Any] = []
         for argument, scalar in zip(arguments, self.scalars, strict=True):
             assert not isinstance(argument, TensorMap)  # such kernels require CUDA
@@ -239,7 +172,7 @@ class _Program:
 @contextmanager
 def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
     """Turn OpenCL's errors into `CaseError`s; all but those of memory are fatal."""
-    cl = _opencl()
+    cl = pyopencl()
     try:
         yield
     except (cl.Error, MemoryError) as error:
@@ -253,9 +186,9 @@ class OpenCLBackend:
     """One OpenCL device, its context and an in-order queue that profiles."""
 
     def __init__(self, info: DeviceInfo, cache: Cache) -> None:
-        cl = _opencl()
+        cl = pyopencl()
         self.info = info
-        self.device = device = _devices()[info.index]
+        self.device = device = opencl_runtimes.devices()[info.index]
         self.cache = cache
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(
@@ -277,7 +210,7 @@ class OpenCLBackend:
         self.variants: tuple[Variant, ...] = ("plain", "clocked")
 
     def allocate(self, nbytes: int) -> _Buffer:
-        cl = _opencl()
+        cl = pyopencl()
         largest = self.device.max_mem_alloc_size
         if nbytes > largest:
             raise OutOfMemoryError(
@@ -292,15 +225,15 @@ class OpenCLBackend:
 
     def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
         with _errors("upload"):
-            _opencl().enqueue_copy(self.queue, buffer.handle, array, is_blocking=True)
+            pyopencl().enqueue_copy(self.queue, buffer.handle, array, is_blocking=True)
 
     def read(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
         with _errors("download"):
-            _opencl().enqueue_copy(self.queue, array, buffer.handle, is_blocking=True)
+            pyopencl().enqueue_copy(self.queue, array, buffer.handle, is_blocking=True)
 
     def copy(self, target: Buffer, source: Buffer) -> None:
         with _errors("copy"):
-            _opencl().enqueue_copy(
+            pyopencl().enqueue_copy(
                 self.queue, target.handle, source.handle, byte_count=source.nbytes
             )
 
@@ -325,8 +258,7 @@ class OpenCLBackend:
         if includes.operands(kernel.source):  # OpenCL has no headers, so all may change
             folders = includes.folders(kernel)
             options += [f'-I "{folder}"' for folder in folders]
-            with working_in(folders[0]):
-                program = self._compiled(unit.text, options, keep=False)
+            program = self._compiled(unit.text, options, keep=False)
         else:
             program = self._compiled(unit.text, options)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
@@ -335,14 +267,14 @@ class OpenCLBackend:
 
     def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> Any:
         """A built program; `keep` allows taking it from the cache and storing it there."""
-        cl = _opencl()
+        cl = pyopencl()
         options = [*self.language, *options]
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
-        key = repr(("opencl", unit, options, toolkit))
+        key = repr(("opencl", unit, options, toolkit, opencl_runtimes.configuration()))
         if keep and key in self._programs:
             return self._programs[key]
         binary = self.cache.get(key) if keep else None
-        with warnings.catch_warnings(), temporary_files_removed():
+        with warnings.catch_warnings(), apart():
             warnings.simplefilter("ignore")  # compiler warnings; errors come as exceptions
             try:
                 if binary is not None:
@@ -395,7 +327,7 @@ class OpenCLBackend:
     def _flush(self) -> None:
         import numpy as np
 
-        cl = _opencl()
+        cl = pyopencl()
         if self.flush_area is None:
             self.flush_area = self.allocate(max(2 * self.device.global_mem_cache_size, 1 << 24))
         cl.enqueue_fill_buffer(
@@ -407,7 +339,7 @@ class OpenCLBackend:
         if self.rate is None:
             import numpy as np
 
-            cl = _opencl()
+            cl = pyopencl()
             unit = (
                 f"__kernel void read_clock(__global ulong *t) {{ *t = {self.clock_expression}; }}"
             )

@@ -19,6 +19,7 @@ from matbench.cli.options import (
     format_option,
     grouped,
 )
+from matbench.cli.outputs import require_apart
 from matbench.cli.page_file import write_page
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
@@ -70,9 +71,9 @@ def profile_blocks(
     from matbench.show.pictures import timeline as picture
 
     if timeline is not None:
-        inputs = (kernel, *files.kernel_files)
-        pictures.require(Path(timeline), (*picture.SUFFIXES, ".html"), inputs)
+        pictures.require(Path(timeline), (*picture.SUFFIXES, ".html"))
     chosen = files.one(kernel)
+    require_apart({"--timeline": timeline}, files.read_for([chosen]))
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library routine; its blocks cannot be timed")
     problem = sizes.one_problem(chosen)

@@ -15,7 +15,7 @@ from matbench import temporary
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed, show_report, show_rich
 from matbench.cli.gate import GateOptions
-from matbench.cli.kernel_files import KernelFiles, kernel_names
+from matbench.cli.kernel_files import KernelFiles, is_path, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -26,6 +26,7 @@ from matbench.cli.options import (
     grouped,
     renamed,
 )
+from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
@@ -109,6 +110,8 @@ def compare(
         else:
             pairs = list(combinations(_contenders(contenders, files, matrix=matrix), 2))
         kernels = [side.kernel for side in _sides(pairs)]
+        named = filter(is_path, contenders)
+        require_apart({"--summary": gate.summary}, [*files.read_for(kernels), *named])
         overrides = constants.values(kernels)
         plan = ComparisonPlan(
             threshold=gate.threshold, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9

@@ -11,6 +11,7 @@ from matbench.cli.app import main
 from matbench.cli.console import say, show_report
 from matbench.cli.gate import GateOptions
 from matbench.cli.options import format_option, grouped
+from matbench.cli.outputs import require_apart
 
 #: How many of the cases that one file lacks are named.
 _SHOWN_LABELS = 8
@@ -45,6 +46,7 @@ def diff(
     from matbench.records import reading
     from matbench.show import comparisons, safe
 
+    require_apart({"--summary": gate.summary}, (old, new))
     notes: list[str] = []
     first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
     joined = comparison.compare_records(

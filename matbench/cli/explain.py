@@ -31,6 +31,7 @@ from matbench.cli.options import (
     format_option,
     grouped,
 )
+from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import CaseError, MatbenchError, UsageError
 
@@ -108,11 +109,11 @@ def explain(
     from matbench.show.pictures import roofline
 
     if plot is not None:
-        inputs = (kernel, *files.kernel_files)
-        pictures.require(Path(plot), roofline.SUFFIXES, inputs)
+        pictures.require(Path(plot), roofline.SUFFIXES)
     if counters:
         ncu.executable()
     chosen = files.one(kernel)
+    require_apart({"--plot": plot}, files.read_for([chosen]))
     if chosen.library is not None:
         raise UsageError(f"{chosen.name} is a library routine; it has no source to explain")
     if chosen.on_host:

@@ -19,6 +19,7 @@ from matbench.cli.options import (
     format_option,
     grouped,
 )
+from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.selection import SelectionOptions
 from matbench.cli.types import Seed
@@ -83,6 +84,7 @@ def grade(
     from matbench.show import grade as view
 
     chosen = selection.kernels(kernels, files)
+    require_apart({"--output": output}, files.read_for(chosen))
     cases = _cases(chosen, selection, constants, device)
     devices = list({info.label: info for info, _ in cases}.values())
     about = provenance.environment(sys.argv[1:], devices, {"seed": seed})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -189,6 +189,16 @@ class KernelFiles:
         """Kernels by name, or by file name; files may be versions of one kernel."""
         known, _, _ = self.catalogue(names)
         return [self.load(n, names) if is_path(n) else known.get(n) for n in names]
+
+    def read_for(self, kernels: Collection[Kernel]) -> list[Path]:
+        """The files that these kernels are read from, and all others that these options name."""
+        from matbench.kernelfile import tables
+
+        folder = Path(self.kernels_dir).glob("*.cu") if self.kernels_dir else ()
+        loaded = [Path(kernel.file) for kernel in kernels if kernel.file]
+        sources = [*map(Path, self.kernel_files), *folder, *loaded]
+        headers = [Path(header.path) for kernel in kernels for header in kernel.includes]
+        return [*sources, *map(tables.beside_of, sources), *headers]
 
     def one(self, name: str) -> Kernel:
         """The kernel that `KERNEL|FILE` means."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -411,19 +411,24 @@ class OutputOptions:
         mode: Mode = "append" if self.append else "force" if self.force else "new"
         return Path(self.output), mode
 
-    def resuming(self, command: str, arguments: list[str], last: Path | None = None) -> str | None:
-        """How to continue a command line: with what command, if there is a file to resume.
+    def resuming(self, arguments: list[str], last: Path | None = None) -> str | None:
+        """How to continue a run with these arguments, if there is a file to resume.
 
         Without an output file this is the record of the `last` run, until there is another run.
         """
         path = self.target[0] if self.target is not None else last
         if path is None:
             return None
-        kept, words = [], iter(arguments)
-        for word in words:
-            if word in ("--output", "--resume"):
-                next(words, None)
-            elif word.partition("=")[0] not in ("--output", "--resume", "--append", "--force"):
-                kept.append(word)
         how = "continue" if self.target is not None else "continue before any other run"
-        return f"{how} with: {shlex.join(['matbench', command, *kept, '--resume', str(path)])}"
+        return f"{how} with: {resuming_command(arguments, path)}"
+
+
+def resuming_command(arguments: Iterable[str], path: Path) -> str:
+    """The command that continues a file, from the arguments of a run that wrote to it."""
+    kept, words = [], iter(arguments)
+    for word in words:
+        if word in ("--output", "--resume"):
+            next(words, None)
+        elif word.partition("=")[0] not in ("--output", "--resume", "--append", "--force"):
+            kept.append(word)
+    return shlex.join(["matbench", "run", *kept, "--resume", str(path)])

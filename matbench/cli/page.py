@@ -8,6 +8,7 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import read_files, records_in
+from matbench.cli.outputs import require_apart
 from matbench.cli.page_file import require_page, write_page
 
 
@@ -27,7 +28,8 @@ def page_of_files(files: tuple[str, ...], output: str, force: bool) -> None:
     matbench page mine.jsonl --output mine.html
     """
     path = Path(output)
-    require_page(path, force=force, inputs=files)
+    require_apart({"--output": output}, files)
+    require_page(path, force=force)
     contents = read_files(files)
     environments, outcomes = records_in(contents)
     findings = [finding for found in contents for finding in found.findings]

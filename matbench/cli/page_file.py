@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from matbench.records.reading import Finding
 
 
-def require_page(path: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
+def require_page(path: Path, *, force: bool) -> None:
     """`UsageError` if no page can be written there; ask before anything is measured for it."""
     from matbench.show.page import document
 
-    document.require(path, force=force, inputs=inputs)
+    document.require(path, force=force)
 
 
 def write_page(

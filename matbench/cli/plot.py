@@ -8,6 +8,7 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import read_files, records_in
+from matbench.cli.outputs import require_apart
 
 
 @main.command()
@@ -34,7 +35,8 @@ def plot(files: tuple[str, ...], output: str) -> None:
     from matbench.show.pictures import chart
     from matbench.show.pictures import files as pictures
 
-    pictures.require(Path(output), chart.SUFFIXES, files)
+    require_apart({"--output": output}, files)
+    pictures.require(Path(output), chart.SUFFIXES)
     environments, outcomes = records_in(read_files(files))
     told, _ = cards.told_apart(repetitions.merged(outcomes), environments)
     devices = dict.fromkeys(outcome.case.device for outcome in told)

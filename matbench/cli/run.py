@@ -16,6 +16,7 @@ from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.cluster import ClusterOptions
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
+from matbench.cli.error_map_file import draw_error_map, require_error_map
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
@@ -31,6 +32,7 @@ from matbench.cli.options import (
     renamed,
     uncertainty_option,
 )
+from matbench.cli.outputs import require_apart, require_own_kernels
 from matbench.cli.page_file import require_page, write_page
 from matbench.cli.progress import progress
 from matbench.cli.selection import Cases, SelectionOptions, skipped
@@ -177,12 +179,10 @@ def run(
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
     from matbench.measure.options import Options
+    from matbench.records import provenance
 
     if more.error_map is not None:
-        from matbench.show.pictures import error_map
-        from matbench.show.pictures import files as pictures
-
-        pictures.require(Path(more.error_map), error_map.SUFFIXES)
+        require_error_map(more.error_map)
     if more.page is not None:
         require_page(Path(more.page), force=output.force or output.resume is not None)
     if selection.tuned and constants.settings:
@@ -197,6 +197,12 @@ def run(
     chosen = selection.kernels(
         kernels, files, of_every_workload=more.smoke and selection.workload is None
     )
+    require_apart(
+        {"--output": output.output, "--page": more.page, "--error-map": more.error_map},
+        [*files.read_for(chosen), provenance.last_run_path(), output.resume],
+    )
+    if output.resume is not None:
+        require_own_kernels(Path(output.resume))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     workers = cluster.joined(device, replicate=more.replicate)
@@ -240,7 +246,7 @@ def run(
         write_page(Path(more.page), sweep.outcomes, [sweep.environment])
     resume = None
     if more.replay is None:
-        resume = output.resuming("run", sys.argv[2:], sweep.last_run)
+        resume = output.resuming(sys.argv[2:], sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=more.allow_skips)
 
@@ -277,7 +283,7 @@ class Sweep:
     def last_run(self) -> Path | None:
         """The record of the last run, if it has outcomes of this one."""
         last = self._last
-        return last.path if last is not None and last.written else None
+        return last.path if last is not None and last.written and last.error is None else None
 
     def work_through(
         self, output: OutputOptions, deadlines: DeadlineOptions, settings: dict[str, Any]
@@ -336,7 +342,7 @@ class Sweep:
                     done = self._drawn(found.outcome, found.error_map)
                     done = msgspec.structs.replace(done, repetition=repetition)
                     with signals.held():  # what is recorded counts as done
-                        for writer in writers:
+                        for writer in reversed(writers):  # the copy first
                             writer.write(done)
                         self.outcomes.append(done)
                     display.done(done, place)
@@ -359,7 +365,7 @@ class Sweep:
         if output.target is None:
             return [last]
         path, mode = output.target
-        return [RecordWriter(path, self.environment, mode), last]
+        return [RecordWriter(path, self.environment, mode, copy=last), last]
 
     def _known(self, writers: list[RecordWriter]) -> dict[CaseKey, Outcome]:
         """The finished cases of a resumed file.
@@ -430,17 +436,3 @@ class Sweep:
 
         note = draw_error_map(error_map, self.error_map)
         return msgspec.structs.replace(outcome, notes=(*outcome.notes, note))
-
-
-def draw_error_map(found: ErrorMap, path: str) -> str:
-    """Draw where C is wrong, to a new file; returns a note that names it, or says why not."""
-    from matbench.errors import MatbenchError
-    from matbench.show.pictures import error_map
-    from matbench.show.pictures import files as pictures
-
-    unused = pictures.unused(Path(path))
-    try:
-        error_map.draw(found, unused)
-    except (MatbenchError, MemoryError) as error:
-        return f"no error map: {error}"
-    return f"error map: {unused}"

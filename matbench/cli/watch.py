@@ -12,6 +12,7 @@ import click
 from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import open_console, say, say_printed
+from matbench.cli.error_map_file import draw_error_map, require_error_map
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
@@ -21,7 +22,6 @@ from matbench.cli.options import (
     SizeOptions,
     grouped,
 )
-from matbench.cli.run import draw_error_map
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,12 +73,10 @@ def watch(
     from matbench.kernelfile import catalogue, sweep
     from matbench.measure.watch import Saves, Watch
     from matbench.measure.worker import Crew
-    from matbench.show.pictures import error_map as error_maps
-    from matbench.show.pictures import files as pictures
 
     path = Path(file)
     if error_map is not None:
-        pictures.require(Path(error_map), error_maps.SUFFIXES)
+        require_error_map(error_map)
     if not path.is_file():
         if not path.suffix or path.exists():
             raise UsageError(f"{path}: not a kernel file; name one such as mine.cu")

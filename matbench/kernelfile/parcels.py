@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from matbench.kernelfile import includes
+from matbench.kernelfile import includes, writing
 from matbench.model import Kernel
 
 
@@ -65,11 +65,9 @@ def unpacked(kernel: Kernel, sha256: str, files: dict[str, bytes] | None, folder
     """
     if not kernel.file:
         return kernel
-    root = folder.resolve() / sha256
+    root = writing.below(folder, sha256)
     for name, data in (files or {}).items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        writing.write(root, name, data)
     if not root.is_dir():
         raise NotSentError(kernel.path)
     return msgspec.structs.replace(

@@ -16,11 +16,13 @@ import msgspec
 
 from matbench import git
 from matbench.errors import UsageError
-from matbench.kernelfile import includes, tables
+from matbench.kernelfile import includes, tables, writing
 from matbench.model import Kernel
 
 #: Modes of regular files in a tree; links and submodules are not followed.
 _REGULAR = ("100644", "100755")
+#: No part of a name is one of these in a tree that `git add` has made.
+_REFUSED = {"", ".", "..", ".git"}
 
 
 class Extracted(NamedTuple):
@@ -56,7 +58,7 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
     """Write the kernel's files as of the revision into an empty folder.
 
     None if the revision does not have the kernel file. `UsageError` if there is no repository or
-    no such revision.
+    no such revision, or if its tree is malformed.
     """
     if not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
@@ -66,10 +68,11 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
     if top is None or not file.is_relative_to(root):
         raise UsageError(f"{kernel.path}: --against needs git, and a git working tree around it")
     commit = git.commit(revision, file.parent)
+    shown = f"--against {revision!r:.60}"
     if commit is None:
         hint = "in CI, fetch it first (`fetch-depth: 0` in actions/checkout)"
-        raise UsageError(f"--against {revision!r:.60}: no such revision; {hint}")
-    tree = _Tree(root, commit, folder)
+        raise UsageError(f"{shown}: no such revision; {hint}")
+    tree = _Tree(root, commit, folder, shown)
     name = file.relative_to(root).as_posix()
     if not tree.has(name):
         return None
@@ -90,12 +93,25 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
 class _Tree:
     """The files of one commit, written to a folder when they are needed."""
 
-    def __init__(self, root: Path, commit: str, folder: Path) -> None:
+    def __init__(self, root: Path, commit: str, folder: Path, shown: str) -> None:
         self.root, self.commit, self.folder = root, commit, folder
-        listed = git.output("ls-tree", "-r", "-z", "--full-tree", commit, folder=root) or b""
-        entries = (os.fsdecode(each).partition("\t") for each in listed.split(b"\0") if each)
-        self.names = {name for about, _, name in entries if about.startswith(_REGULAR)}
+        listed = git.output("ls-tree", "-r", "-t", "-z", "--full-tree", commit, folder=root)
+        if listed is None:
+            raise UsageError(
+                f"{shown}: git cannot list its files; fetch it in full, or see `git fsck`"
+            )
+        self.names: set[str] = set()
         self.taken: dict[str, str] = {}
+        seen: set[str] = set()
+        for entry in listed.split(b"\0")[:-1]:
+            about, _, name = os.fsdecode(entry).partition("\t")
+            # A folder is listed, too: nothing else may have its name.
+            if name in seen or not _REFUSED.isdisjoint(name.lower().split("/")):
+                hint = "see `git fsck`, and name another revision"
+                raise UsageError(f"{shown}: its tree is malformed at {name!r:.100}; {hint}")
+            seen.add(name)
+            if about.startswith(_REGULAR):
+                self.names.add(name)
 
     def has(self, name: str) -> bool:
         return name in self.names
@@ -105,9 +121,7 @@ class _Tree:
         data = git.output("cat-file", "blob", f"{self.commit}:{name}", folder=self.root)
         if data is None:
             raise UsageError(f"{name}: cannot be read from git at {self.commit[:12]}")
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        writing.write(self.folder, name, data)
         self.taken[name] = data.decode("utf-8-sig", errors="replace")
         return self.taken[name]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from matbench import temporary
+from matbench import programs, temporary
 from matbench.errors import MatbenchError, UsageError
 from matbench.model import Case, DeviceInfo
 
@@ -23,7 +22,7 @@ class _Job(msgspec.Struct, frozen=True):
 
 def executable(name: str, option: str, known_as: str | None = None) -> str:
     """A tool's path; `UsageError` says how to get it."""
-    found = shutil.which(name) or shutil.which(name, path="/usr/local/cuda/bin")
+    found = programs.which(name) or programs.which(name, path="/usr/local/cuda/bin")
     if found is None:
         shown = f"{name} ({known_as})" if known_as else name
         raise UsageError(
@@ -68,6 +67,7 @@ def observe(
                 capture_output=True,
                 text=True,
                 errors="replace",
+                cwd=folder,  # ncu reads its settings from the working folder
                 timeout=timeout_s,
                 check=False,
             )

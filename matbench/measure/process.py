@@ -6,6 +6,7 @@ import concurrent.futures
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -45,6 +46,9 @@ def deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+#: Variables that name folders, perhaps relative to the user's working folder.
+_FOLDERS = {"MATBENCH_CACHE_DIR", "MATBENCH_STATE_DIR"}
+
 #: Held while `__main__` is another module; several pools may start processes at once.
 _main = threading.Lock()
 
@@ -76,6 +80,9 @@ class _Spawn(SpawnContext):
 
 class Pool:
     """Pebble processes that are reused, and replaced when they die; by default one.
+
+    They work in a private folder, which is removed with all that compilers leave there. Libraries,
+    compilers and linkers search the working folder, and the user's may be anyone's.
 
     `initializer` runs first in each process, with `initargs`.
     """
@@ -113,7 +120,7 @@ class Pool:
         is_new = self._pool is None
         try:
             if is_new:
-                os.chdir(Path.cwd())  # the process will do it, and could not say why it fails
+                os.lstat(f"{Path.cwd()}/.")  # a process that cannot go there could not say why
                 folder = self._folder.enter_context(temporary.folder())
                 self._output = output.Output()
                 with deaf():
@@ -122,7 +129,7 @@ class Pool:
                     max_workers=self._processes,
                     context=_Spawn(),
                     initializer=_begin,
-                    initargs=(*self._start, self._output.writer, phase.shared(), folder),
+                    initargs=(*self._start, folder, self._output.writer, phase.shared()),
                 )
             future = self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
             self._pending.add(future)
@@ -210,19 +217,20 @@ def _manner_of_death(exitcode: int | None) -> str:
 def _begin(
     initializer: Callable[..., None] | None,
     initargs: tuple[Any, ...],
+    folder: Path,
     writer: Connection,
     phases: Any,
-    folder: Path,
 ) -> None:
-    """Keep kernels' output out of the table, and end with the main process.
-
-    The main process removes `folder`, with the temporary files of this process and its own.
-    """
+    """Move to a private folder, keep kernels' output out of the table, and end with the main
+    process, which removes that folder."""
     signals.end_with_parent()
+    for name in _FOLDERS & os.environ.keys():
+        os.environ[name] = str(Path(os.environ[name]).absolute())
+    os.chdir(folder)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks
     output.redirect(writer)
     phase.use(phases)
-    os.environ["TMPDIR"] = str(folder)
     if initializer is not None:
         initializer(*initargs)
 

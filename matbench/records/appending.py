@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -13,6 +14,13 @@ from pathlib import Path
 import filelock
 
 from matbench.errors import UsageError
+
+
+class ChangedError(OSError):
+    """Another program removed, replaced, cut or extended the file while it was open."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.ESTALE, "another program removed or changed it during the run")
 
 
 class LockedFile:
@@ -51,10 +59,14 @@ class LockedFile:
                     lock = filelock.FileLock(folder / f".{self._target.name}.lock")
                     lock.acquire(timeout=wait_s)
                     undo.callback(_unlock, lock)
-                    if not self._target.exists():
-                        undo.callback(self._remove_if_empty)
+                is_new = not self._target.exists()
+                if is_new:
+                    undo.callback(self._remove_if_empty)
                 self._file = FileIO(self._target, "a+" if self.is_regular else "a")
                 undo.callback(lambda: self._file.close())
+                if is_new:
+                    _sync_folder(folder)
+                self._size = self.size
             except filelock.Timeout as error:
                 # A lock that cannot be created times out like one that is held.
                 reason = f"cannot be written: no file can be created in {folder}; {hint}"
@@ -72,8 +84,12 @@ class LockedFile:
         return os.fstat(self._file.fileno()).st_size if self.is_regular else 0
 
     def append(self, lines: bytes) -> None:
-        """Append `lines` on a new line, completely or, with an `OSError`, not at all."""
-        size = self.size
+        """Append `lines` on a new line, completely or, with an `OSError`, not at all.
+
+        A `ChangedError` means that earlier lines may be lost.
+        """
+        self.require_unchanged()
+        size = self._size
         if size:
             self._file.seek(size - 1)
             if self._file.read(1) != b"\n":
@@ -88,10 +104,24 @@ class LockedFile:
             with suppress(OSError):
                 self.truncate(size)
             raise
+        self._size = self.size
+
+    def require_unchanged(self) -> None:
+        """`ChangedError` unless the path leads to this file, as long as it was left here."""
+        if not self.is_regular:
+            return
+        opened = os.fstat(self._file.fileno())
+        try:
+            is_here = os.path.samestat(self._target.stat(), opened)
+        except OSError:
+            is_here = False
+        if not is_here or opened.st_size != self._size:
+            raise ChangedError
 
     def truncate(self, size: int) -> None:
         """Cut off everything after the first `size` bytes."""
         self._file.truncate(size)
+        self._size = size
 
     def replace(self, lines: bytes) -> None:
         """Replace the contents with `lines`; an `OSError` leaves them unchanged.
@@ -114,6 +144,8 @@ class LockedFile:
             raise
         self._file.close()
         self._file = FileIO(self._target, "a+")
+        self._size = len(lines)
+        _sync_folder(self._target.parent)
 
     def close(self) -> None:
         """Unlock it; may be called twice."""
@@ -124,6 +156,16 @@ class LockedFile:
         with suppress(OSError):
             if not self._target.stat().st_size:
                 self._target.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush a file's new name to disk, on systems that can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _unlock(lock: filelock.BaseFileLock) -> None:

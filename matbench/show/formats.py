@@ -25,6 +25,15 @@ FORMATS: tuple[str, ...] = (
     "rich", "csv", "json", *(name for name in tabulate_formats if name not in _NO_ESCAPE),
 )  # fmt: skip
 
+#: What Markdown takes for markup: anywhere, around a word, and at the beginning of a line.
+_MARKUP = re.compile(
+    r"[\\`*|\[\]~]|(?<![^\W_])_|_(?![^\W_])|^ *(?:[-+=](?![\d.])|>|\d+[.)](?!\S))", re.MULTILINE
+)
+#: What GitHub looks for apart from Markdown's syntax: mentions, references, addresses, formulas.
+_REFERRING = re.compile(r"[@#$]|:(?=//|[\w+-]+:)|(?<=\bwww)\.|(?<=\bGH)-(?=\d)", re.IGNORECASE)
+#: What a spreadsheet takes for a formula; a number is none.
+_FORMULA = re.compile(r"[=@\t\r]|[-+](?!\d[\d.,]*%?$)")
+
 
 def text(report: Report, fmt: str) -> str:
     """The report in any of `FORMATS` but `rich`; nothing is cut."""
@@ -75,7 +84,7 @@ def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: 
     """Cells, escaped but otherwise unchanged, in one of tabulate's formats."""
     table = tabulate(
         [[escape(cell, fmt) for cell in row] for row in rows],
-        headers=[column.title for column in columns],
+        headers=[escape(column.title, fmt) for column in columns],
         tablefmt=fmt,
         colalign=["right" if column.right else "left" for column in columns] if rows else None,
         disable_numparse=True,
@@ -89,10 +98,14 @@ def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: 
 def escape(cell: str, fmt: str) -> str:
     """`tabulate` escapes for HTML and LaTeX, but not for these."""
     if fmt in ("github", "pipe"):
-        escaped = re.sub(r"([\\`*|\[\]]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", cell)
-        return escaped.replace("&", "&amp;").replace("<", "&lt;")
+        cell = cell.replace("&", "&amp;").replace("<", "&lt;")
+        # An invisible space, because GitHub looks again at what Markdown has made of the rest.
+        cell = _REFERRING.sub(lambda found: f"&#{ord(found[0])};&#8203;", cell)
+        return _MARKUP.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", cell)
     if fmt == "rst":
         return re.sub(r"([\\`*|]|_(?![^\W_]))", r"\\\1", cell)
+    if fmt == "tsv":
+        return "\n".join(map(_no_formula, cell.split("\n")))
     return cell.replace("|", "\\vert{}") if fmt == "orgtbl" else cell
 
 
@@ -139,4 +152,9 @@ def _csv_value(value: object) -> object:
         value = settings_of(value)
     if isinstance(value, tuple):
         value = "; ".join(value)
-    return safe.lines(value) if isinstance(value, str) else value
+    return _no_formula(safe.lines(value)) if isinstance(value, str) else value
+
+
+def _no_formula(text: str) -> str:
+    """Text that a spreadsheet shows as it is."""
+    return f"'{text}" if _FORMULA.match(text) else text

@@ -34,12 +34,14 @@ def text(kernels: Sequence[Kernel], fmt: str) -> str:
     ]
     if fmt == "json":
         return json.dumps(rows, indent=2, ensure_ascii=False)
-    from tabulate import tabulate
+    from matbench.show import formats
+    from matbench.show.table import Column
 
     if not any(kernel.previous for kernel in kernels):
         rows = [{key: value for key, value in row.items() if key != "previous"} for row in rows]
-    style = "plain" if fmt == "rich" else fmt
-    table = tabulate(rows, headers="keys", tablefmt=style, disable_numparse=True)
+    columns = [Column(title) for title in rows[0]] if rows else []
+    cells = [list(row.values()) for row in rows]
+    table = formats.markup_table(columns, cells, "plain" if fmt == "rich" else fmt)
     return "\n".join(line.rstrip() for line in table.splitlines())
 
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from matbench.analysis import comparison
 from matbench.model import settings_of
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
-from matbench.show import safe, units
+from matbench.show import formats, safe, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
 
 #: The longest comment that GitHub accepts, in characters, and room for the lines after a table.
 _LONGEST = 65_535
 _ROOM = 4_096
-#: Characters that mean something in Markdown, and those that begin a list or a link.
-_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#!|~@&:]|^[-+]|(?<=www)\.", re.IGNORECASE)
-#: GitHub looks for mentions and references once more after Markdown's own syntax: an invisible
-#: space behind these prevents that.
-_REFERRING = "@#"
 #: The most pairs and remarks that are shown before the tables.
 _MOST_NAMES = 8
 _MOST_REMARKS = 20
@@ -157,8 +151,4 @@ def _both(texts: Iterable[str]) -> str:
 
 def _plain(text: str) -> str:
     """Text on one line that Markdown shows as it is."""
-
-    def escaped(found: re.Match[str]) -> str:
-        return f"&#{ord(found[0])};" + ("&#8203;" if found[0] in _REFERRING else "")
-
-    return _SPECIAL.sub(escaped, safe.line(text))
+    return formats.escape(safe.line(text), "github")

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from matbench.backends.building import first_error, includes_own_files, temporary_files_removed
+from matbench.backends.building import apart, first_error, includes_own_files
 from matbench.model import Kernel, LaunchRules
 
 KERNEL = Kernel("mine", "", LaunchRules(block=(1,), grid=(1,)))
@@ -86,7 +86,7 @@ def test_temporary_files_go_however_the_block_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(ZeroDivisionError), temporary_files_removed():
+    with pytest.raises(ZeroDivisionError), apart():
         handle, name = tempfile.mkstemp()
         os.close(handle)
         assert Path(name).exists()

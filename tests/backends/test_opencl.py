@@ -282,6 +282,22 @@ def test_headers_of_the_working_folder_are_not_taken(
     assert Path.cwd() == tmp_path
 
 
+def test_settings_of_the_runtime_are_part_of_its_name_and_of_the_key(
+    info: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CL_CONFIG_USE_VECTORIZER", "False")
+    changed = backends.devices("opencl")[0]
+    assert changed.toolkit == f"{info.toolkit}, CL_CONFIG_USE_VECTORIZER=False"
+    keys: list[set[str]] = []
+    monkeypatch.setattr(Cache, "put", lambda _, key, value: keys[-1].add(key))
+    for device in (info, changed):
+        keys.append(set())
+        opened = backends.open_backend(device, Cache(tmp_path / "cache"))
+        opened.build(kernel_of(tmp_path, kernel_text()), {"TILE": 8})
+        opened.close()
+    assert keys[0] - keys[1]
+
+
 def test_a_second_process_need_not_compile(
     info: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

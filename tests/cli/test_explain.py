@@ -460,7 +460,7 @@ def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) 
 def test_counters_without_ncu_are_one_line(
     matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observer.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(observer.programs, "which", lambda *_, **__: None)
     result = matbench("explain", "tiled", "--counters", code=2)
     assert "--counters needs ncu" in result.stderr
     assert len(result.stderr.splitlines()) == 1

@@ -1,16 +1,21 @@
-"""The file of `--output`: new, appended, replaced or resumed; and a full disk."""
+"""Files that commands write: new, appended, replaced or resumed, and none lost."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import QUICK, Matbench, records_in, summary
-from support.kernels import KernelWriter
+from support.cli import QUICK, Matbench, Pretended, Refusal, last_run, records_in, summary
+from support.kernels import GOOD_BODY, KernelWriter, kernel_text
+from support.pictures import needs_plots
+from support.records import environment, outcome
 
 from matbench.model import DeviceInfo
-from matbench.records import reading
+from matbench.records import provenance, reading
+from matbench.records.writing import RecordWriter
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -99,3 +104,140 @@ def test_records_that_cannot_be_written_are_one_line(
         "matbench: /proc/x.jsonl: cannot be written: no file can be created in /proc; "
         "name another file\n"
     )
+
+
+# -- outputs that are other files of the command --------------------------------------------------
+
+#: Each with one file in two roles, some by way of the links that the test makes.
+CLASHES = [
+    "run tiled --output same.html --page same.html",
+    "run tiled --output same.html --page ../work/same.html --force",
+    "run tiled --output new.jsonl --page to-new.html",
+    "run tiled --output new.png --error-map new.png",
+    "run tiled --page to-new.svg.html --error-map new.svg",
+    "run tiled --resume kept.jsonl --page hard.html",
+    "run tiled --page to-last.html --force",
+    "run tiled --output last.jsonl --force",
+    "run mine.cu --output mine.cu --force",
+    "run mine.cu --output mine.toml --force",
+    "run mine.cu --output factor.h --force",
+    "run tiled --kernels-dir . --output mine.cu --force",
+    "grade mine.cu --output to-mine --force",
+    "compare tiled mine.cu --summary mine.cu",
+    "diff kept.jsonl hard.html --summary kept.jsonl",
+    "page kept.jsonl --output hard.html --force",
+    "plot kept.svg --output kept.svg",
+    "explain mine.svg --entry mine --plot mine.svg",
+    "blocks mine.svg --timeline mine.svg",
+]
+
+
+@needs_plots
+@pytest.mark.usefixtures("nothing_runs", "device")
+@pytest.mark.parametrize("command", CLASHES)
+def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusal) -> None:
+    for name in ("mine.cu", "mine.svg"):
+        Path(name).write_text(kernel_text(body='#include "factor.h"' + GOOD_BODY))
+    for name in ("kept.jsonl", "kept.svg", "factor.h"):
+        Path(name).touch()
+    os.link("kept.jsonl", "hard.html")
+    for link, target in (
+        ("to-new.html", "new.jsonl"),
+        ("to-new.svg.html", "new.svg"),
+        ("to-mine", "mine.cu"),
+        ("to-last.html", provenance.last_run_path()),
+        ("last.jsonl", provenance.last_run_path()),
+    ):
+        Path(link).symlink_to(target)
+    sources = Path("mine.cu").read_bytes(), Path("mine.svg").read_bytes()
+    message = refusal(*command.split())
+    assert message.endswith(": this command reads or writes that file already; name another")
+    assert (Path("mine.cu").read_bytes(), Path("mine.svg").read_bytes()) == sources
+
+
+def test_a_special_file_can_be_input_and_output(matbench: Matbench) -> None:
+    matbench("diff", os.devnull, os.devnull, "--summary", os.devnull)
+
+
+# -- files that other programs change during a run ------------------------------------------------
+
+
+def replace(path: Path) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 10)
+
+
+def extend(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("\n")
+
+
+@pytest.mark.parametrize("change", [Path.unlink, replace, cut, extend])
+def test_an_output_that_another_program_changes_is_told(
+    change: Callable[[Path], None], pretended: Pretended, matbench: Matbench
+) -> None:
+    def median_ns(count: int) -> float:
+        if count == 2:
+            change(OUTPUT)
+        return 1e6
+
+    labels = pretended(median_ns)
+    result = run(matbench, *NINE, "--output", OUTPUT, code=1)
+    assert result.stderr == (
+        "matbench: out.jsonl: another program removed or changed it during the run; all 2 outcomes "
+        f"of this run are in {provenance.last_run_path()} until the next run: copy that file\n"
+    )
+    assert len(labels) == len(last_run()) == 2
+
+
+# -- resuming without kernels ---------------------------------------------------------------------
+
+
+def recorded(*argv: str) -> Path:
+    with RecordWriter(OUTPUT, environment(argv=argv)) as writer:
+        writer.write(outcome())
+    return OUTPUT
+
+
+@pytest.mark.usefixtures("nothing_runs", "device")
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (
+            ["run", "tiled", "--sizes", "9", "--output", "my file"],
+            "; to continue the recorded run: matbench run tiled --sizes 9 --resume out.jsonl",
+        ),
+        (
+            ["run", "--kernel=my\n\u202efile.cu;", "--append"],
+            "; to continue the recorded run: "
+            "matbench run '--kernel=my \ufffdfile.cu;' --resume out.jsonl",
+        ),
+        (
+            ["run", "--smoke", "--help"],
+            "; to continue the recorded run: matbench run --smoke --help",
+        ),
+        (["run", "x" * 10_000], ""),
+        (["calibrate"], ""),
+    ],
+)
+def test_resuming_names_its_kernels(argv: list[str], told: str, refusal: Refusal) -> None:
+    before = recorded(*argv).read_bytes()
+    message = refusal("run", "--sizes", "10", "--resume", OUTPUT)
+    assert message.startswith(f"--resume out.jsonl: name the kernels to measure{told}")
+    assert OUTPUT.read_bytes() == before
+
+
+def test_a_run_of_the_default_kernels_is_resumed_as_it_was_begun(
+    pretended: Pretended, matbench: Matbench
+) -> None:
+    labels = pretended(lambda count: 1e6)
+    recorded("run", "--sizes", "9", "--output", str(OUTPUT))
+    run(matbench, "--sizes", "9", "--resume", OUTPUT)
+    assert len(labels) > 10
+    Path("empty.jsonl").touch()
+    run(matbench, "--sizes", "9", "--resume", "empty.jsonl")

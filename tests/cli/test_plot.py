@@ -119,22 +119,6 @@ def test_one_size_is_no_chart(matbench: Matbench, tmp_path: Path) -> None:
 
 
 @needs_plots
-def test_a_picture_never_replaces_what_it_is_made_from(matbench: Matbench, tmp_path: Path) -> None:
-    data, link = tmp_path / "data.svg", tmp_path / "link.svg"
-    matbench("run", "single-block", "--sizes", "8,16", "--output", data, "--no-blocks")
-    link.symlink_to(data)
-    before = data.read_bytes()
-    for path in (data, link):
-        refused = matbench("plot", data, "--output", path, code=2)
-        assert "the picture is drawn from this file; name another file" in refused.stderr
-    kernel = tmp_path / "kernel.svg"
-    kernel.write_text("not read", encoding="utf-8")
-    refused = matbench("explain", "tiled", "--kernel", kernel, "--plot", kernel, code=2)
-    assert "the picture is drawn from this file" in refused.stderr
-    assert (data.read_bytes(), kernel.read_text(encoding="utf-8")) == (before, "not read")
-
-
-@needs_plots
 def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: DeviceInfo) -> None:
     files = []
     for number, sizes in enumerate(("8,16", "32,4x8x4")):

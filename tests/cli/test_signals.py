@@ -190,16 +190,16 @@ def test_the_command_that_continues_however_it_was_typed(
     options: dict[str, Any], typed: str, named: str
 ) -> None:
     given = {"output": None, "append": False, "force": False, "resume": None} | options
-    found = OutputOptions(**given).resuming("run", typed.split(), Path("last.jsonl"))
+    found = OutputOptions(**given).resuming(typed.split(), Path("last.jsonl"))
     assert found == " ".join(f"continue with: matbench run {named} --resume a.jsonl".split())
 
 
 def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
     options = OutputOptions(None, False, False, None)
-    found = options.resuming("run", ["tiled", "--cold"], Path("last run.jsonl"))
+    found = options.resuming(["tiled", "--cold"], Path("last run.jsonl"))
     command = "matbench run tiled --cold --resume 'last run.jsonl'"
     assert found == f"continue before any other run with: {command}"
-    assert options.resuming("run", ["tiled"], None) is None
+    assert options.resuming(["tiled"], None) is None
 
 
 @pytest.mark.parametrize(

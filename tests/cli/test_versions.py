@@ -13,7 +13,7 @@ from support import record_files
 from support.cli import Matbench, Refusal
 from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
 from support.records import outcome
-from support.repository import git
+from support.repository import git, tree
 from support.terminal import on_terminal
 
 from matbench.model import DeviceInfo
@@ -124,7 +124,7 @@ def test_what_did_not_change_or_is_new_is_not_measured(
     text = summary.read_text()
     assert text.startswith("### Nothing to compare\n")
     for remark in remarks:
-        assert f"- {remark}" in text.replace("&#58;", ":")
+        assert f"- {remark}" in text
     assert left(tmp_path) == []
 
 
@@ -212,6 +212,35 @@ def test_an_old_version_that_cannot_be_read_is_told_with_its_revision(
     assert left(tmp_path) == []
 
 
+@pytest.mark.parametrize("cloned", [False, True])
+def test_a_tree_that_leads_out_of_its_folder_is_refused(
+    cloned: bool, matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path,
+    nothing_runs: None, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Files are written to `temporary/matbench-git-*/0/kernels/`: four folders up is `tmp_path`."""
+    Path("kernels").mkdir()
+    Path("kernels/mine.cu").write_text(kernel_text("mine", body="#include MACRO\n" + GOOD_BODY))
+    source = git(project, "hash-object", "-w", "kernels/mine.cu")
+    inner = tree(project, ("100644", "escaped.h", source))
+    for _ in range(3):
+        inner = tree(project, ("40000", "..", inner))
+    kernels = tree(project, ("40000", "..", inner), ("100644", "mine.cu", source))
+    root = tree(project, ("40000", "kernels", kernels))
+    git(project, "update-ref", "HEAD", git(project, "commit-tree", "-m", "evil", root))
+    Path("kernels/mine.cu").write_text(SLOW)
+    git(project, "add", "-A")
+    git(project, "commit", "-q", "-m", "good")
+    if cloned:
+        git(tmp_path, "clone", "-q", "--no-local", str(project), "clone")
+        monkeypatch.chdir(tmp_path / "clone")
+    arguments = ("compare", "--against", "HEAD~1", "kernels/mine.cu", *BRIEFLY)
+    told = matbench(*arguments, code=2).stderr
+    assert told.count("\n") == 1
+    assert "--against 'HEAD~1': its tree is malformed at 'kernels/..'; see `git fsck`" in told
+    assert not (tmp_path / "escaped.h").exists()
+    assert left(tmp_path) == []
+
+
 def test_ctrl_c_leaves_no_temporary_folder(
     device: DeviceInfo, project: Path, tmp_path: Path
 ) -> None:
@@ -255,7 +284,7 @@ def test_diff_writes_the_same_summary(matbench: Matbench, tmp_path: Path) -> Non
     matbench("diff", old, new, "--summary", summary)
     text = summary.read_text()
     assert text.startswith("### 1 case is wrong or failed\n")
-    assert "- tiled TILE=16 at 17x33x65 is now wrong&#58; 3 of 9\n" in text
+    assert "- tiled TILE=16 at 17x33x65 is now wrong: 3 of 9\n" in text
 
 
 @pytest.mark.parametrize("target", ["folder", "folder/no/file.md", "\udcff/x"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.kernels import GOOD_BODY, KernelWriter
 
+from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, includes, parcels, sweep
 from matbench.measure.session import Session
 from matbench.model import Kernel, Problem
@@ -63,6 +64,28 @@ def test_files_are_known_by_their_contents(loaded: Kernel, tmp_path: Path) -> No
     assert parcels.packed(loaded).sha256 == parcel.sha256
     (tmp_path / "origin" / "headers" / "two.h").write_text("#define TWO 1.0f\n")
     assert parcels.packed(loaded).sha256 != parcel.sha256
+
+
+@pytest.mark.parametrize(
+    ("sha256", "name"),
+    [
+        ("a", "../x.h"),
+        ("a", "k/../../../x.h"),
+        ("a", "{}/x.h"),
+        ("a", "link/x.h"),
+        ("../..", "x.h"),
+    ],
+)
+def test_a_parcel_is_written_to_its_folder_only(
+    sha256: str, name: str, loaded: Kernel, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    (there / "a").mkdir(parents=True)
+    (there / "a" / "link").symlink_to(tmp_path)
+    files = {"mine.cu": b"", name.format(tmp_path): b""}
+    with pytest.raises(UsageError, match="leads out of the folder"):
+        parcels.unpacked(loaded, sha256, files, there)
+    assert not list(tmp_path.rglob("x.h"))
 
 
 def test_a_library_has_no_files(tmp_path: Path) -> None:

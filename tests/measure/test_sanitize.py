@@ -65,7 +65,7 @@ def test_a_finding_reads_as_a_line() -> None:
 def test_without_the_sanitizer_one_line_says_so(
     matbench: Matbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observer.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(observer.programs, "which", lambda *_, **__: None)
     result = matbench("check", "tiled", "--sanitize", code=2)
     assert "needs compute-sanitizer" in result.stderr
     assert len(result.stderr.splitlines()) == 1

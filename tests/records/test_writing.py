@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import subprocess
@@ -198,6 +199,37 @@ def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
         assert path.read_bytes() == before
         assert only(path.parent) == [".x.jsonl.lock", "x.jsonl"]
     assert only(path.parent) == ["x.jsonl"]
+
+
+@pytest.mark.parametrize("mode", ["new", "append", "force"])
+def test_a_file_that_is_gone_when_the_run_ends_is_told(path: Path, mode: Mode) -> None:
+    copy = RecordWriter(path.with_name("copy"), environment())
+    with (
+        pytest.raises(MatbenchError, match=r"all 1 outcomes of this run are in .*copy until"),
+        RecordWriter(path, environment(), mode, copy=copy) as writer,
+        copy,
+    ):
+        for each in (copy, writer):
+            each.write(outcome())
+        path.unlink()
+    with (
+        pytest.raises(MatbenchError, match=r"the outcomes of this run may be lost"),
+        RecordWriter(path, environment()) as writer,
+    ):
+        writer.write(outcome())
+        path.unlink()
+        raise KeyboardInterrupt
+
+
+def test_the_name_of_a_new_file_is_on_disk_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda opened: flushed.append(os.fstat(opened).st_ino))
+    write(path, outcome())
+    folder = path.parent.stat().st_ino
+    assert flushed == [folder, path.stat().st_ino]
+    flushed.clear()
+    write(path, outcome(), mode="force")
+    assert flushed == [path.stat().st_ino, folder]
 
 
 # Two runs

@@ -62,7 +62,7 @@ def test_github_rows_have_the_cells_of_their_header() -> None:
     ]
     assert len(set(cells)) <= len(made(*MIXED, evil).sections)
     assert r"a\|b" in table
-    assert r"\[x\](http://y) &lt;b> \_\_z\_\_ \`w\` a\*b\*c" in table
+    assert r"\[x\](http&#58;&#8203;//y) &lt;b> \_\_z\_\_ \`w\` a\*b\*c" in table
     assert "max_threads_per_block" in text(
         made(outcome("x", status="skipped", reason="needs max_threads_per_block")), "github"
     )

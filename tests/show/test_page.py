@@ -213,8 +213,7 @@ def test_a_page_is_refused_before_anything_is_done(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=message):
             document.require(path, force=False)
-    with pytest.raises(UsageError, match="is read for this page"):
-        document.require(old, force=True, inputs=[str(old)])
+    document.require(old, force=True)
 
 
 def test_json_in_a_script_tag() -> None:

@@ -28,15 +28,6 @@ def test_a_picture_needs_a_folder_and_is_none(tmp_path: Path) -> None:
         files.require(tmp_path / "t.svg", SUFFIXES)
 
 
-def test_a_picture_never_replaces_what_it_is_made_from(tmp_path: Path) -> None:
-    records, link = tmp_path / "r.svg", tmp_path / "link.svg"
-    records.touch()
-    link.symlink_to(records)
-    for path in (records, link):
-        with pytest.raises(UsageError, match="the picture is drawn from this file"):
-            files.require(path, SUFFIXES, [str(records)])
-
-
 def test_a_name_that_nothing_lies_at(tmp_path: Path) -> None:
     path = tmp_path / "e.png"
     for name in ("e.png", "e_2.png", "e_3.png"):

@@ -50,10 +50,10 @@ def begin(device: DeviceInfo, options: Options) -> None:
 
     Its limits are not measured: those of a GPU take a CPU long.
     """
-    from matbench.backends import opencl
+    from matbench.backends import opencl_runtimes
     from matbench.measure import limits
 
-    real: Any = opencl._devices
+    real: Any = opencl_runtimes.devices
     measured = limits.measured
 
     def known(backend: backends.Backend, *args: Any, **more: Any) -> Any:
@@ -61,9 +61,9 @@ def begin(device: DeviceInfo, options: Options) -> None:
             raise CaseError("not measured")
         return measured(backend, *args, **more)
 
-    if not hasattr(opencl, "is_dealt"):  # a process may begin again
-        opencl.is_dealt = True  # type: ignore[attr-defined]
-        opencl._devices = lambda: [real()[0]] * 8
+    if not hasattr(opencl_runtimes, "is_dealt"):  # a process may begin again
+        opencl_runtimes.is_dealt = True  # type: ignore[attr-defined]
+        opencl_runtimes.devices = lambda: [real()[0]] * 8
         limits.measured = known
     # These two rely on a GPU's clock, and on processors that do nothing else.
     checks = options.checks - {"idle", "impossible"}

@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import warnings
 import zlib
@@ -22,13 +21,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from matbench import temporary
-from matbench.backends.building import (
-    INCLUDE,
-    first_error,
-    includes_own_files,
-    temporary_files_removed,
-)
+from matbench import programs, temporary
+from matbench.backends import building
+from matbench.backends.building import INCLUDE, apart, first_error, includes_own_files
 from matbench.backends.cuda import symbols
 from matbench.backends.protocol import UnavailableError, Variant
 from matbench.cache import Cache
@@ -60,7 +55,7 @@ def nvcc() -> Nvcc:
             "nvcc is missing; put the bin folder of a CUDA toolkit on PATH, or without a toolkit: "
             "matbench doctor --install"
         )
-    if os.name == "posix" and not (os.environ.get("NVCC_CCBIN") or shutil.which("g++")):
+    if os.name == "posix" and not (os.environ.get("NVCC_CCBIN") or programs.which("g++")):
         raise UnavailableError("nvcc needs a host compiler; install g++")
     release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(str(found), "--version"))
     return Nvcc(str(found), release[1] if release else "unknown")
@@ -72,7 +67,7 @@ def find(program: str = "nvcc") -> Path | None:
     places = [Path(folder, "bin", program) for folder in toolkits if folder]
     for site in _wheels():
         places += sorted(site.glob(f"*/bin/{program}"))
-    if on_path := shutil.which(program):
+    if on_path := programs.which(program):
         return Path(on_path)
     return next((place for place in places if os.access(place, os.X_OK)), None)
 
@@ -149,7 +144,7 @@ def request(
     # If PyCUDA finds `#include`, it runs the preprocessor and hashes its output even if the code is
     # in its cache (0.3 to 0.8 s per build). The kernel's own headers need that, because they can
     # change; nvcc's change only with its release, which PyCUDA hashes anyway.
-    if settings := _settings():
+    if settings := settings_in_force():
         options.append(f"-DMATBENCH_SETTINGS={_checksum(settings)}")
     if may_change(kernel):
         # PyCUDA's hash ignores line numbers, which the line table depends on; so hash the text.
@@ -173,14 +168,15 @@ def _checksum(of: object) -> int:
     return zlib.crc32(repr(of).encode())
 
 
-def _settings() -> list[str]:
-    return [f"{name}={os.environ[name]}" for name in _SETTINGS if os.environ.get(name)]
+def settings_in_force() -> list[str]:
+    """The environment variables that change what is built, as `NAME=VALUE`."""
+    return building.settings(*_SETTINGS)
 
 
 def may_change(kernel: Kernel) -> bool:
     """Whether it includes headers that are neither the toolkit's nor C++'s own (`<cstdint>`)."""
     names = [name[1:].partition(">")[0] for name in includes.operands(kernel.source)]
-    if not names or includes_own_files(kernel) or _settings():
+    if not names or includes_own_files(kernel) or settings_in_force():
         return bool(names)
     return not all(
         name.isidentifier() or any((folder / name).is_file() for folder in header_folders())
@@ -262,7 +258,7 @@ def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tu
         "code": code,
         "include_dirs": list(asked.include_folders),
     }
-    with warnings.catch_warnings(record=True) as said, temporary_files_removed():
+    with warnings.catch_warnings(record=True) as said, apart():
         warnings.simplefilter("always")  # PyCUDA passes on nvcc's output as a warning
         try:
             try:

@@ -107,7 +107,7 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
         name=device.name(),
         kind="gpu",
         driver=f"{driver_release() or 'unknown'} (CUDA {supported})",
-        toolkit=f"nvcc {toolkit}",
+        toolkit=", ".join((f"nvcc {toolkit}", *compilation.settings_in_force())),
         compute_capability=device.compute_capability(),
         limits=limits,
         properties={

@@ -6,12 +6,12 @@ It reads only; nothing is set, and no context is created on a GPU.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from matbench import programs
 from matbench.backends.cuda import compilation, cublas, device, libcuda, nvml
 from matbench.backends.protocol import UnavailableError
 from matbench.errors import BuildError
@@ -137,7 +137,7 @@ def _nvdisasm() -> Finding:
 
 def _counters() -> Finding:
     """For `explain --counters`."""
-    path = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
+    path = programs.which("ncu") or programs.which("ncu", path="/usr/local/cuda/bin")
     if path is None:
         fix = "install Nsight Compute and put ncu on PATH"
         return Finding("counters", "note", "ncu not found", fix)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from matbench import temporary
+from matbench import programs, temporary
 from matbench.backends.cuda import compilation, libcuda
 from matbench.errors import MatbenchError, UsageError
 
@@ -62,7 +61,7 @@ def install() -> Iterator[str]:
 
 def build_tools_missing() -> str | None:
     """What PyCUDA's build lacks, with the command that installs it; None if it has everything."""
-    if shutil.which("g++") is None:
+    if programs.which("g++") is None:
         return f"no C++ compiler; {system_package('g++', 'gcc-c++')}"
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not header.exists():
@@ -73,7 +72,7 @@ def build_tools_missing() -> str | None:
 
 def system_package(debian: str, fedora: str) -> str:
     """The command that installs a package of the system."""
-    if shutil.which("dnf"):
+    if programs.which("dnf"):
         return f"sudo dnf install {fedora}"
     return f"sudo apt-get install {debian}"
 
@@ -122,7 +121,7 @@ def _pip() -> list[str]:
     if find_spec("pip") is not None:
         asked = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         return [sys.executable, *asked]
-    uv = shutil.which("uv")
+    uv = programs.which("uv")
     if uv is None:
         raise UsageError(f"{sys.executable} has no pip; run its -m ensurepip, or install uv")
     return [uv, "pip", "install", "--quiet", "--python", sys.executable]

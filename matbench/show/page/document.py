@@ -42,18 +42,9 @@ _TITLES = {
 }  # fmt: skip
 
 
-def require(path: Path, *, force: bool, inputs: Iterable[str] = ()) -> None:
-    """`UsageError` if no page can be written to `path`; ask before anything is measured for it.
-
-    A page must not replace one of the `inputs` that it is made from.
-    """
-    files.require_file(
-        path,
-        (".html", ".htm"),
-        inputs,
-        wrong_suffix="a page's name ends in .html",
-        is_input="is read for this page; name another file to write",
-    )
+def require(path: Path, *, force: bool) -> None:
+    """`UsageError` if no page can be written to `path`; ask before anything is measured for it."""
+    files.require_file(path, (".html", ".htm"), wrong_suffix="a page's name ends in .html")
     if path.exists() and not force:
         raise UsageError(f"{path}: exists; --force replaces it")
     files.require_libraries(path, "pages")

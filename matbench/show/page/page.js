@@ -688,8 +688,10 @@ function columnChoices() {
 
 function markdown() {
   const shown = shownColumns();
-  const escape = (text) => text.replace(/([\\`*|[\]_])/g, "\\$1").replace(/&/g, "&amp;")
-    .replace(/</g, "&lt;").replace(/\n/g, " ");
+  // An invisible space keeps GitHub from linking mentions, references and addresses.
+  const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;")
+    .replace(/[@#$]|:(?=\/\/|[\w+-]+:)|(?<=\bwww)\.|(?<=\bGH)-(?=\d)/gi, (c) => `&#${c.charCodeAt()};&#8203;`)
+    .replace(/[\\`*|[\]~_]/g, "\\$&").replace(/\n/g, " ");
   const line = (cells) => `| ${cells.join(" | ")} |`;
   return [line(shown.map((c) => c.title)), line(shown.map((c) => (c.is_number ? "---:" : "---"))),
     ...rowsNow().map((row) => line(shown.map((c) => escape(row.text[c.i]))))].join("\n");

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-from collections.abc import Iterable
 from pathlib import Path
 
 from matbench.errors import UsageError
 
 
-def require(path: Path, suffixes: tuple[str, ...], inputs: Iterable[str] = ()) -> None:
-    """`UsageError` if no picture can be written to `path`; call this before measuring.
-
-    A picture must not replace one of the `inputs` that it is drawn from.
-    """
+def require(path: Path, suffixes: tuple[str, ...]) -> None:
+    """`UsageError` if no picture can be written to `path`; call this before measuring."""
     known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
-    require_file(
-        path,
-        suffixes,
-        inputs,
-        wrong_suffix=f"a picture's name must end in {known}",
-        is_input="the picture is drawn from this file; name another file",
-    )
+    require_file(path, suffixes, wrong_suffix=f"a picture's name must end in {known}")
     require_libraries(path, "pictures")
 
 
@@ -33,18 +23,8 @@ def require_libraries(path: Path, what: str) -> None:
             raise UsageError(f"{path}: {what} need {module}; pip install 'matbench-cuda[plots]'")
 
 
-def require_file(
-    path: Path,
-    suffixes: tuple[str, ...],
-    inputs: Iterable[str],
-    *,
-    wrong_suffix: str,
-    is_input: str,
-) -> None:
-    """`UsageError` if `path` is one of the `inputs`, has another suffix, or lacks a folder."""
-    for file in inputs:
-        if path.exists() and Path(file).exists() and path.samefile(file):
-            raise UsageError(f"{path}: {is_input}")
+def require_file(path: Path, suffixes: tuple[str, ...], *, wrong_suffix: str) -> None:
+    """`UsageError` if `path` has another suffix, or lacks a folder."""
     if path.suffix.lower() not in suffixes:
         raise UsageError(f"{path}: {wrong_suffix}")
     if path.is_dir():

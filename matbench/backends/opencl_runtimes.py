@@ -1,0 +1,94 @@
+"""Loads OpenCL's runtimes: Intel's from wheels, and those of the system."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from matbench import temporary
+from matbench.backends.protocol import UnavailableError
+
+# Libraries of Intel's runtime; its wheel does not say where they are.
+_INTEL_NEEDS = (
+    "libintlc.so.5", "libirng.so", "libimf.so", "libsvml.so", "libtbb.so.12", "libtbbmalloc.so.2",
+)  # fmt: skip
+_SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+_VENDORS = "OCL_ICD_VENDORS"
+
+
+@cache
+def pyopencl() -> Any:
+    """The package; `UnavailableError` if it is missing."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pyopencl
+    except ImportError as error:
+        raise UnavailableError(
+            f"pyopencl is missing ({error}); pip install 'matbench-cuda[cpu]'"
+        ) from None
+    return pyopencl
+
+
+@cache
+def configuration() -> bytes:
+    """What Intel's runtime from wheels reads its settings from, beside the environment."""
+    try:
+        return Path(sys.prefix, "lib", "cl.cfg").read_bytes()
+    except OSError:
+        return b""
+
+
+@cache
+def platforms() -> list[Any]:
+    """All runtimes: those in `OCL_ICD_VENDORS`, or else Intel's from wheels and the system's."""
+    cl = pyopencl()
+    library, given = Path(sys.prefix, "lib"), os.environ.get(_VENDORS)
+    if given and Path(given).exists():
+        os.environ[_VENDORS] = str(Path(given).absolute())
+    intel = library / "libintelocl.so"
+    trouble = "no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'"
+    if given is not None:
+        trouble = f"no OpenCL runtime in {_VENDORS} = {given} starts"
+    with temporary.folder() as folder:
+        if given is None and intel.exists():
+            trouble = "Intel's OpenCL runtime is installed but does not start"
+            try:
+                for name in (*_INTEL_NEEDS, intel.name):
+                    ctypes.CDLL(str(library / name), mode=ctypes.RTLD_GLOBAL)
+            except OSError as error:  # the system's runtimes may still start
+                trouble = f"Intel's OpenCL runtime cannot be loaded ({error})"
+            else:
+                (folder / "intel.icd").write_text(f"{intel}\n")
+                for path in _SYSTEM_VENDORS.glob("*.icd"):
+                    shutil.copyfile(path, folder / f"system-{path.name}")
+                os.environ[_VENDORS] = str(folder)
+        try:
+            return list(cl.get_platforms())
+        except cl.Error as error:
+            known = "PLATFORM_NOT_FOUND" in str(error)
+            raise UnavailableError(trouble if known else f"{trouble} ({error})") from None
+        finally:
+            if given is None:
+                os.environ.pop(_VENDORS, None)
+
+
+def devices() -> list[Any]:
+    """GPUs first; for CPUs, Intel's runtime first, by far the fastest for these kernels."""
+    cl = pyopencl()
+    found, failed = [], []
+    for platform in platforms():
+        try:
+            found += platform.get_devices()
+        except cl.Error as error:
+            failed.append(f"{platform.name.strip()}: {error}")
+    if not found:
+        raise UnavailableError("; ".join(["no OpenCL runtime offers a device", *failed]))
+    gpu = cl.device_type.GPU
+    return sorted(found, key=lambda d: (not d.type & gpu, "Intel" not in d.platform.name))

@@ -1,0 +1,17 @@
+"""Finds other programs: compilers, profilers, git."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+
+def which(name: str, path: str | None = None) -> str | None:
+    """A program's path, searched in the absolute folders of `path`, by default of PATH.
+
+    A relative folder, or an empty one, could run a program from the current folder.
+    """
+    folders = (os.environ.get("PATH", "") if path is None else path).split(os.pathsep)
+    absolute = os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
+    return shutil.which(name, path=absolute) if absolute else None

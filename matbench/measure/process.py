@@ -120,7 +120,6 @@ class Pool:
         is_new = self._pool is None
         try:
             if is_new:
-                os.lstat(f"{Path.cwd()}/.")  # a process that cannot go there could not say why
                 folder = self._folder.enter_context(temporary.folder())
                 self._output = output.Output()
                 with deaf():

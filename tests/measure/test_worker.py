@@ -15,12 +15,13 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from support.dask_cluster import wait_for
 from support.kernels import SPIN_BODY, KernelWriter
 
 from matbench import signals
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
-from matbench.measure import builders, worker
+from matbench.measure import builders, phase, worker
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
 from matbench.measure.process import DeadlineError, DiedError, Pool, result
@@ -162,7 +163,7 @@ def test_a_process_that_leaves_as_if_all_were_well_is_stopped_too(pool: Pool) ->
 def test_a_process_that_died_between_tasks_is_replaced(pool: Pool) -> None:
     process = pool.call(os.getpid)
     os.kill(process, signal.SIGKILL)
-    time.sleep(1)
+    wait_for(lambda: not pool._pool.active)
     assert pool.call(os.getpid) != process
 
 
@@ -250,7 +251,13 @@ def test_a_worker_killed_from_outside_costs_one_case(
         worker = crew.worker(device)
         assert worker.measure(good).outcome.status == "measured"
         process = worker.pool.call(os.getpid)
-        killer = threading.Timer(1.0, os.kill, (process, signal.SIGKILL))
+        phase.enter("")
+
+        def kill() -> None:
+            wait_for(lambda: phase.now() == "checking")
+            os.kill(process, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
         killer.start()
         started = time.monotonic()
         killed = worker.measure(spins).outcome

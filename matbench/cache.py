@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable
@@ -24,6 +25,8 @@ from matbench.errors import UsageError
 
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 _DIGEST_BYTES = hashlib.sha256().digest_size
+#: What matbench and PyCUDA write; other files of the folder are somebody else's.
+_ENTRY = re.compile(r"[0-9a-f]{32,64}\.(bin|cubin)|tmp\w+\.part")
 #: Larger data is divided for its digest.
 _PART_BYTES = 8 * 1024**2
 
@@ -145,6 +148,8 @@ class Cache:
     def _entries(self) -> list[tuple[float, int, Path]]:
         found = []
         for path in self.folder.glob("*.*"):
+            if not _ENTRY.fullmatch(path.name):
+                continue
             try:
                 state = path.lstat()
             except OSError:

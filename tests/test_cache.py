@@ -156,7 +156,7 @@ def test_an_entry_that_is_no_file_is_replaced(cache: Cache, make: Callable[[Path
 @pytest.mark.parametrize("make", NO_ENTRIES.values(), ids=NO_ENTRIES)
 def test_what_is_no_file_is_in_nobodys_way(cache: Cache, make: Callable[[Path], None]) -> None:
     cache.put("key", b"value")
-    for name in ("a.bin", "a.cubin"):
+    for name in ("a" * 64 + ".bin", "a" * 32 + ".cubin"):
         make(cache.folder / name)
     cache.drop(".cubin", b"damaged")
     assert cache.size_bytes() >= 37
@@ -181,13 +181,14 @@ def test_what_pycuda_keeps_there_counts_too(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", limit_bytes=1000)
     cache.put("a", bytes(100))
     now = time.time()
-    for age, name in enumerate(("used.cubin", "unused.cubin")):
+    used, unused = "1" * 32 + ".cubin", "2" * 32 + ".cubin"
+    for age, name in enumerate((used, unused)):
         path = cache.folder / name
         path.write_bytes(bytes([age]) * 400)
         os.utime(path, (now - 10 - 1000 * age, now - 2000))  # read, and never written again
     assert cache.size_bytes() == 932
     cache.put("b", bytes(200))
-    assert {path.name for path in cache.folder.glob("*.cubin")} == {"used.cubin"}
+    assert {path.name for path in cache.folder.glob("*.cubin")} == {used}
     cache.drop(".cubin", bytes(400) + b"more")
     assert cache.size_bytes() == 764
     cache.drop(".cubin", bytes(400))
@@ -210,11 +211,13 @@ def test_it_never_holds_more_than_its_limit(tmp_path: Path) -> None:
 def test_clearing_frees_everything(cache: Cache) -> None:
     cache.put("a", bytes(100))
     cache.put("b", bytes(100))
-    (cache.folder / "left-over.part").write_bytes(bytes(50))
+    (cache.folder / "tmpleft_over.part").write_bytes(bytes(50))
     held = cache.size_bytes()
     assert held == 2 * 132 + 50
+    theirs = cache.folder / "thesis.tex"  # the variable may name any folder
+    theirs.touch()
     assert cache.clear() == held
-    assert list(cache.folder.iterdir()) == []
+    assert list(cache.folder.iterdir()) == [theirs]
     assert cache.size_bytes() == 0
     assert cache.clear() == 0
 

@@ -107,9 +107,9 @@ def test_a_huge_space_is_never_listed(
 ) -> None:
     path = tmp_path / "tunable.cu"
     path.write_text(tunable.huge(table), encoding="utf-8")
-    started = time.monotonic()
+    started = time.process_time()
     found = search_space.space(catalogue.load(path), SIZE, device, {}, 0, most)
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert found.combinations == 10**8
     assert len(found.defaults) == (search_space.MOST_DEFAULTS if table == "sweep" else 1)
     assert len({str(case.params) for case in found.cases}) == len(found.cases)

@@ -246,12 +246,12 @@ def test_a_huge_space_ends_by_its_budget(
 ) -> None:
     path = tmp_path / "tunable.cu"
     path.write_text(tunable.huge(table), encoding="utf-8")
-    started = time.monotonic()
+    started = time.process_time()
     space = search_space.space(catalogue.load(path), SIZE, device, {}, 0, budget.candidates)
     search = Search(space, budget)
     worker = Clockwork(device)
     search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
-    assert time.monotonic() - started < 60
+    assert time.process_time() - started < 60
     assert search.winner is not None
     tried = len(search.standings)
     if budget.candidates is not None:

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.kernels import KernelWriter, kernel_text
 from support.nvcc import find_nvcc
@@ -157,22 +158,6 @@ def test_registers_are_known_without_gpu_and_pycuda(cache: Cache, temporary: Pat
 
 
 @needs_nvcc
-def test_a_report_is_kept_until_something_changes(
-    cache: Cache, with_header: Kernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def shared_bytes() -> int | None:
-        found = backends.compiled_resources(SM_90, with_header, TILE, cache)
-        return found.static_shared_bytes if found else None
-
-    assert shared_bytes() == 64 * 4
-    Path(with_header.path).with_name("amount.h").write_text("#define AMOUNT 96\n")
-    assert shared_bytes() == 96 * 4
-    first = backends.compiled_resources(SM_90, tiled(), TILE, cache)
-    monkeypatch.setattr(compilation, "_through_nvcc", None)
-    assert backends.compiled_resources(SM_90, tiled(), TILE, cache) == first
-
-
-@needs_nvcc
 def test_an_error_is_shown_with_its_line(cache: Cache, write_kernel: KernelWriter) -> None:
     path = write_kernel(body=kernel_text().replace("sum += ", "summ += "))
     line = next(n for n, one in enumerate(path.read_text().splitlines(), 1) if "summ +=" in one)
@@ -247,6 +232,51 @@ def test_code_of_another_request_is_compiled_anew(cache: Cache) -> None:
     for path, content in zip(paths, reversed(contents), strict=True):
         path.write_bytes(content)
     assert compiled(tiled(), cache).given == small.given != large.given
+
+
+@needs_nvcc
+def test_nvcc_runs_again_if_anything_has_changed(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "log"
+    list_gpus = f'[ "$1" = --list-gpu-arch ] && exec "{NVCC}" "$1"'
+    use_nvcc(monkeypatch, tmp_path / "nvcc", f"{list_gpus}\n: > made.cubin; echo >> {log}")
+
+    def runs(capability: tuple[int, int] = SM_90, tile: int = 8, **change: Any) -> int:
+        """How often it has run, with a build of `tiled` that is changed like this."""
+        kernel = msgspec.structs.replace(tiled(), **change)
+        backends.compiled_resources(capability, kernel, {"TILE": tile}, cache)
+        return len(log.read_text())
+
+    changes: list[dict[str, Any]] = [
+        {}, {"capability": (8, 0)}, {"tile": 16}, {"std": "c++17"}, {"source": tiled().source * 2},
+    ]  # fmt: skip
+    assert [runs(**change) for change in changes * 2] == [1, 2, 3, 4, 5, *[5] * 5]
+    variables = (
+        "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN", "CPATH", "C_INCLUDE_PATH",
+        "CPLUS_INCLUDE_PATH",
+    )  # fmt: skip
+    for count, name in enumerate(variables, 6):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "another")
+            assert runs() == count, name
+    other = compilation.nvcc()._replace(release="another")
+    monkeypatch.setattr(compilation, "nvcc", lambda: other)
+    assert runs() == 12
+
+
+def test_pycuda_is_told_of_lines_and_headers_that_changed(with_header: Kernel) -> None:
+    """It ignores the numbers of lines, which profilers show."""
+    path = Path(with_header.path)
+
+    def options() -> tuple[str, ...]:
+        return compilation.request(catalogue.load(path), TILE, "plain", SM_90).options
+
+    told = [options()]
+    path.with_name("amount.h").write_text("\n#define AMOUNT 64\n")
+    told.append(options())
+    path.write_text("\n" + path.read_text())
+    assert len({*told, options()}) == 3
 
 
 def shared_bytes_of(kernel: Kernel, cache: Cache, through: str) -> int | None:

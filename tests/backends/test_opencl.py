@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -298,33 +299,40 @@ def test_settings_of_the_runtime_are_part_of_its_name_and_of_the_key(
     assert keys[0] - keys[1]
 
 
-def test_a_second_process_need_not_compile(
-    info: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+#: Changes of a build, and how many entries of the cache no longer suit it: the translation to
+#: OpenCL C and the machine code, or the latter alone.
+CHANGES: list[tuple[dict[str, Any], int]] = [
+    ({"text": kernel_text().replace("sum +=", "sum = sum +")}, 2),
+    ({"file": "renamed.cu"}, 2),  # messages name it
+    ({"tile": 9}, 2),
+    ({"variant": "clocked"}, 2),
+    *(({name: "another"}, 1) for name in ("name", "driver", "toolkit")),
+]
+
+
+def test_a_second_process_need_not_compile_unless_something_changed(
+    info: DeviceInfo, opencl: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel = kernel_of(tmp_path, kernel_text())
     cache = Cache(tmp_path / "cache")
-    kept: list[str] = []
-    put = Cache.put
 
-    def noted(self: Cache, key: str, value: bytes | memoryview) -> None:
-        if key.startswith("('opencl'"):  # compiled code; others are translations
-            kept.append(key)
-        put(self, key, value)
+    def made(
+        text: str = kernel_text(), file: str = "mine.cu", tile: int = 8,
+        variant: backends.Variant = "plain", width: int = 32, **device: str,
+    ) -> int:  # fmt: skip
+        """The number of entries that a build in a new process adds to the cache."""
+        (tmp_path / file).write_text(text)
+        before = len(list(cache.folder.glob("*")))
+        opened = backends.open_backend(msgspec.structs.replace(info, **device), cache)
+        kernel = catalogue.load(tmp_path / file)
+        opened.build(kernel, {"TILE": tile}, variant, block_width=width)
+        return len(list(cache.folder.iterdir())) - before
 
-    monkeypatch.setattr(Cache, "put", noted)
-    for compiled in (1, 0):
-        kept.clear()
-        backends.open_backend(info, cache).build(kernel, {"TILE": 8})
-        assert len(kept) == compiled
-    for changed in ({"TILE": 9}, {"TILE": 8, "DEEP": 1}):
-        kept.clear()
-        backends.open_backend(info, cache).build(kernel, changed)
-        assert len(kept) == 1
-    kept.clear()
-    for path in (tmp_path / "cache").iterdir():
-        path.write_bytes(path.read_bytes()[:-1])
-    backends.open_backend(info, cache).build(kernel, {"TILE": 8})
-    assert len(kept) == 1  # a damaged entry is rebuilt
+    assert (made(), made()) == (2, 0)
+    for change, entries in CHANGES:
+        assert made(**change) == entries, change
+    assert made(width=8) == opencl.takes_vector_hint
+    monkeypatch.setattr(building, "revision", lambda: "another")
+    assert made() == 1, "another version may translate it differently"
 
 
 def test_parameters_reach_the_kernel(opencl: Backend, tmp_path: Path) -> None:

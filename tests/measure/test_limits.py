@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from matbench.backends import Backend
@@ -11,7 +13,7 @@ from matbench.cache import Cache
 from matbench.measure import limits
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.worker import Crew
-from matbench.model import DeviceInfo
+from matbench.model import Conditions, DeviceInfo
 
 
 @pytest.fixture
@@ -35,6 +37,26 @@ def test_limits_are_measured_once_and_kept(backend: Backend, own_cache: Cache) -
     assert 1e8 < found.copy_bytes_per_s < 1e15
     assert 1e8 < found.fma_flop_per_s < 1e17
     assert limits.measured(backend, own_cache) == found
+
+
+def test_limits_of_another_device_driver_or_program_are_not_taken(
+    device: DeviceInfo, own_cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "_bytes_per_s", lambda _: (1.0, 1.0))
+    monkeypatch.setattr(limits, "_fma_flop_per_s", lambda _: 1.0)
+
+    def kept(**change: str) -> int:
+        """The number of devices whose limits are known, once those of this one are."""
+        info = msgspec.structs.replace(device, **change)
+        limits.measured(SimpleNamespace(info=info, conditions=Conditions), own_cache)  # type: ignore[arg-type]
+        return len(list(own_cache.folder.iterdir()))
+
+    changes = [{}, *({name: "another"} for name in ("backend", "name", "driver", "toolkit"))]
+    assert [kept(**change) for change in changes * 2] == [1, 2, 3, 4, 5, *[5] * 5]
+    program = limits.device_kernel("limits.cu", "copy_fours")
+    other = msgspec.structs.replace(program, sha256="another")
+    monkeypatch.setattr(limits, "device_kernel", lambda *_: other)
+    assert kept() == 6
 
 
 @pytest.mark.usefixtures("small_copies")

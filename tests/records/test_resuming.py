@@ -27,6 +27,9 @@ KERNEL = Kernel(
 def test_the_key_of_a_case_is_the_key_of_its_outcome() -> None:
     case = Case(KERNEL, Problem(17, 33, 65), {"TILE": 16}, None)
     assert case_key(case, device()) == outcome_key(outcome())
+    assert case_key(case, device(index=1), 2) == outcome_key(
+        outcome(device_id="opencl:1", repetition=2)
+    )
     two = {"A": 1, "B": 2}
     assert outcome_key(outcome(params=two)) == outcome_key(
         outcome(params=dict(reversed(two.items())))
@@ -43,8 +46,11 @@ def test_the_key_of_a_case_is_the_key_of_its_outcome() -> None:
         {"problem": Problem(17, 33, 66)},
         {"problem": Problem(17, 33, 65, "signed")},
         {"problem": Problem(17, 33, 65, "uniform", 1)},
+        *({"problem": Problem(17, 33, 65, **{name: 2})} for name in ("alpha", "beta", "batch")),
         {"backend": "cuda"},
         {"device": "Another Processor"},
+        {"device_id": "opencl:1"},
+        {"repetition": 2},
     ],
 )
 def test_another_case_is_measured_anew(change: dict[str, Any], path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -143,6 +144,32 @@ def test_killed_at_any_moment_the_file_is_valid(path: Path) -> None:
 
 
 # The disk
+
+
+@pytest.mark.parametrize("mode", ["new", "append", "force", "resume"])
+def test_a_power_failure_loses_no_row(
+    mode: Mode, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row is synced once it is written; `force` does so before it replaces the old file."""
+    synced: list[tuple[bytes, bool]] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        state = os.fstat(descriptor)
+        if stat.S_ISREG(state.st_mode):
+            is_in_place = path.exists() and os.path.samestat(state, path.stat())
+            synced.append((os.pread(descriptor, state.st_size, 0), is_in_place))
+        fsync(descriptor)
+
+    if mode != "new":
+        write(path, outcome(kernel="earlier"))
+    monkeypatch.setattr(os, "fsync", noted)
+    with RecordWriter(path, environment(), mode) as writer:
+        for kernel in ("first", "second"):
+            writer.write(outcome(kernel=kernel))
+            assert synced
+            assert synced[-1][0] == path.read_bytes()
+    assert synced[0][1] == (mode != "force")
 
 
 def test_a_full_device_is_told_with_its_path() -> None:

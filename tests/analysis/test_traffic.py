@@ -45,6 +45,12 @@ def test_the_least_traffic_stands_beside_the_modelled() -> None:
     assert found.least_intensity == pytest.approx(48e6 / found.least_bytes)
 
 
+@pytest.mark.parametrize(("beta", "batch", "Cs"), [(0.0, 1, 1), (0.5, 1, 2), (0.5, 3, 2)])
+def test_the_least_traffic_reads_C_if_it_is_added(beta: float, batch: int, Cs: int) -> None:
+    found = moved("naive-2d", Problem(200, 300, 400, beta=beta, batch=batch), TILE=16)
+    assert found.least_bytes == 4 * (200 * 400 + 400 * 300 + Cs * 200 * 300) * batch
+
+
 def test_nothing_is_modelled_below_the_least() -> None:
     found = moved("tiled", square(1), TILE=16)
     assert (found.claimed_bytes, found.least_bytes) == (4.5, 12)

@@ -17,7 +17,9 @@ CPUS = 4
 @pytest.fixture
 def others(monkeypatch: pytest.MonkeyPatch) -> host._Others:
     """Readings of this process, all programs and all processors, in seconds per processor."""
-    readings = [(1.0, 2.0, 8.0), (1.1, 2.2, 8.1), (2.0, 3.5, 18.0), (7.0, 3.5, 28.0)]
+    readings = [
+        (1.0, 2.0, 8.0), (1.1, 2.2, 8.1), (2.0, 3.5, 18.0), (3.0, 7.5, 28.0), (8.0, 7.5, 38.0),
+    ]  # fmt: skip
     given = chain(([CPUS * s for s in each] for each in readings), repeat(None))
     monkeypatch.setattr(host._Others, "_readings", staticmethod(lambda: next(given)))
     monkeypatch.setattr(host.os, "cpu_count", lambda: CPUS)
@@ -25,9 +27,10 @@ def others(monkeypatch: pytest.MonkeyPatch) -> host._Others:
 
 
 def test_the_share_of_others_is_without_ones_own(others: host._Others) -> None:
-    """Of ten seconds, all programs used 1.5, this one 1."""
+    """Of the first ten seconds, all programs used 1.5, this one 1; of the next ten, 4 and 1."""
     assert others.share() is None, "a tenth of a second is too short to tell"
     assert others.share() == pytest.approx(0.05)
+    assert others.share() == pytest.approx(0.3), "since the last reading, not since the start"
     assert others.share() == 0, "clocks of processes and of the system are not the same"
 
 

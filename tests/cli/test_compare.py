@@ -66,16 +66,46 @@ static __device__ float rounded(float value)
 """
 
 
-@pytest.mark.parametrize("order", [("coarse", "fine"), ("fine", "coarse")])
+#: The same, but large numbers are lost, and small ones lose bits.
+_NARROW = """
+static __device__ float limited(float x)
+{
+    const float least = 1.0f / 4096;
+    return fabsf(x) > 65504.0f ? 0.0f : 2 * fabsf(x) < least ? (x + least) - least : x;
+}
+"""
+
+
+def _reading(function: str) -> str:
+    """GOOD_BODY with a function of each factor."""
+    return re.sub(r"([AB]\[[^]]*\])", rf"{function}(\1)", GOOD_BODY)
+
+
+#: Kernels that are right on inputs, or on a C, made for them: their front matter and body.
+_PARTICULAR = {
+    "coarse": ('precision = "bfloat16"', _ROUNDED + _reading("rounded")),
+    "narrow": ("exponents = [-12, 15]", _NARROW + _reading("limited")),
+    "inexact": ("error_constant = 16", GOOD_BODY.replace("sum += ", "sum += 1.00000036f * ")),
+    "reads": ("", re.sub(r"(C\[[^]]*\]) = sum", r"\1 = sum + 0.0f * \1", GOOD_BODY)),
+}
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("name", _PARTICULAR)
 def test_the_inputs_of_a_pair_suit_both(
-    order: tuple[str, str], matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+    name: str, first: bool, matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
-    body = re.sub(r"([AB]\[[^]]*\])", r"rounded(\1)", GOOD_BODY)
-    coarse = write_kernel("coarse", front='precision = "bfloat16"', body=_ROUNDED + body)
-    files = ("--kernel", coarse, "--kernel", write_kernel("fine"))
-    record = compare(matbench, *order, *files, *BRIEFLY)
-    assert [record[side]["status"] for side in ("baseline", "candidate")] == ["measured"] * 2
+    front, body = _PARTICULAR[name]
+    files = ("--kernel", write_kernel(name, front=front, body=body))
+    order = (name, "fine") if first else ("fine", name)
+    record = compare(matbench, *order, *files, "--kernel", write_kernel("fine"), *BRIEFLY)
+    sides = [record[side] for side in ("baseline", "candidate")]
+    assert [side["status"] for side in sides] == ["measured"] * 2
     assert record["comparison"] is not None
+    if name == "coarse":  # the bound is for rounded inputs, the shown error for those as given
+        accuracy = sides[not first]["accuracy"]
+        assert accuracy["bound_ratio"] <= 1
+        assert accuracy["max_rel_err"] > 1e-4
 
 
 def test_a_comparison_is_printed_for_people(matbench: Matbench, device: DeviceInfo) -> None:

@@ -73,9 +73,6 @@ def test_a_kernel_that_reads_C_is_told_in_its_row(matbench: Matbench, tmp_path: 
     path = tmp_path / "reads.cu"
     path.write_text(Gemm(store="*c = alpha * sum + beta * *c;").source("reads"), encoding="utf-8")
     assert "reads C at beta = 0" in matbench("run", path, "--sizes", "33", *QUICK).output
-    compared = matbench("compare", path, "tiled", "--sizes", "33", "--max-time", "0.3", code=None)
-    assert compared.exit_code in (0, 1)
-    assert "reference" not in compared.output
 
 
 def test_check_tries_other_factors_and_batches(matbench: Matbench, gemm: Path) -> None:

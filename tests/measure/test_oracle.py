@@ -153,6 +153,27 @@ def test_a_product_is_computed_once(cache: Cache, monkeypatch: pytest.MonkeyPatc
     assert len(made) == 3
 
 
+def test_what_was_kept_is_never_the_reference_of_another_problem(tmp_path: Path) -> None:
+    """With one cache for all, each is what it is without a cache."""
+    shared, none, size = Cache(tmp_path / "shared"), Cache(tmp_path, limit_bytes=0), (8, 9, 40)
+    double = Reading("float64", "float64", sums_in="float64", result="float64")
+    narrow = [Reading(exponents=(low, 15)) for low in (-12, -26)]
+    asked = [
+        *((Problem(*size, inputs="signed"), reading) for reading in (*narrow, double, Reading())),
+        (Problem(*size, inputs="signed", seed=1), Reading()),
+        (Problem(*size, inputs="signed", seed=1), Reading("bfloat16")),
+        (Problem(*size, alpha=2.0, beta=-1.0), Reading()),
+        (Problem(2, 3, 6), Reading()),  # the same numbers as the next, in another shape
+        (Problem(4, 6, 3), Reading()),
+    ]
+    for problem, reading in asked:
+        found, alone = (
+            oracle.trials(problem, reading, cache).reference for cache in (shared, none)
+        )
+        assert np.array_equal(found.R, alone.R)
+        assert np.array_equal(found.S, alone.S)
+
+
 def test_rounded_inputs_have_a_reference_of_their_own(cache: Cache) -> None:
     given = matmul.reference_trial(Problem(9, 9, 50), cache)
     rounded = matmul.rounded_trial(given, Reading("bfloat16"), cache)
@@ -215,6 +236,16 @@ def test_exponents_stay_in_the_range_that_a_kernel_takes(
         assert min(smallest) >= 2.0**-down
         found.add(largest[0] > largest[1])
     assert found == {True, False} or up == down == 0
+
+
+@pytest.mark.parametrize("what", ["sums_in", "result"])
+def test_sums_of_16_bits_stay_in_their_range(what: str, cache: Cache) -> None:
+    problem = Problem(20, 20, 50)
+    reading = Reading("float16", "float16", (-14, 15), **{what: "float16"})  # type: ignore[arg-type]
+    given = matmul.trials(problem, reading, cache).reference
+    for key in range(5):
+        trial = matmul.sample_trial(problem, reading, given, Sample(key))
+        assert abs(trial.R).max() <= abs(given.R).max()  # type: ignore[arg-type]
 
 
 def test_rows_and_columns_select_single_terms(cache: Cache) -> None:
@@ -301,6 +332,14 @@ def test_the_range_of_float32_leaves_nothing_out(cache: Cache) -> None:
     assert oracle.least(Reading()) == 0
     R, S = matmul.product(*matmul.inputs(problem), cache)
     assert S is R
+    narrow = Reading(exponents=(-12, 15))  # the control: of 1,600 inputs, some are small
+    made = matmul.trials(Problem(20, 20, 40), narrow, cache).reference
+    assert (made.S > made.R).any()  # type: ignore[operator]
+
+
+def test_parts_are_added_without_overflow_or_rounding() -> None:
+    assert oracle.total(np.array([[2**30, 2**30 - 1]], np.int32)).tolist() == [[2**31 - 1]]
+    assert oracle.total(np.array([[2.0**24, 1.0, 1.0]], np.float32)).tolist() == [[2.0**24 + 2]]
 
 
 # -- the random numbers --------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.gemm import Gemm
 
@@ -58,18 +58,19 @@ GEMMS = st.fixed_dictionaries(
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     GEMMS,
-    st.booleans(),
+    *[st.sampled_from(["float", "double"])] * 2,
     st.tuples(*[st.integers(1, 40)] * 3),
 )
+@example(Gemm(), "double", "float", SIZE)
 def test_every_product_of_blas_is_right(
-    judged: Judged, gemm: Gemm, double: bool, size: tuple[int, int, int]
+    judged: Judged, gemm: Gemm, operand: str, result: str, size: tuple[int, int, int]
 ) -> None:
-    if double:
-        gemm = gemm._replace(operand="double", result="double", sum="double")
-    outcome = judged(gemm, size)
+    kind = "double" if "double" in (operand, result) else "float"
+    outcome = judged(gemm._replace(operand=operand, result=result, sum=kind), size)
     assert (outcome.status, outcome.reason) == ("measured", None)
     assert outcome.accuracy is not None
-    limit = 1e-12 if double else 1e-3  # on average: where terms cancel, single errors are larger
+    # On average: where terms cancel, single errors are larger.
+    limit = 1e-12 if result == "double" else 1e-3
     assert outcome.accuracy.avg_rel_err is None or outcome.accuracy.avg_rel_err < limit
 
 
@@ -107,6 +108,28 @@ MISTAKES: dict[str, tuple[Gemm, str]] = {
     "the first product for all": (
         Gemm(batch=3, mistakes=(("A += (size_t)blockIdx.z * stride_a;", ""),)),
         "samples: product 1 of the batch: ",
+    ),
+    "the second product for all later ones": (
+        Gemm(
+            batch=3,
+            mistakes=tuple(
+                (f"{m} += (size_t)blockIdx.z", f"{m} += (size_t)(blockIdx.z > 0)") for m in "AB"
+            ),
+        ),
+        "samples: product 2 of the batch: ",
+    ),
+    "one element of the last product, unless all are equal": (
+        Gemm(
+            batch=3,
+            mistakes=(
+                (
+                    "if (i >= M",
+                    "const bool equal = A[0] == A[2 * stride_a] && A[K] == A[2 * stride_a + K];\n"
+                    "    if ((blockIdx.z == 2 && !equal && i + j == 0) || i >= M",
+                ),
+            ),
+        ),
+        "1 of 627 elements wrong; first C[0, 0]",
     ),
     "another product's input": (
         Gemm(
@@ -190,23 +213,31 @@ def test_what_a_wrong_result_is_instead(words: str, session: Session, tmp_path: 
     assert outcome.reason.endswith(words)
 
 
-def test_every_product_of_a_batch_has_to_be_the_same_again(judged: Judged) -> None:
-    """A first product that differs from run to run, within the bound."""
+@pytest.mark.parametrize(
+    ("kind", "where", "step"),
+    [
+        ("float", "blockIdx.z == 0 && i + j == 0", "2e-7f"),
+        ("double", "i == M - 1 && j == N - 1", "4e-16"),
+    ],
+)
+def test_every_element_has_to_be_the_same_again_unless_declared(
+    kind: str, where: str, step: str, judged: Judged
+) -> None:
+    """One that differs from run to run, within the bound."""
     drift = '__device__ int runs;\nextern "C" __global__'
     moving = Gemm(
-        batch=3,
+        batch=3 if kind == "float" else 1,
+        operand=kind, result=kind, sum=kind,
         mistakes=(
             ('extern "C" __global__', drift),
-            (
-                "*c = beta",
-                "if (blockIdx.z == 0 && i + j == 0) sum *= 1 + runs++ * 2e-7f; *c = beta",
-            ),
+            ("*c = beta", f"if ({where}) sum *= 1 + runs++ * {step}; *c = beta"),
         ),
-    )
+    )  # fmt: skip
     outcome = judged(moving)
     assert outcome.status == "wrong"
     assert outcome.reason is not None
     assert outcome.reason.startswith("determinism: ")
+    assert judged(moving._replace(more="deterministic = false")).status == "measured"
 
 
 def test_a_factor_that_its_parameter_cannot_hold_is_skipped(
@@ -259,8 +290,13 @@ def test_a_kernel_that_reads_C_at_beta_0_is_measured_and_told(judged: Judged) ->
     declared = judged(gemm._replace(more='reads = ["C"]'), name="declared")
     assert declared.status == "measured"
     assert "reads C at beta = 0" in declared.notes
-    honest = judged(Gemm(), name="honest")
+    honest = judged(Gemm())  # another file of that name
     assert "reads C at beta = 0" not in honest.notes
+
+
+def test_a_zero_may_have_either_sign(judged: Judged) -> None:
+    negative = Gemm(store="*c = sum == 0 ? -0.0f : alpha * sum;")
+    assert judged(negative, (19, 33, 1)).status == "measured"  # some products are 0
 
 
 def test_skipping_what_C_holds_already_is_no_reading_of_C(judged: Judged) -> None:

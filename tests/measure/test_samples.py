@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from matbench import workloads
@@ -61,6 +62,8 @@ PROBLEMS = st.one_of(
         st.integers(1, 90),
         inputs=st.sampled_from(["uniform", "signed", "normal"]),
         seed=st.integers(0, 100),
+        alpha=st.sampled_from([1.0, 1.0, -0.7]),
+        beta=st.sampled_from([0.0, 0.0, 1.3]),
     ),
     *(
         st.builds(
@@ -76,42 +79,64 @@ PROBLEMS = st.one_of(
     ),
 )
 KEYS = st.integers(0, 2**64 - 1)
+DOUBLE = Reading("float64", "float64", sums_in="float64", result="float64")
+READINGS = [Reading(), Reading(exponents=(-12, 15)), Reading(exact=False), DOUBLE]
 
 
+def with_corners(test: Any) -> Any:
+    """The test, in any case on every kind of reading and scaling."""
+    for reading, alpha, beta in product(READINGS, (1.0, -0.7), (0.0, 1.3)):
+        problem = Problem(33, 40, 50, inputs="signed", alpha=alpha, beta=beta)
+        test = example(problem=problem, key=1, reading=reading)(test)
+    return test
+
+
+@with_corners
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(problem=PROBLEMS, key=KEYS, exponents=st.sampled_from([(-126, 127), (-12, 15)]))
+@given(problem=PROBLEMS, key=KEYS, reading=st.sampled_from(READINGS))
 def test_the_device_makes_what_the_host_makes(
-    judge: Judge, problem: Problem, key: int, exponents: tuple[int, int]
+    judge: Judge, problem: Problem, key: int, reading: Reading
 ) -> None:
-    """Inputs match bit for bit; the right C passes, one wrong element does not."""
+    """Inputs match bit for bit; the right C passes, one wrong element does not. Of a C that is a
+    little off, the same elements are wrong."""
     backend = judge.backend
-    prepared = prepared_on(judge, problem, Reading(exponents=exponents))
+    reading = reading if problem.workload == "matmul" else READINGS[0]
+    prepared = prepared_on(judge, problem, reading)
     try:
         samples = Samples(prepared)
         [buffers] = prepared.sets(workloads.of(problem).shape("C", problem), 1)
         samples.write(buffers, key)
         trial = samples.trial(key)
-        for mine, other in zip(downloaded(buffers, backend, np.uint32), trial.inputs, strict=True):
-            assert np.array_equal(mine, np.ascontiguousarray(other).view(np.uint32).ravel())
-        C = np.empty(buffers.C.words, np.uint32)
+        kind = np.uint64 if reading == DOUBLE else np.uint32
+        for mine, other in zip(downloaded(buffers, backend, kind), trial.inputs, strict=True):
+            assert np.array_equal(mine, np.ascontiguousarray(other).view(kind).ravel())
+        right = trial.R if reading == DOUBLE else right_result(trial)
+        C = np.empty_like(right)
         backend.read(buffers.C.data, C)
-        assert (C == UNWRITTEN).all()
         bound = oracle.Bound(2 * U32)
-        samples.compare(buffers, key, bound)
-        [unwritten] = samples.verdicts()
-        assert (unwritten.wrong, unwritten.first) == (C.size, 0)
+        if trial.C is not None:
+            assert np.array_equal(C, trial.C)
+        else:
+            assert (C.view(np.uint32) == UNWRITTEN).all()
+            samples.compare(buffers, key, bound)
+            [unwritten] = samples.verdicts()
+            assert (unwritten.wrong, unwritten.first) == (C.size, 0)
 
-        right = right_result(trial)
         place = key % right.size
         off = right.copy()
         off.flat[place] = off.flat[place] ^ 1 if off.dtype == np.int32 else off.flat[place] * 3 + 7
-        for result, wrong in ((right, 0), (off, 1)):
+        near = right.copy()
+        if right.dtype != np.int32:
+            near *= 1 + np.resize([0, 1.2, 16], right.shape).astype(right.dtype) * U32
+        for result, wrong in ((right, 0), (off, 1), (near, None)):
+            expected = oracle.judge(result, trial, bound)
             put(result, buffers, backend)
             samples.compare(buffers, key, bound)
             [verdict] = samples.verdicts()
-            assert (verdict.key, verdict.wrong, verdict.forged) == (key, wrong, False)
-            assert verdict.first == (place if wrong else None)
-            assert oracle.judge(result, trial, bound).wrong == wrong
+            assert (verdict.key, verdict.wrong, verdict.forged) == (key, expected.wrong, False)
+            assert verdict.first == expected.first_wrong
+            if result is not near:
+                assert (verdict.wrong, verdict.first) == (wrong, place if wrong else None)
     finally:
         prepared.release()
 

@@ -52,6 +52,17 @@ def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
     assert any(note.startswith("not clocked: ") for note in outcome.notes)
 
 
+def test_shared_memory_that_only_the_launch_sizes_does_not_begin_as_zeros(
+    write_kernel: KernelWriter, timed: Session
+) -> None:
+    kept = "extern __shared__ float kept[];\nfloat sum = 0.0f * kept[threadIdx.x]"
+    launch = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+    path = write_kernel(
+        body=GOOD_BODY.replace("float sum = 0.0f", kept), launch=f"{launch}shared_bytes = 256"
+    )
+    assert "shared memory" in (timed.measure(case_of(path, timed)).outcome.reason or "")
+
+
 def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
     write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

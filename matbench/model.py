@@ -26,7 +26,7 @@ Transpose = Literal["NN", "NT", "TN", "TT"]
 Group = Literal["tutorial", "ladder", "blas", "baseline"]
 
 #: Numbers with limits, which are checked when a record is read but not when it is created.
-Count = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Side = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 #: Unit roundoffs: the largest relative error of rounding to nearest.
@@ -380,8 +380,8 @@ class Conditions(msgspec.Struct, frozen=True):
     reading before, and `governor` its frequency governor.
     """
 
-    sm_mhz: int | None = None
-    memory_mhz: int | None = None
+    sm_mhz: Count | None = None
+    memory_mhz: Count | None = None
     temperature_c: int | None = None
     power_w: float | None = None
     throttled: tuple[str, ...] = ()

@@ -97,7 +97,7 @@ def brief(sample: BlockSample, device: DeviceInfo, *, clock_is_sm: bool = False)
     blocks = _read(sample.stamps)
     units = max(device.limits["multiprocessors"], len(blocks.names))
     return BlockTimes(
-        median_ns=float(np.median(blocks.end - blocks.start)) / sample.ticks_per_ns,
+        median_ns=float(np.median(blocks.end - blocks.start)) / sample.ticks_per_ns or None,
         imbalance=_imbalance(blocks, units) if blocks.told else None,
         perturbation=sample.perturbation,
         sm_mhz=sample.ticks_per_ns * 1e3 if clock_is_sm else None,

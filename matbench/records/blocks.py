@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from matbench.model import Count, Launch
+from matbench.records.outcome import Amount, Excess, Factor, Positive, Share
 
 #: Launches that were slowed by more than this share, by reading the clock, are marked.
 PERTURBATION_LIMIT = 0.05
@@ -16,28 +17,28 @@ Counters = Literal["aligned", "not aligned", "one", "not known"]
 
 
 class Quartiles(msgspec.Struct, frozen=True):
-    minimum: float
-    lower: float
-    median: float
-    upper: float
-    maximum: float
+    minimum: Amount
+    lower: Amount
+    median: Amount
+    upper: Amount
+    maximum: Amount
 
     def times(self, factor: float) -> Quartiles:
         return Quartiles(*(value * factor for value in msgspec.structs.astuple(self)))
 
 
 class Spread(msgspec.Struct, frozen=True):
-    minimum: float
-    median: float
-    maximum: float
+    minimum: Amount
+    median: Amount
+    maximum: Amount
 
 
 class Bin(msgspec.Struct, frozen=True):
     """How many blocks took from `low_us` up to, but not including, `high_us`."""
 
-    low_us: float
-    high_us: float
-    blocks: int
+    low_us: Amount
+    high_us: Amount
+    blocks: Count
 
 
 class Period(msgspec.Struct, frozen=True, array_like=True):
@@ -65,9 +66,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     the same order; the shortest pauses are missing if there are more than `MOST_PERIODS`.
     """
 
-    lanes: Annotated[int, msgspec.Meta(ge=1)]
-    slots: Annotated[int, msgspec.Meta(ge=1)]
-    together: Annotated[int, msgspec.Meta(ge=1)]
+    lanes: Annotated[int, msgspec.Meta(ge=1, le=MOST_BARS)]
+    slots: Positive
+    together: Positive
     multiprocessors: tuple[Count, ...] | None
     bars: Annotated[tuple[Bar, ...], msgspec.Meta(min_length=1, max_length=MOST_BARS)]
     busy: Annotated[tuple[Period, ...], msgspec.Meta(max_length=MOST_PERIODS)] = ()
@@ -101,35 +102,35 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
     device: str
     device_kind: Literal["gpu", "cpu"]
     launch: Launch
-    blocks: int
-    unstamped_blocks: int
-    ticks_per_ns: float
+    blocks: Positive
+    unstamped_blocks: Count
+    ticks_per_ns: Factor
     duration_ticks: Quartiles
     duration_us: Quartiles
-    histogram: tuple[Bin, ...]
-    multiprocessors: int
-    multiprocessors_used: int | None = None
+    histogram: Annotated[tuple[Bin, ...], msgspec.Meta(min_length=1)]
+    multiprocessors: Count
+    multiprocessors_used: Count | None = None
     blocks_per_multiprocessor: Spread | None = None
-    resident_most: int | None = None
-    resident_median: float | None = None
-    running_most: int | None
-    waves: float | None
-    tail_share: float | None
-    imbalance: float | None = None
+    resident_most: Count | None = None
+    resident_median: Amount | None = None
+    running_most: Count | None
+    waves: Amount | None
+    tail_share: Share | None
+    imbalance: Excess | None = None
     counters: Counters
-    counter_offset_ticks: float | None = None
-    timer_step_ns: float | None = None
-    naive_span_ticks: int
-    naive_span_ns: float
-    span_ns: float | None
-    multiprocessor_span_ticks: int | None = None
-    multiprocessor_span_ns: float | None = None
+    counter_offset_ticks: Amount | None = None
+    timer_step_ns: Amount | None = None
+    naive_span_ticks: Count
+    naive_span_ns: Amount
+    span_ns: Amount | None
+    multiprocessor_span_ticks: Count | None = None
+    multiprocessor_span_ns: Amount | None = None
     event_ns: float
     empty_ns: float
     launch_ns: float
-    naive_span_ratio: float | None
-    span_ratio: float | None
-    multiprocessor_span_ratio: float | None
+    naive_span_ratio: Amount | None
+    span_ratio: Amount | None
+    multiprocessor_span_ratio: Amount | None
     perturbation: float
     timeline: Timeline | None = None
 

@@ -8,21 +8,27 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from matbench import workloads
-from matbench.records.blocks import Period, Timeline
+from matbench.records.blocks import BlockProfile, Period, Timeline
+from matbench.records.grade import Grade
 from matbench.records.outcome import ErrorCells, Outcome, Timing
 
 #: The relative difference that rounding may cause.
 _ROUNDING = 1e-9
 
 
-def contradiction(record: Outcome | Timeline) -> str | None:
-    """What is wrong with an outcome or a timeline, and in which field; None if nothing is."""
-    if isinstance(record, Timeline):
-        return next(_of_timeline(record), None)
-    return next(_contradictions(record), None)
+def contradiction(record: object) -> str | None:
+    """What is wrong with a record, and in which field; None if nothing is."""
+    match record:
+        case Outcome():
+            return next(_of_outcome(record), None)
+        case BlockProfile():
+            return next(_of_profile(record), None)
+        case Grade():
+            return next(_of_grade(record), None)
+    return None
 
 
-def _contradictions(outcome: Outcome) -> Iterator[str]:
+def _of_outcome(outcome: Outcome) -> Iterator[str]:
     workload = outcome.case.problem.workload
     if workload not in workloads.WORKLOADS:
         yield f"workload {workload!r:.60} is unknown - at `$.case.problem`"
@@ -55,6 +61,26 @@ def _of_timing(timing: Timing) -> Iterator[str]:
             yield f"interval_ns is reversed: {low:g} to {high:g}"
         elif median is not None and not (low * (1 - _ROUNDING) <= median <= high * (1 + _ROUNDING)):
             yield f"median_ns {median:g} is outside its interval {low:g} to {high:g}"
+
+
+def _of_profile(found: BlockProfile) -> Iterator[str]:
+    if any(not bin_.low_us < bin_.high_us for bin_ in found.histogram):
+        yield "a bin that does not end above its start - at `$.histogram`"
+    each = found.blocks_per_multiprocessor, found.multiprocessors_used, found.resident_median
+    if len({figure is None for figure in each}) > 1:
+        yield "multiprocessors are only partly known - at `$.multiprocessors_used`"
+    if found.counters in ("aligned", "not aligned") and found.counter_offset_ticks is None:
+        yield "counters are compared without an offset - at `$.counter_offset_ticks`"
+    if found.timeline is not None:
+        yield from _of_timeline(found.timeline)
+
+
+def _of_grade(grade: Grade) -> Iterator[str]:
+    found = grade.growth
+    if found is not None and len(found.sizes) != len(found.errors):
+        yield f"{len(found.errors)} errors for {len(found.sizes)} sizes - at `$.growth`"
+    if found is not None and found.slope is not None and not found.sizes:
+        yield "a slope without sizes - at `$.growth.sizes`"
 
 
 def _of_timeline(found: Timeline) -> Iterator[str]:

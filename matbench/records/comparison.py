@@ -6,7 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from matbench.records.outcome import Outcome
+from matbench.model import Count
+from matbench.records.outcome import Amount, Factor, Outcome
 
 Verdict = Literal["FASTER", "SLOWER", "SAME", "UNDECIDED"]
 
@@ -22,15 +23,15 @@ class Comparison(msgspec.Struct, frozen=True):
     is the share by which the interval is wider on both sides, because runs of the same code differ.
     """
 
-    ratio: float | None
-    interval: tuple[float, float] | None
-    p_value: float | None
+    ratio: Factor | None
+    interval: tuple[Factor, Factor] | None
+    p_value: Amount | None
     verdict: Verdict
-    looks: int
-    samples: tuple[int, int]
+    looks: Count
+    samples: tuple[Count, Count]
     reason: str
-    processes: tuple[int, int] | None = None
-    allowance: float = 0.0
+    processes: tuple[Count, Count] | None = None
+    allowance: Amount = 0.0
 
 
 class ComparisonRecord(

@@ -52,11 +52,15 @@ def _finite(value: Any, place: str, lost: list[str]) -> Any:
     elif not isinstance(value, Real):
         return value
     numbers = value if isinstance(value, tuple) else (value,)
-    kept = tuple(filter(isfinite, numbers))
+    kept = tuple(filter(_is_finite, numbers))
     if len(kept) == len(numbers):
         return value
-    lost.append(f"{place} ({', '.join(sorted({str(n) for n in numbers if not isfinite(n)}))})")
+    lost.append(f"{place} ({', '.join(sorted({str(n) for n in numbers if not _is_finite(n)}))})")
     return kept if place == "samples_ns" else None
+
+
+def _is_finite(number: Any) -> bool:
+    return isinstance(number, int) or isfinite(number)  # an integer may be too large for a float
 
 
 def line(record: msgspec.Struct) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from matbench.records.outcome import CaseRecord, Outcome
+from matbench.records.outcome import CaseRecord, Factor, Outcome
 
 #: What may limit the blocks on a multiprocessor, in the order in which ties are listed.
 Limiter = Literal["threads", "blocks", "registers", "shared memory"]
@@ -29,11 +29,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     device: str
     driver: str
-    copy_bytes_per_s: float
-    fma_flop_per_s: float
+    copy_bytes_per_s: Factor
+    fma_flop_per_s: Factor
     sm_mhz: int | None
     when: str
-    read_bytes_per_s: float | None = None
+    read_bytes_per_s: Factor | None = None
 
 
 class HardwareCounters(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from matbench.model import Count
-from matbench.records.outcome import CaseRecord
+from matbench.records.outcome import Amount, CaseRecord, Factor
 
 #: The tightest bound that holds: by element, by row and column, by matrix, or none.
 Letter = Literal["A", "B", "C", "D", "unclear"]
@@ -48,7 +48,7 @@ class Growth(Statement, frozen=True, kw_only=True):
     slope: float | None = None
     interval: tuple[float, float] | None = None
     sizes: tuple[Count, ...] = ()
-    errors: tuple[float, ...] = ()
+    errors: tuple[Amount, ...] = ()
 
 
 class Bounds(Statement, frozen=True, kw_only=True):
@@ -60,10 +60,10 @@ class Bounds(Statement, frozen=True, kw_only=True):
     """
 
     verdict: Letter = "unclear"
-    by_element: float | None = None
-    by_row: float | None = None
-    by_matrix: float | None = None
-    bits: int | None = None
+    by_element: Amount | None = None
+    by_row: Amount | None = None
+    by_matrix: Amount | None = None
+    bits: Count | None = None
 
 
 class Algorithm(Statement, frozen=True, kw_only=True):
@@ -149,9 +149,9 @@ class Ulps(Statement, frozen=True, kw_only=True):
     """Errors on one kind of inputs, in units in the last place of the exact result."""
 
     inputs: str
-    largest: float | None = None
-    mean: float | None = None
-    correctly_rounded: float | None = None
+    largest: Amount | None = None
+    mean: Amount | None = None
+    correctly_rounded: Amount | None = None
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True, tag="grade", tag_field="type"):
@@ -163,9 +163,9 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True, tag="grade", tag_field="t
 
     case: CaseRecord
     letter: Letter
-    u: float
+    u: Factor
     seed: int
-    duration_s: float
+    duration_s: Amount
     reason: str | None = None
     growth: Growth | None = None
     bounds: Bounds | None = None

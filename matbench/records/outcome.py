@@ -32,8 +32,12 @@ Status = Literal["measured", "wrong", "skipped", "failed"]
 TimingMode = Literal["cold", "hot", "hot graph"]
 #: Numbers with a lower limit, like `model.Count`.
 Amount = Annotated[float, msgspec.Meta(ge=0)]
-Positive = Annotated[int, msgspec.Meta(gt=0)]
-Nanoseconds = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+#: Of times, from a picosecond to 30 years.
+Nanoseconds = Annotated[float, msgspec.Meta(ge=1e-3, le=1e18)]
+#: Of rates and ratios: products and quotients of a few are finite and not 0.
+Factor = Annotated[float, msgspec.Meta(ge=1e-60, le=1e60)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 #: A ratio minus 1, which rounding may make slightly negative.
 Excess = Annotated[float, msgspec.Meta(ge=-1e-9)]
 
@@ -157,7 +161,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
     samples_ns: tuple[Nanoseconds, ...] = ()
     median_ns: Nanoseconds | None
-    interval_ns: tuple[Amount, Amount] | None = None
+    interval_ns: tuple[Nanoseconds, Nanoseconds] | None = None
     graph: bool = False
     warmups: Count | None = None
     settled: bool | None = None
@@ -202,7 +206,7 @@ class ErrorCells(msgspec.Struct, frozen=True, kw_only=True):
     step: Positive
     wrong_elements: Count
     exact: bool
-    least_power: int
+    least_power: Annotated[int, msgspec.Meta(ge=-1000, le=1000)]
     rows: Annotated[
         tuple[Annotated[str, msgspec.Meta(pattern=f"^[0-9a-z.!]{{1,{MOST_CELLS}}}\\Z")], ...],
         msgspec.Meta(min_length=1, max_length=MOST_CELLS),

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from matbench.errors import UsageError
-from matbench.records.blocks import BlockProfile, Timeline
+from matbench.records.blocks import BlockProfile
 from matbench.records.checking import contradiction
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import SCHEMA, Environment
@@ -78,10 +78,7 @@ def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome | Finding
             record = msgspec.convert(plain, Environment | Outcome)
         # The decoder silently takes the last of two values. Numbers need not be parsed here.
         json.loads(line, object_pairs_hook=_without_repeats, parse_int=str, parse_float=str)
-        checked: list[Outcome | Timeline] = [*_outcomes(record)]
-        if isinstance(record, BlockProfile) and record.timeline is not None:
-            checked.append(record.timeline)
-        for part in checked:
+        for part in (record, *_outcomes(record)):
             if (wrong := contradiction(part)) is not None:
                 raise RecordError(wrong)
         return record

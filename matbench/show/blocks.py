@@ -115,7 +115,7 @@ def facts(profile: BlockProfile) -> Iterator[Fact]:
     if p.tail_share is not None:
         since = "after the first multiprocessor ran out of blocks"
         if used is None:
-            since = f"once fewer than {p.running_most:,} blocks ran together"
+            since = f"once fewer than {count(p.running_most)} blocks ran together"
             if p.running_most == 1:
                 since = "blocks ran one at a time"
         yield Fact("tail", share(p.tail_share), f"of the launch: {since}")

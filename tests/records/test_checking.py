@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.launches import UNEVEN, analysed, sampled
+from support.paths import ROOT
 from support.record_files import only, write
 from support.records import environment, outcome, timing
 
@@ -16,6 +17,7 @@ from matbench.errors import MatbenchError, UsageError
 from matbench.model import Launch, Resources
 from matbench.records import encoding
 from matbench.records.blocks import Bar, Period, Timeline
+from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Accuracy, BlockTimes, Build, ErrorCells
 from matbench.records.reading import read
 from matbench.records.writing import RecordWriter
@@ -72,6 +74,19 @@ WRONG = json.loads(
     )
 )
 
+GRADED = json.loads((ROOT / "results" / "cpu-grade.jsonl").read_text().splitlines()[1])
+COMPARED = json.loads(
+    encoding.line(
+        ComparisonRecord(
+            baseline_name="a",
+            candidate_name="b",
+            baseline=outcome("a"),
+            candidate=outcome("b"),
+            comparison=Comparison(0.5, (0.4, 0.6), 0.01, "FASTER", 1, (3, 3), ""),
+        )
+    )
+)
+
 
 def changed(whole: dict[str, Any] = WHOLE, **changes: Any) -> dict[str, Any]:
     """A record with other values; `cold__median_ns` is the median of its cold samples."""
@@ -84,6 +99,10 @@ def changed(whole: dict[str, Any] = WHOLE, **changes: Any) -> dict[str, Any]:
         assert name in holder
         holder[name] = value
     return record
+
+
+def bin_(low_us: float, high_us: float) -> dict[str, float]:
+    return {"low_us": low_us, "high_us": high_us, "blocks": 1}
 
 
 def message(record: dict[str, Any], path: Path) -> str:
@@ -101,14 +120,14 @@ def message(record: dict[str, Any], path: Path) -> str:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"cold__median_ns": -2.0}, r"> 0.0 - at `$.cold.median_ns`"),
-        ({"cold__median_ns": 0}, r"> 0.0 - at `$.cold.median_ns`"),
-        ({"cold__samples_ns": [1, 0, 6]}, r"> 0.0 - at `$.cold.samples_ns[1]`"),
-        ({"hot__samples_ns": [-1, 1, 6]}, r"> 0.0 - at `$.hot.samples_ns[0]`"),
+        ({"cold__median_ns": -2.0}, ">= 0.001 - at `$.cold.median_ns`"),
+        ({"cold__median_ns": 0}, ">= 0.001 - at `$.cold.median_ns`"),
+        ({"cold__samples_ns": [1, 1e19, 6]}, "<= 1e+18 - at `$.cold.samples_ns[1]`"),
+        ({"hot__samples_ns": [-1, 1, 6]}, ">= 0.001 - at `$.hot.samples_ns[0]`"),
         ({"cold__interval_ns": [6, 1]}, "interval_ns is reversed: 6 to 1 - at `$.cold`"),
         ({"cold__interval_ns": [3, 6]}, "median_ns 2 is outside its interval 3 to 6"),
         ({"cold__interval_ns": [1, 1.9]}, "median_ns 2 is outside its interval 1 to 1.9"),
-        ({"cold__interval_ns": [-1, 6]}, ">= 0.0 - at `$.cold.interval_ns[0]`"),
+        ({"cold__interval_ns": [-1, 6]}, ">= 0.001 - at `$.cold.interval_ns[0]`"),
         ({"cold__median_ns": 2.1}, "but the median of the samples is 2 - at `$.cold`"),
         ({"cold__samples_ns": [1, 2, 3, 4]}, "is 2, but the median of the samples is 2.5"),
         ({"hot__median_ns": 5.0}, "but the median of the samples is 1100 - at `$.hot`"),
@@ -131,6 +150,7 @@ def message(record: dict[str, Any], path: Path) -> str:
         ({"copy_bytes_per_s": -1}, "$.copy_bytes_per_s"),
         ({"case__claims__error_constant": -1}, "$.case.claims.error_constant"),
         ({"case__launch__grid": [1, -2, 3]}, ">= 0 - at `$.case.launch.grid[1]`"),
+        ({"case__launch__shared_bytes": 2**63}, "$.case.launch.shared_bytes"),
         ({"case__problem__K": 0}, ">= 1 - at `$.case.problem.K`"),
         ({"case__problem__workload": "x\n"}, "workload 'x\\n' is unknown"),
     ],
@@ -164,10 +184,24 @@ def test_a_contradiction_is_refused_with_its_line(
         (WRONG, {"error_map__rows": [".0<"]}, "$.error_map.rows[0]"),
         (WRONG, {"error_map__step": 0}, "$.error_map.step"),
         (WRONG, {"status": "failed"}, "a failed case has no wrong elements"),
+        (WRONG, {"error_map__least_power": 10**400}, "$.error_map.least_power"),
+        (CLOCKED, {"timeline__lanes": 2**40}, "<= 6000 - at `$.timeline.lanes`"),
+        (CLOCKED, {"histogram": []}, "length >= 1 - at `$.histogram`"),
+        (CLOCKED, {"histogram": [bin_(0, -1)]}, ">= 0.0 - at `$.histogram[0].high_us`"),
+        (CLOCKED, {"histogram": [bin_(0, 1), bin_(1, 1)]}, "a bin that does not end above its"),
+        (CLOCKED, {"ticks_per_ns": 0}, "$.ticks_per_ns"),
+        (CLOCKED, {"tail_share": 2}, "$.tail_share"),
+        (CLOCKED, {"resident_median": None}, "multiprocessors are only partly known"),
+        (CLOCKED, {"counter_offset_ticks": None}, "counters are compared without an offset"),
+        (GRADED, {"u": -0.0}, "$.u"),
+        (GRADED, {"growth__sizes": [], "growth__errors": []}, "a slope without sizes"),
+        (GRADED, {"growth__sizes": [16]}, "7 errors for 1 sizes - at `$.growth`"),
+        (COMPARED, {"comparison__ratio": 5e-324}, "$.comparison.ratio"),
+        (COMPARED, {"comparison__interval": [0, 1]}, "$.comparison.interval[0]"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) and len(value) == 1 else "",
 )
-def test_pictures_that_cannot_be_drawn_are_refused(
+def test_what_cannot_be_shown_is_refused(
     whole: dict[str, Any], changes: dict[str, Any], reason: str, path: Path
 ) -> None:
     path.write_text(f"{encoding.line(environment())}\n{json.dumps(whole)}\n")

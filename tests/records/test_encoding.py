@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import any_record
 from support.record_files import write
-from support.records import environment, outcome, outcomes, timing
+from support.records import environment, outcome, timing
 
 from matbench.model import Conditions
 from matbench.records import encoding
@@ -37,7 +38,7 @@ def parsed(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-@given(records=st.lists(outcomes(), min_size=1, max_size=3))
+@given(records=st.lists(any_record.outcomes(), min_size=1, max_size=3))
 def test_what_is_written_is_read_and_written_the_same(
     records: list[Outcome], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -14,6 +14,7 @@ from matbench.analysis.explanation import explanation
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
 from matbench.records.explanation import HardwareCounters
+from matbench.records.outcome import Build
 from matbench.show.bounds import words
 
 
@@ -117,7 +118,7 @@ def test_modelled_traffic_near_the_bandwidth_may_be_what_limits_it() -> None:
 
 def test_few_resident_warps_are_said_to_be_few() -> None:
     resources = Resources(registers=255, static_shared_bytes=120_000)
-    build = records.Build(resources=resources)
+    build = Build(resources=resources)
     found = said(case_of("tiled", 4096, 16), 16e6, build=build)
     assert "Its occupancy is 12%: few warps" in found
 

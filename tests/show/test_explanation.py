@@ -16,6 +16,7 @@ from matbench.analysis.architectures import named
 from matbench.analysis.explanation import explanation
 from matbench.model import Resources
 from matbench.records.explanation import Explanation, HardwareCounters
+from matbench.records.outcome import Build
 from matbench.show import formats
 from matbench.show.explanation import facts, report
 from matbench.show.table import Section
@@ -33,7 +34,7 @@ def explained(
     **changes: Any,
 ) -> Explanation:
     case = case_of("tiled", n, tiles[0])
-    build = records.Build(
+    build = Build(
         resources=Resources(registers=32, static_shared_bytes=8192, spilled_bytes=0),
         resident_blocks=driver_blocks,
     )
@@ -111,7 +112,7 @@ def test_spills_are_counted() -> None:
     found = explained()
     assert ("registers per thread", "32", "no spills") in facts(found)
     spilled = msgspec.structs.replace(BUILT, spilled_bytes=1234)
-    build = records.Build(resources=spilled)
+    build = Build(resources=spilled)
     outcome = msgspec.structs.replace(outcome_of(case_of("tiled", 64), 1e6), build=build)
     found = msgspec.structs.replace(found, outcome=outcome)
     assert ("registers per thread", "32", "1,234 bytes spilled") in facts(found)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import records
+from support import any_record, records
 from support.tables import (
     GPU,
     H200,
@@ -35,8 +35,6 @@ from matbench.show import outcomes
 from matbench.show.formats import text
 from matbench.show.table import Section
 
-#: Formats with their own layout or escaping.
-ESCAPED_APART = ("csv", "json", "plain", "github", "rst", "html", "latex", "orgtbl")
 FEW_OUTLIERS = "1 of 10 samples is an outlier (up to 1.01 × the median)"
 
 
@@ -45,12 +43,11 @@ def titles(section: Section) -> list[str]:
 
 
 @given(
-    found=st.lists(records.outcomes(), max_size=4),
-    fmt=st.sampled_from(ESCAPED_APART),
+    found=st.lists(any_record.outcomes(), max_size=4),
     width=st.sampled_from((None, 120, 40, 10)),
 )
 def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
-    found: list[Outcome], fmt: str, width: int | None
+    found: list[Outcome], width: int | None
 ) -> None:
     table = outcomes.report(found, [])
     for ranked in table.rows():
@@ -62,7 +59,6 @@ def test_whatever_the_outcomes_the_best_was_measured_on_that_device(
     kept = repetitions.merged(resuming.without_retried(found))
     measured = sum(one.status == "measured" for one in kept)
     assert table.footer.startswith("no" if not found else str(measured))
-    text(table, fmt)
     shown(table, width)
     shown(outcomes.report(found, [], fastest=True), 40)
 

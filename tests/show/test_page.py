@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import records, tables
 from support.browser import needs_page
 from support.paths import ROOT
@@ -18,7 +16,7 @@ from support.paths import ROOT
 from matbench.analysis import pareto
 from matbench.errors import UsageError
 from matbench.model import Problem
-from matbench.records import encoding, reading
+from matbench.records import reading
 from matbench.records.outcome import Accuracy, Outcome
 from matbench.show.page import cases, document, samples, summary
 
@@ -221,14 +219,3 @@ def test_json_in_a_script_tag() -> None:
     assert "<" not in text
     assert "\u2028" not in text
     assert json.loads(text)["a"] == "</script><!--\u2028"
-
-
-@given(st.lists(records.outcomes(), max_size=4))
-def test_any_records_can_be_shown(outcomes: list[Outcome]) -> None:
-    about = [records.environment()]
-    kept = [encoding.finite(outcome) for outcome in outcomes]
-    found = cases.of(kept, about[0].devices, {})
-    assert len(found.cases) == len(found.outcomes) == len(kept)
-    assert len(samples.of(found.outcomes)) == len(kept)
-    assert summary.of(kept, about).sentence
-    assert "<" not in document.embedded([found.views, found.cases])

@@ -34,6 +34,8 @@ _BEFORE_NAME = 26
 _OTHER_FONTS = 1.15
 #: Names that need more room than this put speed above error, rather than beside it.
 _WIDEST_BESIDE = 200
+#: Values beyond these are drawn there.
+_LEAST, _MOST = 1e-100, 1e100
 #: Errors that differ by less than this factor must not look far apart.
 _LEAST_ERRORS = 10
 #: The most room for names to the left of a panel.
@@ -190,6 +192,8 @@ class _Drawing:
 
     def _point(self, line: Line, point: At, error: bool = False) -> dict[str, Any]:
         value = point.error if error else point.work_per_s / self.scale
+        if value:  # an axis can be too long
+            value = min(max(value, _LEAST), _MOST)
         wide = _is_wide(point) and not error
         return {
             "kernel": safe.line(line.label),

@@ -219,15 +219,16 @@ def _compiled(asked: Request, cache: Cache) -> Compiled:
     """Compile, and detect damaged or exchanged code in PyCUDA's cache.
 
     PyCUDA writes its cache in place and does not verify it, so a killed process or a failing disk
-    could leave damaged code there for good. We keep ptxas' report under the request and the code's
-    checksum: code without a report is dropped and compiled again.
+    could leave damaged code there for good. We keep ptxas' report under what PyCUDA compiled and the
+    code's checksum: code without a report is dropped and compiled again.
     """
     from pycuda.compiler import compile as compile_cubin
 
     report = ""
+    what = asked._replace(entry="")  # all entries of a text are compiled, and reported, together
     for _ in range(2):
         cubin, report = through_pycuda(compile_cubin, asked, cache)
-        key = repr(("ptxas", asked, hashlib.sha256(cubin).hexdigest()))
+        key = repr(("ptxas", what, hashlib.sha256(cubin).hexdigest()))
         if report:
             cache.put(key, report.encode())
             break

@@ -86,6 +86,10 @@ _PARTICULAR = {
     "coarse": ('precision = "bfloat16"', _ROUNDED + _reading("rounded")),
     "narrow": ("exponents = [-12, 15]", _NARROW + _reading("limited")),
     "inexact": ("error_constant = 16", GOOD_BODY.replace("sum += ", "sum += 1.00000036f * ")),
+    "rough": (
+        'accumulator = "bfloat16"',
+        _ROUNDED + re.sub(r"sum \+= (.*);", r"sum = rounded(sum + \1);", GOOD_BODY),
+    ),
     "reads": ("", re.sub(r"(C\[[^]]*\]) = sum", r"\1 = sum + 0.0f * \1", GOOD_BODY)),
 }
 

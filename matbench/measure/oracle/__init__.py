@@ -169,9 +169,8 @@ def read_as(values: Float32, reading: Reading) -> Float32:
 
 
 def common(readings: Sequence[Reading]) -> Reading:
-    """A reading for kernels that share inputs: the coarsest precision, the narrowest range.
-
-    Their storage types are the same.
+    """A reading for kernels that share inputs: the coarsest precision, the narrowest range, the
+    coarsest sums. Their storage types are the same.
     """
     precision = min((reading.precision for reading in readings), key=SIGNIFICAND_BITS.__getitem__)
     lows, highs = zip(*(reading.exponents for reading in readings), strict=True)
@@ -180,7 +179,7 @@ def common(readings: Sequence[Reading]) -> Reading:
         readings[0].storage,
         (max(lows), min(highs)),
         exact=all(reading.exact for reading in readings),
-        sums_in=readings[0].sums_in,
+        sums_in=max((reading.sums_in for reading in readings), key=UNIT_ROUNDOFF.__getitem__),
         result=readings[0].result,
         reads_C=any(reading.reads_C for reading in readings),
     )

@@ -59,6 +59,7 @@ class Clone:
     def __init__(self, folder: Path) -> None:
         self.folder, self.root = folder, folder / "clone"
         self.log, self.tests = folder / "log.txt", folder / "tests.txt"
+        self.passed: set[str] = set()
         folder.mkdir(exist_ok=True)
         subprocess.run(["git", "clone", "--quiet", ROOT, self.root], check=True)
 
@@ -84,23 +85,25 @@ class Clone:
         lines = [line.split("\t") for line in self.log.read_text(encoding="utf-8").splitlines()]
         return [(word, test, float(took_s)) for word, test, took_s in lines]
 
-    def passed(self) -> int:
-        return len({test for word, test, _ in self.said() if word == "passed"})
-
     def failed(self, tests: dict[str, float], limit_s: float = float("inf")) -> str | None:
-        """The first test that fails or hangs, of these in this order with their usual seconds."""
+        """The first test that fails or hangs, of these in this order with their usual seconds.
+
+        None if there is none, or not in that time.
+        """
         self.tests.write_text("\n".join(tests), encoding="utf-8")
         files = dict.fromkeys(test.partition("::")[0] for test in tests)
-        start = time.monotonic()
+        start, hangs, is_late = time.time(), False, False
         process = self.start("-x", *files, MUTANTS_TESTS=self.tests)
-        while process.poll() is None:
+        while process.poll() is None and not (hangs or is_late):
             time.sleep(0.2)
             usual_s = tests.get(self.said()[-1][1], 0.0)
             hangs = time.time() > self.log.stat().st_mtime + HANG_S + 10 * usual_s
-            if hangs or time.monotonic() > start + limit_s:
-                killed(process)
-                return self.said()[-1][1] if hangs else None
-        return None if process.returncode == 0 else self.said()[-1][1]
+            is_late = time.time() > start + limit_s
+        if hangs or is_late:
+            killed(process)
+        said = self.said()
+        self.passed.update(test for word, test, _ in said if word == "passed")
+        return said[-1][1] if hangs or (process.returncode and not is_late) else None
 
     def noticed(self, mutant: Mutant, tests: dict[str, float]) -> str | None:
         """The test that fails with the mutant, and passes with a change that changes nothing."""
@@ -145,8 +148,8 @@ class Map:
         self.data = CoverageData(str(folder / "lines"))
         self.data.read()
 
-    def tests(self, mutant: Mutant) -> dict[str, float]:
-        """The tests for a mutant in the order in which to run them, with their usual seconds.
+    def tests(self, mutant: Mutant) -> list[dict[str, float]]:
+        """The tests for a mutant with their usual seconds: those of its module, then the others.
 
         What runs on import concerns all tests of the module and its package.
         """
@@ -158,8 +161,9 @@ class Map:
             near = "/".join(("tests", *module.parts[1:-1], ""))
             found |= {test for test in self.seconds if test.startswith(near)}
         own = f"/test_{module.parent.name if module.stem == '__init__' else module.stem}.py"
-        known = sorted(found & self.seconds.keys(), key=lambda t: (own not in t, self.seconds[t]))
-        return {test: self.seconds[test] for test in known}
+        known = sorted(found & self.seconds.keys(), key=lambda test: self.seconds[test])
+        parts = ([t for t in known if own in t], [t for t in known if own not in t])
+        return [{test: self.seconds[test] for test in part} for part in parts]
 
 
 def test_of(context: str) -> str:
@@ -234,15 +238,17 @@ def main() -> None:
     clones: SimpleQueue[Clone] = SimpleQueue()
 
     def judged(number: int, mutant: Mutant) -> dict[str, Any]:
-        clone, start, tests = clones.get(), time.monotonic(), lines.tests(mutant)
+        clone, start, parts = clones.get(), time.monotonic(), lines.tests(mutant)
+        clone.passed.clear()
         reason = reasons.get((mutant.file, mutant.before, mutant.after))
-        test = clone.noticed(mutant, tests) if reason is None else None
+        fates = (clone.noticed(mutant, tests) for tests in parts if reason is None)
+        test = next(filter(None, fates), None)
         row = {
             "number": number,
             "line": f"{mutant.file}:{mutant.line}",
             "change": f"- {mutant.before}\n+ {mutant.after}",
             "fate": "noticed" if test else "SURVIVED" if reason is None else "set aside",
-            "by": test or reason or f"{clone.passed() if tests else 0} of {len(tests)} tests",
+            "by": test or reason or f"{len(clone.passed)} of {sum(map(len, parts))} tests passed",
             "seconds": round(time.monotonic() - start),
         }
         clones.put(clone)
@@ -252,8 +258,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(PROCESSES) as pool:
         made = [Clone(Path(place, str(number))) for number in range(PROCESSES)]
         mutants = drawn(made[0].root, chosen.seed, chosen.count)
-        first = dict(next(iter(lines.tests(mutant).items()), ("", 0.0)) for mutant in mutants)
-        if test := made[0].failed({test: took_s for test, took_s in first.items() if test}):
+        parts = [part for mutant in mutants for part in lines.tests(mutant)]
+        if test := made[0].failed({test: part[test] for part in parts for test in list(part)[:1]}):
             sys.exit(f"{test} fails without a mutant, see `make test`")
         for clone in made:
             clones.put(clone)

@@ -36,13 +36,15 @@ else
 WHEELS := $(EXTRA),
 endif
 
-# Markers of what is installed; the second includes the first.
+# Markers of what is installed; each includes those above it.
 RUN := $(VENV)/.installed-$(EXTRA)
 DEV := $(VENV)/.installed-$(EXTRA)-dev
+MUTANTS := $(VENV)/.installed-$(EXTRA)-mutants
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # nothing else may run while kernels are timed
-.PHONY: help bench smoke quick test test-long test-gpu lint format types check docs build hooks clean
+.PHONY: help bench smoke quick test test-long test-gpu lint format types check mutants docs build \
+  hooks clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -82,6 +84,9 @@ types: $(DEV) ## Check types
 
 check: lint types test ## Run lint, types and test
 
+mutants: $(MUTANTS) ## Break lines at random, and count how many the tests notice
+	@$(BIN)/python benchmarks/mutants.py $(ARGS)
+
 docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
 	@for page in readme reading commands architecture drawings lessons; do \
 	  $(BIN)/python docs/generate_$$page.py; done
@@ -120,3 +125,8 @@ $(DEV): EXTRAS = $(WHEELS)plots,dev
 $(DEV): pyproject.toml | $(BIN)/pip
 	$(install)
 	@touch $(RUN)
+
+$(MUTANTS): EXTRAS = $(WHEELS)plots,dev,mutants
+$(MUTANTS): pyproject.toml | $(BIN)/pip
+	$(install)
+	@touch $(RUN) $(DEV)

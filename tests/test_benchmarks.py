@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from support.nvcc import compile_cubin, find_nvcc
 from support.paths import ROOT
+from support.repository import git
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
@@ -27,7 +28,7 @@ from matbench.measure.session import Session
 from matbench.model import Conditions, DeviceInfo, Kernel, Problem
 
 FOLDER = ROOT / "benchmarks"
-SHARED = {"common", "fuzz_inputs"}
+SHARED = {"common", "fuzz_inputs", "mutants_drawn", "mutants_plugin"}
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 
 
@@ -289,3 +290,45 @@ def test_every_target_of_the_fuzzer_is_tried(target: str, load: Any, tmp_path: P
     fuzz.fuzz(target, 0, 20, found, tmp_path)
     assert found.inputs >= 20
     assert found.found == {}
+
+
+@pytest.fixture
+def clone(load: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Of a project with one module and three tests, two of which fail."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "sums.py").write_text("def doubled(x): return 2 * x\n")
+    (project / "test_sums.py").write_text(
+        "from sums import doubled\n"
+        "def test_never(): assert False\n"
+        "def test_always(): pass\n"
+        "def test_doubled(): assert doubled(3) == 5\n"
+    )
+    git(project, "init", "--quiet")
+    git(project, "add", ".")
+    git(project, "commit", "--quiet", "--message", "sums")
+    monkeypatch.setattr(load("mutants"), "ROOT", project)
+    return load("mutants").Clone(tmp_path / "clones")
+
+
+def test_tests_run_in_the_given_order_until_one_fails(clone: Any) -> None:
+    always, doubled, never = (
+        f"test_sums.py::test_{name}" for name in ("always", "doubled", "never")
+    )
+    assert clone.failed({always: 1.0, doubled: 1.0, never: 1.0}) == doubled
+
+
+def test_a_mutant_is_noticed_by_a_test_that_passes_without_it(
+    clone: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = clone.root / "sums.py"
+    fails = {"unstable": "", "first": "4 * x", "second": "3 * x"}
+
+    def failed(tests: dict[str, float], limit_s: float = 0.0) -> str | None:
+        return next((test for test in tests if fails[test] in source.read_text()), None)
+
+    monkeypatch.setattr(clone, "failed", failed)
+    for product, test in (("3 * x", "second"), ("4 * x", "first"), ("x * 2", None)):
+        mutant = Namespace(file="sums.py", code=f"def doubled(x): return {product}\n")
+        assert clone.noticed(mutant, dict.fromkeys(fails, 1.0)) == test
+    assert git(clone.root, "status", "--short") == ""

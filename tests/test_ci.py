@@ -143,7 +143,7 @@ def test_the_action_checks_and_compares_what_has_changed(
         "-I", "-m", "pip", "install", "--quiet", "/the/action[cpu]"
     ]  # fmt: skip
     assert "candidate mine against baseline mine at HEAD~1" in compared.stdout
-    assert "mine against mine at HEAD~1: 1 " in html.unescape(runner.summary.read_text())
+    assert r"mine against mine at HEAD\~1: 1 " in html.unescape(runner.summary.read_text())
 
 
 @pytest.mark.parametrize(

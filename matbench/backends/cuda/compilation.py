@@ -219,8 +219,8 @@ def _compiled(asked: Request, cache: Cache) -> Compiled:
     """Compile, and detect damaged or exchanged code in PyCUDA's cache.
 
     PyCUDA writes its cache in place and does not verify it, so a killed process or a failing disk
-    could leave damaged code there for good. We keep ptxas' report under what PyCUDA compiled and the
-    code's checksum: code without a report is dropped and compiled again.
+    could leave damaged code there for good. We keep ptxas' report under what PyCUDA compiled and
+    the code's checksum: code without a report is dropped and compiled again.
     """
     from pycuda.compiler import compile as compile_cubin
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from matbench import signals
 from matbench.errors import explanation
@@ -16,6 +17,7 @@ def main() -> None:
     os.environ["PYTHONSAFEPATH"] = "1"
     signals.listen()
     try:
+        _make_paths_absolute()
         from matbench.cli import main as commands
 
         commands(prog_name="matbench")
@@ -31,6 +33,20 @@ def main() -> None:
         # If Ctrl-C arrived within an `exec`, as in namedtuple, `python -m` would end by SIGINT
         # whatever our exit code, unless a later `exec` succeeds.
         exec("")  # noqa: S102
+
+
+def _make_paths_absolute() -> None:
+    """Processes started from here work in other folders, and must find the same files there.
+
+    Relative folders of PATH could be anyone's: they are left out.
+    """
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    absolute = [folder for folder in folders if Path(folder).is_absolute()]
+    os.environ["PATH"] = os.pathsep.join(absolute) or os.defpath
+    for name in ("MATBENCH_CACHE_DIR", "MATBENCH_STATE_DIR", "OCL_ICD_VENDORS"):
+        given = os.environ.get(name)
+        if given and (name.startswith("MATBENCH") or Path(given).exists()):
+            os.environ[name] = str(Path(given).absolute())
 
 
 def _open_missing_streams() -> None:

@@ -79,8 +79,8 @@ def test_numbers_stay_numbers(tmp_path: Path, matbench: Matbench) -> None:
 MARKUP = [
     "a|b", "`code`", "<img src=x>", "</details>", "![image](http://evil.example/x.png)", "**bold**",
     "[text](javascript:x)", "~~gone~~", "_it_", "a\n\n# heading\n", "a\n- item", "1. item",
-    "> quoted", "a\n===", "www.evil.example", "a@evil.example", "&lt;b&gt;", ":tada:", "\\\\",
-    "$x$",
+    "> quoted", "a\n===", "www.evil.example", "_www.evil.example", "a\n:-", "a@evil.example",
+    "&lt;b&gt;", ":tada:", "\\\\", "$x$",
 ]  # fmt: skip
 REFERENCES = ["@octocat", "#123", "owner/repo#1", "GH-123", "&#64;octocat", "https://evil.example"]
 TABLE = {"p", "table", "thead", "tbody", "tr", "th", "td"}

@@ -50,8 +50,6 @@ def platforms() -> list[Any]:
     """All runtimes: those in `OCL_ICD_VENDORS`, or else Intel's from wheels and the system's."""
     cl = pyopencl()
     library, given = Path(sys.prefix, "lib"), os.environ.get(_VENDORS)
-    if given and Path(given).exists():
-        os.environ[_VENDORS] = str(Path(given).absolute())
     intel = library / "libintelocl.so"
     trouble = "no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'"
     if given is not None:

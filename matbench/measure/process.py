@@ -46,9 +46,6 @@ def deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-#: Variables that name folders, perhaps relative to the user's working folder.
-_FOLDERS = {"MATBENCH_CACHE_DIR", "MATBENCH_STATE_DIR"}
-
 #: Held while `__main__` is another module; several pools may start processes at once.
 _main = threading.Lock()
 
@@ -223,8 +220,6 @@ def _begin(
     """Move to a private folder, keep kernels' output out of the table, and end with the main
     process, which removes that folder."""
     signals.end_with_parent()
-    for name in _FOLDERS & os.environ.keys():
-        os.environ[name] = str(Path(os.environ[name]).absolute())
     os.chdir(folder)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks

@@ -27,12 +27,10 @@ FORMATS: tuple[str, ...] = (
 
 #: What Markdown takes for markup: anywhere, around a word, and at the beginning of a line.
 _MARKUP = re.compile(
-    r"[\\`*|\[\]~]|(?<![^\W_])_|_(?![^\W_])|^ *(?:[-+=](?![\d.])|>|\d+[.)](?!\S))", re.MULTILINE
+    r"[\\`*|\[\]~]|(?<![^\W_])_|_(?![^\W_])|^ *(?:[-+=](?![\d.])|[>:]|\d+[.)](?!\S))", re.MULTILINE
 )
 #: What GitHub looks for apart from Markdown's syntax: mentions, references, addresses, formulas.
-_REFERRING = re.compile(
-    r"@(?=\w)|[#$]|:(?=//|[\w+-]+:)|(?<=\bwww)\.|(?<=\bGH)-(?=\d)", re.IGNORECASE
-)
+_REFERRING = re.compile(r"@(?=\w)|[#$]|:(?=//|[\w+-]+:)|(?<=www)\.|(?<=\bGH)-(?=\d)", re.IGNORECASE)
 #: What a spreadsheet takes for a formula; a number is none.
 _FORMULA = re.compile(r"[=@\t\r]|[-+](?!\d[\d.,]*%?$)")
 

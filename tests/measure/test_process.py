@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from matbench.cache import default_folder
 from matbench.measure.process import DiedError, Pool
 
 
@@ -16,7 +15,6 @@ def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MATBENCH_CACHE_DIR", "cache")
     pool = Pool()
     try:
         folder = Path(pool.call(os.getcwd))
@@ -24,7 +22,6 @@ def test_processes_work_in_a_private_folder_that_goes_with_all_they_leave(
         assert folder.stat().st_mode & 0o077 == 0
         assert Path(pool.call(tempfile.mkdtemp)).parent == folder
         assert pool.call(os.getenv, "TMPDIR") == str(folder)
-        assert pool.call(default_folder) == tmp_path / "cache"
         with pytest.raises(DiedError):
             pool.call(os.abort)
     finally:

@@ -63,3 +63,14 @@ def test_what_draws_is_named_if_it_is_missing(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UsageError, match=rf"need {module}; pip install 'matbench-cuda\[plots\]'"):
         files.require(tmp_path / "t.svg", SUFFIXES)
+
+
+def test_a_link_that_waits_beside_the_target_leads_nowhere(tmp_path: Path) -> None:
+    """A cloned repository can hold one for any name that can be guessed."""
+    precious, target = tmp_path / "precious", tmp_path / "page.html"
+    precious.write_bytes(b"precious")
+    (tmp_path / ".page.html.part").symlink_to(precious)
+    files.write(target, b"page")
+    assert (precious.read_bytes(), target.read_bytes()) == (b"precious", b"page")
+    assert not target.is_symlink()
+    assert len(list(tmp_path.iterdir())) == 3

@@ -129,15 +129,17 @@ def _pip() -> list[str]:
 
 def _run(command: list[str], environment: Mapping[str, str] | None = None) -> None:
     """Run pip; if it fails, keep its output and raise `MatbenchError` with the reason in it."""
-    done = subprocess.run(
-        command,
-        env={**os.environ, **(environment or {})},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    with temporary.folder() as empty:  # uv takes its index from the working folder's uv.toml
+        done = subprocess.run(
+            command,
+            env={**os.environ, **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=empty,
+            check=False,
+        )
     if done.returncode == 0:
         return
     with tempfile.NamedTemporaryFile(

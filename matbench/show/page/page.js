@@ -690,7 +690,7 @@ function markdown() {
   const shown = shownColumns();
   // An invisible space keeps GitHub from linking mentions, references and addresses.
   const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;")
-    .replace(/@(?=\w)|[#$]|:(?=\/\/|[\w+-]+:)|(?<=\bwww)\.|(?<=\bGH)-(?=\d)/gi, (c) => `&#${c.charCodeAt()};&#8203;`)
+    .replace(/@(?=\w)|[#$]|:(?=\/\/|[\w+-]+:)|(?<=www)\.|(?<=\bGH)-(?=\d)/gi, (c) => `&#${c.charCodeAt()};&#8203;`)
     .replace(/[\\`*|[\]~_]/g, "\\$&").replace(/\n/g, " ");
   const line = (cells) => `| ${cells.join(" | ")} |`;
   return [line(shown.map((c) => c.title)), line(shown.map((c) => (c.is_number ? "---:" : "---"))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import secrets
 from pathlib import Path
 
 from matbench.errors import UsageError
@@ -47,11 +48,12 @@ def suffix(path: Path) -> str:
 def write(path: Path, data: bytes) -> None:
     """Replace the file as a whole, or leave it as it was."""
     target = path.resolve()
-    part = target.with_name(f".{target.name}.part")
+    part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         if target.exists() and not target.is_file():  # a device or a pipe
             path.write_bytes(data)
             return
+        part.touch(exist_ok=False)  # never through a link
         part.write_bytes(data)
         part.replace(target)
     except OSError as error:

@@ -230,12 +230,12 @@ def operand(text: str) -> Operand:
         return _address(text, found[1] or "")
     try:
         return Operand("other", text, number=_half_or_float(text))
-    except ValueError:
+    except (ValueError, OverflowError):  # more than a float32 can hold
         return Operand("other", text)
 
 
 def _half_or_float(text: str) -> int:
-    """A float immediate as bits of float32; `ValueError` if it is none."""
+    """A float immediate as bits of float32; `ValueError` or `OverflowError` if it is none."""
     import struct
 
     return int.from_bytes(struct.pack("<f", float(text.replace("QNAN", "NAN"))), "little")

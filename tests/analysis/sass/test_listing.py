@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.machine_code import listed, needs_nvdisasm
 
@@ -56,6 +56,7 @@ def test_addresses() -> None:
     assert operand("[0x20]").parts == ()
 
 
+@example("1E100")
 @given(st.text(max_size=30))
 def test_any_text_is_an_operand_of_some_kind(text: str) -> None:
     assert operand(text).text == text

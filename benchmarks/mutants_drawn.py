@@ -97,11 +97,12 @@ class Source:
         kinds = self.mutations(statement)
         if not kinds:
             return None
-        code = mutate_code(self.text, *rng.choice(kinds[rng.choice(sorted(kinds))]))
+        chosen = rng.choice(kinds[rng.choice(sorted(kinds))])
         try:
+            code = mutate_code(self.text, *chosen)
             if ast.dump(ast.parse(code)) == ast.dump(self.tree):
                 return None
-        except SyntaxError:
+        except (AttributeError, SyntaxError):  # cosmic-ray cannot replace `module.Error`
             return None
         compared = difflib.ndiff(self.text.splitlines(), code.splitlines())
         changes = [(line[0], " ".join(line[2:].split())) for line in compared if line[0] != "?"]

@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 import msgspec
 
 Inputs = Literal["uniform", "signed", "normal", "ramp", "digits"]
+#: What a kernel computes; see `workloads`.
+WorkloadName = Literal["matmul", "dot", "reverse", "cubes"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16", "float64"]
 #: Element types of buffers.
 Storage = Literal["float32", "int32", "float16", "bfloat16", "float64"]
@@ -71,7 +73,7 @@ class Problem(msgspec.Struct, frozen=True, order=True):
     K: Side
     inputs: Inputs = "uniform"
     seed: int = 0
-    workload: str = "matmul"
+    workload: WorkloadName = "matmul"
     alpha: float = 1.0
     beta: float = 0.0
     batch: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] = 1
@@ -187,7 +189,7 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     launch: LaunchRules
     summary: str = ""
-    workload: str = "matmul"
+    workload: WorkloadName = "matmul"
     group: Group = "tutorial"
     previous: str | None = None
     entry: str = ""

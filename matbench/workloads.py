@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from matbench.errors import UsageError
-from matbench.model import Inputs, Problem, Storage
+from matbench.model import Inputs, Problem, Storage, WorkloadName
 
 #: M, N, K as in BLAS; a workload of one dimension calls it N, and its M and K are 1.
 Size = tuple[int, int, int]
@@ -21,7 +21,7 @@ Size = tuple[int, int, int]
 class Workload:
     """The matrix product, unless a subclass says otherwise."""
 
-    name: ClassVar[str] = "matmul"
+    name: ClassVar[WorkloadName] = "matmul"
     title: ClassVar[str] = "matrix product C = A·B"
     dimensions: ClassVar[tuple[str, ...]] = ("M", "N", "K")
     #: The buffers that are read; C is written.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -16,8 +15,7 @@ from matbench.model import Problem
 from matbench.records import resuming
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.environment import Environment
-from matbench.records.outcome import CaseRecord, Outcome
-from matbench.records.variation import ASSUMED, Variation
+from matbench.records.outcome import Outcome
 
 CONFIDENCE = 0.99
 #: How far the clocks of two runs may differ, as a share, and the load of other programs, as a
@@ -76,7 +74,6 @@ def compare_records(
     records = []
     for (first, second), pair, differences in zip(merged, pairs, own, strict=True):
         doubts = [] if ignore_environment else list(dict.fromkeys([*everywhere, *differences]))
-        variation = _variation(second.case, [*old[0], *new[0]])
         record = ComparisonRecord(
             baseline_name=names[0],
             candidate_name=names[1],
@@ -84,7 +81,7 @@ def compare_records(
             candidate=second,
             comparison=None,
         )
-        records.append(_compared(record, pair, threshold, variation, doubts))
+        records.append(_compared(record, pair, threshold, doubts))
     return Joined(
         records=records,
         only_old=[_label(before[key][-1]) for key in before if key not in after],
@@ -116,43 +113,27 @@ def _compared(
     record: ComparisonRecord,
     pair: tuple[_Set, _Set],
     threshold: float,
-    variation: Variation,
     doubts: Sequence[str],
 ) -> ComparisonRecord:
     """The record with the comparison of one case's repetitions, if both files have samples."""
     if not (record.baseline.samples_ns and record.candidate.samples_ns):
         return record
     then, now = ([o.samples_ns for o in side if o.samples_ns] for side in pair)
+    variation = statistics.VARIATIONS[record.candidate.case.device_kind]
     found = statistics.compare_runs(then, now, variation, threshold, CONFIDENCE)
-    notes = (_note(found, variation),) if found.interval is not None else ()
+    notes = (_note(found),) if found.interval is not None else ()
     if doubts:
         reason = f"not comparable: {'; '.join(doubts)}"
         found = msgspec.structs.replace(found, verdict="UNDECIDED", reason=reason)
     return msgspec.structs.replace(record, comparison=found, notes=notes)
 
 
-def _variation(case: CaseRecord, environments: Iterable[Environment]) -> Variation:
-    """What the runs knew of their device, or else what is assumed."""
-    known = [
-        variation
-        for environment in environments
-        for device in environment.devices
-        if (device.backend, device.name) == (case.backend, case.device)
-        and (variation := environment.variations.get(device.label)) is not None
-    ]
-    return functools.reduce(Variation.covering, known) if known else ASSUMED[case.device_kind]
-
-
-def _note(found: Comparison, variation: Variation) -> str:
-    """By how much the interval is wider because runs differ, and how we know."""
-    source = "assumed; `matbench calibrate` measures it"
-    if variation.runs:
-        source = f"calibrated in {variation.runs} processes"
+def _note(found: Comparison) -> str:
+    """By how much the interval is wider because runs differ."""
     enough = found.processes is not None and min(found.processes) >= statistics.ENOUGH
     between = "recordings" if enough else "processes"
     hint = "" if enough else f"; record both sides with --repeat {statistics.ENOUGH}"
-    allows = f"the interval allows for a difference of {found.allowance:.2%} between {between}"
-    return f"{allows} ({source}){hint}"
+    return f"the interval allows for a difference of {found.allowance:.2%} between {between}{hint}"
 
 
 def _by_case(outcomes: Sequence[Outcome]) -> dict[_Key, _Set]:
@@ -192,13 +173,10 @@ def _case_differences(first: Outcome, second: Outcome) -> list[str]:
     found: list[str] = []
     if first.mode != second.mode:
         found.append(f"timing differs: was {first.mode}, now {second.mode}")
-    if first.timing.verified != second.timing.verified:
-        which = "old" if second.timing.verified else "new"
-        found.append(f"verification differs: the {which} launches were not verified")
     if first.case.device != second.case.device:
         found.append(f"device differs: was {first.case.device}, now {second.case.device}")
     then_id, now_id = first.case.device_id, second.case.device_id
-    if then_id and now_id and then_id != now_id and first.case.device == second.case.device:
+    if then_id != now_id and first.case.device == second.case.device:
         found.append(f"device differs: was {then_id}, now {now_id}")
     then, now = _sm_mhz(first), _sm_mhz(second)
     if then and now and not abs(now / then - 1) <= CLOCK_TOLERANCE:

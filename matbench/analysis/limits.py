@@ -30,13 +30,11 @@ class Floor(NamedTuple):
 
 def floor_of_bytes(
     read_bytes: int, written_bytes: int, info: DeviceInfo, measured: Limits
-) -> Floor | None:
+) -> Floor:
     """The time to read each input once from memory, and to write what the cache cannot hold.
 
-    Only valid for a cold cache. None if the read bandwidth is not known.
+    Only valid for a cold cache.
     """
-    if not measured.read_bytes_per_s:
-        return None
     cache_bytes = info.properties.get("last-level cache (bytes)")
     written = max(0, written_bytes - (cache_bytes if isinstance(cache_bytes, int) else 0))
     ns = (read_bytes / measured.read_bytes_per_s + written / measured.copy_bytes_per_s) * 1e9

@@ -6,16 +6,13 @@ elsewhere, clocks and neighbours have changed. One process cannot show that.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import numpy as np
 
 from matbench.analysis import statistics
 from matbench.records.outcome import Outcome, Timing
 from matbench.records.resuming import CaseKey, outcome_key
-from matbench.records.variation import CaseVariation, Variation
 
 
 def sets(outcomes: Iterable[Outcome]) -> list[list[Outcome]]:
@@ -67,24 +64,6 @@ def merge(found: Sequence[Outcome]) -> Outcome:
         repetition=1,
         notes=(*middle.notes, note),
     )
-
-
-def variation(found: Sequence[Outcome]) -> CaseVariation:
-    """How much the medians of one case's repetitions differ."""
-    medians = [outcome.median_ns for outcome in found if outcome.median_ns]
-    size = statistics.ENOUGH
-    groups = [medians[start : start + size] for start in range(0, len(medians), size)]
-    whole = [float(np.median(group)) for group in groups if len(group) == size]
-    return CaseVariation(
-        outcome=merge(found),
-        medians_ns=tuple(medians),
-        variation=Variation(_difference(medians), _difference(whole), len(medians)),
-    )
-
-
-def largest(found: Iterable[CaseVariation]) -> Variation:
-    """The variation of a device: the largest of any case."""
-    return functools.reduce(Variation.covering, (each.variation for each in found))
 
 
 def _difference(medians_ns: Sequence[float]) -> float:

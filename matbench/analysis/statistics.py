@@ -12,13 +12,13 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from matbench.records.comparison import Comparison, Verdict
-from matbench.records.variation import Variation
 
 Samples = Sequence[float] | npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -33,6 +33,24 @@ GROWTH = 1.4
 GUARD_CONFIDENCE = 0.999
 #: The fewest processes on each side whose medians alone are compared by `compare_runs`.
 ENOUGH = 5
+
+
+class Variation(NamedTuple):
+    """The share by which times of unchanged code may differ between two runs.
+
+    `processes`: between two processes. `recordings`: between the medians of two groups of
+    processes, because the machine drifts.
+    """
+
+    processes: float
+    recordings: float
+
+
+#: Rather too much than too little.
+VARIATIONS: dict[Literal["gpu", "cpu"], Variation] = {
+    "gpu": Variation(processes=0.05, recordings=0.005),
+    "cpu": Variation(processes=0.25, recordings=0.03),
+}
 
 
 @lru_cache(maxsize=1024)

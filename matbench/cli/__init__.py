@@ -6,11 +6,11 @@ Must never compute anything, or be imported by another package; only this one pr
 
 from matbench.cli.app import main
 from matbench.cli import (
-    run, new, adopt, watch, compare, diff, calibrate, tune, explain, blocks, check, grade, report,
+    run, new, adopt, watch, compare, diff, tune, explain, blocks, check, grade, report,
     page, plot, kernels, machine, doctor,
 )  # fmt: skip
 
 __all__ = [
-    "adopt", "blocks", "calibrate", "check", "compare", "diff", "doctor", "explain", "grade",
+    "adopt", "blocks", "check", "compare", "diff", "doctor", "explain", "grade",
     "kernels", "machine", "main", "new", "page", "plot", "report", "run", "tune", "watch",
 ]  # fmt: skip

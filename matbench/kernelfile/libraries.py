@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from matbench import workloads
-from matbench.model import Kernel, LaunchRules, Parameter, Precision
+from matbench.model import Kernel, LaunchRules, Parameter, Precision, WorkloadName
 
 
 def _library(
@@ -13,7 +13,7 @@ def _library(
     summary: str,
     *,
     function: str = "",
-    workload: str = workloads.DEFAULT,
+    workload: WorkloadName = workloads.DEFAULT,
     precision: Precision = "float32",
     inputs: str = "float",
     result: str = "float",

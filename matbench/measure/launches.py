@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from matbench.analysis import blocks
@@ -52,8 +51,7 @@ def own_times(
 ) -> Times:
     """Samples, of verified launches, of the kind that the case is ranked by."""
     graph = options.graph and not options.cold
-    timing = timing_of(samples, graph=graph, notes=notes)
-    timing = msgspec.structs.replace(timing, seed=f"{seed:x}")
+    timing = timing_of(samples, seed, graph=graph, notes=notes)
     return Times(cold=timing) if options.cold else Times(hot=timing)
 
 
@@ -97,13 +95,14 @@ class Launches:
     def _sampled(self, sample: Sampler, *, cold: bool) -> Timing:
         taken = sample_until_known(
             sample,
+            self.seed,
             self.options,
             self.backend.conditions,
             cold=cold,
             clock=clock(lambda: self.verifying_ns),
         )
         self.verify()
-        return msgspec.structs.replace(taken, seed=f"{self.seed:x}")
+        return taken
 
     def untimed(self) -> None:
         """Some verified launches without timing: more if the inputs have little that can vary."""

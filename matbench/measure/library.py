@@ -62,8 +62,8 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     elif options.timed:
         phase.enter("timing")
         cpu = options.on("cpu")
-        timing = sample_until_known(sample, cpu, host_conditions, clock=clock(lambda: verifying_ns))
-        timing = msgspec.structs.replace(timing, seed=f"{seed:x}")
+        timed = clock(lambda: verifying_ns)
+        timing = sample_until_known(sample, seed, cpu, host_conditions, clock=timed)
         outcome = msgspec.structs.replace(outcome, hot=timing)
     else:
         for _ in range(2):

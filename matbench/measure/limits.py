@@ -46,7 +46,7 @@ def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Limits:
     computed = _fma_flop_per_s(backend)
     if kept is not None:
         copied = max(copied, kept.copy_bytes_per_s)
-        read = max(read, kept.read_bytes_per_s or 0.0)
+        read = max(read, kept.read_bytes_per_s)
         computed = max(computed, kept.fma_flop_per_s)
     best = Limits(
         device=info.name,

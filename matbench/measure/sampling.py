@@ -44,6 +44,7 @@ def clock(verifying_ns: Callable[[], int]) -> Callable[[], int]:
 
 def sample_until_known(
     sample: Sampler,
+    seed: int,
     options: Options,
     conditions: Callable[[], Conditions],
     *,
@@ -58,7 +59,7 @@ def sample_until_known(
     """
     tries: list[_Try] = []
     while len(tries) < _MOST_TRIES:
-        tries.append(_sample_once(sample, options, conditions, cold, clock))
+        tries.append(_sample_once(sample, seed, options, conditions, cold, clock))
         if not tries[-1].unrest:
             break
     timing, unrest = min(tries, key=lambda found: len(found.unrest))
@@ -72,6 +73,7 @@ class _Try(NamedTuple):
 
 def _sample_once(
     sample: Sampler,
+    seed: int,
     options: Options,
     conditions: Callable[[], Conditions],
     cold: bool,
@@ -100,7 +102,7 @@ def _sample_once(
             during.append(conditions())
             looked = now
     timing = msgspec.structs.replace(
-        timing_of(samples, graph=options.graph and not cold),
+        timing_of(samples, seed, graph=options.graph and not cold),
         warmups=len(warmups),
         settled=stopped == statistics.SETTLED,
         stopped=stopped,
@@ -158,14 +160,18 @@ def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:
 
 
 def timing_of(
-    samples: Sequence[float], *, graph: bool = False, notes: Sequence[str] = ()
+    samples: Sequence[float], seed: int, *, graph: bool = False, notes: Sequence[str] = ()
 ) -> Timing:
-    """Samples with their median, its interval and notes on their quality."""
+    """Samples with their median, its interval and notes on their quality.
+
+    `seed` is that of the inputs.
+    """
     return Timing(
         samples_ns=tuple(samples),
         median_ns=float(np.median(samples)),
         interval_ns=statistics.median_interval(samples),
         graph=graph,
+        seed=f"{seed:x}",
         notes=(*sample_notes.notes(samples), *notes),
     )
 

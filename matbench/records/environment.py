@@ -5,18 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from matbench.model import DeviceInfo
-from matbench.records.variation import Variation
 
 #: The version of the record format. Raise it when a field is renamed or changes its meaning; a new
-#: field with a default needs no new version. `upgrading` turns older records into this one.
+#: field with a default needs no new version.
 SCHEMA = 2
 
 
 class Environment(msgspec.Struct, frozen=True, tag="environment", tag_field="type", kw_only=True):
-    """The run's command line, machine, software and devices; `schema` is that of its outcomes.
-
-    `variations` are those that `matbench calibrate` measured before, by the labels of devices.
-    """
+    """The run's command line, machine, software and devices; `schema` is that of its outcomes."""
 
     schema: int
     argv: tuple[str, ...]
@@ -28,4 +24,3 @@ class Environment(msgspec.Struct, frozen=True, tag="environment", tag_field="typ
     devices: tuple[DeviceInfo, ...]
     project_revision: str | None
     settings: dict[str, str | int | float | bool | None] = {}
-    variations: dict[str, Variation] = {}

@@ -22,18 +22,18 @@ BoundBy = Literal["arithmetic", "memory", "cache", "neither", "doubtful limit", 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The highest rates measured on a device; none is taken from a data sheet.
 
-    `copy_bytes_per_s` counts bytes read and written; `read_bytes_per_s` is for reading only (None
-    in older records). `fma_flop_per_s` is float32, a multiply-add counting as two operations.
+    `copy_bytes_per_s` counts bytes read and written, `read_bytes_per_s` those of reading
+    alone. `fma_flop_per_s` is float32, a multiply-add counting as two operations.
     `sm_mhz` is the clock right after that, if the device reports it.
     """
 
     device: str
     driver: str
     copy_bytes_per_s: Factor
+    read_bytes_per_s: Factor
     fma_flop_per_s: Factor
     sm_mhz: int | None
     when: str
-    read_bytes_per_s: Factor | None = None
 
 
 class HardwareCounters(msgspec.Struct, frozen=True, kw_only=True):

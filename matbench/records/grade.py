@@ -50,6 +50,10 @@ class Growth(Statement, frozen=True, kw_only=True):
     sizes: tuple[Count, ...] = ()
     errors: tuple[Amount, ...] = ()
 
+    def __post_init__(self) -> None:
+        if len(self.sizes) != len(self.errors):
+            raise ValueError(f"{len(self.errors)} errors for {len(self.sizes)} sizes")
+
 
 class Bounds(Statement, frozen=True, kw_only=True):
     """The largest errors over K·u times three sizes, among uniform, graded and scaled inputs.

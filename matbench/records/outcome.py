@@ -72,10 +72,9 @@ class Claims(msgspec.Struct, frozen=True):
 class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Which kernel ran on which problem with which parameters, and where.
 
-    `device_id` tells devices of the same name apart: a UUID, or `opencl:0` if there is none. It is
-    empty in older records.
+    `device_id` tells devices of the same name apart: a UUID, or `opencl:0` if there is none.
     `arithmetic` is the declared arithmetic of its products, None if not declared. `placing` is the
-    layout of its matrices in memory, `storage` the type of its inputs there (None: older records).
+    layout of its matrices in memory, `storage` the type of its inputs there.
     """
 
     kernel: str
@@ -85,13 +84,13 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     claims: Claims = Claims()
     arithmetic: Arithmetic | None = None
     placing: Placing = Placing()
-    storage: Storage | None = None
+    storage: Storage
     params: dict[str, int]
     problem: Problem
     backend: str
     device: str
     device_kind: Literal["gpu", "cpu"]
-    device_id: str = ""
+    device_id: str
     launch: Launch | None = None
 
     @classmethod
@@ -155,8 +154,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     `attempts` counts how often sampling was restarted because clocks were unstable, `conditions`
     are those before and during it, and `notes` give reasons to doubt the samples. `graph`: hot
     launches as one CUDA graph. `seed`, in hexadecimal, is that of the launches' inputs: each launch
-    had its own inputs, and each result was verified. None: the samples are from a version of
-    matbench that did not yet verify timed launches.
+    had its own inputs, and each result was verified.
     """
 
     samples_ns: tuple[Nanoseconds, ...] = ()
@@ -168,13 +166,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     stopped: str | None = None
     attempts: Count | None = None
     conditions: tuple[Conditions, ...] = ()
-    seed: str | None = None
+    seed: str
     notes: tuple[str, ...] = ()
-
-    @property
-    def verified(self) -> bool:
-        """Whether each launch's own result was compared with its reference."""
-        return self.seed is not None
 
 
 class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,6 +204,11 @@ class ErrorCells(msgspec.Struct, frozen=True, kw_only=True):
         tuple[Annotated[str, msgspec.Meta(pattern=f"^[0-9a-z.!]{{1,{MOST_CELLS}}}\\Z")], ...],
         msgspec.Meta(min_length=1, max_length=MOST_CELLS),
     ]
+
+    def __post_init__(self) -> None:
+        rows, columns = (-(-side // self.step) for side in self.shape)
+        if len(self.rows) != rows or {len(row) for row in self.rows} != {columns}:
+            raise ValueError(f"not {rows} rows of {columns} cells")
 
 
 class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_only=True):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from matbench import __version__
 from matbench.model import DeviceInfo
-from matbench.records import calibrations
 from matbench.records.environment import SCHEMA, Environment
 from matbench.records.revision import project_revision
 from matbench.records.state import state_folder
@@ -28,7 +27,6 @@ def environment(
     argv: Iterable[str], devices: Iterable[DeviceInfo], settings: Settings
 ) -> Environment:
     """The environment of this run, with the current time, machine and packages."""
-    used = tuple(devices)
     return Environment(
         schema=SCHEMA,
         argv=tuple(argv),
@@ -37,10 +35,9 @@ def environment(
         os=platform.platform(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
         packages=_installed(),
-        devices=used,
+        devices=tuple(devices),
         project_revision=project_revision(),
         settings=dict(settings),
-        variations={each.label: known for each in used if (known := calibrations.of(each))},
     )
 
 

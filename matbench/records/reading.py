@@ -1,4 +1,4 @@
-"""Reads record files, including torn, older and hostile ones.
+"""Reads record files, including torn and hostile ones.
 
 A file has a line of environment followed by one line per outcome, for each run that wrote to it.
 An array of the same objects, as printed by `--format json`, can be read too.
@@ -6,25 +6,21 @@ An array of the same objects, as printed by `--format json`, can be read too.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 
 from matbench.errors import UsageError
 from matbench.records.blocks import BlockProfile
-from matbench.records.checking import contradiction
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import SCHEMA, Environment
 from matbench.records.explanation import Explanation
 from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
 from matbench.records.tuning import TuningRecord
-from matbench.records.upgrading import UPGRADES, upgrade
 
 MAX_FILE_BYTES = 256 * 1024**2
 MAX_LINE_BYTES = 16 * 1024**2
@@ -45,14 +41,13 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 _HEAD = msgspec.json.Decoder(_Head)
-_PLAIN = msgspec.json.Decoder(dict[str, Any])
 #: What commands find out about kernels, beside outcomes.
 Finding = TuningRecord | ComparisonRecord | BlockProfile | Explanation | Grade
 _RECORD = msgspec.json.Decoder(Environment | Outcome | Finding)
 
 
 def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
-    """The environments and outcomes of a file, in its order, upgraded to the current schema.
+    """The environments and outcomes of a file, in its order.
 
     A torn last line is ignored, with a line in `notes`. `UsageError` names the file and the line
     that is not a record. Nothing in the file is executed, and no path in it is opened.
@@ -63,24 +58,10 @@ def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment],
     return contents.environments, contents.outcomes
 
 
-def decode(line: bytes, schema: int = SCHEMA) -> Environment | Outcome | Finding:
-    """One line of a file as a record of the current schema; `RecordError` if it is not one."""
+def decode(line: bytes) -> Environment | Outcome | Finding:
+    """One line of a file as a record; `RecordError` if it is not one."""
     with _refusals():
-        record: Environment | Outcome | Finding
-        if schema == SCHEMA:
-            record = _RECORD.decode(line)
-        else:
-            plain = _PLAIN.decode(line)
-            try:
-                plain = upgrade(plain, schema)
-            except (LookupError, TypeError, ValueError, AttributeError):
-                raise RecordError(f"not an outcome of schema {schema}") from None
-            record = msgspec.convert(plain, Environment | Outcome)
-        # The decoder silently takes the last of two values. Numbers need not be parsed here.
-        json.loads(line, object_pairs_hook=_without_repeats, parse_int=str, parse_float=str)
-        for part in (record, *_outcomes(record)):
-            if (wrong := contradiction(part)) is not None:
-                raise RecordError(wrong)
+        record: Environment | Outcome | Finding = _RECORD.decode(line)
         return record
 
 
@@ -104,17 +85,10 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except (msgspec.DecodeError, ValueError) as error:
-        whole = isinstance(error, msgspec.ValidationError | json.JSONDecodeError | RecordError)
-        kind = RecordError if whole else _TornError
+        kind = RecordError if isinstance(error, msgspec.ValidationError) else _TornError
         raise kind(f"{' '.join(str(error).split()):.200}") from None
     except RecursionError:
         raise RecordError("nested too deeply") from None
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> None:
-    if len(dict(pairs)) < len(pairs):
-        names = Counter(name for name, _ in pairs)
-        raise RecordError(f"{names.most_common(1)[0][0]!r:.60} occurs twice")
 
 
 class Contents:
@@ -133,7 +107,7 @@ class Contents:
         self.is_array = False
         self._path = path
         self._number = 0
-        self._schema: int | None = None  # of the lines after an environment
+        self._is_ours = False  # once an environment was read
         try:
             with path.open("rb") as file:
                 while not self.note and (line := file.readline(MAX_LINE_BYTES + 1)):
@@ -159,7 +133,7 @@ class Contents:
             except RecordError as error:
                 # The start of a file's first line shows whether matbench wrote it.
                 start = line[: len(_FIRST_BYTES)]
-                is_ours = self._schema is not None or _FIRST_BYTES.startswith(start)
+                is_ours = self._is_ours or _FIRST_BYTES.startswith(start)
                 if not isinstance(error, _TornError) or line.endswith(b"\n") or not is_ours:
                     self._refuse(f"not a record: {error}; fix or remove the line")
                 self.note = f"{self._path}:{self._number}: incomplete line ignored"
@@ -169,18 +143,15 @@ class Contents:
     def _add(self, line: bytes) -> None:
         with _refusals():
             head = _HEAD.decode(line)
-        if head.type == "environment":
-            self._schema = head.schema
-            if self._schema is not None and self._schema > SCHEMA:
-                self._refuse(
-                    f"written by a newer version of matbench (schema {self._schema}; this version "
-                    f"reads up to {SCHEMA}); upgrade matbench-cuda"
-                )
-            if self._schema not in (*UPGRADES, SCHEMA):
-                raise RecordError(f"there is no schema {self._schema}")
-        if self._schema is None:
+        if head.type == "environment" and head.schema != SCHEMA:
+            self._refuse(
+                f"written by another version of matbench: its records have schema {head.schema}, "
+                f"those of this version schema {SCHEMA}; read it with that version"
+            )
+        if head.type != "environment" and not self._is_ours:
             raise RecordError("no environment line before it")
-        record = decode(line, self._schema)
+        record = decode(line)
+        self._is_ours = True
         if isinstance(record, Environment):
             self.environments.append(record)
             return

@@ -45,14 +45,9 @@ def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:
     """The cases that a resumed run need not run again.
 
     Failed cases are run again, because the cause (a deadline, a lost device, memory used by another
-    program, a killed worker) may be gone. So are cases whose timed launches were not verified.
+    program, a killed worker) may be gone.
     """
-    return {outcome_key(found): found for found in outcomes if not _to_be_redone(found)}
-
-
-def _to_be_redone(outcome: Outcome) -> bool:
-    timing = outcome.timing
-    return outcome.status == "failed" or (timing is not None and not timing.verified)
+    return {outcome_key(found): found for found in outcomes if found.status != "failed"}
 
 
 def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -61,8 +56,6 @@ def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
     later: dict[CaseKey, int] = {}
     for outcome in reversed(outcomes):
         key = outcome_key(outcome)
-        if key in later and outcome.status != "failed" and _to_be_redone(outcome):
-            continue
         if outcome.status == "failed" and key in later:
             retry = kept[later[key]]
             note = f"an earlier attempt failed: {outcome.reason}"

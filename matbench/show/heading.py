@@ -42,7 +42,6 @@ def device_lines(
         *([CPU_TIMINGS, _host_load(outcomes)] if first.device_kind == "cpu" else []),
         _clocks(outcomes),
         _modes(outcomes),
-        _verified(outcomes),
         _repeated(environments),
         f"from several hosts: {safe.agreed(hosts)}" if len(hosts) > 1 else "",
     ]
@@ -86,15 +85,6 @@ def _clocks(outcomes: Sequence[Outcome]) -> str:
 
 def _range(values: Sequence[float], decimals: int = 0) -> str:
     return " to ".join(dict.fromkeys(f"{v:,.{decimals}f}" for v in (min(values), max(values))))
-
-
-def _verified(outcomes: Iterable[Outcome]) -> str:
-    """A warning, unless every timed launch was verified."""
-    verified = [o.timing.verified for o in outcomes if o.timing is not None]
-    if all(verified):
-        return ""
-    whose = "some of these launches were" if any(verified) else "these launches were"
-    return f"timed by an earlier version of matbench: {whose} not verified individually"
 
 
 def _repeated(environments: Sequence[Environment]) -> str:

@@ -302,7 +302,6 @@ _FIELDS = {
     "spread": "spread",
     "samples": "outcome.samples_ns.len",
     "timing_mode": "outcome.mode",
-    "verified": "outcome.timing.verified",
     **under("outcome.timing", "settled stopped"),
     "hot_median_ns": "hot.median_ns",
     "hot_interval_low_ns": "hot.interval_ns.0",

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
 from matbench.analysis import statistics
-from matbench.analysis.statistics import ENOUGH, _shift_rank, compare_runs
+from matbench.analysis.statistics import ENOUGH, VARIATIONS, Variation, _shift_rank, compare_runs
 from matbench.records.comparison import Comparison
-from matbench.records.variation import ASSUMED, Variation
 
 NONE = Variation(0.0, 0.0)
 TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER", "SAME": "SAME", "UNDECIDED": "UNDECIDED"}
@@ -107,7 +106,7 @@ def test_one_process_on_each_side_is_often_wrong_without_an_allowance() -> None:
     random = np.random.default_rng(2)
     one, other = (1e5 * np.exp(shift + random.gamma(2.0, 0.005, 30)) for shift in (0.0, 0.06))
     assert compare_runs([one], [other], NONE).verdict == "SLOWER"
-    assert compare_runs([one], [other], ASSUMED["cpu"]).verdict == "UNDECIDED"
+    assert compare_runs([one], [other], VARIATIONS["cpu"]).verdict == "UNDECIDED"
 
 
 @pytest.mark.usefixtures("no_p_values")
@@ -223,5 +222,5 @@ def test_swapping_the_sides_inverts_everything(
 @given(st.lists(st.floats(1e-3, 1e300), min_size=10, max_size=12))
 @settings(max_examples=25)
 def test_no_times_are_too_extreme(samples: list[float]) -> None:
-    found = compare_runs([samples], [samples[::-1]], ASSUMED["gpu"])
+    found = compare_runs([samples], [samples[::-1]], VARIATIONS["gpu"])
     assert found.ratio == pytest.approx(1)

@@ -9,10 +9,10 @@ import pytest
 from support import records
 
 from matbench.analysis import comparison
+from matbench.analysis.statistics import VARIATIONS
 from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord, Verdict
 from matbench.records.outcome import BlockTimes, Outcome, Timing
-from matbench.records.variation import ASSUMED, Variation
 
 DEVICE = DeviceInfo(
     backend="cuda", index=0, name="Some GPU", kind="gpu", driver="1", toolkit="2", limits={}
@@ -136,10 +136,6 @@ def test_what_makes_times_incomparable_is_said(change: dict[str, Any], words: st
     assert not comparison.comparable(found)
 
 
-def test_which_of_several_devices_it_was_may_be_unknown() -> None:
-    assert joined([outcome(device_id="")], [outcome()]).differences == []
-
-
 @pytest.mark.parametrize("field", ["name", "driver", "toolkit"])
 def test_another_device_or_its_software_makes_times_incomparable(field: str) -> None:
     found = joined([outcome()], [outcome()], msgspec.structs.replace(DEVICE, **{field: "99"}))
@@ -241,35 +237,16 @@ def test_the_gate_on_samples(factor: float, too_slow: bool) -> None:
     assert comparison.is_too_slow(record, 0.05) == too_slow
 
 
-def test_times_taken_by_other_rules_are_not_comparable() -> None:
-    """Verified launches, and unverified ones of an earlier version."""
-    verified = records.outcome(cold=records.timing(2.0))
-    before = records.outcome(cold=records.timing(2.0, seed=None))
-    for first, second, which in ((before, verified, "old"), (verified, before, "new")):
-        joined = comparison.compare_records(([], [first]), ([], [second]), ("a", "b"), 0.05)
-        assert not comparison.comparable(joined)
-        [said] = joined.differences
-        assert said == f"verification differs: the {which} launches were not verified"
-    same = comparison.compare_records(([], [before]), ([], [before]), ("a", "b"), 0.05)
-    assert comparison.comparable(same)
-
-
-# Runs of several processes, and what the runs knew of their devices
+# Runs of several processes
 
 
 def five(factor: float = 1.0, **other: Any) -> list[Outcome]:
     return records.repeated(outcome(factor=factor, **other))
 
 
-def compared(
-    old: list[Outcome], new: list[Outcome], *known: dict[str, Variation], **options: Any
-) -> comparison.Joined:
-    """With what each side's environment knows of the variation of devices."""
-    before, after = (
-        records.environment(devices=(DEVICE,), variations=variations)
-        for variations in (*known, {}, {})[:2]
-    )
-    return comparison.compare_records(([before], old), ([after], new), ("a", "b"), 0.01, **options)
+def compared(old: list[Outcome], new: list[Outcome]) -> comparison.Joined:
+    found = [records.environment(devices=(DEVICE,))]
+    return comparison.compare_records((found, old), (found, new), ("a", "b"), 0.01)
 
 
 def only(found: comparison.Joined) -> Comparison:
@@ -283,12 +260,9 @@ def test_all_processes_of_a_case_count() -> None:
     assert only(found).verdict == "SLOWER"
     assert only(found).processes == (5, 5)
     assert only(found).samples == (100, 100)
-    assert only(found).allowance == ASSUMED["gpu"].recordings
+    assert only(found).allowance == VARIATIONS["gpu"].recordings
     [record] = found.records
-    assert record.notes == (
-        "the interval allows for a difference of 0.50% between recordings "
-        "(assumed; `matbench calibrate` measures it)",
-    )
+    assert record.notes == ("the interval allows for a difference of 0.50% between recordings",)
 
 
 def test_of_a_file_with_several_runs_the_last_counts() -> None:
@@ -317,38 +291,13 @@ def test_with_fewer_processes_on_a_side_the_note_says_what_to_do(sides: tuple[in
     old, new = (records.repeated(outcome(), count) for count in sides)
     found = compared(old, new)
     assert only(found).processes == sides
-    assert only(found).allowance == ASSUMED["gpu"].processes
+    assert only(found).allowance == VARIATIONS["gpu"].processes
     assert "; record both sides with --repeat 5" in found.records[0].notes[0]
 
 
-NAME = DEVICE.label
-SMALL, LARGE = Variation(0.002, 0.001, 40), Variation(0.4, 0.3, 20)
-
-
-@pytest.mark.parametrize(
-    ("known", "allowance", "said"),
-    [
-        (({}, {}), ASSUMED["gpu"].recordings, "assumed"),
-        (({NAME: SMALL}, {NAME: SMALL}), 0.001, "calibrated in 40 processes"),
-        (({NAME: SMALL}, {NAME: LARGE}), 0.3, "calibrated in 20 processes"),
-        (({NAME: LARGE}, {NAME: SMALL}), 0.3, "calibrated in 20 processes"),
-        (({NAME: SMALL}, {}), 0.001, "calibrated in 40 processes"),
-        (({}, {NAME: SMALL}), 0.001, "calibrated in 40 processes"),
-        (({"cuda:1 Another GPU": LARGE}, {}), ASSUMED["gpu"].recordings, "assumed"),
-    ],
-)
-def test_the_larger_variation_that_was_calibrated_is_allowed_for(
-    known: tuple[dict[str, Variation], ...], allowance: float, said: str
-) -> None:
-    found = compared(five(), five(1.1), *known)
-    assert only(found).allowance == allowance
-    assert said in found.records[0].notes[0]
-    assert only(found).verdict == ("UNDECIDED" if allowance > 0.1 else "SLOWER")
-
-
-def test_a_cpu_is_assumed_to_vary_more() -> None:
+def test_a_cpu_varies_more() -> None:
     found = compared(five(device_kind="cpu"), five(1.02, device_kind="cpu"))
-    assert only(found).allowance == ASSUMED["cpu"].recordings > ASSUMED["gpu"].recordings
+    assert only(found).allowance == VARIATIONS["cpu"].recordings > VARIATIONS["gpu"].recordings
     assert only(found).verdict == "UNDECIDED"
     assert only(compared(five(), five(1.02))).verdict == "SLOWER"
 
@@ -369,10 +318,6 @@ def busy(*shares: float | None, kind: str = "cpu") -> Any:
 
 def clocked(mhz: float) -> Any:
     return lambda factor: five(factor, blocks=BlockTimes(median_ns=None, sm_mhz=mhz))
-
-
-def unverified(factor: float) -> list[Outcome]:
-    return records.repeated(outcome(cold=msgspec.structs.replace(samples(factor), seed=None)))
 
 
 def hot(factor: float) -> list[Outcome]:
@@ -397,8 +342,6 @@ DOUBTS: dict[str, tuple[Any, Any, DeviceInfo, DeviceInfo, str | None]] = {
     "toolkit": (five, five, DEVICE, msgspec.structs.replace(DEVICE, toolkit="9"),
                 "toolkit differs: was 2, now 9"),
     "kind of samples": (five, hot, DEVICE, DEVICE, "timing differs: was cold, now hot"),
-    "verification": (unverified, five, DEVICE, DEVICE,
-                     "verification differs: the old launches were not verified"),
     "clock": (five, clocked(1700), DEVICE, DEVICE,
               "the SM clock of tiled TILE=16 at 64 differs: was 1,980 MHz, now 1,700 MHz"),
     "load": (busy(0.9, 0.1, 0.1), busy(0.1, 0.5, 0.7), DEVICE, DEVICE,

@@ -84,8 +84,6 @@ def test_inputs_cannot_be_read_faster_than_the_device_reads() -> None:
     more = limits.floor_of_bytes(4_500_000_000, cache_bytes + 4_000_000_000, info, MEASURED)
     assert more is not None
     assert more.ns == pytest.approx(2e6)
-    unknown = msgspec.structs.replace(MEASURED, read_bytes_per_s=None)
-    assert limits.floor_of_bytes(1, 1, info, unknown) is None
 
 
 def test_the_fastest_unit_counts_even_for_float32() -> None:

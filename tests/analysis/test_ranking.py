@@ -272,7 +272,7 @@ def test_a_scheme_of_several_products_has_its_own_limit() -> None:
 
 
 def test_what_exceeds_its_limit_once_has_another_at_every_size() -> None:
-    """Records of schema 1 do not say that a kernel splits its inputs."""
+    """Its file does not say that it splits its inputs."""
     large = Problem(4000, 4000, 4000)
     other = "1" * 64
     found = [

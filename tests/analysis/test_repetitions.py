@@ -15,7 +15,6 @@ from support.records import repeated, timing
 from matbench.analysis import repetitions
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
-from matbench.records.variation import ASSUMED, Variation
 
 
 def around(median: float, repetition: int = 1, kernel: str = "tiled", **changes: Any) -> Outcome:
@@ -158,33 +157,3 @@ def test_a_wrong_or_failed_process_decides(statuses: tuple[Any, ...], shown: str
 def test_a_skipped_case_stays_skipped() -> None:
     found = repeated(records.outcome(status="skipped", reason="no"), 3)
     assert repetitions.merge(found) == found[0]
-
-
-# How much they differ
-
-
-def test_the_variation_between_processes_and_between_groups() -> None:
-    first = (100.0, 104.0, 101.0, 102.0, 103.0)
-    second = (104.0, 105.0, 106.0, 107.0, 110.0)
-    found = repetitions.variation([around(ns, n + 1) for n, ns in enumerate((*first, *second))])
-    assert found.medians_ns == (*first, *second)
-    assert found.variation.processes == pytest.approx(0.10)
-    assert found.variation.recordings == pytest.approx(106 / 102 - 1)
-    assert found.variation.runs == 10
-    assert found.outcome.notes
-
-
-def test_an_incomplete_group_does_not_count() -> None:
-    steady = [around(100.0, n + 1) for n in range(10)]
-    found = repetitions.variation([*steady, around(150.0, 11)])
-    assert found.variation.recordings == 0
-    assert found.variation.processes == pytest.approx(0.5)
-
-
-def test_the_largest_variation_of_any_case_is_that_of_the_device() -> None:
-    one = repetitions.variation([around(ns, n + 1) for n, ns in enumerate((100.0, 101.0))])
-    other = repetitions.variation([around(ns, n + 1) for n, ns in enumerate((100.0, 103.0))])
-    assert repetitions.largest([one, other]).processes == pytest.approx(0.03)
-    assert Variation(0.1, 0.2, 20).covering(Variation(0.3, 0.1, 10)) == Variation(0.3, 0.2, 10)
-    # With one that is assumed, both are.
-    assert Variation(0.1, 0.2, 20).covering(ASSUMED["gpu"]).runs == 0

@@ -12,7 +12,13 @@ from matbench.records.explanation import Bound, Explanation, Limits, Traffic
 
 positive = st.floats(1e-3, 1e15)
 LIMITS = Limits(
-    device="", driver="", copy_bytes_per_s=4e12, fma_flop_per_s=60e12, sm_mhz=None, when=""
+    device="",
+    driver="",
+    copy_bytes_per_s=4e12,
+    read_bytes_per_s=4.5e12,
+    fma_flop_per_s=60e12,
+    sm_mhz=None,
+    when="",
 )
 EXPLAINED = Explanation(
     case=records.outcome().case,

@@ -58,7 +58,7 @@ def pipes(own_state: None) -> Path:
     """The state folder, with pipes in place of its files."""
     state = Path(os.environ["MATBENCH_STATE_DIR"])
     state.mkdir()
-    for name in ("last-run", "tuned", "calibrated"):
+    for name in ("last-run", "tuned"):
         os.mkfifo(state / f"{name}.jsonl")
     return state
 
@@ -77,7 +77,6 @@ def test_a_run_passes_over_pipes_among_its_own_files(
             ("tune", "tiled", "--sizes", "8"),
             "tuned.jsonl: is a pipe; remove it, or set MATBENCH_STATE_DIR",
         ),
-        (("calibrate",), "calibrated.jsonl: is a pipe; remove it, or set MATBENCH_STATE_DIR"),
     ],
 )
 def test_a_pipe_among_its_own_files_is_told(

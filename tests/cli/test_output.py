@@ -222,7 +222,6 @@ def recorded(*argv: str) -> Path:
             "; to continue the recorded run: matbench run --smoke --help",
         ),
         (["run", "x" * 10_000], ""),
-        (["calibrate"], ""),
     ],
 )
 def test_resuming_names_its_kernels(argv: list[str], told: str, refusal: Refusal) -> None:

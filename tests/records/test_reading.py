@@ -83,14 +83,15 @@ def test_a_file_of_others_is_never_cut_or_added_to(path: Path, text: str, mode: 
 # Schemas
 
 
-def test_a_newer_schema_is_refused(path: Path) -> None:
+@pytest.mark.parametrize("schema", ["1", "3", "null", "-1"])
+def test_another_schema_is_refused(path: Path, schema: str) -> None:
     write(path, outcome())
-    path.write_text(path.read_text().replace('"schema":2', '"schema":3', 1))
+    path.write_text(path.read_text().replace('"schema":2', f'"schema":{schema}', 1))
+    written = path.read_text()
     for attempt in (lambda: read(path), lambda: write(path, outcome(), mode="append")):
-        with pytest.raises(
-            UsageError, match=r"x\.jsonl:1: written by a newer version of matbench \(schema 3"
-        ):
+        with pytest.raises(UsageError, match=r"x\.jsonl:1: written by another version of matbench"):
             attempt()
+    assert path.read_text() == written
 
 
 # Hostile files
@@ -105,8 +106,6 @@ def test_a_newer_schema_is_refused(path: Path) -> None:
         (b"[]", "Expected `object`"),
         (b"not json", "malformed"),
         (b"\xff\xfe", "malformed"),
-        (b'{"type":"environment","schema":null}', "no schema None"),
-        (b'{"type":"environment","schema":-1}', "no schema -1"),
         (b'{"type":"environment","schema":true}', "Expected `int | null`"),
         (b'{"type":"outcome","x":' + b"[" * 500_000, "nested too deeply"),
         (b'{"type":"outcome","copy_bytes_per_s":' + b"9" * 5000 + b"}", "out of range"),
@@ -211,31 +210,6 @@ def test_a_field_of_any_value_is_read_or_refused(
         assert str(error).startswith(f"{path}:{1 if group == 'environment' else 2}: ")
     else:
         assert isinstance(found, Outcome)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "name"),
-    [
-        ('"status":"measured"', '"status":"wrong","status":"measured"', "status"),
-        ('"status":"measured"', '"\\u0073tatus":"wrong","status":"measured"', "status"),
-        ('"TILE":16', '"TILE":16,"TILE":16', "TILE"),
-        ('"median_ns":1100.0', '"median_ns":1.0,"median_ns":1100.0', "median_ns"),
-        ('"reason":null', '"reason":null,"later":{"a":1,"a":2}', "a"),
-    ],
-)
-def test_a_key_that_is_repeated_is_refused(path: Path, old: str, new: str, name: str) -> None:
-    text = WHOLE.decode()
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, new))
-    with pytest.raises(UsageError, match=rf"x\.jsonl:2: .*'{name}' occurs twice"):
-        read(path)
-
-
-def test_a_key_repeated_very_often_is_refused_soon(path: Path) -> None:
-    keys = ",".join(f'"k{number}":0' for number in range(200_000))
-    path.write_text(WHOLE.decode().replace('"reason":null', f'"later":{{{keys},"k0":0}}'))
-    with pytest.raises(UsageError, match="'k0' occurs twice"):
-        read(path)
 
 
 def test_what_later_versions_add_is_skipped(path: Path) -> None:

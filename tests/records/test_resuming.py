@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.record_files import write
-from support.records import device, environment, outcome, timing
+from support.records import device, environment, outcome
 
 from matbench.model import Case, Kernel, LaunchRules, Problem
 from matbench.records.resuming import case_key, finished, outcome_key, without_retried
@@ -78,14 +78,3 @@ def test_a_retried_failure_is_told_by_the_later_try() -> None:
     assert [one.case.kernel for one in kept] == ["other", "tiled", "tiled"]
     assert kept[1].notes == ("an earlier attempt failed: killed",) * 2
     assert kept[2].notes == ()
-
-
-def test_times_of_launches_that_were_not_verified_are_taken_anew() -> None:
-    """Records of an earlier version: measured again, and then no longer shown."""
-    old, new = outcome(cold=timing(2.0, seed=None)), outcome(cold=timing(1.0, seed="9f"))
-    assert finished([old]) == {}
-    assert finished([new]) == {outcome_key(new): new}
-    assert without_retried([old, new]) == [new]
-    assert without_retried([old]) == [old]
-    untimed = outcome(status="wrong", reason="reference: 1 of 9 elements wrong")
-    assert finished([untimed]) == {outcome_key(untimed): untimed}

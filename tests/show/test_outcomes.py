@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import any_record, records
+from support import any_record
 from support.tables import (
     GPU,
     H200,
@@ -426,17 +426,3 @@ def test_a_note_that_changes_nothing_is_in_the_records_alone(where: str) -> None
     assert kept in shown(table)
     assert rows(table)[0]["notes"] == "; ".join(notes)
     assert FEW_OUTLIERS in text(table, "json")
-
-
-def test_times_of_launches_that_were_not_verified_are_marked() -> None:
-    old, new = records.timing(2.0, seed=None), records.timing(2.0)
-    earlier = "timed by an earlier version of matbench: "
-    for timings, words in (
-        ((old, old), f"{earlier}these launches were not verified individually"),
-        ((old, new), f"{earlier}some of these launches were not verified"),
-        ((new, new), ""),
-    ):
-        found = [records.outcome(f"k{i}", cold=each) for i, each in enumerate(timings)]
-        said = text(outcomes.report(found, []), "plain")
-        assert words in said
-        assert (earlier in said) == bool(words)

@@ -82,8 +82,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     profile = msgspec.structs.replace(analysed(sampled(UNEVEN)), device=HOSTILE)
     limits = Limits(
-        device=timed[0].case.device, driver=HOSTILE, copy_bytes_per_s=1e9, fma_flop_per_s=1e10,
-        sm_mhz=None, when="",
+        device=timed[0].case.device, driver=HOSTILE, copy_bytes_per_s=1e9, read_bytes_per_s=1e9,
+        fma_flop_per_s=1e10, sm_mhz=None, when="",
     )  # fmt: skip
     explained = Explanation(
         case=timed[0].case, traffic=Traffic(1, 1, 1.0), limits=limits, bound=Bound(by="memory")

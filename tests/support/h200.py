@@ -17,6 +17,7 @@ LIMITS = Limits(
     device="NVIDIA H200",
     driver="",
     copy_bytes_per_s=4e12,
+    read_bytes_per_s=4.5e12,
     fma_flop_per_s=60e12,
     sm_mhz=1980,
     when="2026-11-21T00:00:00+00:00",

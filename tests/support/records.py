@@ -73,6 +73,7 @@ def outcome(kernel: str = "tiled", ms: float | None = None, **changes: Any) -> O
         "device": "A Processor",
         "device_kind": "cpu",
         "device_id": "opencl:0",
+        "storage": "float32",
     }
     named = {name: changes.pop(name) for name in CaseRecord.__struct_fields__ if name in changes}
     fields: dict[str, Any] = {"case": CaseRecord(**(case | named)), "status": "measured"} | changes

@@ -249,16 +249,12 @@ def _cases(view: int, shared: View, rows: Sequence[_Ranked], fastest: set[int]) 
 
 
 def _intensity(outcome: Outcome) -> float | None:
-    """Operations per byte of the least traffic; older records may not tell how wide inputs are."""
+    """Operations per byte of the least traffic."""
     case, problem = outcome.case, outcome.case.problem
-    workload, stored = workloads.of(problem), case.storage
-    if stored is None:
-        if case.claims.precision not in ("float32", "tf32") or case.claims.result != "float32":
-            return None
-        stored = "float32"
+    workload = workloads.of(problem)
     read = sum(workload.words(name, problem) for name in workload.reads)
     written = workload.words("C", problem) * (2 if problem.beta else 1)
-    least_bytes = WORD_BYTES[stored] * read + WORD_BYTES[case.claims.result] * written
+    least_bytes = WORD_BYTES[case.storage] * read + WORD_BYTES[case.claims.result] * written
     return workload.operations(problem) / (least_bytes * problem.batch) or None
 
 

@@ -33,7 +33,7 @@ class ClusterOptions:
         ),
     )
 
-    def joined(self, device: DeviceOptions, *, replicate: bool) -> Cluster | None:
+    def joined(self, device: DeviceOptions) -> Cluster | None:
         """The cluster, until the command ends."""
         if self.cluster is None:
             return None
@@ -42,9 +42,8 @@ class ClusterOptions:
                 f"--cluster {self.cluster!r:.80}: not an address; give a scheduler's, such as "
                 "tcp://node1:8786, or local:4"
             )
-        for option, given in (("--device", device.device), ("--replicate", replicate)):
-            if given:
-                raise UsageError(f"--cluster cannot be combined with {option}")
+        if device.device:
+            raise UsageError("--cluster cannot be combined with --device")
         from matbench.measure import cluster
 
         context = click.get_current_context()

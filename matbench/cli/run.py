@@ -74,8 +74,6 @@ class RunOptions:
 
     smoke: bool
     repeat: int
-    replicate: bool
-    split: bool
     uncertainty: float | None
     no_blocks: bool
     error_map: str | None
@@ -99,17 +97,6 @@ class RunOptions:
             metavar="N",
             help="Measure everything N times, each time in new processes, to show how much results "
             "vary between them. `diff` needs 5 on both sides for its best verdicts.",
-        ),
-        click.option(
-            "--replicate",
-            is_flag=True,
-            help="Measure every case on every GPU of --device, to show how much the GPUs differ.",
-        ),
-        click.option(
-            "--split",
-            is_flag=True,
-            help="Divide the kernels of each size among the GPUs of --device, which otherwise take "
-            "whole sizes. All GPUs measure the baselines; each one's rows are ranked separately.",
         ),
         uncertainty_option,
         renamed("--precision", "--uncertainty"),
@@ -189,8 +176,6 @@ def run(
         raise UsageError("--tuned cannot be combined with --set")
     if more.replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
-    if more.replicate and more.split:
-        raise UsageError("--replicate cannot be combined with --split")
     named = kernels or files.kernel_files or files.kernels_dir
     if more.smoke and not (named or selection.group or selection.workload):
         selection = SelectionOptions("all", None, selection.baselines, selection.tuned)
@@ -205,15 +190,8 @@ def run(
         require_own_kernels(Path(output.resume))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
-    workers = cluster.joined(device, replicate=more.replicate)
-    cases = selection.cases(
-        chosen,
-        problems,
-        values,
-        workers or device,
-        replicate=more.replicate,
-        split=more.split,
-    )
+    workers = cluster.joined(device)
+    cases = selection.cases(chosen, problems, values, workers or device)
     if workers is not None:
         reason = "runs on the CPU of one host: measure it without --cluster"
         cases = [(i, skipped(case, reason) if case.kernel.on_host else case) for i, case in cases]
@@ -234,7 +212,6 @@ def run(
         ),
         error_map=more.error_map,
         repeat=more.repeat,
-        split=more.split,
         cluster=workers,
     )
     interruption = Interruption()
@@ -254,7 +231,7 @@ def run(
 class Sweep:
     """Measures cases on one or several devices; each is recorded as soon as it is done.
 
-    One device measures all cases of a problem; if they are `split`, those of a kernel.
+    One device measures all cases of a problem.
     """
 
     def __init__(
@@ -264,7 +241,6 @@ class Sweep:
         *,
         error_map: str | None = None,
         repeat: int = 1,
-        split: bool = False,
         cluster: Cluster | None = None,
     ) -> None:
         self.cases = cases
@@ -274,7 +250,6 @@ class Sweep:
         self.options = options
         self.error_map = error_map
         self.repeat = repeat
-        self.split = split
         self.outcomes: list[Outcome] = []
         self.environment: Environment | None = None
         self._last: RecordWriter | None = None
@@ -376,12 +351,9 @@ class Sweep:
 
         resumed = [writer for writer in writers if writer.mode == "resume"]
         known = resuming.finished(outcome for writer in resumed for outcome in writer.outcomes)
-        anywhere = {
-            key._replace(device_id=""): outcome
-            for key, outcome in known.items()
-            if self.cluster is not None and not (self.split and outcome.case.group == "baseline")
-        }
-        return anywhere | known
+        if self.cluster is None:
+            return known
+        return {key._replace(device_id=""): outcome for key, outcome in known.items()}
 
     def _groups(self, left: Iterable[tuple[Infos, Case]]) -> list[Group[Case]]:
         """Groups of these cases; a device that has measured some of a group measures the rest.
@@ -393,7 +365,7 @@ class Sweep:
         from matbench.records.outcome import CaseRecord
 
         def unit(case: CaseRecord) -> tuple[object, ...]:
-            return case.backend, case.device, case.problem, case.kernel if self.split else ""
+            return case.backend, case.device, case.problem
 
         begun = {unit(outcome.case): outcome.case.device_id for outcome in self.outcomes}
         found: dict[object, tuple[Infos, list[Case]]] = {}
@@ -410,14 +382,11 @@ class Sweep:
     def _done(
         self, known: dict[CaseKey, Outcome], infos: Infos, case: Case, repetition: int
     ) -> Outcome | None:
-        """The known outcome of a case on one of these devices, if it was timed the same way.
-
-        Older records do not say which of several devices of the same name it was.
-        """
+        """The known outcome of a case on one of these devices, if it was timed the same way."""
         from matbench.records import resuming
 
         key = resuming.case_key(case, infos[0], repetition)
-        ids = [*(info.identity for info in infos), ""]
+        ids = ["" if self.cluster is not None else info.identity for info in infos]
         every = (known.get(key._replace(device_id=device_id)) for device_id in ids)
         found = next((outcome for outcome in every if outcome is not None), None)
         if found is None or found.status != "measured":

@@ -100,25 +100,17 @@ class SelectionOptions:
         problems: Sequence[Problem],
         overrides: dict[str, tuple[int, ...]],
         device: DeviceOptions | Cluster,
-        *,
-        replicate: bool = False,
-        split: bool = False,
     ) -> Cases:
         """Each case with its devices: those selected, or the CPU for host baselines.
 
-        Each model has its own cases. With `replicate` each device has, too; with `split`, each
-        device has its own baselines.
+        Each model has its own cases.
         """
         from matbench.kernelfile import sweep
 
         plain = [kernel for kernel in kernels if not kernel.on_host]
         found: Cases = []
         models: dict[tuple[str, str], list[DeviceInfo]] = {}
-        chosen = device.choose_all() if plain else []
-        if (replicate or split) and len(chosen) < 2:
-            which = "--replicate" if replicate else "--split"
-            raise UsageError(f"{which} needs several devices, as with --device all or --device 0,1")
-        for info in chosen:
+        for info in device.choose_all() if plain else []:
             models.setdefault((info.backend, info.name), []).append(info)
         for alike in models.values():
             cases = (
@@ -126,9 +118,7 @@ class SelectionOptions:
                 if self.tuned
                 else sweep.cases(plain, problems, overrides, alike[0])
             )
-            for case in cases:
-                apart = replicate or (split and case.kernel.group == "baseline")
-                found += [((info,), case) for info in alike] if apart else [(tuple(alike), case)]
+            found += [(tuple(alike), case) for case in cases]
         for kernel in kernels:
             if kernel.on_host:
                 info, missing = _host_of(kernel)

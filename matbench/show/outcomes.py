@@ -14,7 +14,6 @@ from matbench.records.blocks import PERTURBATION_LIMIT
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
 from matbench.show import footnotes, safe, units
-from matbench.show.cards import sections as card_sections
 from matbench.show.heading import device_lines
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
@@ -49,10 +48,7 @@ def report(
     devices = [device for environment in about for device in environment.devices]
     tables = ranking.tables(shown, devices)
     return Report(
-        sections=(
-            *(_section(table, about) for table in tables),
-            *card_sections(cards.spreads(merged, fastest=fastest), cards.places(given)),
-        ),
+        sections=(*(_section(table, about) for table in tables),),
         footer=footer,
         fields=_FIELDS,
         rows=lambda: [row for table in tables for row in table.rows],

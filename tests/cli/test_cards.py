@@ -78,42 +78,6 @@ def test_one_of_them_is_not_told_apart(matbench: Matbench, twins: list[DeviceInf
     assert "opencl:1" not in result.stdout
 
 
-def test_replicated_cases_show_how_much_the_gpus_differ(
-    matbench: Matbench, twins: list[DeviceInfo]
-) -> None:
-    words = (*RUN, "--sizes", "16,17", "--device", "0,opencl:1", "--replicate")
-    result = matbench(*words, "--format", "plain")
-    assert by_problem() == {"16": {"GPU-d0", "GPU-d1"}, "17": {"GPU-d0", "GPU-d1"}}
-    assert len(last_run()) == 8
-    sections = [line for line in result.stdout.splitlines() if line.startswith("opencl · ")]
-    assert sections == [
-        "opencl · A Card (opencl:0)",
-        "opencl · A Card (opencl:1)",
-        "opencl · 2 × A Card",
-    ]
-    last = result.stdout[result.stdout.index("2 × A Card") :]
-    assert re.search(r"size +kernel +opencl:0 +opencl:1 +differ by", last)
-    rows = re.findall(r"^(16|17) +(naive-2d|tiled) .*%$", last, re.MULTILINE)
-    assert sorted(rows) == [
-        ("16", "naive-2d"), ("16", "tiled"), ("17", "naive-2d"), ("17", "tiled"),
-    ]  # fmt: skip
-    assert "★" not in last
-
-
-def test_split_sizes_are_ranked_by_gpu_and_baselines_run_on_all(
-    matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("run", "tiled", "naive-2d", "uncoalesced-1d", "coalesced-1d", *QUICK)
-    result = matbench(*words, "--set", "TILE=8,16", "--sizes", "33", "--device", "all", "--split")
-    found: dict[str, set[str]] = defaultdict(set)
-    for outcome in last_run():
-        found[outcome.case.kernel].add(outcome.case.device_id)
-    assert list(map(len, found.values())) == [1, 1, 1, 1]  # the values of one kernel stay together
-    assert set.union(*found.values()) == {"GPU-d0", "GPU-d1"}
-    assert "A Card (opencl:0)" in result.stdout
-    assert "A Card (opencl:1)" in result.stdout
-
-
 def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
     matbench: Matbench, twins: list[DeviceInfo]
 ) -> None:
@@ -142,16 +106,6 @@ def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_be
     again = records_in(path)[6:]
     assert {outcome.case.device_id for outcome in again} <= {"GPU-d0"}
     assert {"16", "17"} <= {outcome.case.problem.size for outcome in again}
-
-
-def test_records_that_do_not_name_the_gpu_are_taken(
-    matbench: Matbench, twins: list[DeviceInfo], tmp_path: Path
-) -> None:
-    path = tmp_path / "out.jsonl"
-    matbench(*RUN, "--sizes", "16", "--device", "1", "--output", path)
-    path.write_text(path.read_text().replace('"device_id":"GPU-d1"', '"device_id":""'))
-    matbench(*RUN, "--sizes", "16", "--device", "all", "--resume", path)
-    assert len(records_in(path)) == 2
 
 
 def test_a_killed_worker_costs_its_case_only(
@@ -212,13 +166,6 @@ def test_other_commands_ask_for_one(refusal: Refusal, twins: list[DeviceInfo]) -
         "(or several: opencl:0,opencl:1)"
     )
     assert refusal("run", "tiled", "--device", "0,7").startswith("--device '7': no such device")
-    for option in ("--replicate", "--split"):
-        assert refusal("run", "tiled", "--device", "1", option) == (
-            f"{option} needs several devices, as with --device all or --device 0,1"
-        )
-    assert refusal("run", "tiled", "--replicate", "--split") == (
-        "--replicate cannot be combined with --split"
-    )
 
 
 def test_devices_of_two_models_each_measure_everything(
@@ -226,10 +173,9 @@ def test_devices_of_two_models_each_measure_everything(
 ) -> None:
     other = cards(device, 2, "Another Model")[1]
     installed(monkeypatch, [cards(device)[0], other])
-    result = matbench(*RUN, "--sizes", "16", "--device", "all")
+    matbench(*RUN, "--sizes", "16", "--device", "all")
     assert len(last_run()) == 4
     assert by_problem() == {"16": {"GPU-d0", "GPU-l1"}}
-    assert "2 ×" not in result.stdout
     for command in ("check", "tune"):
         assert refusal(command, "tiled", "--device", "all") == (
             "--device 'all': this command takes devices of one model, not "

@@ -209,7 +209,6 @@ def test_hosts_are_told_apart_in_the_table() -> None:
         (("http://node1:80",), "'http://node1:80': not an address"),
         (("local:0",), "'local:0': not an address"),
         (("local:1", "--device", "0"), "cannot be combined with --device"),
-        (("local:1", "--replicate"), "cannot be combined with --replicate"),
     ],
 )
 def test_what_cannot_be_a_cluster(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -45,15 +44,6 @@ def test_each_size_is_measured_on_one_gpu(matbench: Matbench, several: list[Devi
         found[outcome.case.problem.size].add(outcome.case.device_id)
     assert list(map(len, found.values())) == [1] * len(sizes)
     assert set.union(*found.values()) == {info.properties["UUID"] for info in several}
-
-
-def test_replicated_cases_show_how_much_gpus_differ(
-    matbench: Matbench, several: list[DeviceInfo]
-) -> None:
-    words = ("run", "tiled", "--sizes", "256", *QUICK, "--device", "0,1", "--replicate")
-    result = matbench(*words, "--backend", "cuda", "--format", "plain")
-    assert re.search(r"^size .* cuda:0 +cuda:1 +differ by", result.stdout, re.MULTILINE)
-    assert re.search(r"^256 +tiled .*%$", result.stdout, re.MULTILINE)
 
 
 def test_a_worker_runs_on_the_processors_next_to_its_gpu(several: list[DeviceInfo]) -> None:

@@ -2,7 +2,7 @@
 
 Exit codes: 0 all cases measured, or skipped with a reason; 1 a case wrong, failed or slower than
 allowed, or nothing measured; 2 bad input; 3 record files that cannot be compared; 130 interrupted,
-143 by SIGTERM, 129 by closing the terminal; 141 because the program that reads the pipe has ended.
+143 by SIGTERM, 129 by closing the terminal.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from matbench import __version__, signals
 from matbench.cli.console import say
 from matbench.errors import MatbenchError, UsageError, explanation
 from matbench.show import safe
-
-_UNREAD = 128 + 13  # SIGPIPE, even on systems without it
 
 
 class Command(click.Command):
@@ -65,12 +63,7 @@ class Group(click.Group):
 
 
 class Program(Group):
-    """The outermost group: a failed write ends it with a message, a broken pipe silently."""
-
-    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
-        if any("\0" in argument for argument in arguments):  # a shell cannot pass one
-            raise click.UsageError("an argument contains a NUL byte", context)
-        return super().parse_args(context, arguments)
+    """The outermost group: a failed write ends it with a message."""
 
     def main(self, *arguments: Any, **more: Any) -> Any:
         try:
@@ -78,37 +71,22 @@ class Program(Group):
         except OSError as error:
             _end(error)
 
-    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        try:
-            return super().make_context(*arguments, **more)
-        except BrokenPipeError as error:  # click would exit with 1
-            _end(error)
-
-    def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except BrokenPipeError as error:
-            _end(error)
-
 
 def _end(error: OSError) -> NoReturn:
     """Report what could not be written or read: an error without a file name is standard output's.
 
-    A reader that leaves early, as `head` does, has what it wants: nothing is reported, and the exit
-    code is the one that shells show for a program ended by SIGPIPE.
+    click handles a reader that leaves early, as `head` does, before.
     """
-    unread = isinstance(error, BrokenPipeError)
     full = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
     why = f"standard output: {error.strerror}" if full else explanation(error)
     with suppress(OSError):  # otherwise the interpreter flushes the rest, and reports a failure
         sys.stdout.close()
     with suppress(OSError):  # a closed terminal takes no error messages either
-        if not unread:
-            say(f"matbench: {why}", err=True)
-    if unread or signals.is_heard():
+        say(f"matbench: {why}", err=True)
+    if signals.is_heard():
         with suppress(OSError):
             sys.stderr.close()
-    sys.exit(_UNREAD if unread else signals.exit_code() if signals.is_heard() else 1)
+    sys.exit(signals.exit_code() if signals.is_heard() else 1)
 
 
 # One line instead of click's three: where, what, how to fix it.

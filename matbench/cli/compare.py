@@ -24,7 +24,6 @@ from matbench.cli.options import (
     SizeOptions,
     format_option,
     grouped,
-    renamed,
 )
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
@@ -62,7 +61,6 @@ _TURNS_S = 10.0
     gate=GateOptions,
 )
 @format_option
-@renamed("--force", "`matbench diff OLD.jsonl NEW.jsonl --ignore-environment`", is_flag=True)
 def compare(
     contenders: tuple[str, ...],
     matrix: bool,

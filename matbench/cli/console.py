@@ -74,9 +74,6 @@ def open_console(*, stderr: bool = False) -> Console:
                 text = segment.text if segment.control else safe.text(segment.text)
                 yield segment._replace(text=text)
 
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would exit with 1
-
     def screen(width: int | None = None) -> Console:
         return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
 

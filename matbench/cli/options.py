@@ -48,16 +48,6 @@ def grouped(**groups: type[Any]) -> Callable[[F], F]:
     return decorate
 
 
-def renamed(old: str, new: str, *, is_flag: bool = False) -> Callable[[F], F]:
-    """A removed option; using it is an error that names its replacement."""
-
-    def refuse(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value not in (None, False):
-            raise UsageError(f"{old} is now {new}")
-
-    return click.option(old, hidden=True, expose_value=False, is_flag=is_flag, callback=refuse)
-
-
 format_option = click.option(
     "--format",
     "fmt",
@@ -98,7 +88,6 @@ class SizeOptions:
             f"256..1000 (256, 512, 1000). Default for matmul: {MATMUL.default_sizes}; other "
             "workloads have their own.",
         ),
-        renamed("--size", "--sizes"),
         click.option(
             "--inputs",
             type=click.Choice(list(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs))),
@@ -207,8 +196,6 @@ class ConstantOptions:
             help="Values of a swept constant, in place of the kernel's own: TILE=8,16,32. "
             "Repeatable.",
         ),
-        renamed("--tiles", "--set TILE=8,16,32"),
-        renamed("--tile", "--set TILE=16"),
     )
 
     def values(self, kernels: list[Kernel]) -> dict[str, tuple[int, ...]]:

@@ -91,9 +91,9 @@ class Display:
     def begin(self, label: str, case: CaseRecord | None = None, place: str = "") -> None:
         """Begin a step, such as a case of the plan; one that was begun there before is done."""
         from matbench.analysis.remaining import Kind
-        from matbench.measure import phase
+        from matbench.measure.worker import Worker
 
-        phase.enter("")
+        Worker.doing = ""
         with self.lock:
             self._done += place in self._steps
             kind = Kind.of(case) if case is not None else None
@@ -134,7 +134,7 @@ class Display:
 
     def state(self) -> Progress:
         """What to draw now."""
-        from matbench.measure import phase
+        from matbench.measure.worker import Worker
         from matbench.show.progress import Progress
 
         with self.lock:
@@ -147,7 +147,7 @@ class Display:
                 done=self._done,
                 elapsed_s=now_s - self._start_s,
                 left_s=self._estimate.left_s(self._left, current),
-                phase=phase.now() if not several else "",  # all workers tell theirs in one place
+                doing=Worker.doing if not several else "",
                 labels=[
                     f"{place}  {step.label}" if several else step.label for place, step in steps
                 ],

@@ -29,14 +29,12 @@ from matbench.cli.options import (
     fastest_option,
     format_option,
     grouped,
-    renamed,
     uncertainty_option,
 )
 from matbench.cli.outputs import require_apart, require_own_kernels
 from matbench.cli.page_file import require_page, write_page
 from matbench.cli.progress import progress
 from matbench.cli.selection import Cases, SelectionOptions, skipped
-from matbench.cli.types import PlainRange
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL
 
@@ -91,7 +89,7 @@ class RunOptions:
         ),
         click.option(
             "--repeat",
-            type=PlainRange(1, 100),
+            type=click.IntRange(1, 100),
             default=1,
             show_default=True,
             metavar="N",
@@ -99,7 +97,6 @@ class RunOptions:
             "vary between them. `diff` needs 5 on both sides for its best verdicts.",
         ),
         uncertainty_option,
-        renamed("--precision", "--uncertainty"),
         click.option("--no-blocks", is_flag=True, help="Skip per-block times."),
         click.option(
             "--error-map",
@@ -138,7 +135,6 @@ class RunOptions:
     deadlines=DeadlineOptions,
 )
 @format_option
-@renamed("--watch", "`matbench watch FILE.cu [KERNELS]`")
 def run(
     kernels: tuple[str, ...],
     files: KernelFiles,

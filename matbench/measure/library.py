@@ -10,7 +10,7 @@ import numpy as np
 
 from matbench.backends import host_conditions
 from matbench.cache import Cache
-from matbench.measure import diagnosis, oracle, phase, samples
+from matbench.measure import diagnosis, oracle, samples
 from matbench.measure.options import Options
 from matbench.measure.prepared import require_host_memory
 from matbench.measure.sampling import clock, sample_until_known
@@ -20,11 +20,9 @@ from matbench.records.outcome import CaseRecord, Outcome
 
 def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> Outcome:
     """Check NumPy's product on every trial, then time single calls, each with its own inputs."""
-    phase.enter("preparing")
     problem = case.problem
     require_host_memory(problem)
     trials = oracle.trials(problem, case.kernel.reading, cache)
-    phase.enter("checking")
     bound = oracle.bound(case.kernel, problem)
     outcome = Outcome(case=CaseRecord.of(case, device), status="measured", notes=case.notes)
     accuracies = []
@@ -60,7 +58,6 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     if options.replay is not None:
         sample()
     elif options.timed:
-        phase.enter("timing")
         cpu = options.on("cpu")
         timed = clock(lambda: verifying_ns)
         timing = sample_until_known(sample, seed, cpu, host_conditions, clock=timed)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from matbench import signals, temporary
 from matbench.errors import MatbenchError, explanation
-from matbench.measure import output, phase
+from matbench.measure import output
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ class Pool:
                     max_workers=self._processes,
                     context=_Spawn(),
                     initializer=_begin,
-                    initargs=(*self._start, folder, self._output.writer, phase.shared()),
+                    initargs=(*self._start, folder, self._output.writer),
                 )
             future = self._pool.schedule(_flushed, args=(function, args), timeout=timeout_s)
             self._pending.add(future)
@@ -215,7 +215,6 @@ def _begin(
     initargs: tuple[Any, ...],
     folder: Path,
     writer: Connection,
-    phases: Any,
 ) -> None:
     """Move to a private folder, keep kernels' output out of the table, and end with the main
     process, which removes that folder."""
@@ -224,7 +223,6 @@ def _begin(
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks
     output.redirect(writer)
-    phase.use(phases)
     if initializer is not None:
         initializer(*initargs)
 

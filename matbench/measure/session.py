@@ -21,7 +21,7 @@ from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import includes, instrument
-from matbench.measure import grading, limits, multiplying, oracle, phase, sighting
+from matbench.measure import grading, limits, multiplying, oracle, sighting
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
 from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
@@ -62,7 +62,6 @@ class Session:
     def sight(self, case: Case, *, poisoned: bool = False) -> Sighting:
         """What one launch computes, ignoring its front matter."""
         program = self._build(case, ("plain",)).program
-        phase.enter("checking")
         return sighting.sight(self.backend, program, case, poisoned=poisoned)
 
     def grade(self, kernel: Kernel, params: dict[str, int], step: str, seed: int) -> grading.Made:
@@ -71,7 +70,6 @@ class Session:
         def build(case: Case) -> Program:
             return self._build(case, ("plain",)).program
 
-        phase.enter("checking")
         multiplier = multiplying.Multiplier(self.backend, build, kernel, params)
         return grading.step(multiplier, step, seed)
 
@@ -90,10 +88,8 @@ class Session:
         try:
             with self._checks(case, built) as checks:
                 if check:
-                    phase.enter("checking")
                     accuracy = checks.before_timing()
                 launches = Launches(checks)
-                phase.enter("timing")
                 taken = sample_briefly(launches.sampler(), samples, limit_ns)
                 launches.verify()
         except WrongError as wrong:
@@ -145,7 +141,6 @@ class Session:
         try:
             with self._checks(case, built) as checks:
                 launches = Launches(checks)
-                phase.enter("timing")
                 pairs = 9 if launches.once_ns() < SLOW_NS else 1
                 stamps = launches.stamps(built.clocked, pairs)
                 launches.verify()
@@ -216,7 +211,6 @@ class Session:
         case = self._as_it_reads(case)
         built = self._build(case)
         accuracy, times = None, Times()
-        phase.enter("checking")
         try:
             with self._checks(case, built) as checks:
                 accuracy = checks.before_timing()
@@ -224,11 +218,9 @@ class Session:
                 if self.options.replay is not None:
                     launches.replay(self.options.replay)
                 elif timed:
-                    phase.enter("timing")
                     times = launches.time()
                 else:
                     launches.untimed()
-                phase.enter("verifying")
                 checks.after_timing()
         except WrongError as wrong:
             if self._may_read_C(case, wrong):
@@ -298,7 +290,6 @@ class Session:
                 for case in cases
             ]
             launches = [Launches(each, inputs_seed) for each in checks]
-            phase.enter("timing")
             samplers = [each.sampler() for each in launches]
             spent = clock(lambda: sum(each.verifying_ns for each in launches))
             found = sample_in_turns(samplers, plan, seed, spent)

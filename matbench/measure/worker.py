@@ -10,11 +10,10 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from matbench.backends import bind_to
 from matbench.errors import BuildError, CaseError, MatbenchError, explanation
-from matbench.measure import phase
 from matbench.measure.builders import Builders, build_key
 from matbench.measure.handing_out import Group, HandingOut
 from matbench.measure.options import Deadlines, Options
@@ -117,6 +116,9 @@ class _Step(NamedTuple):
 class Worker:
     """Runs one device's cases, one after the other; any failure becomes an outcome."""
 
+    #: What the worker that was last asked for anything is doing.
+    doing: ClassVar[str] = ""
+
     def __init__(
         self,
         device: DeviceInfo,
@@ -131,7 +133,7 @@ class Worker:
         self.builders = builders
         self.listener = listener
         self.pool = Pool(_begin, device, options)
-        self._preparing = _Step("preparing its inputs")  # a reference may take long
+        self._preparing = _Step("preparing inputs")  # a reference may take long
         self._building = _Step("building", deadlines.build_s, "--build-timeout", "compiler")
         kinds = options.cold + options.hot
         run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
@@ -248,7 +250,6 @@ class Worker:
         A kernel that did not compile is not compiled again for another problem.
         """
         if (build_key(case), variants) not in self._refused:
-            phase.enter("preparing")
             given = case.problem, case.kernel.reading
             self._task(self._preparing, _do, _methods().prepare, given, {})
         self._compiled(case, variants)
@@ -257,7 +258,6 @@ class Worker:
         key = build_key(case), variants
         if key in self._refused:
             raise self._refused[key]
-        phase.enter("building")
         try:
             self._attempt(self._building, lambda: self.builders.wait(self.device, case))
             self._task(self._building, _do, _methods().build, (case, variants), {})
@@ -283,6 +283,7 @@ class Worker:
 
     def _attempt(self, step: _Step, call: Callable[[], T]) -> T:
         """The result of the call; any failure is a `CaseError`."""
+        Worker.doing = step.doing
         try:
             return call()
         except CaseError as error:

@@ -43,16 +43,16 @@ class Progress:
     done: int
     elapsed_s: float
     left_s: float | None = None
-    phase: str = ""
+    doing: str = ""
     labels: Sequence[str] = ()
     fastest: Sequence[Place] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._bar(options.max_width, edges=console.no_color)
-        # Padded, so that the case stays where it is while its phases change.
-        phase = f"{self.phase:<10} " if self.phase else ""
+        # Padded, so that the case stays where it is meanwhile.
+        doing = f"{self.doing:<16} " if self.doing else ""
         for label in self.labels:
-            yield _line(phase + safe.line(label))
+            yield _line(doing + safe.line(label))
         room = options.size.height - _OTHER_LINES - max(0, len(self.labels) - 1)
         if self.fastest and room > 0:
             yield from self._ranking(room, options.max_width)

@@ -110,8 +110,6 @@ def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
         (("tiled", "--sizes", "0"), "must be from 1"),
         (("tiled", "--sizes", "64,128"), "this command takes one size"),
         (("tiled", "--set", "TILE=none"), "--set TILE 'none'"),
-        (("tiled", "--tile", "8"), "--tile is now --set TILE=16"),
-        (("tiled", "--size", "64"), "--size is now --sizes"),
         (("thread-1d", "--set", "TILE=8"), "no selected kernel sweeps it; known: THREADS"),
         (("tiled", "--set", "SIZE=8"), "no selected kernel sweeps it"),
         (("tiled", "--timeline", "blocks.pdf"), "name must end in .svg, .png or .html"),

@@ -109,42 +109,11 @@ def test_bad_input_is_refused_in_one_line(
     assert told in refusal("run", "--output", "kept.jsonl", *how, *arguments)
 
 
-#: Former commands and options, and what replaced them.
-RENAMED: dict[str, tuple[list[str], str]] = {
-    "run --watch": (
-        ["run", "--watch", "mine.cu", "tiled"],
-        "--watch is now `matbench watch FILE.cu [KERNELS]`",
-    ),
-    "run --precision": (["run", "--precision", "1%"], "--precision is now --uncertainty"),
-    "run --tiles": (["run", "--tiles", "8,16"], "--tiles is now --set TILE=8,16,32"),
-    "check --tiles": (["check", "tiled", "--tiles", "8"], "--tiles is now --set TILE=8,16,32"),
-    "compare --tiles": (
-        ["compare", "tiled", "kahan", "--tiles", "8"],
-        "--tiles is now --set TILE=8,16,32",
-    ),
-    "explain --tiles": (["explain", "tiled", "--tiles", "8"], "--tiles is now --set TILE=8,16,32"),
-    "explain --tile": (["explain", "tiled", "--tile", "8"], "--tile is now --set TILE=16"),
-    "explain --size": (["explain", "tiled", "--size", "8"], "--size is now --sizes"),
-    "blocks --tile": (["blocks", "tiled", "--tile", "8"], "--tile is now --set TILE=16"),
-    "blocks --size": (["blocks", "tiled", "--size", "8"], "--size is now --sizes"),
-    "tune --tiles": (["tune", "tiled", "--tiles", "8"], "--tiles is now --set TILE=8,16,32"),
-    "compare records": (
-        ["compare", "old.jsonl", "new.jsonl"],
-        "to compare record files, use `matbench diff OLD.jsonl NEW.jsonl`",
-    ),
-    "compare --force": (
-        ["compare", "old.jsonl", "new.jsonl", "--force"],
-        "--force is now `matbench diff OLD.jsonl NEW.jsonl --ignore-environment`",
-    ),
-}
-
-
 @pytest.mark.usefixtures("nothing_runs")
-@pytest.mark.parametrize(("arguments", "told"), RENAMED.values(), ids=RENAMED)
-def test_a_former_spelling_names_the_new_one(
-    arguments: list[str], told: str, refusal: Refusal
-) -> None:
-    assert refusal(*arguments) == told
+def test_record_files_are_compared_by_another_command(refusal: Refusal) -> None:
+    assert refusal("compare", "old.jsonl", "new.jsonl") == (
+        "to compare record files, use `matbench diff OLD.jsonl NEW.jsonl`"
+    )
 
 
 #: A mistake in a kernel file: what replaces what, and the line and text of the message.

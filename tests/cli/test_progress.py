@@ -68,7 +68,7 @@ def frames_of(session: Session, width: int, height: int) -> list[str]:
         assert frame.count("/6  0:") == 1, frame
         assert max(map(cell_len, frame.splitlines())) <= width
         assert (
-            len(re.findall(r"^(?:preparing|building|checking|timing|verifying) ", frame, re.M)) <= 1
+            len(re.findall(r"^(?:preparing inputs|building|running) ", frame, re.M)) <= 1
         )
     return frames
 
@@ -262,7 +262,7 @@ def test_the_cases_of_several_devices_are_shown_together() -> None:
     display.begin("one", place="cuda:0")
     display.begin("two", place="cuda:1")
     state = display.state()
-    assert (state.done, state.labels, state.phase) == (0, ["cuda:0  one", "cuda:1  two"], "")
+    assert (state.done, state.labels, state.doing) == (0, ["cuda:0  one", "cuda:1  two"], "")
     display.begin("three", place="cuda:0")
     assert (display.state().done, display.state().labels[0]) == (1, "cuda:0  three")
     display.end("cuda:1")

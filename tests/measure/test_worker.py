@@ -21,7 +21,7 @@ from support.kernels import SPIN_BODY, KernelWriter
 from matbench import signals
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
-from matbench.measure import builders, phase, worker
+from matbench.measure import builders, worker
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
 from matbench.measure.process import DeadlineError, DiedError, Pool, result
@@ -251,10 +251,9 @@ def test_a_worker_killed_from_outside_costs_one_case(
         worker = crew.worker(device)
         assert worker.measure(good).outcome.status == "measured"
         process = worker.pool.call(os.getpid)
-        phase.enter("")
 
         def kill() -> None:
-            wait_for(lambda: phase.now() == "checking")
+            wait_for(lambda: worker.doing == "running")
             os.kill(process, signal.SIGKILL)
 
         killer = threading.Thread(target=kill)

@@ -35,7 +35,6 @@ from matbench.records.outcome import (
     Timing,
 )
 from matbench.records.tuning import Tuned
-from matbench.records.variation import Variation
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 LINKED = [
@@ -216,7 +215,7 @@ def test_records_are_described_field_by_field() -> None:
     found = tables(page("docs/records.md"))
     kinds: list[type[msgspec.Struct]] = [
         Environment, DeviceInfo, Outcome, CaseRecord, Claims, Build, Accuracy, Timing, Conditions,
-        BlockTimes, ErrorCells, Timeline, Comparison, Grade, Variation, Tuned,
+        BlockTimes, ErrorCells, Timeline, Comparison, Grade, Tuned,
     ]  # fmt: skip
     for number, kind in enumerate(kinds, 1):
         told = named([[row[0]] for row in found[f"field {number}"]])

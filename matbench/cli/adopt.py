@@ -15,7 +15,6 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say
-from matbench.cli.kernel_files import include_dirs_option, std_option
 from matbench.cli.options import DeviceOptions, grouped
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
@@ -31,8 +30,14 @@ if TYPE_CHECKING:
 @click.option("--entry", metavar="NAME", help="Kernel to adopt, if the file has several.")
 @click.option("--into", is_flag=True, help="Write front matter into FILE, not to FILE.toml.")
 @click.option("--force", is_flag=True, help="Replace existing front matter.")
-@include_dirs_option
-@std_option
+@click.option(
+    "--include-dir",
+    "include_dirs",
+    multiple=True,
+    metavar="DIR",
+    help="Folder of headers. Repeatable.",
+)
+@click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
 @grouped(device=DeviceOptions)
 def adopt(
     file: str,

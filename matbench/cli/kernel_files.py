@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,15 +25,6 @@ def kernel_names(context: click.Context, parameter: click.Parameter, typed: str)
 
 kernel_argument = click.argument("kernel", metavar="KERNEL|FILE", shell_complete=kernel_names)
 
-include_dirs_option = click.option(
-    "--include-dir",
-    "include_dirs",
-    multiple=True,
-    metavar="DIR",
-    help="Folder of headers. Repeatable.",
-)
-std_option = click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
-
 
 def is_path(name: str) -> bool:
     """Whether a name means a file: it has a `/`, ends in `.cu`, or is a file with a suffix."""
@@ -47,15 +37,6 @@ class KernelFiles:
 
     kernel_files: tuple[str, ...] = ()
     kernels_dir: str | None = None
-    entry: str | None = None
-    args: str | None = None
-    block: str | None = None
-    grid: str | None = None
-    shared_bytes: str | None = None
-    workspace_bytes: str | None = None
-    where: tuple[str, ...] = ()
-    include_dirs: tuple[str, ...] = ()
-    std: str | None = None
     front_matter: tuple[str, ...] = ()
 
     TITLE: ClassVar = "Kernel files and their front matter"
@@ -73,35 +54,17 @@ class KernelFiles:
             help="Add every *.cu file in a folder.",
         ),
         click.option(
-            "--entry",
-            metavar="NAME",
-            help="Function to launch: sgemm, 'sgemm<128, BN>', ns::sgemm.",
-        ),
-        click.option("--args", metavar="LIST", help="Its arguments: M,N,K,1.0,A,B,0.0,C."),
-        click.option("--block", metavar="LIST", help="Threads per block in x, y, z: 16,16."),
-        click.option("--grid", metavar="LIST", help="Blocks in x, y, z: 'ceil_div(N, 16),M'."),
-        click.option("--shared-bytes", metavar="BYTES", help="Dynamic shared memory per block."),
-        click.option("--workspace-bytes", metavar="BYTES", help="Size of the workspace."),
-        click.option(
-            "--where",
-            multiple=True,
-            metavar="CONDITION",
-            help="Condition that a case must meet: 'M == N'. Repeatable.",
-        ),
-        include_dirs_option,
-        std_option,
-        click.option(
             "--front-matter",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Any other key of front matter: precision=tf32, sweep.BM=[64,128]. Repeatable.",
+            help="A key of front matter: precision=tf32, sweep.BM=[64,128]. Repeatable.",
         ),
     )
 
     @property
     def given(self) -> dict[str, Any]:
-        """The front matter that these options give."""
-        from matbench.kernelfile import signature, tables
+        """The front matter that the command line gives."""
+        from matbench.kernelfile import tables
 
         found: dict[str, Any] = {}
         for text in self.front_matter:
@@ -119,46 +82,16 @@ class KernelFiles:
             if last in inner:
                 raise UsageError(f"--front-matter {text!r:.60}: {key.strip()} is given twice")
             inner[last] = tables.value(value.strip())
-        if self.entry is not None:
-            found["entry"] = self.entry
-        if self.args is not None:
-            found["args"] = list(signature.pieces(self.args))
-        launch: dict[str, Any] = {}
-        for name, axes in (("block", self.block), ("grid", self.grid)):
-            if axes is not None:
-                launch[name] = [_number(axis) for axis in signature.pieces(axes)]
-                _check_axes(name, axes)
-        for key in ("shared_bytes", "workspace_bytes"):
-            if (given := getattr(self, key)) is not None:
-                launch[key] = _number(given)
-        if self.where:
-            launch["where"] = list(self.where)
-        if launch:
-            found["launch"] = {**found.get("launch", {}), **launch}
-        if self.include_dirs:
-            found["include_dirs"] = [str(Path(each).absolute()) for each in self.include_dirs]
-        if self.std is not None:
-            found["std"] = self.std
         return found
-
-    @property
-    def options(self) -> list[str]:
-        """The front matter options that were given, as typed."""
-        own = [field.name for field in fields(self) if not field.name.startswith("kernel")]
-        given = [
-            name.replace("_", "-").replace("dirs", "dir") for name in own if getattr(self, name)
-        ]
-        return [f"--{name}" for name in given]
 
     def load(self, path: str, others: Sequence[str] = ()) -> Kernel:
         """Load a kernel file with these options, which apply to only one file."""
         from matbench.kernelfile import catalogue
 
         paths = dict.fromkeys([*self.kernel_files, path, *filter(is_path, others)])
-        if self.options and len(paths) > 1:
+        if self.front_matter and len(paths) > 1:
             raise UsageError(
-                f"{self.options[0]} applies to one kernel file; several are named: "
-                f"{', '.join(paths)}"
+                f"--front-matter applies to one kernel file; several are named: {', '.join(paths)}"
             )
         return catalogue.load(Path(path), given=self.given)
 
@@ -169,8 +102,8 @@ class KernelFiles:
         """
         from matbench.kernelfile import catalogue
 
-        if self.options and not self.kernel_files and not any(map(is_path, names)):
-            raise UsageError(f"{self.options[0]} needs a kernel file; name one such as mine.cu")
+        if self.front_matter and not self.kernel_files and not any(map(is_path, names)):
+            raise UsageError("--front-matter needs a kernel file; name one such as mine.cu")
         folder = catalogue.load_folder(Path(self.kernels_dir)) if self.kernels_dir else []
         files = [self.load(path, names) for path in self.kernel_files]
         known = catalogue.Catalogue([*catalogue.builtin(), *folder, *files])
@@ -204,18 +137,3 @@ class KernelFiles:
         """The kernel that `KERNEL|FILE` means."""
         (found,) = self.named([name])
         return found
-
-
-def _check_axes(name: str, text: str) -> None:
-    """Refuse other spellings of a list: `(16,16)`, `16x16`."""
-    from matbench.kernelfile import signature
-
-    inner = re.fullmatch(r"\s*(?:dim3\s*)?[(\[](.*)[)\]]\s*", text)
-    axes = list(signature.pieces(inner[1])) if inner else re.split(r"\s*[x×]\s*", text)
-    known = inner is not None or all(axis.strip().isdecimal() for axis in axes)
-    if len(axes) > 1 and known and len(signature.pieces(text)) == 1:
-        raise UsageError(f"--{name} {text!r:.60}: write {','.join(axes):.60}")
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else text

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -29,12 +29,6 @@ else:
 FENCE = re.compile(
     r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?://[^\n]*\n)*?)// ///[ \t]*$", re.MULTILINE
 )
-#: Keys that have their own command-line options.
-_OPTIONS = {
-    **{name: name for name in ("entry", "args", "block", "grid", "where", "std")},
-    "shared_bytes": "shared-bytes", "workspace_bytes": "workspace-bytes",
-    "include_dirs": "include-dir",
-}  # fmt: skip
 _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
 
 
@@ -94,7 +88,7 @@ class Table:
     def wrong(self, reason: str, *keys: str) -> NoReturn:
         """Raise an error at the line that sets these keys."""
         if self.is_given(*keys):
-            raise UsageError(f"{self.shown}: {reason} (from {_option(keys)})")
+            raise UsageError(f"{self.shown}: {reason} (from --front-matter)")
         self.fail(reason, self.line_of(*keys))
 
     def is_given(self, *keys: str) -> bool:
@@ -133,12 +127,6 @@ def value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         return text
-
-
-def _option(keys: Sequence[str]) -> str:
-    """The option of the command line that sets these keys."""
-    name = keys[-1] if keys else ""
-    return f"--{_OPTIONS[name]}" if name in _OPTIONS else "--front-matter"
 
 
 def _merged(table: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

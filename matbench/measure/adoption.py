@@ -408,7 +408,7 @@ class _Search:
             return failed
         return (
             f"none of the calls of {name} that were tried computes a product of A and B; "
-            "give --args, --block and --grid to `matbench run`"
+            "write a table with its args, block and grid"
         )
 
     def nearest_checked(self, load: Load) -> str:

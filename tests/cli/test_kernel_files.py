@@ -42,9 +42,18 @@ int main()
     return std::printf("%d", CEIL_DIV(3, 2));
 }
 """
-ARGS = ("--args", "M,N,K,1.0,A,B,0.0,C")
-LAUNCH = ("--block", "16,16", "--grid", "ceil_div(N, 16),ceil_div(M, 16)")
-ALL = ("--entry", "product<16>", *ARGS, *LAUNCH)
+
+
+def front(*pairs: str) -> tuple[str, ...]:
+    """Options that give these keys of front matter."""
+    return tuple(word for pair in pairs for word in ("--front-matter", pair))
+
+
+LAUNCH = front("launch.block=[16, 16]", "launch.grid=['ceil_div(N, 16)', 'ceil_div(M, 16)']")
+ALL = (
+    *front("entry=product<16>", "args=['M', 'N', 'K', '1.0', 'A', 'B', '0.0', 'C']"),
+    *LAUNCH,
+)
 TABLE = """entry = "product<SIDE>"
 args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]
 [sweep]
@@ -63,9 +72,8 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def test_a_file_runs_by_what_the_command_line_says(name: str, matbench: Matbench) -> None:
-    told = ("--entry", "product<16>", *ARGS, *LAUNCH)
-    assert RIGHT in matbench("run", name, *told, "--sizes", "33x17x20", *QUICK).stdout
-    shown = matbench("show", name, *told).stdout
+    assert RIGHT in matbench("run", name, *ALL, "--sizes", "33x17x20", *QUICK).stdout
+    shown = matbench("show", name, *ALL).stdout
     assert "product<16>(M, N, K, 1.0, A, B, 0.0, C)" in " ".join(shown.split())
     assert SOURCE in shown
 
@@ -147,7 +155,7 @@ def test_a_workspace_is_missing_like_any_other_key(matbench: Matbench) -> None:
     Path("scratch.toml").write_text("\n".join(paste))
     assert RIGHT in matbench("run", "scratch.cu", "--sizes", "20x9x5", *QUICK).stdout
     Path("scratch.toml").unlink()
-    told = ("--args", "A,B,C,workspace,M,N,K", *LAUNCH)
+    told = (*front("args=['A', 'B', 'C', 'workspace', 'M', 'N', 'K']"), *LAUNCH)
     first, *paste = refused(matbench, "run", "scratch.cu", *told)
     assert "front matter is missing (workspace_bytes)" in first
     assert paste == ["[launch]", 'workspace_bytes = "4 * M * N"']
@@ -155,41 +163,32 @@ def test_a_workspace_is_missing_like_any_other_key(matbench: Matbench) -> None:
 
 def test_the_command_line_says_how_large_a_workspace_is(matbench: Matbench) -> None:
     Path("scratch.cu").write_text(SCRATCH)
-    told = ("--args", "A,B,C,workspace,M,N,K", *LAUNCH)
-    for option in ("--workspace-bytes", "--front-matter"):
-        key = "launch.workspace_bytes=" if option == "--front-matter" else ""
-        size = (option, f"{key}4 * M * N")
-        assert RIGHT in matbench("run", "scratch.cu", *told, *size, "--sizes", "20", *QUICK).stdout
-        small = (option, f"{key}4 * M * (N - 1)")
-        done = matbench("run", "scratch.cu", *told, *small, "--sizes", "20", *QUICK, code=1)
-        assert "guards: wrote outside the workspace" in done.stdout
-    shown = matbench("show", "scratch.cu", *told, "--workspace-bytes", "4 * M * N").stdout
-    assert "workspace (bytes)" in shown
-    [wrong] = refused(matbench, "run", "scratch.cu", *LAUNCH, "--args", "A,B,C,C,M,N,K",
-                      "--workspace-bytes", "4")  # fmt: skip
-    assert "`workspace` is missing in args (from --workspace-bytes)" in wrong
+    told = (*front("args=['A', 'B', 'C', 'workspace', 'M', 'N', 'K']"), *LAUNCH)
+    size = front("launch.workspace_bytes=4 * M * N")
+    assert RIGHT in matbench("run", "scratch.cu", *told, *size, "--sizes", "20", *QUICK).stdout
+    small = front("launch.workspace_bytes=4 * M * (N - 1)")
+    done = matbench("run", "scratch.cu", *told, *small, "--sizes", "20", *QUICK, code=1)
+    assert "guards: wrote outside the workspace" in done.stdout
+    assert "workspace (bytes)" in matbench("show", "scratch.cu", *told, *size).stdout
+    without = front("args=['A', 'B', 'C', 'C', 'M', 'N', 'K']", "launch.workspace_bytes=4")
+    [wrong] = refused(matbench, "run", "scratch.cu", *LAUNCH, *without)
+    assert "`workspace` is missing in args (from --front-matter)" in wrong
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("run", "tiled", "--block", "16"), "--block needs a kernel file; name one"),
-        (("list", "--std", "c++17"), "--std needs a kernel file; name one"),
-        (("run", "a.cu", "b.cuh", *ARGS), "--args applies to one kernel file; several are named"),
-        (("run", "--kernel", "a.cu", "b.cuh", *ARGS), "several are named: a.cu, b.cuh"),
-        (("run", "a.cu", "--front-matter", "precision"), "expected KEY=VALUE, such as"),
-        (("run", "a.cu", "--front-matter", "nothing=3"), "unknown key `nothing`"),
-        (("run", "a.cu", *ALL, "--where", "M <"), "launch.where 'M <'"),
-        (("run", "a.cu", *ALL, "--where", "M <"), "(from --where)"),
-        (("run", "a.cu", *ALL, "--front-matter", "nothing=3"), "(from --front-matter)"),
-        (("run", "a.cu", "--block", "(16,16)"), "--block '(16,16)': write 16,16"),
-        (("run", "a.cu", "--block", "16x16"), "--block '16x16': write 16,16"),
-        (("run", "a.cu", "--grid", "dim3(ceil_div(N, 8), M)"), "write ceil_div(N, 8),M"),
-        (("run", "a.cu", *ALL, "--grid", "(N+15)/16,M"), "as in ceil_div(N, 16) (from --grid)"),
-        (("run", "a.cu", "--entry", "product<3"), "entry 'product<3': not the name of a function"),
-        (("run", "a.cu", "--entry", "other"), "no entry `__global__ void other(…)`"),
-        (("run", "a.cu", *ALL, "--std", "c++99"), "std 'c++99': not one of c++11"),
-        (("run", "a.cu", *ALL, "--include-dir", "nowhere"), "nowhere': no such folder"),
+        (("run", "tiled", *LAUNCH), "--front-matter needs a kernel file; name one"),
+        (("run", "a.cu", "b.cuh", *LAUNCH), "--front-matter applies to one kernel file; several"),
+        (("run", "--kernel", "a.cu", "b.cuh", *LAUNCH), "several are named: a.cu, b.cuh"),
+        (("run", "a.cu", *front("precision")), "expected KEY=VALUE, such as"),
+        (("run", "a.cu", *front("nothing=3")), "unknown key `nothing`"),
+        (("run", "a.cu", *ALL, *front("nothing=3")), "(from --front-matter)"),
+        (("run", "a.cu", *ALL, *front("launch.where=['M <']")), "launch.where 'M <'"),
+        (("run", "a.cu", *front("entry=product<3")), "entry 'product<3': not the name of a"),
+        (("run", "a.cu", *front("entry=other")), "no entry `__global__ void other(…)`"),
+        (("run", "a.cu", *ALL, *front("std=c++99")), "std 'c++99': not one of c++11"),
+        (("run", "a.cu", *ALL, *front("include_dirs=['gone']")), "gone': no such folder"),
         (("run", "nowhere/a.cuh"), "nowhere/a.cuh: cannot be read"),
         (("run", "a.cuh"), "no kernel 'a.cuh'"),
         (("run", "twice.cu"), "front matter here and in twice.toml; keep only one"),
@@ -208,18 +207,15 @@ def test_a_mistake_is_one_line(arguments: tuple[str, ...], told: str, matbench: 
 
 def test_what_only_cuda_can_run_is_skipped_with_one_line(matbench: Matbench) -> None:
     Path("mine.cuh").write_text(SOURCE.replace("float sum = 0;", "auto sum = 0.0f;"))
-    told = ("--entry", "product<16>", *ARGS, *LAUNCH)
-    done = matbench("run", "mine.cuh", *told, "--sizes", "20", "--allow-skips")
+    done = matbench("run", "mine.cuh", *ALL, "--sizes", "20", "--allow-skips")
     assert done.stdout.count("needs CUDA (auto, line 10)") == 1
 
 
 def test_a_key_is_given_once(matbench: Matbench, tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
     path.write_text("__global__ void mine(float *A, float *B, float *C, int M, int N, int K) {}")
+    launch = front("launch.block=[1]", "launch.grid=[1]")
     for given in ('name="a"', "launch.shared_bytes=4"):
-        said = matbench(
-            "show", path, "--block", "1", "--grid", "1",
-            "--front-matter", given, "--front-matter", given, code=2,
-        ).output  # fmt: skip
+        said = matbench("show", path, *launch, *front(given, given), code=2).output
         assert f"{given.split('=')[0]} is given twice" in said
-        matbench("show", path, "--block", "1", "--grid", "1", "--front-matter", given)
+        matbench("show", path, *launch, *front(given))

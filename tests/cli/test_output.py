@@ -127,7 +127,7 @@ CLASHES = [
     "diff kept.jsonl hard.html --summary kept.jsonl",
     "page kept.jsonl --output hard.html --force",
     "plot kept.svg --output kept.svg",
-    "explain mine.svg --entry mine --plot mine.svg",
+    "explain mine.svg --front-matter entry=mine --plot mine.svg",
     "blocks mine.svg --timeline mine.svg",
 ]
 

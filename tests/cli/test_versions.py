@@ -139,7 +139,15 @@ def test_each_version_has_the_headers_of_its_time(
     Path("headers/factor.h").write_text(f"#define FACTOR {then}\n")
     git(Path(), "add", ".")
     git(Path(), "commit", "-q", "-m", "with a header")
-    arguments = ("compare", "--against", "HEAD", "mine.cu", "--include-dir", "headers", *BRIEFLY)
+    arguments = (
+        "compare",
+        "--against",
+        "HEAD",
+        "mine.cu",
+        "--front-matter",
+        "include_dirs=['headers']",
+        *BRIEFLY,
+    )
     assert "mine: unchanged since HEAD" in matbench(*arguments).stderr
     Path("headers/factor.h").write_text(f"#define FACTOR {now}\n")
     # What is wrong now fails; what was wrong before does not.

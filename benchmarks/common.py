@@ -121,10 +121,9 @@ class Figure(msgspec.Struct, frozen=True):
             return None
         return self.value >= self.bar if self.at_least else self.value <= self.bar
 
-
-def print_table(title: str, rows: Sequence[dict[str, Any]]) -> None:
-    table = tabulate(rows, headers="keys", tablefmt="simple", floatfmt=",.4g", intfmt=",")
-    print(f"{title}\n\n{table}\n", flush=True)
+    def row(self) -> dict[str, Any]:
+        """The figure as a row of a table."""
+        return msgspec.structs.asdict(self) | {"met": self.met}
 
 
 class Findings:
@@ -164,28 +163,26 @@ class Findings:
     def table(self, title: str, rows: Sequence[dict[str, Any]]) -> None:
         """Print a table and keep it for the file."""
         self.tables[title] = list(rows)
-        print_table(title, rows)
+        table = tabulate(rows, headers="keys", tablefmt="simple", floatfmt=",.4g", intfmt=",")
+        print(f"{title}\n\n{table}\n", flush=True)
 
     def close(self) -> None:
         """Print all figures with their targets, and write the output file."""
-        conditions = ranges(self.conditions)
-        print_table("Conditions", conditions)
-        figures = [msgspec.structs.asdict(one) | {"met": one.met} for one in self.figures]
-        print_table("Figures", figures)
+        self.table("Conditions", ranges(self.conditions))
+        self.table("Figures", [figure.row() for figure in self.figures])
         if self.output is None:
             return
         record = {
             "benchmark": self.name,
             "environment": provenance.environment(sys.argv[1:], [self.info], {}),
-            "conditions": conditions,
-            "figures": figures,
+            "figures": self.tables.pop("Figures"),
             "tables": self.tables,
         }
         text = msgspec.json.format(msgspec.json.encode(record), indent=1)
         self.output.write_bytes(text + b"\n")
 
 
-def ranges(conditions: Iterable[Conditions]) -> list[dict[str, Any]]:
+def ranges(conditions: Sequence[Conditions]) -> list[dict[str, Any]]:
     """A row for each condition that is known: a GPU's clocks and power, a CPU's load, ..."""
     rows = []
     for name in Conditions.__struct_fields__:

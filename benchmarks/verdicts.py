@@ -12,7 +12,6 @@ be FASTER or SLOWER, and the twins of either with the kernels of the other, whic
 from __future__ import annotations
 
 import itertools
-import math
 import random
 import statistics
 import tempfile
@@ -108,7 +107,7 @@ class Pair:
             ratio = self.compare(twin, plan, seed=attempt).ratio or 1.0
             if abs(ratio - 1 - by) <= tolerance:
                 return twin, {"kernel": self.kernel.name, "spin": spin, "ratio": ratio}
-            factor = by / (ratio - 1) if ratio > 1 else math.inf
+            factor = by / (ratio - 1) if ratio > 1 else 4
             spin = max(1, round(spin * min(max(factor, 0.1), 4)))
         raise SystemExit(f"{common.label(self.plain)}: no spin slows it by {by:.0%}; try --by")
 

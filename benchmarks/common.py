@@ -7,30 +7,24 @@ so that figures that miss their target are still printed and saved.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 from tabulate import tabulate
 
-from matbench import backends
-from matbench.backends import host
 from matbench.kernelfile import catalogue, sweep
-from matbench.kernelfile import sizes as sizes_
-from matbench.model import Case, Conditions, DeviceInfo, Problem
+from matbench.kernelfile.sizes import parse_sizes
+from matbench.model import Case, Conditions, DeviceInfo, Problem, settings_of
 from matbench.records import provenance, reading
 from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome
-
-T = TypeVar("T")
+from matbench.records.outcome import CaseRecord, Outcome
 
 KERNELS = ("naive-2d", "tiled")
 GPU_SIZES = "256,1000,4096"
@@ -50,10 +44,9 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     return made
 
 
-def device(options: argparse.Namespace) -> DeviceInfo:
-    """The device that the options select."""
-    info: DeviceInfo = backends.choose(options.backend, options.device)
-    return info
+def on(info: DeviceInfo) -> list[str]:
+    """The arguments that select a device."""
+    return ["--backend", info.backend, "--device", str(info.index)]
 
 
 def sizes_of(options: argparse.Namespace, info: DeviceInfo) -> str:
@@ -64,25 +57,19 @@ def sizes_of(options: argparse.Namespace, info: DeviceInfo) -> str:
 def cases(kernels: Iterable[str], sizes: str, info: DeviceInfo) -> list[Case]:
     """The sweep of some of matbench's kernels, over the values in their files."""
     known = catalogue.Catalogue(catalogue.builtin())
-    problems = [Problem(m, n, k) for m, n, k in sizes_.parse_sizes(sizes)]
+    problems = [Problem(m, n, k) for m, n, k in parse_sizes(sizes)]
     return sweep.cases([known.get(name) for name in kernels], problems, {}, info)
 
 
-def label(found: Outcome | Case) -> str:
-    """A short label of a case: `tiled T=16 n=1000`."""
-    case = found.case if isinstance(found, Outcome) else found
-    kernel = case.kernel.name if isinstance(case, Case) else case.kernel
-    values = [f"{'T' if k == 'TILE' else k}={v}" for k, v in case.params.items()]
-    return " ".join([kernel, *values, f"n={case.problem.size}"])
+def label(case: Case | CaseRecord) -> str:
+    """A short label of a case: `tiled TILE=16 n=1000`."""
+    kernel = case.kernel if isinstance(case, CaseRecord) else case.kernel.name
+    return f"{kernel} {settings_of(case.params)} n={case.problem.size}"
 
 
-def is_short(case: Case | Outcome) -> bool:
+def is_short(case: Case) -> bool:
     """Whether a case is so small that its target is wider."""
-    problem = case.case.problem if isinstance(case, Outcome) else case.problem
-    return max(problem.M, problem.N, problem.K) <= SHORT
-
-
-# -- runs of the command line --------------------------------------------------------------------
+    return max(case.problem.M, case.problem.N, case.problem.K) <= SHORT
 
 
 class Run(NamedTuple):
@@ -101,111 +88,42 @@ def run(*arguments: str, cache: Path | None = None) -> Run:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "records.jsonl"
         words = ["run", *arguments, "--output", str(file), "--format", "plain"]
-        done, wall_s = matbench(words, Path(folder), cache)
+        own = {"MATBENCH_STATE_DIR": folder}
+        if cache is not None:
+            own["MATBENCH_CACHE_DIR"] = str(cache)
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "matbench", *words],
+            env={**os.environ, **own},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        wall_s = time.perf_counter() - start
         if not file.exists():
             sys.exit(f"matbench {' '.join(words)}: exit {done.returncode}\n{done.stderr}")
         return Run(wall_s, *reading.read(file))
-
-
-def matbench(
-    words: Sequence[str], state: Path, cache: Path | None = None
-) -> tuple[subprocess.CompletedProcess[str], float]:
-    """One call of the command line, and its wall time in seconds."""
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "matbench", *words],
-        env=surroundings(state, cache),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done, time.perf_counter() - start
-
-
-def surroundings(state: Path, cache: Path | None = None) -> dict[str, str]:
-    """The environment of a child process, with its own state folder and, if given, cache."""
-    own = {"MATBENCH_STATE_DIR": str(state)}
-    if cache is not None:
-        own["MATBENCH_CACHE_DIR"] = str(cache)
-    return {**os.environ, **own}
-
-
-def on(info: DeviceInfo) -> list[str]:
-    """The arguments that select a device."""
-    return ["--backend", info.backend, "--device", str(info.index)]
-
-
-# -- profiling -----------------------------------------------------------------------------------
-
-
-class Stopwatch:
-    """Total seconds and number of calls of functions, by name."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.calls: dict[str, int] = {}
-
-    @contextmanager
-    def running(self, what: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = time.perf_counter() - start
-            self.seconds[what] = self.seconds.get(what, 0.0) + spent
-            self.calls[what] = self.calls.get(what, 0) + 1
-
-    def around(self, what: str, function: Callable[..., T]) -> Callable[..., T]:
-        """The function, timed whenever it is called."""
-
-        def timed(*args: Any, **kwargs: Any) -> T:
-            with self.running(what):
-                return function(*args, **kwargs)
-
-        return timed
-
-
-# -- figures, tables, JSON -----------------------------------------------------------------------
 
 
 class Figure(msgspec.Struct, frozen=True):
     """One number and its target (bar): an upper limit, or a lower one."""
 
     what: str
-    value: float | None
+    value: float
     unit: str
     bar: float | None = None
     at_least: bool = False
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; an unknown value never meets it."""
+        """Whether the target is met; NaN never meets it."""
         if self.bar is None:
             return None
-        if self.value is None:
-            return False
         return self.value >= self.bar if self.at_least else self.value <= self.bar
 
     def row(self) -> dict[str, Any]:
         """The figure as a row of a table."""
-        return {"figure": self.what, **judged(self)}
-
-
-def judged(figure: Figure) -> dict[str, Any]:
-    """The cells of one figure: its value, its target, and whether that is met."""
-    sign = "≥" if figure.at_least else "≤"
-    bar = None if figure.bar is None else f"{sign} {shown(figure.bar, figure.unit)}"
-    met = {True: "yes", False: "NO", None: None}[figure.met]
-    return {"value": shown(figure.value, figure.unit), "bar": bar, "met": met}
-
-
-def shown(value: float | None, unit: str) -> str | None:
-    """A number with its unit; shares as percentages."""
-    if value is None or not math.isfinite(value):
-        return None
-    if unit == "share":
-        return f"{100 * value:.3g}%"
-    return f"{value:,.0f} {unit}" if float(value).is_integer() else f"{value:,.3g} {unit}"
+        return msgspec.structs.asdict(self) | {"met": self.met}
 
 
 class Findings:
@@ -215,39 +133,26 @@ class Findings:
         self, name: str, options: argparse.Namespace, info: DeviceInfo, *, timed: bool = True
     ) -> None:
         self.name = name
-        self.timed = timed
         self.output: Path | None = options.output
         self.info = info
         self.figures: list[Figure] = []
         self.tables: dict[str, list[Any]] = {}
         self.conditions: list[Conditions] = []
-        print(f"{name} on {info.label}")
-        print(f"driver {info.driver}; {info.toolkit}")
+        print(f"{name} on {info.label}\ndriver {info.driver}; {info.toolkit}")
         if info.kind == "cpu" and timed:
             print("CPU RUN: these are not GPU timings; the targets (bars) are those for CPUs.")
         print(flush=True)
-        self._look()
 
-    def _look(self) -> None:
-        if self.info.kind == "cpu":
-            self.conditions.append(host.conditions())
-
-    def bar(self, gpu: float, cpu: float) -> float:
-        """The target for this kind of device."""
+    def by_kind(self, gpu: float, cpu: float) -> float:
+        """The value for this kind of device."""
         return gpu if self.info.kind == "gpu" else cpu
 
-    def worst(
-        self,
-        what: str,
-        apart: dict[bool, list[float]],
-        bars: dict[bool, float],
-    ) -> None:
+    def worst(self, what: str, apart: dict[bool, list[float]], bars: dict[bool, float]) -> None:
         """The largest difference of the cases beyond n = 256 (False), and up to it (True)."""
         for short, sign in ((False, ">"), (True, "≤")):
             if apart[short]:
-                value = max(apart[short])
-                figure = Figure(f"{what}, n {sign} {SHORT}", value, "share", bars[short])
-                self.figures.append(figure)
+                about = f"{what}, n {sign} {SHORT}"
+                self.figures.append(Figure(about, max(apart[short]), "share", bars[short]))
 
     def saw(self, outcomes: Iterable[Outcome]) -> None:
         """Keep the clocks and the load during these measurements."""
@@ -256,67 +161,32 @@ class Findings:
                 self.conditions += timing.conditions
 
     def table(self, title: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Print a table and keep it."""
-        self.keep(title, rows)
-        print(f"{title}\n")
-        print(tabulate(rows, headers="keys", tablefmt="simple", floatfmt=",.4g", intfmt=","))
-        print(flush=True)
-
-    def keep(self, title: str, rows: Sequence[Any]) -> None:
-        """Keep rows for the file without printing them."""
+        """Print a table and keep it for the file."""
         self.tables[title] = list(rows)
+        table = tabulate(rows, headers="keys", tablefmt="simple", floatfmt=",.4g", intfmt=",")
+        print(f"{title}\n\n{table}\n", flush=True)
 
     def close(self) -> None:
         """Print all figures with their targets, and write the output file."""
-        if self.figures:
-            self.table("Figures", [figure.row() for figure in self.figures])
-        self._look()
-        print(conditions_in_words(self.conditions))
-        loads = [moment.load for moment in self.conditions if moment.load is not None]
-        if (
-            self.info.kind == "cpu"
-            and self.timed
-            and loads
-            and max(loads) > 1.5 * (os.cpu_count() or 1)
-        ):
-            print("WARNING: other processes used this CPU; the times are too long.")
+        self.table("Conditions", ranges(self.conditions))
+        self.table("Figures", [figure.row() for figure in self.figures])
         if self.output is None:
             return
-        environment = provenance.environment(sys.argv[1:], [self.info], {})
         record = {
             "benchmark": self.name,
-            "environment": environment,
-            "conditions": conditions_in_words(self.conditions),
-            "figures": [
-                {**msgspec.structs.asdict(figure), "met": figure.met} for figure in self.figures
-            ],
-            "tables": {title: rows for title, rows in self.tables.items() if title != "Figures"},
+            "environment": provenance.environment(sys.argv[1:], [self.info], {}),
+            "figures": self.tables.pop("Figures"),
+            "tables": self.tables,
         }
         text = msgspec.json.format(msgspec.json.encode(record), indent=1)
         self.output.write_bytes(text + b"\n")
-        print(f"wrote {self.output}")
 
 
-def conditions_in_words(conditions: Sequence[Conditions]) -> str:
-    """The ranges of a GPU's clocks, temperature and power, and of a CPU's load."""
-    told = []
-    for name, unit in (
-        ("sm_mhz", "MHz SM clock"),
-        ("memory_mhz", "MHz memory clock"),
-        ("temperature_c", "°C"),
-        ("power_w", "W"),
-        ("load", "load average"),
-    ):
-        values = [getattr(c, name) for c in conditions if getattr(c, name) is not None]
+def ranges(conditions: Sequence[Conditions]) -> list[dict[str, Any]]:
+    """A row for each condition that is known: a GPU's clocks and power, a CPU's load, ..."""
+    rows = []
+    for name in Conditions.__struct_fields__:
+        values = sorted({getattr(moment, name) for moment in conditions} - {None, ()})
         if values:
-            low, high = f"{min(values):,.4g}", f"{max(values):,.4g}"
-            if name.endswith("_mhz"):
-                low, high = f"{min(values):,}", f"{max(values):,}"
-            told.append(f"{low if low == high else f'{low} to {high}'} {unit}")
-    throttled = sorted({reason for c in conditions for reason in c.throttled})
-    if throttled:
-        told.append(f"clocks throttled by {', '.join(throttled)}")
-    governors = sorted({c.governor for c in conditions if c.governor})
-    if governors:
-        told.append(f"frequency governor {', '.join(governors)}")
-    return "conditions: " + ("; ".join(told) or "clocks and load unknown")
+            rows.append({"condition": name, "lowest": values[0], "highest": values[-1]})
+    return rows

@@ -1,22 +1,30 @@
-"""How often `compare` is right: a kernel against itself, and against itself slowed by 2%.
+"""How often `compare` and `diff` are right about unchanged kernels, and about slowed ones.
 
-The slowed kernel is the same file with a bounded spin at the end; its length is found by measuring.
-All comparisons run in this process, with the time budget of `matbench compare`.
+The slowed twin of a kernel is the same file with a bounded spin at the end, whose length is found
+by measuring. `compare` measures the first kernel against itself and against its twin, in this
+process and with the time budget of `matbench compare`.
+
+For `diff`, `matbench run --repeat` records all kernels, then their twins, several times. Each
+recording is compared with the one before: kernels with kernels and twins with twins, which must not
+be FASTER or SLOWER, and the twins of either with the kernels of the other, which must be SLOWER.
 """
 
 from __future__ import annotations
 
-import argparse
-import collections
-import math
+import itertools
 import random
 import statistics
 import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import common
+from msgspec.structs import replace
 
 from matbench import backends
+from matbench.analysis import comparison
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
@@ -25,192 +33,170 @@ from matbench.measure.session import Session
 from matbench.model import Case, Kernel, Problem
 from matbench.records.comparison import Comparison
 
-#: The spin, which every thread executes. CUDA waits for its clock; OpenCL, which has no clock here,
-#: computes a chain that compilers cannot shorten: each step maps nonzero to nonzero.
+GPU_KERNELS = "tiled,kahan,thread-tile-2d,vectorized,warp-tiled"
+TILE = 16
+#: The spin, which every thread executes: a chain that compilers cannot shorten, because each step
+#: maps nonzero to nonzero.
 SPIN = """
-#ifdef __CUDACC__
-    for (const long long spin_end = clock64() + SPIN; clock64() < spin_end;)
-        ;
-#else
     unsigned spin_state = 2u * (unsigned)M + 1u;
 #pragma unroll 1
     for (int spin_step = 0; spin_step < SPIN; ++spin_step)
         spin_state = (spin_state ^ (spin_state >> 15)) * 2891336453u;
     if (spin_state == 0u)
         C[0] = 0.0f;
-#endif
 }
 """
+Verdicts = dict[str, list[Comparison]]
 
 
-def options() -> argparse.ArgumentParser:
-    parser = common.parser(__doc__)
-    parser.add_argument("--kernel", default="tiled")
-    parser.add_argument("--tile", type=int, default=16)
-    parser.add_argument("--size", type=int, help="default: 1000 on a GPU, 256 on a CPU")
-    parser.add_argument("--same", type=int, help="A/A comparisons (200 on a GPU, 40 on a CPU)")
-    parser.add_argument("--slowed", type=int, help="A/B comparisons (100 on a GPU, 20 on a CPU)")
-    parser.add_argument("--by", type=float, help="slowdown (0.02 on a GPU, 0.10 on a CPU)")
-    parser.add_argument(
-        "--pairs", type=int, help="pairs per measured ratio (2,000 on a GPU, 300 on a CPU)"
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    return parser
-
-
-def slowed(source: str, name: str, spin: int) -> str:
+def slowed(kernel: Kernel, spin: int) -> str:
     """A kernel file's text, renamed, with a spin before the last brace; `entry` is unchanged."""
-    line = f'// name = "{name}"\n'
-    if source.count(line) != 1:
-        raise ValueError(f"the front matter of {name} has no line {line.strip()}")
-    entry = "" if "\n// entry =" in source else f'// entry = "{name.replace("-", "_")}"\n'
-    text = source.replace(line, f'// name = "{name}-slowed"\n{entry}')
-    body = text.rstrip().removesuffix("}")
-    return body + SPIN.replace("SPIN", str(spin))
+    name = f'// name = "{kernel.name}-slowed"\n// entry = "{kernel.entry}"\n'
+    text = kernel.source.replace(f'// name = "{kernel.name}"\n', name)
+    return text.rstrip().removesuffix("}") + SPIN.replace("SPIN", str(spin))
 
 
-class Arena:
-    """An open device on which a kernel is compared with itself and with its slowed twin."""
+def as_kernels(run: common.Run) -> common.Run:
+    """A run of twins, under the names of their kernels."""
+    outcomes = []
+    for outcome in run.outcomes:
+        case = replace(outcome.case, kernel=outcome.case.kernel.removesuffix("-slowed"))
+        outcomes.append(replace(outcome, case=case))
+    return run._replace(outcomes=outcomes)
 
-    def __init__(self, session: Session, kernel: Kernel, tile: int, problem: Problem) -> None:
-        self.session = session
-        self.kernel = kernel
-        self.params = {name: values[0] for name, values in kernel.sweep.items()}
-        if "TILE" in self.params:
-            self.params["TILE"] = tile
-        self.problem = problem
+
+class Pair:
+    """A kernel and its slowed twin on an open device."""
+
+    def __init__(self, session: Session, kernel: Kernel, size: int, folder: Path) -> None:
+        self.session, self.kernel = session, kernel
+        self.file = folder / f"{kernel.name}.cu"
+        self.problem = Problem(size, size, size)
         self.plain = self.case(kernel)
 
     def case(self, kernel: Kernel) -> Case:
-        case = sweep.case(kernel, self.problem, self.params, self.session.backend.info)
+        first = {name: values[0] for name, values in kernel.sweep.items()}
+        params = first | ({"TILE": TILE} if "TILE" in first else {})
+        case = sweep.case(kernel, self.problem, params, self.session.backend.info)
         if case.skip is not None:
             raise SystemExit(f"{common.label(case)}: {case.skip}")
         return case
 
     def twin(self, spin: int) -> Case:
-        """The case of the kernel with a spin."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "slowed.cu"
-            path.write_text(slowed(self.kernel.source, self.kernel.name, spin), encoding="utf-8")
-            return self.case(catalogue.load(path, "slowed.cu"))
+        """The case of the kernel with a spin, whose file is written."""
+        self.file.write_text(slowed(self.kernel, spin), encoding="utf-8")
+        return self.case(catalogue.load(self.file))
 
-    def compare(self, candidate: Case, plan: ComparisonPlan, seed: int) -> Comparison:
-        found = self.session.compare(self.plain, candidate, plan, seed)
-        if found.comparison is None:
-            raise SystemExit(f"{common.label(candidate)} was not compared: {found.reason}")
-        return found.comparison
+    def compare(self, other: Case, plan: ComparisonPlan, seed: int) -> Comparison:
+        """The kernel against itself or its twin."""
+        record = self.session.compare(self.plain, other, plan, seed)
+        if record.comparison is None:
+            raise SystemExit(f"{common.label(other)} was not compared: {record.reason}")
+        return record.comparison
 
-    def ratio(self, candidate: Case, pairs: int, seed: int) -> Comparison:
-        """The ratio of medians over a fixed number of pairs."""
+    def calibrate(self, by: float, pairs: int, tolerance: float) -> tuple[Case, dict[str, object]]:
+        """The twin that is slower by `by` ± `tolerance` (shares), and a row about it.
+
+        The cost of a spin is roughly proportional to its length, apart from what other blocks hide,
+        so each attempt scales the previous one by wanted over measured slowdown.
+        """
         plan = ComparisonPlan(looks=(pairs,), maximum_time_ns=120e9)
-        return self.compare(candidate, plan, seed)
+        spin = 100
+        for attempt in range(12):
+            twin = self.twin(spin)
+            ratio = self.compare(twin, plan, seed=attempt).ratio or 1.0
+            if abs(ratio - 1 - by) <= tolerance:
+                return twin, {"kernel": self.kernel.name, "spin": spin, "ratio": ratio}
+            factor = by / (ratio - 1) if ratio > 1 else 4
+            spin = max(1, round(spin * min(max(factor, 0.1), 4)))
+        raise SystemExit(f"{common.label(self.plain)}: no spin slows it by {by:.0%}; try --by")
 
 
-def calibrate(
-    arena: Arena, by: float, pairs: int, tolerance: float
-) -> tuple[int, list[dict[str, object]]]:
-    """The spin that slows the kernel by `by` ± `tolerance` (shares), and all attempts.
-
-    The cost of a spin is roughly proportional to its length, apart from what other blocks hide, so
-    each attempt scales the previous one by wanted over measured slowdown.
-    """
-    spin = 1000
-    tries: list[dict[str, object]] = []
-    best = math.inf, spin
-    for attempt in range(12):
-        found = arena.ratio(arena.twin(spin), pairs, seed=attempt)
-        assert found.ratio is not None
-        slowdown = found.ratio - 1
-        tries.append({"spin": spin, "slowdown": common.shown(slowdown, "share")})
-        best = min(best, (abs(slowdown - by), spin))
-        if best[0] <= tolerance:
-            break
-        factor = by / slowdown if slowdown > 0 else math.inf
-        spin = max(1, round(spin * min(max(factor, 0.1), 4)))
-    return best[1], tries
-
-
-def comparisons(arena: Arena, candidate: Case, count: int, seed: int) -> list[Comparison]:
+def by_compare(pair: Pair, twin: Case, count: int) -> Verdicts:
     """Comparisons with the default budget, each in its own random order."""
-    plan = ComparisonPlan()
-    seeds = random.Random(seed)
-    return [arena.compare(candidate, plan, seeds.randrange(2**32)) for _ in range(count)]
-
-
-def row(what: str, found: list[Comparison]) -> dict[str, object]:
-    """One line of the table: the count of each verdict, and the ratios."""
-    count = collections.Counter(comparison.verdict for comparison in found)
-    ratios = [comparison.ratio for comparison in found if comparison.ratio is not None]
+    seeds = random.Random(0)
     return {
-        "comparison": what,
-        "times": len(found),
-        **{verdict: count[verdict] for verdict in ("SAME", "FASTER", "SLOWER", "UNDECIDED")},
-        "median ratio": statistics.median(ratios),
-        "lowest": min(ratios),
-        "highest": max(ratios),
+        f"compare: {what}": [
+            pair.compare(other, ComparisonPlan(), seeds.randrange(2**32)) for _ in range(times)
+        ]
+        for what, other, times in (("unchanged", pair.plain, count), ("slowed", twin, count // 2))
     }
 
 
+def by_diff(kernels: Sequence[str], twins: Sequence[str], recordings: int) -> Verdicts:
+    """What `diff` says of the recordings of two command lines."""
+    verdicts: Verdicts = {"diff: unchanged": [], "diff: slowed": []}
+    runs = []
+    for number in range(recordings):
+        runs.append((common.run(*kernels), as_kernels(common.run(*twins))))
+        print(f"recording {number + 1} of {recordings}", flush=True)
+    for old, new in itertools.pairwise(runs):
+        verdicts["diff: unchanged"] += compared(old[0], new[0]) + compared(old[1], new[1])
+        verdicts["diff: slowed"] += compared(old[0], new[1]) + compared(new[0], old[1])
+    return verdicts
+
+
+def compared(old: common.Run, new: common.Run) -> list[Comparison]:
+    """What `diff` says of two recordings."""
+    sides = [(run.environments, run.outcomes) for run in (old, new)]
+    records = comparison.compare_records(sides[0], sides[1], ("old", "new"), 0.01).records
+    return [record.comparison for record in records if record.comparison is not None]
+
+
+def report(findings: common.Findings, verdicts: Verdicts) -> None:
+    """A table of all verdicts, and the shares of those that are right or wrong."""
+    rows: list[dict[str, object]] = []
+    for what, comparisons in verdicts.items():
+        count = Counter(one.verdict for one in comparisons)
+        ratios = [one.ratio for one in comparisons if one.ratio is not None]
+        row: dict[str, object] = {"comparison": what, "times": len(comparisons)}
+        row |= {verdict: count[verdict] for verdict in ("SAME", "FASTER", "SLOWER", "UNDECIDED")}
+        row |= {"median": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
+        rows.append(row)
+        is_slowed = what.endswith("slowed")
+        share = (count["SLOWER"] + (0 if is_slowed else count["FASTER"])) / len(comparisons)
+        name = f"{what}: {'SLOWER' if is_slowed else 'FASTER or SLOWER'}"
+        bar = 0.95 if is_slowed else findings.by_kind(0.01, 1 / 40)
+        findings.figures.append(common.Figure(name, share, "share", bar, at_least=is_slowed))
+    findings.table("Verdicts", rows)
+    findings.tables |= verdicts
+
+
 def main() -> None:
-    chosen = options().parse_args()
-    info = common.device(chosen)
+    parser = common.parser(__doc__)
+    parser.add_argument("--kernels", help=f"default: {GPU_KERNELS} on a GPU, tiled on a CPU")
+    parser.add_argument("--size", type=int, help="default: 2048 on a GPU, 256 on a CPU")
+    parser.add_argument("--by", type=float, help="slowdown (0.02 on a GPU, 0.10 on a CPU)")
+    parser.add_argument(
+        "--comparisons", type=int, help="by `compare` (200; CPU 40), half as many with the twin"
+    )
+    parser.add_argument("--recordings", type=int, help="for `diff` (11 on a GPU, 41 on a CPU)")
+    parser.add_argument("--repeat", type=int, default=5, help="processes of a recording")
+    chosen = parser.parse_args()
+    info = backends.choose(chosen.backend, chosen.device)
     findings = common.Findings("verdicts", chosen, info)
     gpu = info.kind == "gpu"
+    kernels = (chosen.kernels or (GPU_KERNELS if gpu else "tiled")).split(",")
+    size = chosen.size or (2048 if gpu else 256)
     by = chosen.by or (0.02 if gpu else 0.10)
-    pairs = chosen.pairs or (2000 if gpu else 300)
-    same, other = chosen.same or (200 if gpu else 40), chosen.slowed or (100 if gpu else 20)
 
-    kernel = catalogue.Catalogue(catalogue.builtin()).get(chosen.kernel)
-    size = chosen.size or (1000 if gpu else 256)
-    cache = Cache()
-    session = Session(backends.open_backend(info, cache), cache, Options(blocks=False))
-    try:
-        findings.conditions.append(session.backend.conditions())
-        arena = Arena(session, kernel, chosen.tile, Problem(size, size, size))
-        print(f"{common.label(arena.plain)} against itself, and slowed by {by:.1%}\n", flush=True)
-        spin, tries = calibrate(
-            arena, by, max(pairs // 2, 20), tolerance=by * (0.05 if gpu else 0.2)
-        )
-        findings.table("The spin (clock cycles in CUDA, steps in OpenCL) and what it costs", tries)
-        twin = arena.twin(spin)
-        true = [arena.ratio(candidate, pairs, seed=99) for candidate in (arena.plain, twin)]
-        findings.conditions.append(session.backend.conditions())
-
-        alike = comparisons(arena, arena.plain, same, chosen.seed)
-        findings.conditions.append(session.backend.conditions())
-        apart = comparisons(arena, twin, other, chosen.seed + 1)
-        findings.conditions.append(session.backend.conditions())
-    finally:
-        session.close()
-
-    findings.table(
-        f"True ratios, from {pairs:,} pairs each",
-        [
-            {
-                "comparison": what,
-                "ratio": found.ratio,
-                "low": found.interval[0] if found.interval else None,
-                "high": found.interval[1] if found.interval else None,
-            }
-            for what, found in zip(("A/A", "A/B"), true, strict=True)
-        ],
-    )
-    rows = [
-        row(what, found)
-        | {"median pairs": statistics.median(comparison.samples[0] for comparison in found)}
-        for what, found in (("A/A", alike), ("A/B", apart))
-    ]
-    findings.table("Verdicts", rows)
-    wrong = sum(found.verdict in ("FASTER", "SLOWER") for found in alike)
-    slower = sum(found.verdict == "SLOWER" for found in apart)
-    findings.figures += [
-        common.Figure(
-            f"A/A: FASTER or SLOWER, of {same}", wrong, "times", max(1, round(0.01 * same))
-        ),
-        common.Figure(f"A/B: SLOWER, of {other}", slower / other, "share", 0.95, at_least=True),
-    ]
-    findings.keep("A/A", alike)
-    findings.keep("A/B", apart)
+    with tempfile.TemporaryDirectory() as folder:
+        known, cache = catalogue.Catalogue(catalogue.builtin()), Cache()
+        session = Session(backends.open_backend(info, cache), cache, Options(blocks=False))
+        with closing(session):
+            findings.conditions.append(session.backend.conditions())
+            pairs = [Pair(session, known.get(name), size, Path(folder)) for name in kernels]
+            tolerance = by * (0.1 if gpu else 0.2)
+            twins = [pair.calibrate(by, 200 if gpu else 400, tolerance) for pair in pairs]
+            findings.table("The twins", [row for _, row in twins])
+            verdicts = by_compare(pairs[0], twins[0][0], chosen.comparisons or (200 if gpu else 40))
+            findings.conditions.append(session.backend.conditions())
+        rest = ["--sizes", str(size), "--set", f"TILE={TILE}", "--no-blocks", *common.on(info)]
+        rest += ["--repeat", str(chosen.repeat)]
+        files = [str(pair.file) for pair in pairs]
+        recordings = chosen.recordings or (11 if gpu else 41)
+        verdicts |= by_diff([*kernels, *rest], [*files, *rest], recordings)
+    report(findings, verdicts)
     findings.close()
 
 

@@ -6,10 +6,9 @@ and the comparison after it, then a bare one on the same inputs.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
-from typing import NamedTuple
+from contextlib import closing
 
 import common
 
@@ -19,36 +18,14 @@ from matbench.kernelfile import catalogue
 from matbench.measure.launches import Launches
 from matbench.measure.options import Options
 from matbench.measure.session import Session
-from matbench.model import Case, DeviceInfo
-
-#: Launches longer than this have a target for the cost of verification.
-LONG_NS = 10e6
+from matbench.model import Case
 
 
-class Found(NamedTuple):
-    """One case: both medians, and the share of time spent on verification."""
+def measure(session: Session, case: Case, pairs: int) -> tuple[float, float, float]:
+    """The medians of verified and bare launches in ns, and the share of time spent on verification.
 
-    verified_ns: float
-    bare_ns: float
-    share: float
-
-
-def options() -> argparse.ArgumentParser:
-    parser = common.parser(__doc__)
-    parser.add_argument(
-        "--pairs", type=int, default=101, metavar="N", help="pairs of short launches"
-    )
-    parser.add_argument(
-        "--ladder", action="store_true", help="measure the ladder's kernels as well"
-    )
-    parser.add_argument("--sizes", help="default: those of the 18-case sweep")
-    return parser
-
-
-def measure(session: Session, case: Case, pairs: int) -> Found | None:
-    """Measure pairs of one case, fewer if launches are long; None if the case cannot run."""
-    if case.skip is not None:
-        return None
+    There are fewer pairs if launches are long.
+    """
     built = session._build(case)
     with session._checks(case, built) as checks:
         launches = Launches(checks)
@@ -67,53 +44,50 @@ def measure(session: Session, case: Case, pairs: int) -> Found | None:
             )
         launches.verify()
     median = statistics.median(verified)
-    return Found(median, statistics.median(bare), 1 - median * len(verified) / spent_ns)
-
-
-def swept(chosen: argparse.Namespace, info: DeviceInfo) -> list[Case]:
-    """The 18 cases, and those of the ladder with --ladder."""
-    found = common.cases(common.KERNELS, common.sizes_of(chosen, info), info)
-    if chosen.ladder:
-        ladder = [k.name for k in catalogue.builtin() if k.group == "ladder" and k.source]
-        matmul = [name for name in ladder if not name.startswith("dot")]
-        found += common.cases(matmul, common.sizes_of(chosen, info), info)
-    return found
+    return median, statistics.median(bare), 1 - median * len(verified) / spent_ns
 
 
 def main() -> None:
-    chosen = options().parse_args()
-    info = common.device(chosen)
+    parser = common.parser(__doc__)
+    parser.add_argument("--pairs", type=int, default=101, help="pairs of short launches")
+    parser.add_argument("--ladder", action="store_true", help="measure the ladder as well")
+    parser.add_argument("--sizes", help="default: those of the 18-case sweep")
+    chosen = parser.parse_args()
+    info = backends.choose(chosen.backend, chosen.device)
     findings = common.Findings("verification", chosen, info)
-    cache = Cache()
-    session = Session(backends.open_backend(info, cache), cache, Options(blocks=False))
+    kernels = list(common.KERNELS)
+    if chosen.ladder:
+        ladder = catalogue.Catalogue(catalogue.builtin()).group("ladder")
+        kernels += [kernel.name for kernel in ladder if kernel.source]
+    cases = common.cases(kernels, common.sizes_of(chosen, info), info)
+
     rows: list[dict[str, object]] = []
     differences: dict[bool, list[float]] = {False: [], True: []}
     shares = []
-    for case in sorted(swept(chosen, info), key=lambda case: case.problem):
-        found = measure(session, case, chosen.pairs)
-        if found is None:
-            continue
-        difference = abs(found.verified_ns / found.bare_ns - 1)
-        differences[common.is_short(case)].append(difference)
-        if found.verified_ns > LONG_NS:
-            shares.append(found.share)
-        rows.append(
-            {
-                "case": common.label(case),
-                "verified ms": found.verified_ns / 1e6,
-                "bare ms": found.bare_ns / 1e6,
-                "ratio": found.verified_ns / found.bare_ns,
-                "all but launches": common.shown(found.share, "share"),
-            }
-        )
-        print(common.label(case), f"{found.verified_ns / found.bare_ns:.4f}", flush=True)
-    session.close()
+    cache = Cache()
+    session = Session(backends.open_backend(info, cache), cache, Options(blocks=False))
+    with closing(session):
+        findings.conditions.append(session.backend.conditions())
+        for case in sorted(cases, key=lambda case: case.problem):
+            if case.skip is not None:
+                continue
+            verified_ns, bare_ns, share = measure(session, case, chosen.pairs)
+            ratio = verified_ns / bare_ns
+            differences[common.is_short(case)].append(abs(ratio - 1))
+            if verified_ns > 10e6:
+                shares.append(share)
+            label = common.label(case)
+            print(label, f"{ratio:.4f}", flush=True)
+            row = {"case": label, "verified ms": verified_ns / 1e6, "bare ms": bare_ns / 1e6}
+            rows.append(row | {"ratio": ratio, "all but launches": share})
+        findings.conditions.append(session.backend.conditions())
     findings.table("Verified and bare launches in turns, on the same inputs", rows)
-    bars = {False: findings.bar(0.005, 0.10), True: findings.bar(0.02, 0.25)}
+    bars = {False: findings.by_kind(0.005, 0.10), True: findings.by_kind(0.02, 0.25)}
     findings.worst("largest difference between the medians", differences, bars)
     if shares:
         text = "largest share of all but the launch, launches over 10 ms"
-        findings.figures.append(common.Figure(text, max(shares), "share", findings.bar(0.12, 0.5)))
+        bar = findings.by_kind(0.12, 0.5)
+        findings.figures.append(common.Figure(text, max(shares), "share", bar))
     findings.close()
 
 

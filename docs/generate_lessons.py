@@ -205,7 +205,7 @@ def busiest(code: MachineCode) -> str:
 
 
 def ceilings() -> dict[str, tuple[MachineCode, float]]:
-    """What benchmarks/ceilings.py wrote of each rung: its code, and its time in ns."""
+    """What was derived of each rung: its machine code's ceiling, and its measured time in ns."""
     rungs = msgspec.json.decode(CEILINGS.read_bytes())["rungs"]
     return {
         name: (msgspec.convert(rung["code"], MachineCode), rung["measured_ns"])

@@ -35,9 +35,6 @@ RESULTS = ROOT / "results" / "h200.jsonl"
 #: The code of each kernel file that was measured, by the hash of the file as it was then.
 MEASURED_CODE = ROOT / "results" / "h200-code.json"
 BESIDE_NVBENCH = ROOT / "results" / "h200-nvbench.json"
-#: What benchmarks/harness.py wrote on each machine, and its table of where wall time goes.
-WALL_TIME = "where the wall time goes"
-WALL_TIMES = (ROOT / "results" / "h200-harness.json", ROOT / "results" / "cpu-harness.json")
 PICTURE = ROOT / "docs" / "terminal.svg"
 LADDER = ROOT / "results" / "h200-ladder.jsonl"
 CHART = ROOT / "docs" / "ladder.svg"
@@ -208,36 +205,6 @@ def figures(path: Path) -> str:
     )
 
 
-def wall_times(paths: Iterable[Path]) -> str:
-    """Where the wall time of a sweep goes on each machine, in seconds."""
-    columns: dict[str, dict[str, float]] = {}
-    sweeps = []
-    for path in paths:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        rows = record["tables"].get(WALL_TIME)
-        if rows is None:  # from before it was recorded
-            continue
-        info = record["environment"]["devices"][0]
-        machine = "CPU" if info["kind"] == "cpu" else info["name"].removeprefix("NVIDIA ")
-        for which in [key for key in rows[0] if key != "part"]:
-            columns[f"{machine}, {which}"] = {row["part"]: row[which] for row in rows}
-        sweep = record["figures"][0]["what"].rpartition(":")[0]
-        file = path.relative_to(ROOT).as_posix()
-        sweeps.append(f"{machine}: {info['name']}, {sweep}; {record['conditions']} · `{file}`")
-    parts = dict.fromkeys(part for column in columns.values() for part in column)
-    shown = tabulate(
-        [
-            [part, *(f"{column.get(part, 0.0):.2f}" for column in columns.values())]
-            for part in parts
-        ],
-        headers=["seconds", *columns],
-        tablefmt="pipe",
-        colalign=["left", *("right" for _ in columns)],
-        disable_numparse=True,
-    )
-    return "\n\n".join([shown, *sweeps])
-
-
 GRADES = ("h200-grade.jsonl", "cpu-grade.jsonl")
 
 
@@ -360,7 +327,6 @@ def pages() -> Pages:
 
     def timing(page: str) -> str:
         page = inserted(page, "nvbench", figures(BESIDE_NVBENCH))
-        page = inserted(page, "wall-time", wall_times(WALL_TIMES))
         return inserted(page, "costs", clock_costs(records))
 
     def readme(page: str) -> str:

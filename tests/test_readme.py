@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable
@@ -123,19 +122,6 @@ def test_text_outside_the_markers_stays() -> None:
     assert generator.inserted(new, "x", "new") == new
     with pytest.raises(ValueError, match="markers of 'y'"):
         generator.inserted(text, "y", "new")
-
-
-def test_the_wall_time_of_each_machine_adds_up() -> None:
-    cpu, gpu = (ROOT / "results" / f"{machine}-harness.json" for machine in ("cpu", "h200"))
-    found = json.loads(cpu.read_text(encoding="utf-8"))
-    assert generator.wall_times([gpu, cpu]) in page("docs/timing.md")
-    rows = found["tables"][generator.WALL_TIME]
-    *parts, whole, rest = rows
-    for column in ("empty cache", "warm cache"):
-        seconds = {row["part"]: row[column] for row in parts}
-        assert sum(seconds.values()) == pytest.approx(whole[column])
-        kernels = seconds["worker: timed launches"] + seconds["worker: block times"]
-        assert rest[column] == pytest.approx(whole[column] - kernels)
 
 
 def test_the_first_table_is_small() -> None:

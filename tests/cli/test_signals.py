@@ -271,16 +271,20 @@ def test_nohup_outlives_its_terminal(partly: Path, tmp_path: Path, device: Devic
     assert "1 measured, 0 wrong, 0 failed, 0 skipped" in stdout
 
 
-def test_a_worker_ends_with_a_parent_that_was_killed(
+def test_a_run_that_was_killed_leaves_no_process_and_is_continued(
     partly: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
-    output = tmp_path / "out.jsonl"
-    process = started("run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output)
+    output, words = tmp_path / "out.jsonl", ("run", "--kernel", partly, *QUICK, "--sizes", "20")
+    process = started(*words, "--output", output)
     wait_for_second_case(output)
     assert len(alive(process.pid)) >= 2
     process.kill()
     process.communicate(timeout=30)  # until all processes with its output have ended
     assert_none_alive(process.pid)
+    [finished] = records_in(output)
+    assert outside(*words, "--timeout", "1", "--resume", output).returncode == 1
+    first, late = records_in(output)
+    assert (first, late.status) == (finished, "failed")
 
 
 @pytest.mark.long

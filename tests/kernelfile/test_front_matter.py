@@ -12,11 +12,12 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.h200 import H200
 from support.kernels import kernel_text
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue
-from matbench.model import Arithmetic, Kernel, LaunchRules
+from matbench.kernelfile import catalogue, instrument, opencl_c, sweep
+from matbench.model import Arithmetic, Kernel, LaunchRules, Problem
 
 FULL = """// /// matbench
 // name = "full-one"
@@ -604,4 +605,8 @@ def read_or_refuse(path: Path, data: bytes) -> None:
     else:
         assert "C" in kernel.args
         assert len(kernel.args) == len(kernel.parameters)
+        for side in (1, 2**30):
+            sweep.cases([kernel], [Problem(side, side, side)], {}, H200)
+        for unit in (instrument.plain_unit, instrument.staggered_unit, opencl_c.plain_unit):
+            assert unit(kernel)
     assert time.process_time() - started < 5

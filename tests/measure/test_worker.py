@@ -18,16 +18,21 @@ import pytest
 from support.dask_cluster import wait_for
 from support.kernels import SPIN_BODY, KernelWriter
 
-from matbench import signals
+from matbench import backends, signals
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
 from matbench.measure import builders, worker
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
 from matbench.measure.process import DeadlineError, DiedError, Pool, result
-from matbench.measure.worker import Crew
+from matbench.measure.worker import Crew, Worker
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records.outcome import Outcome
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 CHECK_ONLY = Options(timed=False)
 
@@ -40,6 +45,11 @@ BAD_BODIES = {
     "no-compile": SIGNATURE + "{ C[0] = nothing_of_this_name; }",
     "wrong-answer": SIGNATURE + "{ C[threadIdx.x] = 1; }",
 }
+GOOD = catalogue.kernels_folder() / "tiled.cu"
+HOSTILE = sorted((Path(__file__).parent / "hostile_kernels").glob("*.cu"))
+EXPECTED: dict[str, Any] = tomllib.loads((HOSTILE[0].parent / "expected.toml").read_text())
+#: The others, some of them slow, are tried before a release.
+QUICK = ("hostile-scribble", "hostile-too-much-shared", "hostile-error-directive")
 
 
 @pytest.fixture
@@ -185,9 +195,8 @@ def test_no_process_is_left_behind(pool: Pool) -> None:
 # -- cases ---------------------------------------------------------------------------------------
 
 
-def case_of(path: Path, device: DeviceInfo, size: int = 20) -> Case:
-    kernel = catalogue.load(path)
-    return sweep.case(kernel, Problem(size, size, size), {"TILE": 8}, device)
+def case_of(path: Path, device: DeviceInfo, tile: int = 8) -> Case:
+    return sweep.case(catalogue.load(path), Problem(20, 20, 20), {"TILE": tile}, device)
 
 
 def test_the_sweep_goes_on_whatever_a_kernel_does(
@@ -220,6 +229,38 @@ def test_the_sweep_goes_on_whatever_a_kernel_does(
     assert "nothing_of_this_name" in no_compile.reason
     assert "no-compile.cu" in no_compile.reason
     assert wrong.status == "wrong"
+
+
+@pytest.fixture(scope="module", params=["host", pytest.param("cuda", marks=pytest.mark.gpu)])
+def impatient(request: pytest.FixtureRequest) -> Iterator[Worker]:
+    """A worker with short deadlines."""
+    on_gpu = request.param == "cuda"
+    info = backends.devices("cuda")[0] if on_gpu else request.getfixturevalue("device")
+    with Crew(CHECK_ONLY, Deadlines()) as crew:  # compiles the judge's programs
+        assert crew.worker(info).measure(case_of(GOOD, info, 16)).outcome.status == "measured"
+    with Crew(CHECK_ONLY, Deadlines(build_s=12, run_s=6)) as crew:
+        yield crew.worker(info)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path if path.stem in QUICK else pytest.param(path, marks=pytest.mark.long)
+        for path in HOSTILE
+    ],
+    ids=lambda path: path.stem,
+)
+def test_a_hostile_kernel_says_why_and_the_next_case_is_measured(
+    path: Path, impatient: Worker
+) -> None:
+    info, expected = impatient.device, EXPECTED[path.stem]
+    if info.backend not in expected["backends"]:
+        pytest.skip(f"harmless on {info.backend}")
+    outcome = impatient.measure(case_of(path, info, 16)).outcome
+    words = expected.get("reason") or expected["reason_on"][info.backend]
+    assert outcome.status in ("failed", "wrong")
+    assert any(word.lower() in str(outcome.reason).lower() for word in words), outcome.reason
+    assert impatient.measure(case_of(GOOD, info, 16)).outcome.status == "measured"
 
 
 def test_what_the_compiler_refused_is_compiled_once(
@@ -385,7 +426,7 @@ def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(
     script = tmp_path / "script.py"
     script.write_text(f"""
 import os, signal, threading, time
-from matbench import signals
+from matbench import backends, signals
 from matbench.measure.builders import Builders
 from matbench.measure.process import result
 

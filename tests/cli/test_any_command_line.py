@@ -1,0 +1,101 @@
+"""Any command line, whatever the variables say: a known exit code, and a message if refused."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import click
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.cli import command_at, command_paths
+from support.kernels import KernelWriter
+from support.records import environment, outcome
+
+from matbench import backends, cli
+from matbench.measure.process import DiedError, Pool
+from matbench.records import encoding
+from matbench.show import safe
+
+#: `watch` never ends, `doctor` is about this machine alone, and a group alone is its help.
+LEFT_OUT = ((), ("watch",), ("doctor",), ("cache",))
+COMMANDS = [list(path) for path in command_paths() if path not in LEFT_OUT]
+LINES = [
+    line.split()
+    for line in (
+        "run tiled --sizes 64", "run --kernel mine.cu --output out.jsonl", "run --resume old.jsonl",
+        "diff old.jsonl new.jsonl", "report old.jsonl", "page old.jsonl", "compare tiled naive-2d",
+        "show mine.cu", "check tiled", "tune tiled --budget 3s", "explain tiled --arch hopper",
+        "new mine2 --from tiled", "adopt mine.cu", "grade tiled", "calibrate tiled",
+    )
+]  # fmt: skip
+VARIABLES = st.sampled_from(
+    ("MATBENCH_STATE_DIR", "MATBENCH_CACHE_BYTES", "COLUMNS", "LINES", "NO_COLOR", "TERM", "HOME",
+     "XDG_STATE_HOME", "CUDA_VISIBLE_DEVICES", "LANG", "GIT_DIR", "TMPDIR", "PAGER")
+)  # fmt: skip
+HOSTILE = st.sampled_from(
+    ("\x1b]0;title\x07", "\x1b[2J", "\x9b31m", "\u202etxt", "\0", "\r", "\n", "\udc80", "[/]")
+)  # fmt: skip
+WORDS = st.one_of(
+    st.sampled_from(["old.jsonl", "mine.cu", ".", "out.png", "tiled", "cublas", "cpu", "64", "5%"]),
+    (st.integers() | st.floats() | st.sampled_from([0, 2**31, 2**64, 10**300])).map(str),
+    st.lists(st.text(max_size=8) | HOSTILE, max_size=4).map("".join),
+).map(lambda word: word.replace("/", "").replace("..", ""))  # files stay in the folder
+VALUES = WORDS.map(lambda word: word.replace("\0", "").encode("utf-8", "replace").decode())
+
+
+@st.composite
+def command_lines(draw: st.DrawFn) -> list[str]:
+    """A line that is right, or a bare command, and further options and words."""
+    words = list(draw(st.sampled_from(LINES + COMMANDS)))
+    command = command_at(tuple(words[: 2 if words[0] == "cache" else 1]))
+    wanted = [one for one in command.params if "--cluster" not in one.opts]  # waits for a host
+    for option in draw(st.lists(st.sampled_from(wanted), max_size=3)) if wanted else ():
+        choices = list(getattr(option.type, "choices", ()))
+        value = draw(st.sampled_from(choices) if choices else WORDS)
+        if isinstance(option, click.Option):
+            words.append(draw(st.sampled_from(option.opts + option.secondary_opts)))
+        if not getattr(option, "is_flag", False) or draw(st.integers(0, 9)) == 0:
+            words.append(str(value))
+    return words
+
+
+@pytest.fixture
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker and no compiler is started: each case has failed."""
+    dead: Future[Any] = Future()
+    dead.set_exception(DiedError("is not started in this test"))
+    missing = mock.Mock(side_effect=backends.UnavailableError("no compiler in this test"))
+    monkeypatch.setattr(Pool, "schedule", lambda *_, **__: dead)
+    monkeypatch.setattr(backends, "compiled_resources", lambda *_: None)
+    monkeypatch.setattr(backends, "disassembled", missing)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(words=command_lines(), variables=st.dictionaries(VARIABLES, VALUES, max_size=2))
+def test_any_command_line_is_obeyed_or_refused(
+    words: list[str],
+    variables: dict[str, str],
+    no_process: None,
+    tmp_path: Path,
+    write_kernel: KernelWriter,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for kind in ("CACHE", "STATE"):
+        monkeypatch.setenv(f"MATBENCH_{kind}_DIR", str(tmp_path / kind))
+    write_kernel("mine")
+    for name in ("old.jsonl", "new.jsonl"):
+        records = [environment(), outcome(), outcome(status="skipped", reason="no")]
+        (tmp_path / name).write_text("\n".join(map(encoding.line, records)), encoding="utf-8")
+    done = CliRunner(env=variables).invoke(cli.main, words, prog_name="matbench")
+    assert isinstance(done.exception, SystemExit | None), words
+    assert done.exit_code in (0, 1, 2, 3), words
+    if words[0] != "show":  # which prints a source as it is
+        assert safe.text(done.output) == done.output
+    if done.exit_code == 2:
+        assert done.stderr.splitlines()[-1].startswith("matbench")

@@ -191,9 +191,10 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
             if inside.size and not inside.any():
                 return f"only at the edge, beyond whole multiples of {name} = {value}"
         beyond_rows, beyond_columns = _edge(in_rows), _edge(in_columns)
-        if beyond_rows and wrong[beyond_rows:].all():
+        if beyond_rows and wrong[beyond_rows:].all() and not wrong[:beyond_rows].any():
             return f"all rows from {beyond_rows} on"
-        if beyond_columns and wrong[:, beyond_columns:].all():
+        columns_before = wrong[:, :beyond_columns]
+        if beyond_columns and wrong[:, beyond_columns:].all() and not columns_before.any():
             return f"all columns from {beyond_columns} on"
     for axis, used in (("row", in_rows), (across, in_columns)):
         places = np.flatnonzero(used)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.cli import Matbench
+
+from matbench.measure import diagnosis
 
 VECTOR = """\
 // /// matbench
@@ -83,3 +86,36 @@ def test_a_sum_has_no_index(matbench: Matbench, tmp_path: Path) -> None:
     [(_, told)] = reasons(matbench, [vector(tmp_path, body, "dot")], "33", "ramp")
     assert told.startswith("reference: C is wrong: expected 22880, found 22881")
     assert "element" not in told
+
+
+#: Wrong elements of a C of 9 × 13 as a slice, constants, and the words for them.
+REGIONS = {
+    "the last row": (np.s_[8:, :], {"TILE": 16}, "only in the last row"),
+    "the last column": (np.s_[:, 12:], {"TILE": 16}, "only in the last column"),
+    "a row before": (np.s_[7, 1:], {"TILE": 16}, "within rows 7–7, columns 1–12"),
+    "beyond tiles": (np.s_[6:, 11:], {"T": 5}, "only at the edge, beyond whole multiples of T = 5"),
+    "tiles of 1": (np.s_[7:9, 1:12], {"T": 1}, "within rows 7–8, columns 1–11"),
+    "rows": (np.s_[5:, :], {}, "all rows from 5 on"),
+    "columns": (np.s_[:, 3:], {}, "all columns from 3 on"),
+    "every third row": (np.s_[1::3, :], {}, "every 3rd row from 1 on"),
+    "every second column": (np.s_[:, ::2], {}, "every 2nd column from 0 on"),
+    "a tile": (np.s_[2:4, 3:5], {}, "within rows 2–3, columns 3–4"),
+    "all": (np.s_[:, :], {}, "every element"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "params", "words"), REGIONS.values(), ids=REGIONS)
+def test_where_c_is_wrong(where: tuple[slice, slice], params: dict[str, int], words: str) -> None:
+    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[where] = True
+    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
+    assert diagnosis.patterns(C, expected, wrong, params) == [words]
+
+
+def test_no_region_is_named_where_there_is_none() -> None:
+    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[[0, 3, 4, 8], [0, 5, 2, 12]] = True
+    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
+    assert diagnosis.patterns(C, expected, wrong, {}) == []

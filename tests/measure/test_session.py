@@ -169,6 +169,26 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
     assert max(counts) * 3 * 4 * 24 * 24 <= int(cache_bytes or 0) / 2
 
 
+def test_a_long_launch_is_timed_once_in_a_hot_sample(
+    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {"cold": False, "hot": True, "back_to_back": True}
+    timed.options = msgspec.structs.replace(timed.options, **changes)
+    counts: list[int] = []
+
+    def slow(program: Any, launch: Any, arguments: Any, **more: Any) -> float:
+        counts.append(len(arguments))
+        for given in arguments:
+            timed.backend.time_ns(program, launch, given, cold=False)
+        return 1e8
+
+    monkeypatch.setattr(timed.backend, "time_hot_ns", slow)
+    case = case_of(write_kernel(), timed, size=8)
+    assert timed.look(case, 4, 1e12, check=True).status == "measured"
+    assert counts[0] == 3  # to know how long a launch takes
+    assert set(counts[1:]) == {2}  # a warm-up, and the launch that counts
+
+
 @pytest.mark.parametrize(("what", "side"), [("guards", 0), ("guards", 1), ("inputs", 0)])
 def test_every_set_of_a_batch_is_looked_at(
     what: str,

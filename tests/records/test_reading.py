@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.launches import UNEVEN, analysed, sampled
 from support.record_files import only, write
 from support.records import environment, outcome
 
@@ -216,3 +217,19 @@ def test_what_later_versions_add_is_skipped(path: Path) -> None:
     text = WHOLE.decode().replace('"reason":null', '"reason":null,"later":{"a":[1,"x"]}')
     path.write_text(text.replace('"device_kind"', '"more":1e999,"device_kind"'))
     assert read(path)[1] == [outcome()]
+
+
+def test_what_was_found_about_a_case_belongs_to_the_outcome_before_it(path: Path) -> None:
+    """`blocks` and `grade` print the outcome first."""
+    first, second = outcome("first"), outcome("second")
+    profile = analysed(sampled(UNEVEN))
+    records = (environment(), outcome("zeroth"), first, second, profile, outcome("third"))
+    path.write_text("".join(f"{encoding.line(record)}\n" for record in records))
+    contents = reading.Contents(path)
+    assert contents.findings == [(profile, [second])]
+    assert [found.case.kernel for found in contents.outcomes] == [
+        "zeroth",
+        "first",
+        "second",
+        "third",
+    ]

@@ -197,7 +197,7 @@ def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[
     if a.negated and "HI" not in modifiers:
         x = (1 << 32) - (lanes.number(a._replace(negated=False)) << shift & MASK)
     total = x + lanes.number(b)
-    if "X" in modifiers and inputs:
+    if "X" in modifiers:
         total = total + lanes.truth(inputs[-1])
     found = {each.name: total >> 32 > 0 for each in carries}
     return found | _result(instruction, total)

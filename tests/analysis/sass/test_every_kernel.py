@@ -85,6 +85,13 @@ def test_the_traffic_in_the_code_is_the_models(name: str, n: int, arch: str, cac
     assert told.global_store_bytes == 4 * n * n
 
 
+@pytest.mark.parametrize("arch", ["sm_75", "sm_100", "sm_120"])
+def test_where_each_architecture_has_the_geometry_of_a_launch(arch: str, cache: Cache) -> None:
+    """`block-1d` strides by `blockDim.x` over columns, and by `gridDim.x` over rows."""
+    told = found(KERNELS["block-1d"], 64, arch, cache)
+    assert told.global_store_bytes == 4 * 64 * 64
+
+
 def test_a_kernel_without_a_model_gets_its_traffic_from_the_code(cache: Cache) -> None:
     import msgspec
 

@@ -47,7 +47,6 @@ _SHOWN_BROKEN = 5
     help="Budget for the initial search: a count of candidates (200) or a duration (90s, 10m, "
     "1h). Default: unlimited.",
 )
-@click.option("--why", is_flag=True, help="Show how many combinations each condition excludes.")
 @format_option
 def tune(
     kernel: str,
@@ -57,7 +56,6 @@ def tune(
     device: DeviceOptions,
     deadlines: DeadlineOptions,
     budget: str | None,
-    why: bool,
     fmt: str,
 ) -> None:
     """Find the fastest values of KERNEL's constants and save them for `run --tuned`.
@@ -68,7 +66,7 @@ def tune(
 
     \b
     matbench tune tiled --sizes 1000,4096
-    matbench tune warp-tiled --sizes 4096 --budget 5m --why
+    matbench tune warp-tiled --sizes 4096 --budget 5m
     matbench tune mine.cu --set TILE=4,8,16,32
     """
     from matbench.measure import tuning
@@ -95,7 +93,7 @@ def tune(
     refused = [
         f"{refused.many:,} excluded: {refused.example}"
         for space in spaces
-        if why or not space.cases
+        if not space.cases
         for refused in sorted(space.refused.values(), reverse=True)
     ]
     for line in dict.fromkeys(refused):

@@ -13,7 +13,7 @@ from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import open_console, say, say_printed
 from matbench.cli.error_map_file import draw_error_map, require_error_map
-from matbench.cli.kernel_files import KernelFiles, kernel_names
+from matbench.cli.kernel_files import KernelFiles
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -34,7 +34,6 @@ _TURNS_S = 3.0
 
 @main.command()
 @click.argument("file", metavar="FILE")
-@click.argument("kernels", nargs=-1, shell_complete=kernel_names)
 @grouped(
     files=KernelFiles,
     sizes=SizeOptions,
@@ -50,7 +49,6 @@ _TURNS_S = 3.0
 )
 def watch(
     file: str,
-    kernels: tuple[str, ...],
     files: KernelFiles,
     sizes: SizeOptions,
     constants: ConstantOptions,
@@ -61,13 +59,12 @@ def watch(
 ) -> None:
     """Check and time FILE whenever it is saved, until Ctrl-C.
 
-    Each version is checked, timed and compared with the last correct version and with the next
-    rung: the slowest of KERNELS (default: tutorial and ladder) that it has not beaten yet. Kernels
-    whose claims weaken a check come last. Ctrl-C exits with code 0.
+    Each version is checked, timed and compared with the last correct version. Ctrl-C exits with
+    code 0.
 
     \b
     matbench watch mine.cu
-    matbench watch mine.cu tiled vectorized --sizes 1000
+    matbench watch mine.cu --sizes 1000
     """
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.kernelfile import catalogue, sweep
@@ -84,9 +81,6 @@ def watch(
     info = device.choose()
     launches.require_one_kind(info)
     given = files.given
-    rungs = _rungs(
-        kernels, KernelFiles(kernel_files=files.kernel_files, kernels_dir=files.kernels_dir)
-    )
 
     def cases(kernel: Kernel) -> list[Case]:
         overrides = constants.values([kernel])
@@ -101,7 +95,7 @@ def watch(
         def draw(found: Any) -> str:
             return draw_error_map(found, error_map) if error_map is not None else ""
 
-        watched = Watch(crew, worker, path, rungs, cases, plan, draw, given)
+        watched = Watch(crew, worker, path, cases, plan, draw, given)
         try:
             first = catalogue.load(path, given=given)
         except UsageError:
@@ -114,17 +108,6 @@ def watch(
             if not signals.is_ctrl_c():
                 raise
             say("")
-
-
-def _rungs(names: tuple[str, ...], files: KernelFiles) -> list[Kernel]:
-    """The kernels that were named, or the tutorial's and the ladder's."""
-    known, added, folder = files.catalogue()
-    named = files.named(names) + added + folder
-    for kernel in named:
-        if kernel.on_host:
-            raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
-    groups = [] if named else ["tutorial", "ladder"]
-    return named + [kernel for name in groups for kernel in known.group(name, None)]
 
 
 def _follow(saves: Saves, watched: Watch) -> None:
@@ -140,8 +123,6 @@ def _follow(saves: Saves, watched: Watch) -> None:
                     version = watched.versions[-1]
                     paste = (f"\n    {each}" for each in version.paste)
                     say(f"{saves.path.name} {view.line(version)}{''.join(paste)}")
-            elif watched.can_climb:
-                _work(watched.climb(), saves, show)
             else:
                 show("Waiting for the next save (Ctrl-C to exit).")
                 next(turns)

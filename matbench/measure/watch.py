@@ -1,8 +1,7 @@
-"""Watches one kernel file: checks each saved version, and compares it with earlier ones and rungs.
+"""Watches one kernel file: checks each saved version, and compares it with the one before.
 
 Each save is checked like any other kernel. If it is right, it is timed in turns with the previous
-version that was right, and with the next rung: the slowest of the other kernels that is faster,
-or the fastest if none is. The rungs are measured one case at a time between saves.
+version that was right.
 """
 
 from __future__ import annotations
@@ -15,13 +14,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from matbench.analysis.claims import weakening
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.errors import MatbenchError, UsageError
-from matbench.kernelfile import catalogue, includes, sweep, tables
+from matbench.kernelfile import catalogue, includes, tables
 from matbench.measure.worker import Crew, Worker
 from matbench.model import Case, Included, Kernel, Problem
-from matbench.records.outcome import Claims
 from matbench.records.watch import Standing, Version
 
 #: How long a file must stay unchanged before a change counts as a save, in seconds: editors empty
@@ -101,14 +98,13 @@ class Saves:
 
 
 class Watch:
-    """The versions of a file, oldest first, and the rungs that they are compared with."""
+    """The versions of a file, oldest first."""
 
     def __init__(
         self,
         crew: Crew,
         worker: Worker,
         path: Path,
-        rungs: Sequence[Kernel],
         cases: Callable[[Kernel], Iterable[Case]],
         plan: ComparisonPlan,
         draw: Callable[[object], str] = lambda _: "",
@@ -122,17 +118,12 @@ class Watch:
         self.crew = crew
         self.worker = worker
         self.path = path
-        self.rungs = rungs
         self.cases = cases
         self.plan = plan
         self.draw = draw
         self.versions: list[Version] = []
         self._best: dict[tuple[int, Problem], Case] = {}
         self._before: Version | None = None
-        self._ladder: dict[Problem, list[Case]] = {}
-        self._climbed: dict[Problem, list[tuple[float, Case]]] = {}
-
-    # -- a save ----------------------------------------------------------------------------
 
     def look(self, content: bytes) -> Iterator[str]:
         """Check and time the current content; yields a description before each step.
@@ -159,7 +150,6 @@ class Watch:
                 yield f"timing {before.label} and {version.label} in turns at {problem.size}"
                 old = self._best[before.number, problem]
                 self._compare(version, problem, standing, before.label, old)
-        yield from self._against_rungs(version)
 
     def _check(self, version: Version, cases: Sequence[Case]) -> Iterator[str]:
         """Check and time every case; the fastest of each size represents the version."""
@@ -181,13 +171,6 @@ class Watch:
             if best is None or outcome.median_ns < best.median_ns:
                 found[case.problem] = Standing(case.params, outcome.median_ns)
                 self._best[version.number, case.problem] = case
-        for problem in found:
-            if problem not in self._ladder:
-                rungs = sweep.cases(self.rungs, [problem], {}, self.worker.device)
-                self._ladder[problem] = [
-                    case for case in rungs if case.skip is None and not case.kernel.on_host
-                ]
-                self._climbed[problem] = []
         if not found:
             version.wrong = "; ".join(dict.fromkeys(f"{c.label} skipped: {c.skip}" for c in cases))
         version.standings = found
@@ -199,64 +182,6 @@ class Watch:
         record = self.worker.compare(other, own, self.plan, problem.seed)
         named = {"baseline_name": opponent, "candidate_name": version.label}
         standing.comparisons.append(msgspec.structs.replace(record, **named))
-
-    # -- the rungs -------------------------------------------------------------------------
-
-    @property
-    def can_climb(self) -> bool:
-        """Whether there is something to do between saves."""
-        if not self.versions:
-            return False
-        version = self.versions[-1]
-        return any(
-            self._ladder[problem]
-            or (standing.rung is None and self._nearest(version, problem, standing) is not None)
-            for problem, standing in version.standings.items()
-        )
-
-    def climb(self) -> Iterator[str]:
-        """Measure the rungs, then compare the current version with them; yields each step."""
-        for problem, cases in self._ladder.items():
-            while cases:
-                yield f"measuring the rungs at {problem.size}, {len(cases)} left: {cases[0].label}"
-                case = cases.pop(0)
-                outcome = self.worker.measure(case).outcome
-                if outcome.median_ns is not None:
-                    self._climbed[problem].append((outcome.median_ns, case))
-            yield from self._against_rungs(self.versions[-1])
-
-    def _against_rungs(self, version: Version) -> Iterator[str]:
-        """Compare with the next rung at each size whose rungs are all measured."""
-        for problem, standing in version.standings.items():
-            if self._ladder[problem] or standing.rung is not None:
-                continue
-            rung = self._nearest(version, problem, standing)
-            if rung is not None:
-                yield f"timing {rung.kernel.name} and {version.label} in turns at {problem.size}"
-                standing.rung = rung.kernel.name
-                self._compare(version, problem, standing, rung.kernel.name, rung)
-
-    def _nearest(self, version: Version, problem: Problem, standing: Standing) -> Case | None:
-        """The slowest rung that is faster than the version, or the fastest of all.
-
-        If the version has no claims, rungs without claims are preferred.
-        """
-        mine = self._best[version.number, problem].kernel
-        own, has_claims = mine.name, bool(weakening(Claims.of(mine)))
-        best: dict[str, tuple[float, Case]] = {}
-        for median_ns, case in self._climbed[problem]:
-            name = case.kernel.name
-            if name != own and not (name in best and best[name][0] <= median_ns):
-                best[name] = median_ns, case
-
-        def place(found: tuple[float, Case]) -> tuple[bool, float]:
-            weaker = not has_claims and bool(weakening(Claims.of(found[1].kernel)))
-            return weaker, -found[0]
-
-        ahead = [found for found in best.values() if found[0] < standing.median_ns]
-        if ahead:
-            return min(ahead, key=place)[1]
-        return min(best.values(), key=lambda found: found[0])[1] if best else None
 
 
 _WORDS = {"wrong": "is wrong", "failed": "failed", "skipped": "was skipped", "measured": "no time"}

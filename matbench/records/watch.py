@@ -10,15 +10,11 @@ from matbench.records.comparison import ComparisonRecord
 
 @dataclass
 class Standing:
-    """A version at one size: its fastest parameters, and its comparisons.
-
-    `rung` names the kernel of the ladder that it was compared with.
-    """
+    """A version at one size: its fastest parameters, and its comparisons."""
 
     params: dict[str, int]
     median_ns: float
     comparisons: list[ComparisonRecord] = field(default_factory=list)
-    rung: str | None = None
 
 
 @dataclass

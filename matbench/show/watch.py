@@ -34,7 +34,7 @@ def screen(
         heading.append(CPU_TIMINGS)
     if version.standings and not version.wrong:
         yield from section_renderables(_section(heading, version), width)
-        yield Text("timed in turns with the previous version and the next rung")
+        yield Text("timed in turns with the previous version")
     else:
         yield Text(heading[0], style="bold")
         yield from map(Text, (*heading[1:], ""))

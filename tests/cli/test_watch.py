@@ -86,7 +86,7 @@ def test_each_save_gets_a_line(
 ) -> None:
     path = write_kernel(body=SLOW_BODY)
     slow, good = path.read_text(encoding="utf-8"), kernel_text()
-    watch = watched(path, "tiled", "--sizes", "48", "--max-time", "2")  # enough for a verdict
+    watch = watched(path, "--sizes", "48", "--max-time", "2")  # enough for a verdict
     first = watch.line()
     assert re.match(
         r"mine.cu version 1, \d\d:\d\d:\d\d: right; [\d.]+ [µm]s at 48 \(TILE=8\)", first
@@ -141,7 +141,7 @@ def test_lines_to_paste_stand_below_what_is_missing(
     path = tmp_path / "mine.cu"
     pointers = "const float *A, const float *B, float *C"
     path.write_text(f"__global__ void mine({pointers}, int M, int N, int K) {{ }}\n")
-    watch = watched(path, "tiled", *QUICK)
+    watch = watched(path, *QUICK)
     assert watch.line().endswith(f"`matbench adopt {path}`, or write mine.toml:")
     assert watch.line() == "    [launch]"
     assert watch.line() == "    block = [16, 16]"
@@ -155,7 +155,7 @@ def test_a_kernel_that_crashes_its_process_is_not_the_end(
 ) -> None:
     crash = GOOD_BODY.replace("C[(size_t)row", "((float *)8)[(size_t)row")
     path = write_kernel(body=crash)
-    watch = watched(path, "tiled", *QUICK)
+    watch = watched(path, *QUICK)
     assert "not timed: mine TILE=8 at 48" in watch.line()
     save(path, kernel_text())
     assert "version 2" in (line := watch.line())
@@ -170,7 +170,7 @@ def test_a_file_that_is_gone_for_a_while_is_waited_for(
 ) -> None:
     path = write_kernel()
     text = path.read_text(encoding="utf-8")
-    watch = watched(path, "tiled", *QUICK)
+    watch = watched(path, *QUICK)
     assert "version 1," in watch.line()
     path.unlink()
     path.write_text("", encoding="utf-8")  # an editor that empties it first
@@ -206,18 +206,16 @@ def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWri
         save(path, saves.pop(0))
         return False
 
-    session = on_terminal("watch", path, "tiled", "naive-2d", *QUICK, interrupt_when=step, width=80)
+    session = on_terminal("watch", path, *QUICK, interrupt_when=step, width=80)
     text = "\n".join(session.lines)
     assert session.code == 0
     assert "Traceback" not in text
-    assert "Measuring the rungs at 48, 6 left: tiled TILE=8 at 48 …" in text
     assert "Not timed. Fix the file and save again." in text
     assert re.search(r"first\s+C\[0,\s0\]: expected [\d.]+, found", text)
     final = text[text.rindex("mine.cu · version 3") :]
     assert re.search(
         r"^48 +[\d.]+ [µm]s +TILE=8 +version 1 TILE=8 +[\d.]+ .*[A-Z]{4,} *$", final, re.M
     )
-    assert re.search(r"^ +(tiled|naive-2d) TILE=\d+ +[\d.]+ .*[A-Z]{4,} *$", final, re.M)
     assert re.search(r"^version 2, .*not timed", final, re.M)
     assert re.search(r"^version 1, .*right", final, re.M)
     assert max(map(len, session.lines)) <= 80
@@ -238,7 +236,7 @@ def test_a_save_in_the_middle_of_things_is_looked_at_next(
             saved.append(True)
         return "version 2" in written and "Waiting" in written
 
-    session = on_terminal("watch", path, "tiled", "--sizes", many, interrupt_when=step)
+    session = on_terminal("watch", path, "--sizes", many, interrupt_when=step)
     assert session.code == 0
     assert "version 2" in session.written
     assert "at 59" not in session.written
@@ -253,7 +251,6 @@ def test_a_save_in_the_middle_of_things_is_looked_at_next(
         (("--smoke",), "No such option"),
         (("--hot", "--cold"), "--cold and --hot cannot be combined here"),
         (("--hot", "--graph"), "--graph needs CUDA"),
-        (("tield",), "did you mean 'tiled'?"),
         (("--sizes", "0"), "size '0'"),
         (("--set", "TIEL=8"), "did you mean 'TILE'?"),
     ],
@@ -264,11 +261,6 @@ def test_what_is_refused(
     result = matbench("watch", write_kernel(), "--backend", "opencl", *options, code=2)
     assert said in result.output
     assert result.output.count("\n") == 1
-
-
-def test_the_old_spelling_names_the_new_command(matbench: Matbench) -> None:
-    result = matbench("run", "--watch", "mine.cu", code=2)
-    assert result.output == "matbench: --watch is now `matbench watch FILE.cu [KERNELS]`\n"
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, matbench: Matbench) -> None:

@@ -1,16 +1,15 @@
-"""Watching a file: what counts as a save, and the rung that a version is compared with."""
+"""Watching a file: what counts as a save, and what a version is compared with."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
 
-import msgspec
 import pytest
 from support.kernels import KernelWriter, kernel_text
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
-from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import sweep
 from matbench.measure import watch
 from matbench.measure.outcomes import Found, compared, not_measured
 from matbench.measure.watch import Saves, Watch
@@ -88,65 +87,28 @@ PROBLEM = Problem(64, 64, 64)
 
 
 def watched(
-    worker: PlainWorker, path: Path, rungs: list[Kernel], tiles: tuple[int, ...] = (32,)
+    worker: PlainWorker, path: Path, tiles: tuple[int, ...] = (32,)
 ) -> Watch:
     def cases(kernel: Kernel) -> list[Case]:
         return sweep.cases([kernel], [PROBLEM], {"TILE": tiles}, worker.device)
 
     plan = ComparisonPlan()
-    return Watch(worker, worker, path, rungs, cases, plan)  # type: ignore[arg-type]
+    return Watch(worker, worker, path, cases, plan)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("own", "front", "expected"),
-    [
-        (1000.0, "", "naive-2d"), (150.0, "", "tiled"),
-        (1000.0, 'precision = "tf32"', "thread-1d"), (150.0, 'precision = "tf32"', "thread-1d"),
-    ],
-)  # fmt: skip
-def test_a_rung_with_claims_comes_after_those_that_are_held_to_as_much(
-    own: float, front: str, expected: str, write_kernel: KernelWriter, device: DeviceInfo
+def test_a_version_is_compared_with_the_one_before(
+    write_kernel: KernelWriter, device: DeviceInfo
 ) -> None:
-    """The next rung, thread-1d, has claims: it is only for versions that have claims too."""
-    nearest = 600.0 if own == 1000.0 else 120.0
-    times = {"thread-1d": nearest, "tiled": 100.0, "naive-2d": 500.0, "mine": own}
-    rungs = [
-        msgspec.structs.replace(kernel, error_constant=8.0 * (kernel.name == "thread-1d"))
-        for kernel in catalogue.builtin()
-        if kernel.name in times
-    ]
-    worker = PlainWorker(device, times)
-    path = write_kernel(front=front)
-    watch = watched(worker, path, rungs)
-    list(watch.look(path.read_bytes()))
-    list(watch.climb())
-    assert worker.compared == [(expected, "mine")]
-
-
-@pytest.mark.parametrize(
-    ("own", "expected"),
-    [(1000.0, "naive-2d"), (350.0, "thread-1d"), (150.0, "tiled"), (50.0, "tiled")],
-)
-def test_the_nearest_rung_is_the_slowest_not_yet_beaten(
-    own: float, expected: str, write_kernel: KernelWriter, device: DeviceInfo
-) -> None:
-    times = {"tiled": 100.0, "thread-1d": 300.0, "naive-2d": 500.0, "mine": own}
-    worker = PlainWorker(device, times)
+    worker = PlainWorker(device, {"mine": 100.0})
     path = write_kernel()
-    watch = watched(worker, path, [k for k in catalogue.builtin() if k.name in times])
+    watch = watched(worker, path)
     list(watch.look(path.read_bytes()))
-    assert worker.compared == []  # no version before, and no rung is measured
-    assert watch.can_climb
-    list(watch.climb())
-    assert worker.compared == [(expected, "mine")]
-    assert not watch.can_climb
-    # The next version is compared with the one before, then the rung, without a new search.
+    assert worker.compared == []
     list(watch.look(path.read_bytes()))
-    assert worker.compared[1:] == [("mine", "mine"), (expected, "mine")]
+    assert worker.compared == [("mine", "mine")]
     [standing] = watch.versions[-1].standings.values()
     names = [(one.baseline_name, one.candidate_name) for one in standing.comparisons]
-    assert names == [("version 1", "version 2"), (expected, "version 2")]
-    assert standing.rung == expected
+    assert names == [("version 1", "version 2")]
 
 
 def test_a_version_stands_for_its_fastest_tile(
@@ -154,7 +116,7 @@ def test_a_version_stands_for_its_fastest_tile(
 ) -> None:
     worker = PlainWorker(device, {"mine": 100.0})
     path = write_kernel()
-    watch = watched(worker, path, [], tiles=(8, 32, 16))
+    watch = watched(worker, path, tiles=(8, 32, 16))
     list(watch.look(path.read_bytes()))
     [standing] = watch.versions[-1].standings.values()
     assert worker.measured == ["mine"] * 3
@@ -166,7 +128,7 @@ def test_a_wrong_version_is_compared_with_nothing_and_is_no_version_before(
 ) -> None:
     worker = PlainWorker(device, {"mine": 100.0})
     path = write_kernel()
-    watch = watched(worker, path, [])
+    watch = watched(worker, path)
     for wrong in (False, True, False):
         worker.wrong = wrong
         list(watch.look(path.read_bytes()))
@@ -183,8 +145,7 @@ def test_a_version_that_cannot_be_parsed_says_where(
 ) -> None:
     worker = PlainWorker(device, {})
     path = write_kernel()
-    watch = watched(worker, path, [])
-    assert not watch.can_climb
+    watch = watched(worker, path)
     list(watch.look(kernel_text().replace("// block", "// blok").encode()))
     assert "unknown key `blok`" in watch.versions[-1].wrong
     assert worker.measured == []

@@ -148,7 +148,7 @@ def _badge(number: int, x: float, y: float, radius: float) -> str:
 
 # Charts
 
-_DATA = r"<!-- data \w+ -->|<metadata>\w+</metadata>"
+_DATA = r"<!-- data \w+ -->"
 
 
 def spotted(svg: str, spots: Sequence[Spot], data: str) -> str:

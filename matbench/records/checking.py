@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from matbench import workloads
-from matbench.records.blocks import BlockProfile, Period, Timeline
+from matbench.records.blocks import BlockProfile, Timeline
 from matbench.records.grade import Grade
 from matbench.records.outcome import ErrorCells, Outcome, Timing
 
@@ -87,13 +87,9 @@ def _of_timeline(found: Timeline) -> Iterator[str]:
     names = found.multiprocessors
     if names is not None and len(names) != found.lanes:
         yield f"{len(names)} multiprocessors for {found.lanes} lanes - at `$.timeline`"
-    if found.together < found.slots:
-        yield "together is less than slots - at `$.timeline`"
-    named: dict[str, tuple[Period, ...]] = {"bars": found.bars, "busy": found.busy}
-    for place, items in named.items():
-        if any(item.lane >= found.lanes or item.end_ns < item.start_ns for item in items):
-            yield f"a lane that is not there, or an end before its start - at `$.timeline.{place}`"
-        if any((a.lane, a.start_ns) > (b.lane, b.start_ns) for a, b in pairwise(items)):
-            yield f"not in order of lane and start - at `$.timeline.{place}`"
+    if any(bar.lane >= found.lanes or bar.end_ns < bar.start_ns for bar in found.bars):
+        yield "a lane that is not there, or an end before its start - at `$.timeline.bars`"
+    if any((a.lane, a.start_ns) > (b.lane, b.start_ns) for a, b in pairwise(found.bars)):
+        yield "not in order of lane and start - at `$.timeline.bars`"
     if any(bar.slot >= found.slots for bar in found.bars):
         yield "a slot that is not there - at `$.timeline.bars`"

@@ -36,7 +36,7 @@ def test_a_page_is_replaced_only_by_force(matbench: Matbench, tmp_path: Path) ->
 def test_without_its_libraries_nothing_is_run(
     refusal: Refusal, monkeypatch: pytest.MonkeyPatch, nothing_runs: None
 ) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for command in (("page", SMALL, "--output", "p.html"), ("run", "tiled", "--page", "p.html")):
         assert refusal(*command).endswith("pip install 'matbench-cuda[plots]'")

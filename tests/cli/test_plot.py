@@ -135,11 +135,11 @@ def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: De
 
 
 def test_only_what_draws_imports_what_draws(matbench: Matbench, tmp_path: Path) -> None:
-    """Neither help nor a refusal waits for Altair or vl-convert."""
+    """Neither help nor a refusal waits for vl-convert."""
     code = (
         "import sys, matbench.__main__ as m\n"
         "try: m.main()\n"
-        "finally: print(*sorted({'altair', 'vl_convert'} & set(sys.modules)), file=sys.stderr)"
+        "finally: print(*sorted({'vl_convert'} & set(sys.modules)), file=sys.stderr)"
     )
     for arguments in (["plot", "--help"], ["plot", "missing.jsonl", "--output", "c.svg"]):
         done = subprocess.run(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 needs_plots = pytest.mark.skipif(
-    any(importlib.util.find_spec(module) is None for module in ("altair", "vl_convert")),
+    importlib.util.find_spec("vl_convert") is None,
     reason="the extra `plots` is not installed",
 )
 

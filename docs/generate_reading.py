@@ -304,7 +304,11 @@ PLOT = (
     Spot(0.62, 0.30), Spot(0.14, 0.905),
 )  # fmt: skip
 ROOFLINE = (
-    Spot(0.13, 0.60), Spot(0.355, 0.20), Spot(0.535, 0.20), Spot(0.195, 0.42), Spot(0.195, 0.585),
+    Spot(0.13, 0.60),
+    Spot(0.355, 0.20),
+    Spot(0.535, 0.20),
+    Spot(0.195, 0.42),
+    Spot(0.195, 0.585),
 )
 TIMELINE = (Spot(0.0125, 0.443), Spot(0.53, 0.385), Spot(0.77, 0.275), Spot(0.225, 0.87))
 ERROR_MAP = (Spot(0.61, 0.067), Spot(0.88, 0.19), Spot(0.88, 0.346), Spot(0.575, 0.945))
@@ -344,7 +348,9 @@ def timeline_chart() -> str:
 def error_chart() -> str:
     found = examples.wrong_elements()
     title = "forgot-barrier TILE=16 at 50x40x36"
-    return drawn(lambda path: error_map.draw(found, path, title, "wrong: reference"), ERROR_MAP, found)
+    return drawn(
+        lambda path: error_map.draw(found, path, title, "wrong: reference"), ERROR_MAP, found
+    )
 
 
 SCREENS: dict[str, Callable[[], str]] = {

@@ -28,7 +28,7 @@ def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix:
     text = path.read_text(encoding="utf-8")
     assert "tiled TILE=16 at 100" in text
     if suffix == ".html":
-        assert '"spec":"timeline"' in text
+        assert '"title":"Timeline: tiled TILE=16 at 100"' in text
         return
     assert len(bars(text)) == 49
 
@@ -48,7 +48,7 @@ def test_without_what_draws_nothing_is_run(
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("e.html", "must end in .png or .svg"), ("missing/e.png", "no folder")]
+    ("name", "message"), [("e.html", "must end in .svg or .png"), ("missing/e.png", "no folder")]
 )
 def test_an_error_map_that_cannot_be_written(matbench: Matbench, name: str, message: str) -> None:
     done = matbench("run", "tiled", "--error-map", name, code=2)

@@ -24,18 +24,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 TITLE = "tiled TILE=16 <&> $x$ at 1000"
 
 
-def bars(svg: str) -> list[ElementTree.Element]:
-    root = ElementTree.fromstring(svg)
-    [group] = [node for node in root.iter(f"{SVG}g") if node.get("id") == "blocks"]
-    return [node for node in group.iter() if node.find(f"{SVG}title") is not None]
-
-
-def tooltip(bar: ElementTree.Element) -> str:
-    title = bar.find(f"{SVG}title")
-    assert title is not None and title.text is not None
-    return title.text
-
-
 class Mark(NamedTuple):
     """Something drawn: its class in Vega, its text or shape, where, and how."""
 
@@ -46,6 +34,10 @@ class Mark(NamedTuple):
     fill: str
     stroke: str
     node: ElementTree.Element
+
+    @property
+    def is_hollow(self) -> bool:
+        return self.node.get("fill-opacity") == "0"
 
 
 def marks(svg: str, kind: str = "") -> list[Mark]:
@@ -64,6 +56,11 @@ def _marks(node: ElementTree.Element, x: float, y: float, kind: str) -> Iterator
         yield Mark(kind, text, *at, node.get("fill", ""), node.get("stroke", ""), node)
     for child in node:
         yield from _marks(child, x, y, kind)
+
+
+def bars(svg: str) -> list[Mark]:
+    """The blocks of a timeline."""
+    return marks(svg, "mark-rect role-mark layer_0_marks")
 
 
 def texts(svg: str) -> set[str]:

@@ -219,6 +219,7 @@ def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
         "encoding": {"y": _rows("label"), "tooltip": {"field": "tip"}},
         "layer": [
             {
+                "data": {"values": [{}]},
                 "mark": {"type": "rule", "strokeDash": [3, 3]},
                 "encoding": {"x": {"datum": 1}, "y": {"value": 0}, "y2": {"value": "height"}},
             },

@@ -166,10 +166,11 @@ function speed() {
       const other = rows.find(([o]) => o.kernel === c.kernel && o.n === beside && beside != null);
       return point(c, v, { beside: other?.[1], figure: metric.figure(c, v) });
     });
+    const has_ticks = points.some((p) => p.beside != null);
     const chart = panel(place, name, `${title} of ${points.length} kernels at ${name}: fastest ` +
       `${points[0].kernel}, ${points[0].figure}.`,
-      { note: beside ? `${title}; tick: at ${beside.toLocaleString("en")}` : title });
-    drawBars(chart, specs[`bars${metric.is_share ? "-of-shares" : ""}${beside ? "-beside" : ""}`], points);
+      { note: has_ticks ? `${title}; tick: at ${beside.toLocaleString("en")}` : title });
+    drawBars(chart, specs[`bars${metric.is_share ? "-of-shares" : ""}${has_ticks ? "-beside" : ""}`], points);
   }
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -72,25 +71,6 @@ def words(svg: str) -> str:
     return " ".join(
         "".join(node.itertext()) for node in ElementTree.fromstring(svg).iter(f"{SVG}text")
     )
-
-
-class Page(HTMLParser):
-    """The tags of a page, and what they refer to."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.references: list[str] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.references += [value or "" for name, value in attrs if re.search("src|href", name)]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def picture(path: Path) -> np.ndarray:

@@ -13,7 +13,7 @@ from matbench.show.charts.style import NEUTRAL, PALETTE, Look
 Spec = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 #: Of rates and times; of errors; of shares. In the notation of D3.
-PLAIN, SCIENTIFIC, PERCENT = ",~r", "~e", "~p"
+PLAIN, SCIENTIFIC, PERCENT = ",~r", ".2~e", "~p"
 #: Colours of verdicts, and of places in a search.
 VERDICTS = {"FASTER": "#2c9650", "SLOWER": "#cf4444", "SAME": NEUTRAL, "UNDECIDED": "#c08a1b"}
 PLACES = {

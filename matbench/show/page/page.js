@@ -459,17 +459,6 @@ function columnChoices() {
     }));
 }
 
-function markdown() {
-  const shown = shownColumns();
-  // An invisible space keeps GitHub from linking mentions, references and addresses.
-  const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;")
-    .replace(/@(?=\w)|[#$]|:(?=\/\/|[\w+-]+:)|(?<=www)\.|(?<=\bGH)-(?=\d)/gi, (c) => `&#${c.charCodeAt()};&#8203;`)
-    .replace(/[\\`*|[\]~_]/g, "\\$&").replace(/\n/g, " ");
-  const line = (cells) => `| ${cells.join(" | ")} |`;
-  return [line(shown.map((c) => c.title)), line(shown.map((c) => (c.is_number ? "---:" : "---"))),
-    ...rowsNow().map((row) => line(shown.map((c) => escape(row.text[c.i]))))].join("\n");
-}
-
 function csv() {
   const shown = shownColumns();
   // A spreadsheet must not take text of a record for a formula.
@@ -537,7 +526,6 @@ document.getElementById("theme").onclick = () => {
   setState({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });
   theme();
 };
-document.getElementById("copy-markdown").onclick = (e) => copy(e.currentTarget, markdown());
 document.getElementById("copy-csv").onclick = (e) => copy(e.currentTarget, csv());
 for (const link of document.querySelectorAll('a[href^="#"]')) {
   link.onclick = (event) => {  // the hash holds the state

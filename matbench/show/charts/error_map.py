@@ -10,6 +10,8 @@ from matbench.show.charts.style import ORANGES
 RIGHT, MISSING = "#c6daee", "#000000"
 #: The least width and height in pixels.
 _LEAST = 30
+#: Powers of ten beyond these are drawn as these: the scale must stay within floating point.
+_MOST_POWER = 260
 
 
 def spec(found: ErrorCells, side: int) -> Spec:
@@ -17,7 +19,7 @@ def spec(found: ErrorCells, side: int) -> Spec:
     rows, columns = len(found.rows), len(found.rows[0])
     pixels = max(1, side // max(rows, columns))
     most = max((DIGITS.find(cell) for row in found.rows for cell in row), default=0)
-    least = 10.0**found.least_power
+    least = 10.0 ** min(max(found.least_power, -_MOST_POWER), _MOST_POWER)
 
     def edge(name: str, cells: int, title: str) -> Spec:
         """From one edge of a cell to the other, in elements of C."""

@@ -197,7 +197,11 @@ def _view(
 
     scale = 1e12 if unit.startswith("T") else 1e9
     unlimited = sorted(shown - peaks.keys())
-    roofs = _roofs(max(copies), peaks, intensities, measured) if copies and peaks else []
+    roofs = (
+        _roofs(max(copies), peaks, intensities, measured)
+        if copies and peaks and intensities
+        else []
+    )
     rows_of_chart = [
         {"label": label, "intensity": x, "value": rate / scale} for label, x, rate in roofs
     ]
@@ -205,7 +209,7 @@ def _view(
         label=label,
         unit=unit,
         scale=scale,
-        roofline=definitions.roofline(looks, rows_of_chart, unit) if roofs and shown else None,
+        roofline=definitions.roofline(looks, rows_of_chart, unit) if roofs else None,
         roofline_note=f"no limit is known of {', '.join(unlimited)}" if unlimited else "",
     )
 
@@ -218,7 +222,7 @@ def _roofs(
 ) -> list[tuple[str, float, float]]:
     """Both ends of each limit: what it is of, operations per byte, and operations per second."""
     ridges = [peak / bytes_per_s for peak in peaks.values()]
-    left, right = min(*ridges, *intensities) / 2, max(*ridges, *intensities) * 4
+    left, right = min([*ridges, *intensities]) / 2, max([*ridges, *intensities]) * 4
     top = max(peaks.values())
     copy = f"copy {units.bandwidth(bytes_per_s)}"
     found = [(copy, left, left * bytes_per_s), (copy, top / bytes_per_s, top)]

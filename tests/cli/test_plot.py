@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench
-from support.paths import BAD_KERNELS
+from support.paths import BAD_KERNELS, ROOT
 from support.pictures import bars, near, needs_plots, picture, words
 
 from matbench.errors import UsageError
@@ -40,6 +40,8 @@ def test_without_what_draws_nothing_is_run(
     for command in (
         ("blocks", "tiled", "--timeline", tmp_path / "t.html"),
         ("run", "tiled", "--error-map", tmp_path / "e.png"),
+        ("run", "tiled", "--page", tmp_path / "p.html"),
+        ("page", ROOT / "results" / "h200.jsonl", "--output", tmp_path / "p.html"),
     ):
         done = matbench(*command, code=2)
         assert done.stdout == ""
@@ -89,33 +91,12 @@ def test_a_picture_that_fails_leaves_the_outcome(
 
     monkeypatch.setattr(error_map, "draw", fail)
     bad = BAD_KERNELS / "bad-last-row-left-out.cu"
-    done = matbench(
-        "run",
-        bad,
-        "--set",
-        "TILE=8",
-        "--sizes",
-        "20",
-        "--error-map",
-        path,
-        "--format",
-        "json",
-        code=1,
-    )
+    run = ("run", bad, "--set", "TILE=8", "--sizes", "20", "--error-map", path)
+    done = matbench(*run, "--format", "json", code=1)
     [outcome] = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
     assert outcome["status"] == "wrong"
     [note] = outcome["notes"]
     assert note.startswith(f"no error map: {path}: cannot be written")
-
-
-@needs_plots
-def test_one_size_is_no_chart(matbench: Matbench, tmp_path: Path) -> None:
-    records = tmp_path / "one.jsonl"
-    matbench("run", "single-block", "--sizes", "8", "--output", records, "--no-blocks")
-    refused = matbench("plot", records, "--output", tmp_path / "c.svg", code=2)
-    [line] = refused.stderr.splitlines()
-    assert "a chart over n needs two or more sizes; these records have only 8" in line
-    assert not (tmp_path / "c.svg").exists()
 
 
 @needs_plots

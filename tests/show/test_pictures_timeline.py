@@ -8,38 +8,26 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from support.launches import Block, analysed, gpu_or_cpu, sampled
 from support.pictures import TITLE, Mark, bars, near, needs_plots, picture, words
 
-from matbench.analysis import blocks
-from matbench.analysis.blocks import BlockSample
 from matbench.errors import UsageError
-from matbench.model import DeviceInfo, Launch
 from matbench.records.blocks import BlockProfile
 from matbench.show.pictures import timeline
-
-RATE = 2.0
 
 
 def launched(
     units: int = 4, resident: int = 2, waves: int = 3, *, kind: str = "gpu", told: bool = True
 ) -> BlockProfile:
     """Blocks of 10 µs and a little more each, in `waves` on `units` multiprocessors."""
-    rows = []
-    for wave in range(waves):
-        for unit in range(units):
-            for slot in range(resident):
-                start = wave * 10_500 + 3 * slot
-                end = start + 10_000 + 7 * unit + slot
-                times = (2 * start + 10**9 * unit * told, 2 * end + 10**9 * unit * told)
-                shared = (10**18 + start, 10**18 + end) if told else (0, 0)
-                rows.append((*times, *shared, 10 + unit if told else 0))
-    event_ns = 10_500.0 * waves
-    sample = BlockSample(np.array(rows, np.uint64) + np.uint64(5), RATE, event_ns, 0.0, 0.08)
-    if not told:
-        sample.stamps[:, 2:] = 0
-    device = DeviceInfo("test", 0, "Device & Sons", kind, "", "", {"multiprocessors": units + 1})  # type: ignore[arg-type]
-    launch = Launch(grid=(resident, units, waves), block=(16, 16, 1))
-    return blocks.analyse(sample, launch, device)
+    ran = [
+        Block(10 + unit, start := wave * 10_500 + 3 * slot, start + 10_000 + 7 * unit + slot)
+        for wave in range(waves)
+        for unit in range(units)
+        for slot in range(resident)
+    ]
+    profile = analysed(sampled(ran, told=told), gpu_or_cpu(kind, units + 1))
+    return msgspec.structs.replace(profile, device="Device & Sons", perturbation=0.08)
 
 
 def ends(bar: Mark) -> tuple[float, float]:
@@ -117,10 +105,7 @@ def test_without_a_shared_clock_nothing_is_drawn(tmp_path: Path) -> None:
 
 @needs_plots
 def test_blocks_that_take_no_time_still_make_a_picture(tmp_path: Path) -> None:
-    stamps = np.array([(5, 5, 10**18, 10**18, 1)] * 2, np.uint64)
-    device = DeviceInfo("test", 0, "d", "gpu", "", "", {"multiprocessors": 1})
-    launch = Launch(grid=(2, 1, 1), block=(1, 1, 1))
-    profile = blocks.analyse(BlockSample(stamps, RATE, 1.0, 0.0, 0.0), launch, device)
+    profile = analysed(sampled([Block(1, 5, 5)] * 2))
     timeline.draw(profile, tmp_path / "t.svg", TITLE)
     assert len(bars((tmp_path / "t.svg").read_text(encoding="utf-8"))) == 2
 

@@ -235,3 +235,9 @@ def test_charts_that_cannot_be_drawn(
     with pytest.raises(UsageError, match=told):
         chart.draw(outcomes, tmp_path / name, "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_noise_does_not_fill_the_chart(tmp_path: Path) -> None:
+    found = [timed("a", n, n**3 / 1e9 * (1 + n / 1e5)) for n in (512, 1024)]
+    first, second = panel(drawn(found, tmp_path / "c.svg"), 0, 0, "mark-symbol")
+    assert 0 < second.y - first.y < 20, "0.5% of at least 25%"

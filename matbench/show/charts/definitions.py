@@ -14,6 +14,8 @@ Spec = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 #: Of rates and times; of errors; of shares. In the notation of D3.
 PLAIN, SCIENTIFIC, PERCENT = ",~r", ".2~e", "~p"
+#: Errors that differ by less than this factor must not look far apart.
+LEAST_ERRORS = 10
 #: Colours of verdicts, and of places in a search.
 VERDICTS = {"FASTER": "#2c9650", "SLOWER": "#cf4444", "SAME": NEUTRAL, "UNDECIDED": "#c08a1b"}
 PLACES = {
@@ -100,8 +102,11 @@ def _points(looks: Mapping[str, Look], legend: Spec | None, y: Spec) -> Spec:
     }  # fmt: skip
 
 
-def curve(looks: Mapping[str, Look], y: Spec, *, legend: bool = False) -> Spec:
-    """One line a kernel over n, with intervals; baselines are dashed."""
+def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bool = False) -> Spec:
+    """One line a kernel over n, with intervals; baselines are dashed.
+
+    The ends of y are at least the factor `least` apart, so that noise does not fill the chart.
+    """
     shown = _LEGEND if legend else None
     stroke, opacity = _colours(looks, shown), _stands_out()
     dash = {"condition": {"test": "datum.is_baseline", "value": [6, 3]}, "value": [1, 0]}
@@ -120,6 +125,14 @@ def curve(looks: Mapping[str, Look], y: Spec, *, legend: bool = False) -> Spec:
                 },
             },
             _points(looks, shown, y),
+            {
+                "transform": [
+                    {"aggregate": [{"op": "max", "field": "value", "as": "most"}]},
+                    {"calculate": f"datum.most / {least}", "as": "value"},
+                ],
+                "mark": {"type": "tick", "opacity": 0},
+                "encoding": {"x": {"value": 0}, "y": y},
+            },
         ],
     }  # fmt: skip
 

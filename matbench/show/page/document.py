@@ -134,7 +134,9 @@ def _specs(found: Found) -> dict[str, Spec]:
     return {
         "curve": definitions.curve(looks, quantity("value", close=True)),
         "shares": definitions.curve(looks, quantity("value", "linear", PERCENT)),
-        "errors": definitions.curve(looks, quantity("value", form=SCIENTIFIC)),
+        "errors": definitions.curve(
+            looks, quantity("value", form=SCIENTIFIC, close=True), least=definitions.LEAST_ERRORS
+        ),
         "bars": definitions.bars(looks),
         "bars-beside": definitions.bars(looks, beside=True),
         "bars-of-shares": definitions.bars(looks, PERCENT),

@@ -112,19 +112,25 @@ def _row(precision: str, lines: Sequence[Line], unit: str, scale: float, height:
         for line, point in points
         if point.error
     ]
-    panels = [_panel(f"{precision}: {unit} over n", looks, speed, definitions.PLAIN)]
+    panels = [_panel(f"{precision}: {unit} over n", looks, speed, definitions.PLAIN, 1.25)]
     if errors:
         title = f"{precision}: largest relative error over n"
-        panels.append(_panel(title, looks, errors, definitions.SCIENTIFIC))
+        panels.append(
+            _panel(title, looks, errors, definitions.SCIENTIFIC, definitions.LEAST_ERRORS)
+        )
     height = max(height, 16 * len(lines))  # that of the legend
     return {"hconcat": [{**panel, "width": _WIDTH, "height": height} for panel in panels]}
 
 
 def _panel(
-    title: str, looks: Mapping[str, Look], points: Sequence[Mapping[str, Any]], form: str
+    title: str,
+    looks: Mapping[str, Look],
+    points: Sequence[Mapping[str, Any]],
+    form: str,
+    least: float,
 ) -> Spec:
-    y = definitions.quantity("value", form=form, close=form == definitions.PLAIN)
-    curve = definitions.curve(looks, y, legend=True)
+    y = definitions.quantity("value", form=form, close=True)
+    curve = definitions.curve(looks, y, least=least, legend=True)
     return {**curve, "title": {"text": title, "fontSize": 12}, "data": {"values": points}}
 
 

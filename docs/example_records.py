@@ -11,13 +11,12 @@ import msgspec
 import numpy as np
 
 from matbench.analysis.blocks import BlockSample
-from matbench.analysis.error_map import ErrorMap
 from matbench.model import DeviceInfo, Problem
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.explanation import Explanation
-from matbench.records.outcome import CaseRecord, Outcome
+from matbench.records.outcome import CaseRecord, ErrorCells, Outcome
 from matbench.records.probe import Need, Probe
 from matbench.records.tuning import TuningRecord
 from matbench.records.watch import Standing, Version
@@ -57,11 +56,8 @@ def profiled() -> tuple[list[Environment], Outcome, BlockProfile, BlockSample]:
     return environments, outcome, profile, BlockSample(stamps, **told)
 
 
-def wrong_elements() -> ErrorMap:
-    told = json.loads((FOLDER / "error-map.json").read_bytes())
-    worst = np.array([[np.inf if v is None else v for v in row] for row in told.pop("worst")])
-    wrong = np.array(told.pop("wrong"), bool)
-    return ErrorMap(worst=worst, wrong=wrong, shape=tuple(told.pop("shape")), **told)
+def wrong_elements() -> ErrorCells:
+    return msgspec.json.decode((FOLDER / "error-map.json").read_bytes(), type=ErrorCells)
 
 
 def watched() -> tuple[DeviceInfo, list[Version]]:

@@ -23,6 +23,7 @@ from rich.console import Console, Group, RenderableType
 from screens import Callout, Spot
 
 from matbench.analysis import comparison
+from matbench.analysis.chart import of as chart_of
 from matbench.analysis.roofline import roofline
 from matbench.records import reading
 from matbench.records.probe import Need, Probe
@@ -299,15 +300,18 @@ def watch_screen() -> str:
 # Charts
 
 PLOT = (
-    Spot(0.487, 0.274), Spot(0.327, 0.232), Spot(0.223, 0.270), Spot(0.292, 0.370),
-    Spot(0.796, 0.238), Spot(0.176, 0.930),
+    Spot(0.955, 0.145), Spot(0.33, 0.20), Spot(0.115, 0.405), Spot(0.36, 0.375),
+    Spot(0.62, 0.30), Spot(0.14, 0.905),
 )  # fmt: skip
 ROOFLINE = (
-    Spot(0.130, 0.700), Spot(0.305, 0.290), Spot(0.545, 0.262), Spot(0.195, 0.545),
-    Spot(0.195, 0.690),
-)  # fmt: skip
-TIMELINE = (Spot(0.018, 0.51), Spot(0.53, 0.43), Spot(0.775, 0.335), Spot(0.235, 0.875))
-ERROR_MAP = (Spot(0.305, 0.075), Spot(0.90, 0.30), Spot(0.90, 0.375), Spot(0.46, 0.953))
+    Spot(0.13, 0.60),
+    Spot(0.355, 0.20),
+    Spot(0.535, 0.20),
+    Spot(0.195, 0.42),
+    Spot(0.195, 0.585),
+)
+TIMELINE = (Spot(0.0125, 0.443), Spot(0.53, 0.385), Spot(0.77, 0.275), Spot(0.225, 0.87))
+ERROR_MAP = (Spot(0.61, 0.067), Spot(0.88, 0.19), Spot(0.88, 0.346), Spot(0.575, 0.945))
 
 
 def drawn(draw: Callable[[Path], None], spots: Sequence[Spot], data: object) -> str:
@@ -323,7 +327,7 @@ def speed_chart() -> str:
     sizes = ("256", "512", "1024", "2048", "4095", "4096", "8192")
     shown = [o for o in found if o.case.kernel in kernels and o.case.problem.size in sizes]
     return drawn(
-        lambda path: chart.draw(shown, path, shown[0].case.device), PLOT, chart.digest(shown)
+        lambda path: chart.draw(shown, path, shown[0].case.device), PLOT, chart_of(shown).lines
     )
 
 
@@ -343,7 +347,10 @@ def timeline_chart() -> str:
 
 def error_chart() -> str:
     found = examples.wrong_elements()
-    return drawn(lambda path: error_map.draw(found, path), ERROR_MAP, found.worst.tolist())
+    title = "forgot-barrier TILE=16 at 50x40x36"
+    return drawn(
+        lambda path: error_map.draw(found, path, title, "wrong: reference"), ERROR_MAP, found
+    )
 
 
 SCREENS: dict[str, Callable[[], str]] = {

@@ -21,6 +21,7 @@ import screens
 from tabulate import tabulate
 
 from matbench.analysis import ranking
+from matbench.analysis.chart import of as chart_of
 from matbench.kernelfile import catalogue, syntax
 from matbench.model import FrontMatter, Kernel, settings_of
 from matbench.records import reading
@@ -304,9 +305,9 @@ def ladder_chart(old: str, found: Sequence[Outcome]) -> str:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "chart.svg"
         chart.draw(found, path, " / ".join(dict.fromkeys(o.case.device for o in found)))
-        new = path.read_text(encoding="utf-8")
-    same = chart.digest(found) in old and screens.same_chart(old, new)
-    return old if same else new
+        data = repr(chart_of(found).lines)
+        new = screens.spotted(path.read_text(encoding="utf-8"), (), data)
+    return old if screens.same_chart(old, new) else new
 
 
 def inserted(page: str, name: str, block: str) -> str:

@@ -38,7 +38,7 @@ MOST_LINES = 450
 MOST_PARAMETERS = 12
 #: Slow to import or not always installed, so imported only where they are used.
 HEAVY = {
-    "altair", "cuda", "dask", "distributed", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy",
+    "cuda", "dask", "distributed", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy",
     "tree_sitter", "tree_sitter_cuda", "vl_convert", "watchfiles",
 }  # fmt: skip
 CPLUSPLUS = re.compile(

@@ -138,8 +138,5 @@ def test_what_is_copied_from_a_page(tmp_path: Path, matbench: Matbench) -> None:
         window.evaluate(
             "void (navigator.clipboard.writeText = async (t) => { window.copied = t; })"
         )
-        for button, holds in (("copy-csv", f"'{name}"), ("copy-markdown", "https")):
-            window.evaluate(f"document.getElementById('{button}').click()")
-            copied = window.evaluate("window.copied")
-            assert holds in copied
-        require_plain(copied, name)
+        window.evaluate("document.getElementById('copy-csv').click()")
+        assert f"'{name}" in window.evaluate("window.copied")

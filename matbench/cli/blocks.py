@@ -71,7 +71,7 @@ def profile_blocks(
     from matbench.show.pictures import timeline as picture
 
     if timeline is not None:
-        pictures.require(Path(timeline), (*picture.SUFFIXES, ".html"))
+        pictures.require(Path(timeline), ".html")
     chosen = files.one(kernel)
     require_apart({"--timeline": timeline}, files.read_for([chosen]))
     if chosen.library is not None:

@@ -106,10 +106,9 @@ def explain(
     from matbench.kernelfile import sweep
     from matbench.measure import counters as ncu
     from matbench.show.pictures import files as pictures
-    from matbench.show.pictures import roofline
 
     if plot is not None:
-        pictures.require(Path(plot), roofline.SUFFIXES)
+        pictures.require(Path(plot))
     if counters:
         ncu.executable()
     chosen = files.one(kernel)

@@ -36,7 +36,7 @@ def plot(files: tuple[str, ...], output: str) -> None:
     from matbench.show.pictures import files as pictures
 
     require_apart({"--output": output}, files)
-    pictures.require(Path(output), chart.SUFFIXES)
+    pictures.require(Path(output))
     environments, outcomes = records_in(read_files(files))
     told, _ = cards.told_apart(repetitions.merged(outcomes), environments)
     devices = dict.fromkeys(outcome.case.device for outcome in told)

@@ -41,7 +41,6 @@ from matbench.workloads import MATMUL
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from matbench.analysis.error_map import ErrorMap
     from matbench.measure.cluster import Cluster
     from matbench.measure.handing_out import Group
     from matbench.measure.options import Options
@@ -203,7 +202,6 @@ def run(
             uncertainty=1e9 if more.smoke else more.uncertainty,
             max_time_s=0.05 if more.smoke else launches.max_time,
             minimum_samples=3 if more.smoke else 10,
-            error_map=more.error_map is not None,
             replay=more.replay,
         ),
         error_map=more.error_map,
@@ -310,7 +308,7 @@ class Sweep:
                     if found is None:
                         display.drop(place)
                         continue
-                    done = self._drawn(found.outcome, found.error_map)
+                    done = self._drawn(found.outcome)
                     done = msgspec.structs.replace(done, repetition=repetition)
                     with signals.held():  # what is recorded counts as done
                         for writer in reversed(writers):  # the copy first
@@ -393,11 +391,11 @@ class Sweep:
         is_graph = found.hot is not None and found.hot.graph
         return found if taken == wanted and is_graph == options.graph else None
 
-    def _drawn(self, outcome: Outcome, error_map: ErrorMap | None) -> Outcome:
+    def _drawn(self, outcome: Outcome) -> Outcome:
         """The outcome with a note on its error map."""
-        if error_map is None or self.error_map is None:
+        note = draw_error_map(outcome, self.error_map) if self.error_map is not None else ""
+        if not note:
             return outcome
         import msgspec
 
-        note = draw_error_map(error_map, self.error_map)
         return msgspec.structs.replace(outcome, notes=(*outcome.notes, note))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,6 +27,7 @@ from matbench.errors import UsageError
 if TYPE_CHECKING:
     from matbench.measure.watch import Saves, Watch
     from matbench.model import Case, Kernel
+    from matbench.records.outcome import Outcome
 
 #: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 3.0
@@ -87,13 +88,13 @@ def watch(
         return sweep.cases([kernel], sizes.problems([kernel]), overrides, info)
 
     plan = ComparisonPlan(maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
-    options = launches.quick(error_map=error_map is not None)
+    options = launches.quick()
     with Crew(options, deadlines.deadlines, say_printed) as crew:
         crew.start([info])
         worker = crew.worker(info)
 
-        def draw(found: Any) -> str:
-            return draw_error_map(found, error_map) if error_map is not None else ""
+        def draw(outcome: Outcome) -> str:
+            return draw_error_map(outcome, error_map) if error_map is not None else ""
 
         watched = Watch(crew, worker, path, cases, plan, draw, given)
         try:

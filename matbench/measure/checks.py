@@ -19,7 +19,7 @@ from matbench.measure.options import Options
 from matbench.measure.prepared import Buffers, Prepared
 from matbench.measure.samples import Samples, Verdict
 from matbench.model import WORKSPACE, Case
-from matbench.records.outcome import Accuracy
+from matbench.records.outcome import Accuracy, ErrorCells
 
 _IDLE_LAUNCHES = 8
 
@@ -28,7 +28,7 @@ class WrongError(Exception):
     """A check of a case failed; the reason says which and why."""
 
     def __init__(
-        self, case: Case, check: str, reason: str, error_map: error_map.ErrorMap | None = None
+        self, case: Case, check: str, reason: str, error_map: ErrorCells | None = None
     ) -> None:
         super().__init__(case.label, check, reason)
         self.case = case
@@ -325,7 +325,7 @@ class Checks:
                         f"the first at offset {changed.first:,}",
                     )
 
-    def _explained(self, trial: oracle.Trial) -> tuple[str, error_map.ErrorMap | None]:
+    def _explained(self, trial: oracle.Trial) -> tuple[str, ErrorCells | None]:
         """What is wrong with C, in words and as a map if C has more than one element."""
         C = self.judge.result(self.C, self.prepared.reference)
         reason = diagnosis.explain(C, trial, self.bound, self.case)
@@ -340,7 +340,6 @@ class Checks:
             trial.expected,
             wrong,
             bound=None if trial.R is None or trial.S is None else self.bound.of(trial.R, trial.S),
-            title=f"{self.case.label}, {trial.name} inputs, on {self.backend.info.name}",
         )
         return reason, found
 

@@ -23,8 +23,8 @@ class Options(msgspec.Struct, frozen=True):
 
     A GPU is sampled until its median is known to ±0.5%, for at most 2 s, with a cold cache. A CPU
     is shared with other programs: ±2%, 0.5 s, and a hot cache. `back_to_back`: a hot sample is the
-    mean of many launches; on a CPU it is a single launch. `error_map`: record where C is wrong, for
-    a picture. `replay`: the key of a sample, which is launched once, without timing.
+    mean of many launches; on a CPU it is a single launch. `replay`: the key of a sample,
+    which is launched once, without timing.
     """
 
     timed: bool = True
@@ -38,7 +38,6 @@ class Options(msgspec.Struct, frozen=True):
     minimum_samples: int = 10
     checks: frozenset[str] = CHECKS
     guarded: bool = True
-    error_map: bool = False
     replay: int | None = None
 
     def on(self, kind: Literal["gpu", "cpu"]) -> Options:

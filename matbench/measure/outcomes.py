@@ -13,14 +13,12 @@ from matbench.records.outcome import CaseRecord, Outcome, Status
 
 if TYPE_CHECKING:
     from matbench.analysis.blocks import BlockSample
-    from matbench.analysis.error_map import ErrorMap
 
 
 class Found(NamedTuple):
     """The outcome of a case, and the requested extras."""
 
     outcome: Outcome
-    error_map: ErrorMap | None = None
     stamps: BlockSample | None = None
 
 

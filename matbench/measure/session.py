@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import architectures, error_map
+from matbench.analysis import architectures
 from matbench.analysis import limits as limits_of
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
@@ -274,10 +274,9 @@ class Session:
     ) -> Found:
         """A wrong case, without times."""
         outcome = self._outcome(case, built, accuracy, wrong=wrong)
-        if wrong.error_map is None:
-            return Found(outcome)
-        outcome = msgspec.structs.replace(outcome, error_map=error_map.cells(wrong.error_map))
-        return Found(outcome, wrong.error_map if self.options.error_map else None)
+        if wrong.error_map is not None:
+            outcome = msgspec.structs.replace(outcome, error_map=wrong.error_map)
+        return Found(outcome)
 
     def _in_turns(
         self, cases: Sequence[Case], plan: ComparisonPlan, seed: int, inputs_seed: int

@@ -19,6 +19,7 @@ from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, includes, tables
 from matbench.measure.worker import Crew, Worker
 from matbench.model import Case, Included, Kernel, Problem
+from matbench.records.outcome import Outcome
 from matbench.records.watch import Standing, Version
 
 #: How long a file must stay unchanged before a change counts as a save, in seconds: editors empty
@@ -107,10 +108,12 @@ class Watch:
         path: Path,
         cases: Callable[[Kernel], Iterable[Case]],
         plan: ComparisonPlan,
-        draw: Callable[[object], str] = lambda _: "",
+        draw: Callable[[Outcome], str] = lambda _: "",
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """`cases` are those of one version; `draw` draws an error map and says where it is.
+        """`cases` are those of one version.
+
+        `draw` draws the error map of a wrong case, if it has one, and says where it is.
 
         Values `given` on the command line override keys of the file's table.
         """
@@ -162,7 +165,7 @@ class Watch:
             measured = self.worker.measure(case)
             outcome = measured.outcome
             if outcome.median_ns is None:
-                drawn = self.draw(measured.error_map) if measured.error_map is not None else ""
+                drawn = self.draw(outcome)
                 what = _WORDS[outcome.status]
                 lines = [f"{case.label} {what}: {outcome.reason}", *outcome.notes, drawn]
                 version.wrong = "\n".join(filter(None, lines))

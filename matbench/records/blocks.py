@@ -11,8 +11,8 @@ from matbench.records.outcome import Amount, Excess, Factor, Positive, Share
 
 #: Launches that were slowed by more than this share, by reading the clock, are marked.
 PERTURBATION_LIMIT = 0.05
-#: The most blocks and the most busy periods that a timeline holds.
-MOST_BARS, MOST_PERIODS = 6_000, 1_500
+#: A timeline of more blocks would be neither small nor readable.
+MOST_BARS = 10_000
 Counters = Literal["aligned", "not aligned", "one", "not known"]
 
 
@@ -41,17 +41,15 @@ class Bin(msgspec.Struct, frozen=True):
     blocks: Count
 
 
-class Period(msgspec.Struct, frozen=True, array_like=True):
-    """A time in which a lane was busy, in ns since the first start."""
+class Bar(msgspec.Struct, frozen=True, array_like=True):
+    """When a block ran, in ns since the first start, in a slot of its lane.
+
+    `block` is its number in the grid.
+    """
 
     lane: Count
     start_ns: Count
     end_ns: Count
-
-
-class Bar(Period, frozen=True, array_like=True):
-    """A block in a slot of its lane; `block` is its number in the grid."""
-
     slot: Count
     block: Count
 
@@ -60,18 +58,14 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """When blocks ran and where, by a clock that the whole device shares.
 
     A lane is a multiprocessor; `multiprocessors` are their numbers on the device. None: lanes only
-    keep apart what ran at the same time. Each lane has `slots`, in which bars do not overlap. Bars
-    are ordered by lane and start. Of more blocks than `MOST_BARS` some have no bar: up to
-    `together` were resident in a lane, and `busy` has the times in which a lane ran any block, in
-    the same order; the shortest pauses are missing if there are more than `MOST_PERIODS`.
+    keep apart what ran at the same time. Each lane has `slots`, in which bars do not overlap. Every
+    block has a bar; they are ordered by lane and start.
     """
 
     lanes: Annotated[int, msgspec.Meta(ge=1, le=MOST_BARS)]
     slots: Positive
-    together: Positive
     multiprocessors: tuple[Count, ...] | None
     bars: Annotated[tuple[Bar, ...], msgspec.Meta(min_length=1, max_length=MOST_BARS)]
-    busy: Annotated[tuple[Period, ...], msgspec.Meta(max_length=MOST_PERIODS)] = ()
 
 
 class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", kw_only=True):
@@ -94,7 +88,8 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
       multiprocessors at one moment.
     - `span_ns` is by the clock that all share, `multiprocessor_span_ns` the longest on one
       multiprocessor by its own counter.
-    - `timeline` is None without a clock that all share, and in older records.
+    - `timeline` is None without a clock that all share, for more than `MOST_BARS` blocks, and in
+      older records.
     - The ratios compare each span with `launch_ns`, the event time minus an empty launch's.
     """
 

@@ -184,7 +184,9 @@ class BlockTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: The most rows and columns of a record's error map.
-MOST_CELLS = 64
+MOST_CELLS = 100
+#: What a cell of it can hold besides `.` and `!`.
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class ErrorCells(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +10,7 @@ from support import records
 
 from matbench.analysis import error_map
 from matbench.records import encoding, reading
+from matbench.records.outcome import MOST_CELLS
 
 
 @given(
@@ -38,20 +37,17 @@ def test_a_cell_is_the_worst_of_its_elements(
 
 
 @pytest.mark.parametrize(
-    ("shape", "step"), [((1, 1), 1), ((400, 3), 1), ((401, 3), 2), ((2, 3000), 8)]
+    ("shape", "step"), [((1, 1), 1), ((100, 3), 1), ((101, 3), 2), ((2, 3000), 30)]
 )
 def test_a_map_is_small_however_large_c_is(shape: tuple[int, int], step: int) -> None:
     C = np.ones(shape, np.float32)
     C[-1, -1] = np.nan
     R = np.ones(shape)
-    found = error_map.of(C, R, ~(C == R), title="t")
+    found = error_map.of(C, R, ~(C == R))
     assert (found.step, found.shape, found.wrong_elements) == (step, shape, 1)
-    assert found.exact and found.title == "t"
-    assert max(found.worst.shape) <= error_map.MOST_CELLS
-    assert found.wrong[-1, -1] and found.worst[-1, -1] == np.inf
-    assert found.wrong.sum() == 1
-    copied = pickle.loads(pickle.dumps(found))
-    assert np.array_equal(copied.worst, found.worst) and copied.shape == shape
+    assert found.exact
+    assert max(len(found.rows), len(found.rows[0])) <= MOST_CELLS
+    assert "".join(found.rows).rstrip("!").strip(".") == "" and found.rows[-1].endswith("!")
 
 
 def test_a_record_has_the_power_of_ten_of_each_wrong_cell() -> None:
@@ -61,16 +57,16 @@ def test_a_record_has_the_power_of_ten_of_each_wrong_cell() -> None:
     C[199, 129] += 5
     C[100, 64] = np.nan
     wrong = ~(np.abs(C - R) <= bound)
-    found = error_map.cells(error_map.of(C, R, wrong, bound=bound))
-    assert (found.shape, found.step, found.wrong_elements) == ((200, 130), 4, 3)
+    found = error_map.of(C, R, wrong, bound=bound)
+    assert (found.shape, found.step, found.wrong_elements) == ((200, 130), 2, 3)
     assert (found.exact, found.least_power) == (False, 0)
-    assert (found.rows[0][0], found.rows[49][32], found.rows[25][16]) == ("0", "6", "!")
+    assert (found.rows[0][0], found.rows[99][64], found.rows[50][32]) == ("0", "6", "!")
     assert sum(len(row) - row.count(".") for row in found.rows) == 3
 
 
 def test_errors_36_powers_of_ten_below_the_worst_are_told_apart_no_more() -> None:
     C = np.array([[1e-40, 1e-36, 1e-34, 1.0, 0.0]], np.float32)
-    found = error_map.cells(error_map.of(C, np.zeros_like(C), C != 0))
+    found = error_map.of(C, np.zeros_like(C), C != 0)
     assert (found.least_power, found.rows) == (-35, ("001z.",))
 
 
@@ -82,8 +78,8 @@ def test_any_error_map_can_be_recorded(M: int, N: int, exact: bool, power: int) 
     C[M - 1, N - 1] = -1
     bound = None if exact else np.full((M, N), 1e-9)
     wrong = ~(np.abs(C) <= (0 if bound is None else bound))
-    found = error_map.cells(error_map.of(C, R, wrong, bound=bound))
+    found = error_map.of(C, R, wrong, bound=bound)
     outcome = records.outcome(status="wrong", error_map=found)
     line = encoding.line(outcome)
     assert reading.decode(line.encode()) == outcome
-    assert len(line) - len(encoding.line(records.outcome(status="wrong"))) < 5_000
+    assert len(line) - len(encoding.line(records.outcome(status="wrong"))) < 11_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,15 +30,6 @@ def test_a_page_is_replaced_only_by_force(matbench: Matbench, tmp_path: Path) ->
     assert page.read_text() == "mine"
     matbench("page", SMALL, "--output", page, "--force")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
-def test_without_its_libraries_nothing_is_run(
-    refusal: Refusal, monkeypatch: pytest.MonkeyPatch, nothing_runs: None
-) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for command in (("page", SMALL, "--output", "p.html"), ("run", "tiled", "--page", "p.html")):
-        assert refusal(*command).endswith("pip install 'matbench-cuda[plots]'")
 
 
 def test_a_run_refuses_first(refusal: Refusal, nothing_runs: None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench
-from support.paths import BAD_KERNELS
+from support.paths import BAD_KERNELS, ROOT
 from support.pictures import bars, near, needs_plots, picture, words
 
 from matbench.errors import UsageError
@@ -28,7 +28,7 @@ def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix:
     text = path.read_text(encoding="utf-8")
     assert "tiled TILE=16 at 100" in text
     if suffix == ".html":
-        assert '"spec":"timeline"' in text
+        assert '"title":"Timeline: tiled TILE=16 at 100"' in text
         return
     assert len(bars(text)) == 49
 
@@ -40,6 +40,8 @@ def test_without_what_draws_nothing_is_run(
     for command in (
         ("blocks", "tiled", "--timeline", tmp_path / "t.html"),
         ("run", "tiled", "--error-map", tmp_path / "e.png"),
+        ("run", "tiled", "--page", tmp_path / "p.html"),
+        ("page", ROOT / "results" / "h200.jsonl", "--output", tmp_path / "p.html"),
     ):
         done = matbench(*command, code=2)
         assert done.stdout == ""
@@ -48,7 +50,7 @@ def test_without_what_draws_nothing_is_run(
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("e.html", "must end in .png or .svg"), ("missing/e.png", "no folder")]
+    ("name", "message"), [("e.html", "must end in .svg or .png"), ("missing/e.png", "no folder")]
 )
 def test_an_error_map_that_cannot_be_written(matbench: Matbench, name: str, message: str) -> None:
     done = matbench("run", "tiled", "--error-map", name, code=2)
@@ -89,33 +91,12 @@ def test_a_picture_that_fails_leaves_the_outcome(
 
     monkeypatch.setattr(error_map, "draw", fail)
     bad = BAD_KERNELS / "bad-last-row-left-out.cu"
-    done = matbench(
-        "run",
-        bad,
-        "--set",
-        "TILE=8",
-        "--sizes",
-        "20",
-        "--error-map",
-        path,
-        "--format",
-        "json",
-        code=1,
-    )
+    run = ("run", bad, "--set", "TILE=8", "--sizes", "20", "--error-map", path)
+    done = matbench(*run, "--format", "json", code=1)
     [outcome] = [record for record in json.loads(done.stdout) if record["type"] == "outcome"]
     assert outcome["status"] == "wrong"
     [note] = outcome["notes"]
     assert note.startswith(f"no error map: {path}: cannot be written")
-
-
-@needs_plots
-def test_one_size_is_no_chart(matbench: Matbench, tmp_path: Path) -> None:
-    records = tmp_path / "one.jsonl"
-    matbench("run", "single-block", "--sizes", "8", "--output", records, "--no-blocks")
-    refused = matbench("plot", records, "--output", tmp_path / "c.svg", code=2)
-    [line] = refused.stderr.splitlines()
-    assert "a chart over n needs two or more sizes; these records have only 8" in line
-    assert not (tmp_path / "c.svg").exists()
 
 
 @needs_plots
@@ -135,11 +116,11 @@ def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: De
 
 
 def test_only_what_draws_imports_what_draws(matbench: Matbench, tmp_path: Path) -> None:
-    """Neither help nor a refusal waits for Altair or vl-convert."""
+    """Neither help nor a refusal waits for vl-convert."""
     code = (
         "import sys, matbench.__main__ as m\n"
         "try: m.main()\n"
-        "finally: print(*sorted({'altair', 'vl_convert'} & set(sys.modules)), file=sys.stderr)"
+        "finally: print(*sorted({'vl_convert'} & set(sys.modules)), file=sys.stderr)"
     )
     for arguments in (["plot", "--help"], ["plot", "missing.jsonl", "--output", "c.svg"]):
         done = subprocess.run(

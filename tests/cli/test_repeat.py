@@ -143,7 +143,7 @@ def sweep() -> list[Outcome]:
 
 
 def test_a_picture_has_one_point_for_each_case(matbench: Matbench) -> None:
-    pytest.importorskip("altair", exc_type=ImportError)
+    pytest.importorskip("vl_convert", exc_type=ImportError)
     record_files.write(Path("all.jsonl"), *sweep())
     record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))
     for name in ("all", "one"):
@@ -155,7 +155,7 @@ def test_a_picture_has_one_point_for_each_case(matbench: Matbench) -> None:
 
 
 def test_a_page_has_one_row_for_each_case(matbench: Matbench) -> None:
-    pytest.importorskip("altair", exc_type=ImportError)
+    pytest.importorskip("vl_convert", exc_type=ImportError)
     record_files.write(Path("all.jsonl"), *sweep())
     matbench("page", "all.jsonl", "--output", "page.html")
     record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))

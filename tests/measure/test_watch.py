@@ -86,9 +86,7 @@ class PlainWorker:
 PROBLEM = Problem(64, 64, 64)
 
 
-def watched(
-    worker: PlainWorker, path: Path, tiles: tuple[int, ...] = (32,)
-) -> Watch:
+def watched(worker: PlainWorker, path: Path, tiles: tuple[int, ...] = (32,)) -> Watch:
     def cases(kernel: Kernel) -> list[Case]:
         return sweep.cases([kernel], [PROBLEM], {"TILE": tiles}, worker.device)
 

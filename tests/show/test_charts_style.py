@@ -60,9 +60,9 @@ def test_colours_stand_out_from_light_and_dark_pages(colours: tuple[str, ...]) -
     assert ((luminance + 0.05) / (DARK_PAGE + 0.05)).min() > least
 
 
-def test_a_panel_has_as_many_looks_as_colours_and_then_grey_ones() -> None:
-    found = style.looks([False] * 5 + [True] + [False] * 6)
-    coloured = [look for look in found if look.colour in style.PALETTE]
-    assert len(set(coloured)) == len(coloured) == len(style.PALETTE)
-    assert found[5].colour == style.NEUTRAL
-    assert [look.colour for look in found[9:]] == [style.CONTEXT] * 3
+def test_32_lines_differ_in_colour_or_shape() -> None:
+    lines = [(f"k{i}", False) for i in range(32)]
+    found = style.looks([("base", True), *lines])
+    assert len(set(found.values())) == 33
+    assert [found[name].colour for name, _ in lines[:8]] == list(style.PALETTE)
+    assert found["base"].colour == style.NEUTRAL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,7 +94,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-MARKS = """[...document.querySelectorAll('section:not([hidden]) .chart')].map((chart) =>
+MARKS = """[...document.querySelectorAll('section:not([hidden]) .chart:has(svg)')].map((chart) =>
   chart.querySelectorAll('.role-mark path, .role-mark text, .role-mark line').length)"""
 
 
@@ -109,16 +108,13 @@ def test_every_chart_has_marks_and_names_and_asks_nothing_of_anyone(
     assert window.requests() == [ladder.as_uri()]
     assert window.messages() == []
     names = window.evaluate(
-        "[...document.querySelectorAll('#speed .chart')[0].querySelectorAll('.mark-text text')]"
-        ".map((text) => text.textContent)"
+        "[...document.querySelectorAll('#speed .chips button')].map((b) => b.value)"
     )
     assert {"pipelined", "cublas", "uncoalesced-1d"} <= set(names)
-    heights = window.evaluate(
-        "[...document.querySelectorAll('#speed .chart')[0].querySelectorAll('.role-mark.mark-text"
-        " text')].map((text) => text.getBoundingClientRect().top).sort((a, b) => a - b)"
+    empty = window.evaluate(
+        "[...document.querySelectorAll('.chart canvas')].filter((c) => !c.width)"
     )
-    apart = [after - before for before, after in itertools.pairwise(heights)]
-    assert min(apart) > 10, "names do not overlap"
+    assert empty == []
 
 
 def test_figures_can_be_switched(window: Browser, ladder: Path) -> None:
@@ -187,9 +183,6 @@ def test_what_is_shown_can_be_copied(window: Browser, ladder: Path) -> None:
     assert lines[0] == "kernel,size,median_ns"
     assert lines[1].startswith("cublas-tf32,256,")
     assert float(lines[1].split(",")[2]) > 1000
-    window.evaluate("document.getElementById('copy-markdown').click()")
-    lines = window.evaluate("window.copied").splitlines()
-    assert lines[:2] == ["| kernel | size | time |", "| --- | ---: | ---: |"]
 
 
 def test_every_section_without_harm(window: Browser, everything: Path) -> None:
@@ -222,7 +215,7 @@ def test_pointing_at_a_chart_tells_all_figures(window: Browser, everything: Path
 
 def test_clocked_launches_and_wrong_cells_have_pictures(window: Browser, everything: Path) -> None:
     window.open(everything)
-    bars = "document.querySelectorAll('#blocks .mark-rect.layer_1_marks path')"
+    bars = "document.querySelectorAll('#blocks .full .mark-rect.layer_0_marks path')"
     assert window.evaluate(f"{bars}.length") == len(UNEVEN)
     widths = window.evaluate(f"[...{bars}].map((bar) => bar.getBoundingClientRect().width)")
     longest = max(widths)
@@ -230,9 +223,7 @@ def test_clocked_launches_and_wrong_cells_have_pictures(window: Browser, everyth
     assert sorted(w / longest for w in widths) == pytest.approx(
         sorted(share / max(shares) for share in shares), abs=0.02
     )
-    image = "document.querySelector('#wrong .mark-image image').getAttribute('href')"
-    assert window.evaluate(image).startswith("data:image/png;base64,")
-    assert window.evaluate("document.querySelectorAll('#wrong .mark-image').length") == 1
+    assert window.evaluate("document.querySelectorAll('#wrong canvas').length") == 1
     said = window.evaluate("document.getElementById('wrong').textContent")
     for part in ("9 of 26,000 elements wrong", "the worst of 4 × 4", "black: NaN or infinite"):
         assert part in said
@@ -241,7 +232,7 @@ def test_clocked_launches_and_wrong_cells_have_pictures(window: Browser, everyth
     assert "no limit" not in roofs
 
 
-def test_samples_are_thinned_only_where_they_are_drawn(window: Browser, tmp_path: Path) -> None:
+def test_all_samples_are_drawn_and_stragglers_hide_nothing(window: Browser, tmp_path: Path) -> None:
     draw = random.Random(1)
     samples = [draw.uniform(1e6, 1.1e6) for _ in range(30_000)]
     samples[17_000] = 9e6
@@ -250,21 +241,15 @@ def test_samples_are_thinned_only_where_they_are_drawn(window: Browser, tmp_path
     document.write(path, document.page([found], [tables.environment()]))
     assert path.stat().st_size < 1.5e6
     window.open(path)
-    marks = "document.querySelectorAll('#samples .mark-symbol path').length"
-    assert 1000 < window.evaluate(marks) <= 2000
-    said = window.evaluate("document.getElementById('samples').textContent")
-    assert "the fastest and the slowest of every 30 launches" in said
-    assert "the slowest 0.5% may lie beyond the right edge" in said
-    labels = window.evaluate(
-        "[...document.querySelectorAll('#samples .chart')].at(-1).querySelectorAll"
-        "('.role-axis-label text').length"
+    assert "without the slowest 0.5%" in window.evaluate(
+        "document.getElementById('samples').textContent"
     )
-    assert labels > 4
-    tops = window.evaluate(
-        "[...document.querySelectorAll('#samples .mark-symbol path')]"
-        ".map((mark) => mark.getBoundingClientRect().top).sort((a, b) => a - b).slice(0, 2)"
+    labels = (
+        "[...document.querySelectorAll('#samples .role-axis-label text')].map((t) => t.textContent)"
     )
-    assert tops[1] - tops[0] > 100, "the one straggler is drawn, far above all others"
+    marked = [text.replace(",", "") for text in window.evaluate(labels) if "%" not in text]
+    assert len(marked) > 4
+    assert max(map(float, marked)) < 1200, "the straggler is in the other chart only"
 
 
 @pytest.mark.parametrize("width", [390, pytest.param(800, marks=pytest.mark.long), 1400])

@@ -181,22 +181,18 @@ def _profile(counters: str, counter_offset_ticks: float | None = None, **others:
 def _timeline(
     lanes: int,
     slots: int,
-    together: int,
     multiprocessors: list[int] | None,
     bars: list[list[int]],
-    busy: list[list[int]] | None = None,
 ) -> Plain:
     many = len(multiprocessors or ()) or lanes
 
-    def period(lane: int, start: int, end: int, *block: int) -> list[int]:
-        return [lane % many, min(start, end), max(start, end), *block]
+    def bar(lane: int, start: int, end: int, slot: int, block: int) -> list[int]:
+        return [lane % many, min(start, end), max(start, end), slot % slots, block]
 
     return {
         "lanes": many,
-        "together": max(slots, together),
         "multiprocessors": multiprocessors or None,
-        "bars": sorted(period(*bar[:3], bar[3] % slots, bar[4]) for bar in bars),
-        "busy": sorted(period(*one) for one in busy or ()),
+        "bars": sorted(bar(*one) for one in bars),
     }
 
 

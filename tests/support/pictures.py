@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 needs_plots = pytest.mark.skipif(
-    any(importlib.util.find_spec(module) is None for module in ("altair", "vl_convert")),
+    importlib.util.find_spec("vl_convert") is None,
     reason="the extra `plots` is not installed",
 )
 
@@ -22,18 +21,6 @@ needs_plots = pytest.mark.skipif(
 _SCALE = 100
 SVG = "{http://www.w3.org/2000/svg}"
 TITLE = "tiled TILE=16 <&> $x$ at 1000"
-
-
-def bars(svg: str) -> list[ElementTree.Element]:
-    root = ElementTree.fromstring(svg)
-    [group] = [node for node in root.iter(f"{SVG}g") if node.get("id") == "blocks"]
-    return [node for node in group.iter() if node.find(f"{SVG}title") is not None]
-
-
-def tooltip(bar: ElementTree.Element) -> str:
-    title = bar.find(f"{SVG}title")
-    assert title is not None and title.text is not None
-    return title.text
 
 
 class Mark(NamedTuple):
@@ -46,6 +33,10 @@ class Mark(NamedTuple):
     fill: str
     stroke: str
     node: ElementTree.Element
+
+    @property
+    def is_hollow(self) -> bool:
+        return self.node.get("fill-opacity") == "0"
 
 
 def marks(svg: str, kind: str = "") -> list[Mark]:
@@ -66,6 +57,11 @@ def _marks(node: ElementTree.Element, x: float, y: float, kind: str) -> Iterator
         yield from _marks(child, x, y, kind)
 
 
+def bars(svg: str) -> list[Mark]:
+    """The blocks of a timeline."""
+    return marks(svg, "mark-rect role-mark layer_0_marks")
+
+
 def texts(svg: str) -> set[str]:
     nodes = ElementTree.fromstring(svg).iter(f"{SVG}text")
     return {"".join(node.itertext()).strip() for node in nodes}
@@ -75,25 +71,6 @@ def words(svg: str) -> str:
     return " ".join(
         "".join(node.itertext()) for node in ElementTree.fromstring(svg).iter(f"{SVG}text")
     )
-
-
-class Page(HTMLParser):
-    """The tags of a page, and what they refer to."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.references: list[str] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.references += [value or "" for name, value in attrs if re.search("src|href", name)]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def picture(path: Path) -> np.ndarray:

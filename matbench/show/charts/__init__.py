@@ -1,4 +1,5 @@
-"""Charts as Vega-Lite: their definitions, and the one style of pages and pictures.
+"""Charts as Vega-Lite specifications, and the one style of pages and pictures.
 
-A page fills the definitions with data in its script, a picture in Python (`filling`).
+Vega computes axes, legends and the places of all text. A chart without data gets them from a page's
+script.
 """

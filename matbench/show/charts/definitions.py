@@ -1,180 +1,321 @@
-"""Every chart, as Vega-Lite without data: a page's script or `filling` supplies it.
+"""Every chart as a Vega-Lite specification, without its main data: `data` are to be added.
 
-What depends on the data is a parameter: `across` and `up` are the domains of the axes, `ticks_…`
-the marks on them, and `isolated` names the kernels that stand out (all of them, if it is empty).
+In an expression, `isolated` holds the names of the kernels that stand out, or is empty.
 """
 
 from __future__ import annotations
 
-from matbench.show.charts import launches, parts
-from matbench.show.charts.parts import Scale, Spec
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from matbench.show.charts.style import NEUTRAL, PALETTE, Look
+
+Spec = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+#: Of rates and times; of errors; of shares. In the notation of D3.
+PLAIN, SCIENTIFIC, PERCENT = ",~r", ".2~e", "~p"
+#: Errors that differ by less than this factor must not look far apart.
+LEAST_ERRORS = 10
+#: Colours of verdicts, and of places in a search.
+VERDICTS = {"FASTER": "#2c9650", "SLOWER": "#cf4444", "SAME": NEUTRAL, "UNDECIDED": "#c08a1b"}
+PLACES = {
+    "winner": Look("#2c9650", "diamond"),
+    "default": Look("#d5701c", "square"),
+    "candidate": Look(PALETTE[0], "circle"),
+}
+
+_STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
+_LEGEND = {"title": None, "labelLimit": 260, "symbolLimit": 100, "symbolOpacity": 1}
+_BELOW = {**_LEGEND, "orient": "bottom"}
+_NAMES = {"ticks": False, "domain": False, "labelLimit": 220, "labelPadding": 6}
+#: Of the lines at a logarithmic axis only those with a number are drawn.
+_LABELLED = {"condition": {"test": "datum.label", "value": 1}, "value": 0}
 
 
-def specs() -> dict[str, Spec]:
-    """Every chart by its name."""
+def quantity(
+    field: str,
+    kind: Literal["log", "linear"] = "log",
+    form: str = PLAIN,
+    *,
+    title: str | None = None,
+    close: bool = False,
+) -> Spec:
+    """A position by a value; a linear axis begins at 0, unless it is `close` around the values."""
+    scale = {"type": kind, "nice": False, "padding": 10} if close else {"type": kind, "nice": True}
+    if kind == "linear":
+        scale["zero"] = not close
+    # With fewer ticks Vega would leave out the numbers of a logarithmic axis over a small range.
+    axis = {"format": form, "labelOverlap": True, "gridOpacity": _LABELLED, "tickCount": 12}
+    if kind == "linear":
+        axis["tickCount"] = 6
     return {
-        "curve-log": curve("log"),
-        "curve-linear": curve("linear"),
-        "bars": bars(),
-        "scatter": scatter(),
-        "roofline": roofline(),
-        "forest": forest(),
-        "search": search(),
-        **launches.specs(),
+        "field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis,
+    }  # fmt: skip
+
+
+def _sizes() -> Spec:
+    return {
+        "field": "n", "type": "quantitative",
+        "scale": {"type": "log", "base": 2, "nice": False, "padding": 8},
+        "axis": {"format": ",~r", "labelOverlap": True, "grid": False, "tickCount": 4},
+    }  # fmt: skip
+
+
+def _rows(field: str) -> Spec:
+    """A row for each name, in the order of the data."""
+    return {"field": field, "type": "nominal", "sort": None, "title": None, "axis": _NAMES}
+
+
+def height(rows: Rows, field: str) -> int:
+    """In pixels, of a chart with a row for each value of a field."""
+    return 10 + 20 * len({row[field] for row in rows})
+
+
+def _stands_out(others: float = 0.12) -> Spec:
+    return {"condition": {"test": _STANDS_OUT, "value": 1}, "value": others}
+
+
+def _by_name(field: str, values: Mapping[str, str], legend: Spec | None) -> Spec:
+    """A channel with its own value for each name."""
+    scale = {"domain": list(values), "range": list(values.values())}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
+
+
+def _colours(looks: Mapping[str, Look], legend: Spec | None, field: str = "kernel") -> Spec:
+    return _by_name(field, {name: look.colour for name, look in looks.items()}, legend)
+
+
+def _points(looks: Mapping[str, Look], legend: Spec | None, y: Spec) -> Spec:
+    """A point each, hollow where `hollow` is true; the one pointed at tells all its figures."""
+    colours = _colours(looks, legend)
+    return {
+        "mark": {"type": "point", "size": 42, "strokeWidth": 1.8, "opacity": 1},
+        "encoding": {
+            "y": y,
+            "stroke": colours,
+            "fill": colours,
+            "fillOpacity": {"condition": {"test": "datum.hollow", "value": 0}, "value": 1},
+            "shape": _by_name("kernel", {name: x.shape for name, x in looks.items()}, legend),
+            "opacity": _stands_out(),
+            "tooltip": {"field": "tip"},
+        },
+    }  # fmt: skip
+
+
+def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bool = False) -> Spec:
+    """One line a kernel over n, with intervals; baselines are dashed.
+
+    The ends of y are at least the factor `least` apart, so that noise does not fill the chart.
+    """
+    shown = _LEGEND if legend else None
+    stroke, opacity = _colours(looks, shown), _stands_out()
+    dash = {"condition": {"test": "datum.is_baseline", "value": [6, 3]}, "value": [1, 0]}
+    return {
+        "encoding": {"x": _sizes()},
+        "layer": [
+            {
+                "mark": {"type": "line", "strokeWidth": 1.8},
+                "encoding": {"y": y, "stroke": stroke, "strokeDash": dash, "opacity": opacity},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.4},
+                "encoding": {
+                    "y": {**y, "field": "low"}, "y2": {"field": "high"},
+                    "stroke": stroke, "opacity": opacity,
+                },
+            },
+            _points(looks, shown, y),
+            {
+                "transform": [
+                    {"aggregate": [{"op": "max", "field": "value", "as": "most"}]},
+                    {"calculate": f"datum.most / {least}", "as": "value"},
+                ],
+                "mark": {"type": "tick", "opacity": 0},
+                "encoding": {"x": {"value": 0}, "y": y},
+            },
+        ],
+    }  # fmt: skip
+
+
+def bars(
+    looks: Mapping[str, Look] | None = None, form: str = PLAIN, *, beside: bool = False
+) -> Spec:
+    """One bar a kernel with its interval and figure; if wanted, a tick at the value `beside`.
+
+    Without `looks` the bars are of something else, and cannot be isolated.
+    """
+    tick = {"type": "tick", "thickness": 2, "height": 15}
+    x = quantity("value", "linear", form)
+    look = {"color": {"value": PALETTE[0]}} if looks is None else {"color": _colours(looks, None)}
+    return {
+        "encoding": {
+            "y": _rows("kernel"),
+            "tooltip": {"field": "tip"},
+            **({} if looks is None else {"opacity": _stands_out()}),
+        },
+        "layer": [
+            {
+                "mark": {"type": "bar", "height": 11, "cornerRadiusEnd": 2},
+                "encoding": {"x": x, **look},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.4},
+                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            },
+            *([{"mark": tick, "encoding": {"x": {**x, "field": "beside"}}}] if beside else []),
+            {
+                "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
+                "encoding": {"x": {**x, "field": "high"}, "text": {"field": "figure"}},
+            },
+        ],
+    }  # fmt: skip
+
+
+def scatter(looks: Mapping[str, Look]) -> Spec:
+    """Speed against error; a line joins the rows `on_front`, which have their names."""
+    x, y = quantity("error", form=SCIENTIFIC, close=True), quantity("value", close=True)
+    x["scale"]["padding"] = 40  # room for names
+    front = {"filter": "datum.on_front"}
+    return {
+        "height": 320,
+        "encoding": {"x": x},
+        "layer": [
+            {
+                "transform": [front],
+                "mark": {
+                    "type": "line", "interpolate": "step-after", "strokeWidth": 1.2,
+                    "strokeDash": [3, 3], "color": NEUTRAL,
+                },
+                "encoding": {"y": y},
+            },
+            _points(looks, None, y),
+            {
+                "transform": [front],
+                "mark": {"type": "text", "fontSize": 11, "dy": -9},
+                "encoding": {"y": y, "text": {"field": "kernel"}, "opacity": _stands_out()},
+            },
+        ],
+    }  # fmt: skip
+
+
+def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str, *, legend: bool = False) -> Spec:
+    """The limits that were measured, `roofs`, and a point for each case below them."""
+    y = quantity("value", title=unit, close=True)
+    x = quantity("intensity", title="operations per byte of global memory", close=True)
+    return {
+        "height": 340,
+        "encoding": {"x": x},
+        "layer": [
+            {
+                "data": {"values": list(roofs)},
+                "mark": {"type": "line", "strokeWidth": 1.2, "color": NEUTRAL},
+                "encoding": {
+                    "y": y,
+                    "strokeDash": {
+                        "field": "label", "type": "nominal", "sort": None,
+                        "legend": {**_BELOW, "symbolType": "stroke", "symbolSize": 400},
+                    },
+                },
+            },
+            _points(looks, _LEGEND if legend else None, y),
+        ],
+    }  # fmt: skip
+
+
+def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
+    """Ratios, one in each row with its interval, around 1; the colour is that of its `kind`."""
+    x = quantity("value", "linear", close=True)
+    colour = _by_name("kind", colours, _BELOW)
+    return {
+        "height": height(rows, "label"),
+        "data": {"values": rows},
+        "encoding": {"y": _rows("label"), "tooltip": {"field": "tip"}},
+        "layer": [
+            {
+                "data": {"values": [{}]},
+                "mark": {"type": "rule", "strokeDash": [3, 3]},
+                "encoding": {"x": {"datum": 1}, "y": {"value": 0}, "y2": {"value": "height"}},
+            },
+            {
+                "mark": {"type": "rule", "strokeWidth": 2},
+                "encoding": {
+                    "x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": colour,
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+                "encoding": {"x": x, "color": colour},
+            },
+        ],
+    }  # fmt: skip
+
+
+def search(rows: Rows) -> Spec:
+    """The candidates of a tuning search: how many rounds each survived, and its time."""
+    return {
+        "height": height(rows, "round"),
+        "data": {"values": rows},
+        "mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.9},
+        "encoding": {
+            "x": quantity("value", close=True),
+            "y": {"field": "round", "type": "ordinal", "title": "round"},
+            "color": _colours(PLACES, _BELOW, "kind"),
+            "shape": _by_name("kind", {name: x.shape for name, x in PLACES.items()}, _BELOW),
+            "tooltip": {"field": "tip"},
+        },
     }
 
 
-def curve(scale: Scale) -> Spec:
-    """One line a kernel over n, with intervals; its mark and name stand at the right edge.
-
-    Values on a linear scale are shares.
-    """
-    import altair as alt
-
-    axis = parts.values("ticks_up", parts.SHARE if scale == "linear" else parts.SHORT)
-    y = alt.Y("value:Q", title=None, scale=parts.domain("up", scale), axis=axis)
-    base = alt.Chart(parts.named("points")).encode(
-        x=alt.X("n:Q", title=None, scale=parts.domain("across", "log", 2), axis=parts.sizes()),
-        color=parts.as_is(alt.Color, "colour:N"),
-        opacity=parts.opacity(alt),
-        detail="kernel:N",
-    )
-    lines = base.mark_line(strokeWidth=1.8).encode(
-        y=y, strokeDash=alt.condition("datum.is_baseline", alt.value([6, 3]), alt.value([1, 0]))
-    )
-    intervals = base.mark_rule(strokeWidth=1.4).encode(
-        y=alt.Y("low:Q", title=None), y2=alt.Y2("high:Q")
-    )
-    points = parts.points(base, y)
-    return parts.spec(
-        alt.layer(lines, intervals, *parts.labels("n:Q"), points),
-        "across",
-        "up",
-        "sizes",
-        "ticks_up",
-    )
+def strip(looks: Mapping[str, Look]) -> Spec:
+    """Every sample of every kernel at one size, as a tick."""
+    return {
+        "mark": {"type": "tick", "thickness": 1, "height": 12},
+        "encoding": {
+            "x": quantity("value", close=True),
+            "y": _rows("kernel"),
+            "color": _colours(looks, None),
+            "opacity": {**_stands_out(0.06), "condition": {"test": _STANDS_OUT, "value": 0.4}},
+        },
+    }
 
 
-def bars() -> Spec:
-    """One bar a kernel at one size, its interval, and a tick for the size that it is beside.
-
-    Where `share` is true, values are shares.
-    """
-    import altair as alt
-
-    label = f"share ? {parts.SHARE} : {parts.SHORT}"
-
-    base = alt.Chart(parts.named("points")).encode(
-        y=alt.Y("kernel:N", sort=None, title=None, axis=parts.names()),
-        opacity=parts.opacity(alt),
-        tooltip=alt.Tooltip("tip:N"),
-    )
-    x = alt.X(
-        "value:Q", title=None, scale=parts.domain("across", "linear"), axis=parts.values("", label)
-    )
-    drawn = base.mark_bar(height=11, cornerRadiusEnd=2).encode(
-        x=x, color=parts.as_is(alt.Color, "colour:N")
-    )
-    interval = base.mark_rule(strokeWidth=1.4, color="currentColor").encode(x="low:Q", x2="high:Q")
-    beside = base.mark_tick(thickness=2, height=15, color="currentColor").encode(x="beside:Q")
-    figures = base.mark_text(align="left", fontSize=11).encode(
-        x=alt.value(alt.expr("width + 8")), text="figure:N"
-    )
-    return parts.spec(alt.layer(drawn, interval, beside, figures), "across", "share")
+def ecdf() -> Spec:
+    """The share of launches that took no longer, for each kind of samples of one case."""
+    return {
+        "height": 240,
+        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
+        "encoding": {
+            "x": quantity("value", "linear", close=True),
+            "y": quantity("share", "linear", PERCENT),
+            "color": _kinds(),
+        },
+    }
 
 
-def scatter() -> Spec:
-    """Speed against error, and the front that no kernel is both faster and more accurate than."""
-    import altair as alt
-
-    x = parts.across("error:Q")
-    y = parts.up("value:Q")
-    base = alt.Chart(parts.named("points")).encode(
-        x=x, color=parts.as_is(alt.Color, "colour:N"), opacity=parts.opacity(alt), detail="kernel:N"
-    )
-    front = (
-        alt.Chart(parts.named("front"))
-        .mark_line(
-            interpolate="step-after", strokeWidth=1.2, strokeDash=[3, 3], color="currentColor"
-        )
-        .encode(x=x, y=y, order="error:Q")
-    )
-    names = base.mark_text(fontSize=11, dy=-9).encode(
-        y=y, text="label:N", color=alt.value("currentColor")
-    )
-    return parts.spec(
-        alt.layer(front, parts.points(base, y), names), "across", "up", "ticks_across", "ticks_up"
-    )
+def course() -> Spec:
+    """The samples of one case in the order they were taken."""
+    return {
+        "height": 240,
+        "mark": {"type": "circle", "size": 14, "opacity": 0.6},
+        "encoding": {
+            "x": quantity("index", "linear", close=True),
+            "y": quantity("value", "linear", close=True),
+            "color": _kinds(),
+        },
+    }
 
 
-def roofline() -> Spec:
-    """The limits that were measured, and a point for each case."""
-    import altair as alt
-
-    x = parts.across("intensity:Q")
-    y = parts.up("value:Q")
-    roofs = (
-        alt.Chart(parts.named("roofs"))
-        .mark_line(strokeWidth=1.2, color="currentColor")
-        .encode(x=x, y=y, detail="label:N")
-    )
-    names = (
-        alt.Chart(parts.named("names"))
-        .mark_text(align="right", dy=-7, fontSize=11)
-        .encode(x=x, y=y, text="label:N")
-    )
-    slope = (
-        alt.Chart(parts.named("slope"))
-        .mark_text(align="left", dx=8, dy=12, fontSize=11)
-        .encode(x=x, y=y, text="label:N")
-    )
-    base = alt.Chart(parts.named("points")).encode(
-        x=x, color=parts.as_is(alt.Color, "colour:N"), opacity=parts.opacity(alt), detail="kernel:N"
-    )
-    return parts.spec(
-        alt.layer(roofs, names, slope, *parts.labels("intensity:Q"), parts.points(base, y)),
-        "across",
-        "up",
-        "ticks_across",
-        "ticks_up",
-    )
+def _kinds() -> Spec:
+    return {"field": "kind", "scale": {"range": list(PALETTE)}, "legend": _BELOW}
 
 
-def forest() -> Spec:
-    """One comparison a row: the ratio of times and its interval, around 1."""
-    import altair as alt
-
-    y = alt.Y("label:N", sort=None, title=None, axis=parts.names())
-    base = alt.Chart(parts.named("points")).encode(y=y, color=parts.as_is(alt.Color, "colour:N"))
-    x = parts.across("value:Q")
-    same = (
-        alt.Chart(parts.named("same"))
-        .mark_rule(strokeDash=[3, 3], color="currentColor")
-        .encode(x=alt.X("value:Q"))
-    )
-    interval = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
-    ratio = base.mark_point(size=45, strokeWidth=1.8, opacity=1).encode(
-        x=x,
-        shape=parts.as_is(alt.Shape, "shape:N"),
-        fill=parts.as_is(alt.Fill, "fill:N"),
-        tooltip=alt.Tooltip("tip:N"),
-    )
-    return parts.spec(alt.layer(same, interval, ratio), "across", "ticks_across")
-
-
-def search() -> Spec:
-    """The candidates of a tuning search: how many rounds each survived, and its time."""
-    import altair as alt
-
-    points = (
-        alt.Chart(parts.named("points"))
-        .mark_point(size=45, filled=True)
-        .encode(
-            x=parts.across("value:Q"),
-            y=alt.Y("round:O", title=None, sort="ascending"),
-            color=parts.as_is(alt.Color, "colour:N"),
-            shape=parts.as_is(alt.Shape, "shape:N"),
-            tooltip=alt.Tooltip("tip:N"),
-        )
-    )
-    return parts.spec(points, "across", "ticks_across")
+def condition() -> Spec:
+    """Clock, power or temperature while samples were taken."""
+    return {
+        "height": 44,
+        "mark": {"type": "line", "strokeWidth": 1.4, "point": {"size": 14}, "color": PALETTE[0]},
+        "encoding": {
+            "x": {"field": "index", "type": "quantitative", "axis": None},
+            "y": {**quantity("value", "linear", close=True), "axis": {"tickCount": 2}},
+        },
+    }

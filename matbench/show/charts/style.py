@@ -11,18 +11,15 @@ INK = "#797979"
 DARK_INK = "#333333"
 #: Lines of the grid: faint on either page.
 GRID = "#80808040"
-#: Arial's metrics are those of Helvetica and of Liberation Sans: one of them is everywhere.
-FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
-FONT_SIZE = 12
 #: Far apart for readers with any kind of colour blindness, on a light page and on a dark one.
 PALETTE = (
     "#2050e0", "#f09010", "#10b0a0", "#904090", "#b03000", "#90a0f0", "#a04050", "#d0a060",
 )  # fmt: skip
 SHAPES = ("circle", "square", "triangle-up", "diamond")
-#: Of errors that rounding can explain, and of wrong ones, each from small to large.
-BLUES, ORANGES = ("#f2f6fa", "#2a6fb0"), ("#fdb35a", "#7a1c00")
-#: Of baselines, and of lines beyond those that colours can tell apart.
-NEUTRAL, CONTEXT = "#7d858e", "#80808090"
+#: Of wrong elements, from small errors to large ones.
+ORANGES = ("#fdb35a", "#7a1c00")
+#: Of baselines.
+NEUTRAL = "#7d858e"
 
 
 class Look(NamedTuple):
@@ -32,36 +29,42 @@ class Look(NamedTuple):
     shape: str
 
 
-def looks(are_baselines: Iterable[bool]) -> list[Look]:
-    """One for each line, the most important first: colours, then the colour of context.
+def looks(lines: Iterable[tuple[str, bool]]) -> dict[str, Look]:
+    """How each line looks, by its name; of each, whether it is a baseline.
 
-    Baselines have a colour of their own.
+    Up to 32 lines differ in colour or shape. Baselines have a colour of their own.
     """
-    found, used = [], 0
-    for is_baseline in are_baselines:
+    found: dict[str, Look] = {}
+    used = 0
+    for name, is_baseline in lines:
         if is_baseline:
-            found.append(Look(NEUTRAL, "cross"))
-        elif used < len(PALETTE):
-            found.append(Look(PALETTE[used], SHAPES[used % len(SHAPES)]))
-            used += 1
+            found[name] = Look(NEUTRAL, "cross")
         else:
-            found.append(Look(CONTEXT, "circle"))
+            shape = SHAPES[(used + used // len(PALETTE)) % len(SHAPES)]
+            found[name] = Look(PALETTE[used % len(PALETTE)], shape)
+            used += 1
     return found
 
 
 def config(ink: str = INK) -> dict[str, Any]:
     """Vega-Lite's configuration for text and lines in that ink."""
+    titles = {"titleColor": ink, "titleFontWeight": "normal"}
     return {
         "aria": False,
         "background": None,
-        "font": FONT,
+        "font": "Arial, Helvetica, 'Liberation Sans', sans-serif",
         "view": {"stroke": None},
         "axis": {
-            "labelFontSize": FONT_SIZE - 1, "titleFontSize": FONT_SIZE, "titleFontWeight": "normal",
-            "labelColor": ink, "titleColor": ink, "tickColor": ink, "domainColor": ink,
-            "gridColor": GRID,
+            "labelFontSize": 11, "titleFontSize": 12, "labelColor": ink, "tickColor": ink,
+            "domainColor": ink, "gridColor": GRID, **titles,
         },
-        "legend": {"labelColor": ink, "titleColor": ink},
-        "text": {"color": ink},
+        "legend": {"labelColor": ink, "labelFontSize": 11, **titles},
+        "title": {
+            "anchor": "start", "color": ink, "fontSize": 15, "subtitleColor": ink,
+            "subtitleFontSize": 12, "subtitlePadding": 4, "offset": 14, "frame": "bounds",
+        },
+        "text": {"color": ink, "fontSize": 11},
+        "rule": {"color": ink},
+        "tick": {"color": ink},
         "mark": {"tooltip": None},
     }  # fmt: skip

@@ -1,71 +1,93 @@
-"""A timeline of a launch's blocks as the data and parameters of its chart."""
+"""The chart of a launch's blocks: a lane for each multiprocessor, a bar for each block."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import msgspec
 import numpy as np
 
-from matbench.records.blocks import BlockProfile, Period, Timeline
-
-#: How many lanes are labelled.
-_MOST_LABELS = 16
+from matbench.records.blocks import BlockProfile, Timeline
+from matbench.show.charts.definitions import Spec
 
 
-class Filling(NamedTuple):
-    """What a definition needs: rows of each dataset, parameters, and the height in pixels."""
-
-    datasets: dict[str, Any]
-    parameters: dict[str, Any]
-    height: float
-
-
-def filling(found: Timeline, profile: BlockProfile) -> Filling:
-    """The bars as they are recorded; the definition computes where they are drawn."""
+def spec(found: Timeline, profile: BlockProfile) -> Spec:
+    """The chart with its data: rows of the record, from which Vega computes bars."""
     took = np.array([bar.end_ns - bar.start_ns for bar in found.bars]) / 1e3
     low, high = np.percentile(took, [5, 95]).tolist()
-    periods: list[Period] = [*found.bars, *found.busy]
-    span = max(period.end_ns for period in periods) / 1e3 or 1.0
-    every = -(-found.lanes // _MOST_LABELS)
-    numbers = found.multiprocessors or range(1, found.lanes + 1)
-    height = found.lanes * min(36.0, max(5.0, 420 / found.lanes))
-    tail = []
-    if profile.tail_share:
-        at = span * (1 - profile.tail_share)
-        tail = [{"at": at, "label": f"tail {profile.tail_share:.1%}"}]
-    return Filling(
-        {
-            "bars": [msgspec.structs.astuple(bar) for bar in found.bars],
-            "busy": [msgspec.structs.astuple(period) for period in found.busy],
-            "tail": tail,
+    span = max(bar.end_ns for bar in found.bars) / 1e3 or 1.0
+    names = list(found.multiprocessors or range(1, found.lanes + 1))
+    gx, gy, _ = profile.launch.grid
+    x = {
+        "field": "start", "type": "quantitative", "title": "µs since the first block started",
+        "scale": {"domain": [0, span], "nice": False}, "axis": {"format": ",~r"},
+    }  # fmt: skip
+    lane = {"field": "lane", "type": "ordinal", "title": None, "sort": names}
+    bars = {
+        "mark": {"type": "rect", "stroke": "#fff", "strokeOpacity": 0.7, "strokeWidth": 0.5},
+        "encoding": {
+            "x": x,
+            "x2": {"field": "end"},
+            "y": {
+                **lane, "scale": {"domain": names, "paddingInner": 0.1},
+                "axis": {"labelOverlap": True, "ticks": False},
+            },
+            "yOffset": {"field": "slot", "type": "ordinal", "scale": {"paddingInner": 0}},
+            "color": {
+                "field": "took",
+                "type": "quantitative",
+                "scale": {
+                    "domain": [low, high if high > low else low + 1e-3], "clamp": True,
+                    "scheme": {"name": "viridis", "extent": [0.12, 1]},
+                },
+                "legend": {"orient": "bottom", "title": "block duration (µs)", "titleLimit": 0},
+            },
+            "tooltip": [
+                {"field": "place", "type": "nominal", "title": "block"},
+                {"field": "lane", "type": "nominal"},
+                {"field": "start", "title": "start, µs", "format": ",.3f"},
+                {"field": "end", "title": "end, µs", "format": ",.3f"},
+                {"field": "took", "title": "took, µs", "format": ",.3f"},
+            ],
         },
-        {
-            "across": [0, span],
-            "up": [found.lanes, 0],
-            "ticks_up": [lane + 0.5 for lane in range(0, found.lanes, every)],
-            "names": list(map(str, numbers)),
-            "slots": found.slots,
-            "grid": profile.launch.grid,
-            "shades": [low, high if high > low else low + 1e-3],
-            "gaps": height > 4 * found.lanes * found.slots,
+    }  # fmt: skip
+    tail = {
+        "data": {
+            "values": [{"start": span * (1 - share), "label": f"tail {share:.1%}"}]
+            if (share := profile.tail_share)
+            else []
         },
-        height,
-    )
-
-
-def left_out(found: Timeline, profile: BlockProfile) -> str:
-    """A note on blocks that have no bar; empty if all have one."""
-    if len(found.bars) >= profile.blocks:
-        return ""
-    text = f"thinned: {len(found.bars):,} of {profile.blocks:,} blocks drawn"
-    if found.slots < found.together:
-        text += f", {found.slots} of up to {found.together} resident together"
-    return f"{text}; grey: busy with blocks that are not drawn"
+        "encoding": {"x": x},
+        "layer": [
+            {"mark": {"type": "rule", "strokeDash": [4, 3]}},
+            {
+                "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -3},
+                "encoding": {"y": {"value": 0}, "text": {"field": "label"}},
+            },
+        ],
+    }  # fmt: skip
+    return {
+        "height": found.lanes * min(36.0, max(5.0, 420 / found.lanes)),
+        "data": {
+            "values": [
+                {"lane": names[bar.lane], "from": bar.start_ns, "to": bar.end_ns,
+                 "slot": bar.slot, "block": bar.block}
+                for bar in found.bars
+            ]
+        },
+        "transform": [
+            {"calculate": "datum.from / 1000", "as": "start"},
+            {"calculate": "datum.to / 1000", "as": "end"},
+            {"calculate": "datum.end - datum.start", "as": "took"},
+            {
+                "calculate": f"'(' + datum.block % {gx} + ', ' + floor(datum.block / {gx}) % {gy}"
+                f" + ', ' + floor(datum.block / {gx * gy}) + ')'",
+                "as": "place",
+            },
+        ],
+        "layer": [bars, tail],
+    }  # fmt: skip
 
 
 def notes(found: Timeline, profile: BlockProfile) -> list[str]:
-    """What a reader must know about the lanes and the bars."""
+    """What a reader must know about the lanes."""
     lines = [
         "a lane per multiprocessor"
         if found.multiprocessors is not None
@@ -76,4 +98,4 @@ def notes(found: Timeline, profile: BlockProfile) -> list[str]:
         lines.append(
             f"{idle:,} of {profile.multiprocessors:,} multiprocessors ran no block: no lane"
         )
-    return [*lines, *filter(None, [left_out(found, profile)])]
+    return lines

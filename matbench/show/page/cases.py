@@ -14,6 +14,9 @@ from matbench.model import WORD_BYTES, DeviceInfo, Problem, settings_of
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Outcome
 from matbench.show import safe, units
+from matbench.show.charts import definitions, style
+from matbench.show.charts.definitions import Spec
+from matbench.show.charts.style import Look
 from matbench.show.outcomes import size_label
 
 
@@ -82,33 +85,29 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     imbalance: float | None = None
 
 
-class Roof(msgspec.Struct, frozen=True):
-    """One limit of a roofline, in bytes or operations per second, what it is of, and its source."""
-
-    label: str
-    per_s: float
-
-
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """Cases that can stand in one chart: one device, workload, kind of samples and of inputs.
 
-    `unlimited` names the arithmetic of which no limit is known.
+    `roofline` is the chart without its points; None if no limits are known.
     """
 
     label: str
     unit: str
     scale: float
-    copy: Roof | None = None
-    peaks: tuple[Roof, ...] = ()
-    unlimited: tuple[str, ...] = ()
+    roofline: Spec | None = None
+    roofline_note: str = ""
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a page shows of outcomes; `outcomes` belong to the cases one by one."""
+    """What a page shows of outcomes; `outcomes` belong to the cases one by one.
+
+    `looks` has each kernel, the fastest first.
+    """
 
     views: list[View]
     cases: list[Case]
     outcomes: list[Outcome]
+    looks: dict[str, Look]
 
 
 _Ranked = tuple[DeviceRanking, Problem, Ranked]
@@ -140,16 +139,27 @@ def of(
         alike = (other for other in keys if (other[0], *other[2:]) == (own[0], *own[2:]))
         keys.setdefault(next(alike, own), []).append(found)
     ordered = sorted(keys, key=lambda key: (key[0], -len({p for _, p, _ in keys[key]})))
+    looks = _looks([row for rows in keys.values() for _, _, row in rows])
     views: list[View] = []
     cases: list[Case] = []
     shown: list[Outcome] = []
     for number, key in enumerate(ordered):
         rows = keys[key]
         measured = limits.get(rows[0][2].outcome.case.device)
-        views.append(_view(rows, _label(key, ordered, rows[0]), measured))
+        views.append(_view(rows, _label(key, ordered, rows[0]), measured, looks))
         cases += _cases(number, views[-1], rows, fastest)
         shown += [row.outcome for _, _, row in rows]
-    return Found(views, cases, shown)
+    return Found(views, cases, shown, looks)
+
+
+def _looks(rows: Sequence[Ranked]) -> dict[str, Look]:
+    """How each kernel looks in every chart."""
+    rates: dict[tuple[str, bool], float] = {}
+    for row in rows:
+        case = row.outcome.case
+        key = safe.line(case.kernel), case.group == "baseline"
+        rates[key] = max(rates.get(key, 0.0), row.work_per_s or 0.0)
+    return style.looks(sorted(rates, key=lambda key: -rates[key]))
 
 
 def _label(key: _Key, keys: Sequence[_Key], found: _Ranked) -> str:
@@ -165,15 +175,19 @@ def _label(key: _Key, keys: Sequence[_Key], found: _Ranked) -> str:
     return " · ".join(words)
 
 
-def _view(rows: Sequence[_Ranked], label: str, measured: Limits | None) -> View:
+def _view(
+    rows: Sequence[_Ranked], label: str, measured: Limits | None, looks: Mapping[str, Look]
+) -> View:
     workload = rows[0][0].workload
     unit, _ = units.rate_column((row.work_per_s for _, _, row in rows), workload.rate)
     copies = [o.copy_bytes_per_s for _, _, row in rows if (o := row.outcome).copy_bytes_per_s]
     peaks: dict[str, float] = {}
     shown: set[str] = set()
+    intensities: list[float] = []
     if workload.rate == "FLOP/s":
         for _, _, row in rows:
-            if row.work_per_s and _intensity(row.outcome):
+            if row.work_per_s and (intensity := _intensity(row.outcome)):
+                intensities.append(intensity)
                 shown.add(name := _arithmetic(row.outcome))
                 if row.of_limit:
                     peaks[name] = max(peaks.get(name, 0.0), row.work_per_s / row.of_limit)
@@ -181,20 +195,42 @@ def _view(rows: Sequence[_Ranked], label: str, measured: Limits | None) -> View:
         copies.append(measured.copy_bytes_per_s)
         peaks["float32"] = measured.fma_flop_per_s
 
-    def source(name: str) -> str:
-        return "measured" if measured is not None and name == "float32" else "at the clock held"
-
+    scale = 1e12 if unit.startswith("T") else 1e9
+    unlimited = sorted(shown - peaks.keys())
+    roofs = (
+        _roofs(max(copies), peaks, intensities, measured)
+        if copies and peaks and intensities
+        else []
+    )
+    rows_of_chart = [
+        {"label": label, "intensity": x, "value": rate / scale} for label, x, rate in roofs
+    ]
     return View(
         label=label,
         unit=unit,
-        scale=1e12 if unit.startswith("T") else 1e9,
-        copy=Roof(f"copy {units.bandwidth(max(copies))}", max(copies)) if copies else None,
-        peaks=tuple(
-            Roof(f"{name} {units.rates([rate], 'FLOP/s')(rate)}, {source(name)}", rate)
-            for name, rate in sorted(peaks.items(), key=lambda peak: peak[1])
-        ),
-        unlimited=tuple(sorted(shown - peaks.keys())),
+        scale=scale,
+        roofline=definitions.roofline(looks, rows_of_chart, unit) if roofs else None,
+        roofline_note=f"no limit is known of {', '.join(unlimited)}" if unlimited else "",
     )
+
+
+def _roofs(
+    bytes_per_s: float,
+    peaks: Mapping[str, float],
+    intensities: Sequence[float],
+    measured: Limits | None,
+) -> list[tuple[str, float, float]]:
+    """Both ends of each limit: what it is of, operations per byte, and operations per second."""
+    ridges = [peak / bytes_per_s for peak in peaks.values()]
+    left, right = min([*ridges, *intensities]) / 2, max([*ridges, *intensities]) * 4
+    top = max(peaks.values())
+    copy = f"copy {units.bandwidth(bytes_per_s)}"
+    found = [(copy, left, left * bytes_per_s), (copy, top / bytes_per_s, top)]
+    for name, peak in sorted(peaks.items(), key=lambda item: item[1]):
+        source = "measured" if measured is not None and name == "float32" else "at the clock held"
+        label = f"{name} {units.rates([peak], 'FLOP/s')(peak)}, {source}"
+        found += [(label, peak / bytes_per_s, peak), (label, right, peak)]
+    return found
 
 
 def _arithmetic(outcome: Outcome) -> str:

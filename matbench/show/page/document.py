@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import importlib.metadata
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -16,22 +17,24 @@ import msgspec
 
 from matbench import __version__
 from matbench.analysis import pareto
+from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.records.reading import Finding
 from matbench.show import safe
-from matbench.show.charts import error_map, kept, style
-from matbench.show.charts.timeline import Filling
+from matbench.show.charts import definitions, error_map, style
+from matbench.show.charts.definitions import PERCENT, SCIENTIFIC, Spec, quantity
 from matbench.show.page import cases, samples, summary
 from matbench.show.page import findings as _findings
 from matbench.show.page.cases import COLUMNS, Found
-from matbench.show.page.findings import Findings, table
+from matbench.show.page.findings import Chart, Findings, table
 from matbench.show.page.summary import Summary
 from matbench.show.pictures import files
 
 _HERE = Path(__file__).parent
+_MAP_SIDE = 250  # pixels
 #: What the script tag of an HTML document may not hold.
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _TITLES = {
@@ -93,7 +96,7 @@ def _sections(found: Found, has_samples: bool, more: Findings) -> list[str]:
     has = {
         "speed": bool(timed),
         "error": any(case.error for case in timed),
-        "roofline": any(view.copy and view.peaks for view in found.views),
+        "roofline": any(view.roofline for view in found.views),
         "samples": has_samples,
         "verdicts": bool(more.verdicts or more.verdict_charts),
         "blocks": bool(more.blocks) or any(case.imbalance is not None for case in timed),
@@ -118,10 +121,32 @@ def _data(found: Found, taken: list[list[samples.Series]], more: Findings, shown
         "blocks": more.block_charts,
         "sections": shown,
         "maps": _maps(found.outcomes),
-        "specs": kept.specs(),
-        "style": {"palette": style.PALETTE, "shapes": style.SHAPES, "neutral": style.NEUTRAL},
+        "specs": _specs(found),
+        "looks": {name: look._asdict() for name, look in found.looks.items()},
+        "config": style.config(),
     }
     return embedded(contents)
+
+
+def _specs(found: Found) -> dict[str, Spec]:
+    """The charts whose data the script chooses."""
+    looks = found.looks
+    return {
+        "curve": definitions.curve(looks, quantity("value", close=True)),
+        "shares": definitions.curve(looks, quantity("value", "linear", PERCENT)),
+        "errors": definitions.curve(
+            looks, quantity("value", form=SCIENTIFIC, close=True), least=definitions.LEAST_ERRORS
+        ),
+        "bars": definitions.bars(looks),
+        "bars-beside": definitions.bars(looks, beside=True),
+        "bars-of-shares": definitions.bars(looks, PERCENT),
+        "bars-of-shares-beside": definitions.bars(looks, PERCENT, beside=True),
+        "scatter": definitions.scatter(looks),
+        "strip": definitions.strip(looks),
+        "ecdf": definitions.ecdf(),
+        "course": definitions.course(),
+        "condition": definitions.condition(),
+    }
 
 
 def embedded(contents: Any) -> str:
@@ -133,15 +158,16 @@ def embedded(contents: Any) -> str:
 
 
 def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
+    """Vega, Vega-Lite and Vega-Embed as one script; cached, because it takes seconds to make."""
 
-    def make() -> str:
+    def make() -> bytes:
         import vl_convert
 
         script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-        return script.replace("</script", "<\\/script")
+        return script.replace("</script", "<\\/script").encode()
 
-    return kept.text("bundle", "vl-convert-python", make)
+    release = importlib.metadata.version("vl-convert-python")
+    return str(Cache().get_or_make(f"page bundle {release}", make), "utf-8")
 
 
 def _policy(scripts: Iterable[str]) -> str:
@@ -195,12 +221,11 @@ def _commands(about: Summary) -> str:
     )
 
 
-def _maps(outcomes: Iterable[Outcome]) -> dict[int, tuple[str, Filling]]:
-    """The error map of each case that has one, with what is said above it."""
+def _maps(outcomes: Iterable[Outcome]) -> dict[int, Chart]:
+    """The error map of each case that has one."""
     return {
-        index: (
-            " · ".join([*error_map.notes(found), f"colour: {error_map.scale_title(found)}"]),
-            error_map.of_record(found, 1.0),
+        index: Chart(
+            "Error map", " · ".join(error_map.notes(found)), error_map.spec(found, _MAP_SIDE)
         )
         for index, outcome in enumerate(outcomes)
         if isinstance(found := outcome.error_map, ErrorCells)

@@ -1,13 +1,13 @@
 """What else was found out about cases: comparisons, tuning searches and clocked launches.
 
-Each has text, as HTML, and charts, as points for the page's script.
+Each has text, as HTML, and charts.
 """
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,8 +20,8 @@ from matbench.records.outcome import Outcome
 from matbench.records.reading import Finding
 from matbench.records.tuning import TuningRecord
 from matbench.show import blocks, comparisons, grade, safe, units
-from matbench.show.charts import timeline
-from matbench.show.charts.timeline import Filling
+from matbench.show.charts import definitions, timeline
+from matbench.show.charts.definitions import Spec
 from matbench.show.outcomes import size_label
 from matbench.show.table import grouped
 
@@ -29,26 +29,13 @@ from matbench.show.table import grouped
 _MOST_NAMES = 16
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One mark of a chart; `kind` decides its colour."""
+class Chart(msgspec.Struct, frozen=True):
+    """A chart with its data, under a title; a `full` one is as wide as the page."""
 
-    label: str = ""
-    kind: str = ""
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    round: int | None = None
-    tip: dict[str, str] = {}
-
-
-class Chart(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Points of the chart `spec`, under a title; or all that it needs, in `filling`."""
-
-    spec: str
     title: str
     note: str
-    points: list[Point] = []
-    filling: Filling | None = None
+    spec: Spec
+    full: bool = False
 
 
 class Findings(NamedTuple):
@@ -137,21 +124,22 @@ def _forests(records: Sequence[ComparisonRecord]) -> Iterator[Chart]:
     for size, found in sizes.items():
         points = [_ratio(record) for record in found if record.ratio]
         if points:
-            yield Chart("forest", f"Comparisons at {size}", "times as fast as the baseline", points)
+            spec = definitions.forest(definitions.VERDICTS, points)
+            yield Chart(f"Comparisons at {size}", "times as fast as the baseline", spec)
 
 
-def _ratio(record: ComparisonRecord) -> Point:
+def _ratio(record: ComparisonRecord) -> dict[str, Any]:
     """How many times as fast the candidate is; the record has the ratio of times."""
     assert record.ratio
     low, high = (record.comparison and record.comparison.interval) or (record.ratio, record.ratio)
     names = _side(record.candidate_name, record.candidate), safe.line(record.baseline_name)
-    return Point(
-        label=" / ".join(names),
-        kind=record.verdict or "",
-        value=1 / record.ratio,
-        low=1 / high if high else None,
-        high=1 / low if low else None,
-        tip={
+    return {
+        "label": " / ".join(names),
+        "kind": record.verdict or "",
+        "value": 1 / record.ratio,
+        "low": 1 / high if high else None,
+        "high": 1 / low if low else None,
+        "tip": {
             "candidate": names[0],
             "baseline": _side(record.baseline_name, record.baseline),
             "the candidate is": units.speedup(record.ratio),
@@ -159,7 +147,7 @@ def _ratio(record: ComparisonRecord) -> Point:
             "verdict": record.verdict or "",
             "reason": safe.lines(record.reason),
         },
-    )
+    }
 
 
 def _matrices(records: Sequence[ComparisonRecord]) -> Iterator[str]:
@@ -190,28 +178,28 @@ def _searches(records: Sequence[TuningRecord]) -> Iterator[Chart]:
 
     for (kernel, size), found in grouped(records, search).items():
         space = found[0].space
+        points = [_candidate(record) for record in found if record.outcome.median_ns]
         yield Chart(
-            "search",
             f"Tuning {kernel} at {size}",
             f"µs by round; {found[0].tried:,} of {space.candidates:,} candidates tried",
-            [_candidate(record) for record in found if record.outcome.median_ns],
+            definitions.search(points),
         )
 
 
-def _candidate(record: TuningRecord) -> Point:
+def _candidate(record: TuningRecord) -> dict[str, Any]:
     assert record.outcome.median_ns
-    place = "winner" if record.is_best else "default" if record.is_default else ""
-    return Point(
-        kind=place,
-        value=record.outcome.median_ns / 1e3,
-        round=record.round,
-        tip={
+    place = "winner" if record.is_best else "default" if record.is_default else "candidate"
+    return {
+        "kind": place,
+        "value": record.outcome.median_ns / 1e3,
+        "round": record.round,
+        "tip": {
             "parameters": safe.line(settings_of(record.outcome.case.params)),
             "time": units.duration(record.outcome.median_ns),
             "round": str(record.round),
             "place": place,
         },
-    )
+    }
 
 
 # Blocks
@@ -232,22 +220,23 @@ def _clocked(title: str, profile: BlockProfile) -> Iterator[Chart]:
     found = profile.timeline
     if found is not None:
         note = " · ".join(timeline.notes(found, profile))
-        yield Chart(
-            "timeline", f"Timeline: {title}", note, filling=timeline.filling(found, profile)
-        )
+        yield Chart(f"Timeline: {title}", note, timeline.spec(found, profile), full=True)
     yield _histogram(title, profile)
 
 
 def _histogram(title: str, profile: BlockProfile) -> Chart:
     points = [
-        Point(
-            label=label,
-            value=float(number),
-            tip={"duration": f"{label} µs", "blocks": units.count(number)},
-        )
+        {
+            "kernel": label,
+            **dict.fromkeys(("value", "low", "high"), number),
+            "figure": units.count(number),
+            "tip": {"duration": f"{label} µs", "blocks": units.count(number)},
+        }
         for label, number in blocks.histogram(profile)
     ]
-    return Chart("bars", f"Durations: {title}", "blocks by duration in µs", points)
+    height = definitions.height(points, "kernel")
+    spec = {**definitions.bars(), "height": height, "data": {"values": points}}
+    return Chart(f"Durations: {title}", "blocks by duration in µs", spec)
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], label: str) -> str:

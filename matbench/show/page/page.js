@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-const { columns, views, cases, samples, specs, style, sections, front, verdicts, blocks, maps } =
+const { columns, views, cases, samples, specs, looks, config, sections, front, verdicts, blocks, maps } =
   JSON.parse(document.getElementById("data").textContent);
 const has = new Set(sections), best = new Set(front);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
@@ -24,7 +24,7 @@ function readState() {
   const told = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   for (const name in DEFAULTS) state[name] = told.get(name) ?? DEFAULTS[name];
   only.clear();
-  for (const kernel of told.getAll("only")) if (kernel in series) only.add(kernel);
+  for (const kernel of told.getAll("only")) if (kernel in looks) only.add(kernel);
   if (!views[state.view]) state.view = "0";
 }
 
@@ -51,30 +51,6 @@ function fill(select, options, value) {
   if (label) label.hidden = options.length < 2;
 }
 
-// Series: a colour and a shape for each kernel, the same in every chart
-
-const { palette: PALETTE, shapes: SHAPES, neutral: NEUTRAL } = style;
-
-function makeSeries() {
-  const fastest = new Map();
-  for (const c of cases) {
-    const rate = c.rate == null ? 0 : c.numbers[column.work_per_s];
-    const known = fastest.get(c.kernel);
-    if (!known || known.rate < rate) fastest.set(c.kernel, { rate, neutral: c.is_baseline });
-  }
-  const ordered = [...fastest].sort(([, a], [, b]) => b.rate - a.rate);
-  const made = Object.create(null);  // a kernel may be called __proto__
-  let next = 0;
-  for (const [kernel, { neutral }] of ordered) {
-    made[kernel] = neutral
-      ? { colour: NEUTRAL, shape: "cross" }
-      : { colour: PALETTE[next % PALETTE.length],
-          shape: SHAPES[(next + Math.floor(next++ / PALETTE.length)) % SHAPES.length] };
-  }
-  return made;
-}
-const series = makeSeries();
-
 // Figures
 
 const view = () => views[state.view];
@@ -90,27 +66,23 @@ function tip(c) {
   return Object.fromEntries(kept);
 }
 
-function point(c, value, more = {}) {
-  const { colour, shape } = series[c.kernel];
-  return {
-    kernel: c.kernel, n: c.n, is_baseline: !!c.is_baseline, colour, shape,
-    fill: c.has_claims ? "transparent" : colour, value, low: value * c.low, high: value * c.high,
-    tip: tip(c), ...more,
-  };
-}
+const point = (c, value, more = {}) => ({
+  kernel: c.kernel, n: c.n, is_baseline: !!c.is_baseline, hollow: !!c.has_claims,
+  value, low: value * c.low, high: value * c.high, tip: tip(c), ...more,
+});
 
 const METRICS = {
-  rate: { title: () => view().unit, of: (c) => c.rate, figure: (c) => word(c.rate), scale: "log" },
+  rate: { title: () => view().unit, of: (c) => c.rate, figure: (c) => word(c.rate) },
   limit: {
-    title: () => "share of the limit", of: (c) => c.of_limit, scale: "linear",
+    title: () => "share of the limit", of: (c) => c.of_limit, is_share: true,
     figure: (c) => c.text[column.of_limit],
   },
   cublas: {
-    title: () => "share of cuBLAS", of: (c) => c.of_cublas, scale: "linear",
+    title: () => "share of cuBLAS", of: (c) => c.of_cublas, is_share: true,
     figure: (c) => c.text[column.of_cublas],
   },
   speedup: {
-    title: () => `speedup over ${state.base}`, scale: "log",
+    title: () => `speedup over ${state.base}`,
     of: (c) => {
       const base = fastest().find((b) => b.kernel === state.base && b.size === c.size);
       return base ? c.rate / base.rate : null;
@@ -122,12 +94,6 @@ const METRICS = {
 // Charts
 
 const drawn = new Map();
-const CONFIG = {
-  aria: false, background: null, font: "system-ui, sans-serif", view: { stroke: null },
-  axis: { labelFontSize: 11, tickColor: "#888", domainColor: "#888", gridColor: "#ddd" },
-  mark: { tooltip: null },
-};
-
 function clear(place) {
   for (const [chart, result] of drawn) {
     if (place.contains(chart)) { result.view.finalize(); drawn.delete(chart); }
@@ -135,107 +101,41 @@ function clear(place) {
   place.replaceChildren();
 }
 
-function panel(place, title, description, { full = false, note = "", within = null } = {}) {
+function panel(place, title, description, { full = false, note = "" } = {}) {
   const chart = element("div", { className: "chart" });
   chart.setAttribute("role", "img");
   chart.setAttribute("aria-label", description);
   const heading = element("h3", {}, title);
   if (note) heading.append(" ", element("small", { textContent: note }));
-  if (within) within.append(heading, chart);
-  else place.append(element("div", { className: full ? "full" : "" }, heading, chart));
+  place.append(element("div", { className: full ? "full" : "" }, heading, chart));
   return chart;
 }
 
-/** Draw a chart into its panel, once all panels of the section have their places. */
-async function draw(chart, name, describe) {
+/** Draw a chart as wide as its panel, once all panels of the section have their places. */
+async function draw(chart, spec, values = null, renderer = "svg") {
   await null;
-  const [datasets, params, { height, left = 52, right = 12, top = 12, bottom = 24 }] = describe(chart.clientWidth);
-  const spec = structuredClone(specs[name]);
-  const isolated = "fixed" in chart.dataset ? [] : [...only];
-  const values = { isolated, ticks_up: ticks(params.up),
-    ticks_across: ticks(params.across), ...params };
-  for (const parameter of spec.params) {
-    if (parameter.name in values) parameter.value = values[parameter.name];
-  }
-  Object.assign(spec, {
-    datasets, height, width: Math.max(80, chart.clientWidth - left - right),
-    padding: { left, right, top, bottom }, autosize: "none", config: CONFIG,
-  });
   const drawing = element("div", { ariaHidden: "true" });  // Vega gives it a role; ours is chart's
   chart.replaceChildren(drawing);
-  const result = await vegaEmbed(drawing, spec,
-    { actions: false, renderer: "svg", ast: true, tooltip: { offsetX: 14, offsetY: 14 } });
+  const filled = { width: "container", ...structuredClone(spec), config,
+    autosize: { type: spec.width ? "pad" : "fit-x", contains: "padding" },
+    params: [{ name: "isolated", value: [...only] }] };
+  if (values) filled.data = { values };
+  const result = await vegaEmbed(drawing, filled,
+    { actions: false, renderer, ast: true, tooltip: { offsetX: 14, offsetY: 14 } });
   if (!chart.isConnected) return result.view.finalize();
   drawn.set(chart, result);
   result.view.addEventListener("click", (_, item) => {
     let found = item?.datum;
     while (found?.datum) found = found.datum;
-    if (found?.kernel in series) toggle(found.kernel);
+    if (found?.kernel in looks) toggle(found.kernel);
   });
 }
 
-function extent(values, scale, margin = 1.12) {
-  const known = values.filter((v) => Number.isFinite(v) && (scale === "linear" || v > 0));
-  if (!known.length) return scale === "log" ? [1, 10] : [0, 1];
-  const low = Math.min(...known), high = Math.max(...known);
-  return scale === "log" ? [low / margin, high * margin] : [0, high * 1.06 || 1];
-}
-
-/** Round values between two others: powers of ten and, where those are few, 2 and 5 times them. */
-function ticks([low, high] = [0, 0]) {
-  if (!(low > 0)) return evenTicks(low, high);
-  const decades = Math.log10(high / low);
-  if (decades < 0.7) return evenTicks(low, high);
-  const steps = decades > 3.5 ? [1] : [1, 2, 5];
-  const found = [];
-  for (let p = Math.floor(Math.log10(low)); p <= Math.log10(high); p++) {
-    for (const step of steps) found.push(Number(`${step}e${p}`));
-  }
-  const every = Math.ceil(found.length / 40);
-  return found.filter((v, i) => v >= low && v <= high && i % every === 0);
-}
-
-function evenTicks(low, high) {
-  const rough = (high - low) / 5 || 1, power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((s) => s * power >= rough * 0.99);
-  const first = Math.ceil(low / step);
-  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) =>
-    Number(((first + i) * step).toPrecision(12)));
-}
-
-/** Names beside the ends of lines, moved apart where they would overlap. */
-function labels(ends, [low, high], scale, height) {
-  const GAP = 13;
-  const [to, from] = scale === "log" ? [Math.log, Math.exp] : [(v) => v, (v) => v];
-  const span = (to(high) - to(low)) / height;
-  const placed = ends.map((e) => ({ ...e, y: (to(high) - to(e.value)) / span }));
-  placed.sort((a, b) => a.y - b.y);
-  placed.forEach((e, i) => { if (i) e.y = Math.max(e.y, placed[i - 1].y + GAP); });
-  let most = height;
-  for (const e of placed.reverse()) { e.y = Math.min(e.y, most); most = e.y - GAP; }
-  return placed.map((e) => ({ ...e, label_value: from(to(high) - e.y * span) }));
-}
-
-const textWidth = (texts) => 18 + 6.3 * Math.max(...texts.map((t) => t.length));
-
-/** One line a kernel over n. */
-const drawCurve = (chart, points, scale) => draw(chart, `curve-${scale}`, (wide) => {
-  const names = [...new Set(points.map((p) => p.label ?? p.kernel))];
-  const right = Math.min(textWidth(names) + 12, wide * 0.45);
-  const height = Math.max(280, names.length * 20 + 40);
-  const up = extent(points.flatMap((p) => [p.value, p.low, p.high]), scale);
-  const sizes = [...new Set(points.map((p) => p.n))].sort((a, b) => a - b);
-  const across = [sizes[0] / 1.05, sizes.at(-1) * 1.05];
-  const ends = new Map();
-  for (const p of points) if (!(ends.get(p.kernel)?.n > p.n)) ends.set(p.kernel, p);
-  const most = Math.floor((right - 24) / 6);
-  const short = (text) => text.length > most ? text.slice(0, most - 1) + "…" : text;
-  const named = labels([...ends.values()].map((p) => ({ ...p, label: short(p.label ?? p.kernel) })),
-    up, scale, height);
-  return [{ points, labels: named }, { up, across, sizes }, { height, right }];
-});
-
 // Sections
+
+const order = Object.keys(looks);
+/** The fastest kernels last, so that their lines are on top. */
+const onTop = ([a], [b]) => order.indexOf(b.kernel) - order.indexOf(a.kernel);
 
 function speed() {
   const place = section("speed").querySelector(".panels");
@@ -247,12 +147,11 @@ function speed() {
   for (const [precision, found] of grouped(rows, ([c]) => c.precision)) {
     const curve = found.filter(([c]) => c.n != null && c.beside == null);
     if (new Set(curve.map(([c]) => c.n)).size > 1) {
-      const points = curve.map(([c, v]) => point(c, v));
-      const kernels = new Set(points.map((p) => p.kernel)).size;
+      const kernels = new Set(curve.map(([c]) => c.kernel)).size;
       const chart = panel(place, precision, `${title} over n of ${kernels} ${precision} kernels. ` +
-        "The table of all results has the figures.",
-        { full: kernels > 8, note: `${title} over n` });
-      drawCurve(chart, points, metric.scale);
+        "The table of all results has the figures.", { full: true, note: `${title} over n` });
+      draw(chart, { ...specs[metric.is_share ? "shares" : "curve"], height: 300 },
+        curve.sort(onTop).map(([c, v]) => point(c, v)));
       later.push(...found.filter((row) => !curve.includes(row)));
     } else later.push(...found);
   }
@@ -260,33 +159,23 @@ function speed() {
   if (later.length && later.length < rows.length) {
     place.append(element("h3", { className: "full apart", textContent: "Other sizes" }));
   }
-  const cells = {};
-  const few = (c) => later.filter(([o]) => o.size === c.size && o.precision === c.precision).length < 3;
-  const groups = [...grouped(later, ([c]) => `${c.size} ${few(c) ? "" : c.precision}`).values()];
-  groups.sort((a, b) => a[0][0].order - b[0][0].order || b.length - a.length);
-  for (const found of groups) {
-    const { size, beside } = found[0][0];
-    const precisions = [...new Set(found.map(([c]) => c.precision))];
-    const name = sizeOf(found[0][0]) +
-      (new Set(rows.map(([c]) => c.precision)).size > 1 ? `, ${new Intl.ListFormat("en").format(precisions)}` : "");
+  for (const found of grouped(later, ([c]) => `${c.size} ${c.precision}`).values()) {
+    const { beside, precision } = found[0][0];
+    const name = `${sizeOf(found[0][0])}, ${precision}`;
     const points = found.map(([c, v]) => {
       const other = rows.find(([o]) => o.kernel === c.kernel && o.n === beside && beside != null);
       return point(c, v, { beside: other?.[1], figure: metric.figure(c, v) });
     });
+    const has_ticks = points.some((p) => p.beside != null);
     const chart = panel(place, name, `${title} of ${points.length} kernels at ${name}: fastest ` +
       `${points[0].kernel}, ${points[0].figure}.`,
-      { note: beside ? `${title}; tick: at ${beside.toLocaleString("en")}` : title, within: cells[size] });
-    cells[size] ??= chart.parentElement;
-    drawBars(chart, points, metric.scale === "linear");
+      { note: has_ticks ? `${title}; tick: at ${beside.toLocaleString("en")}` : title });
+    drawBars(chart, specs[`bars${metric.is_share ? "-of-shares" : ""}${has_ticks ? "-beside" : ""}`], points);
   }
 }
 
-const drawBars = (chart, points, share = false) => draw(chart, "bars", (wide) => {
-  const left = Math.min(textWidth(points.map((p) => p.kernel)), wide * 0.4);
-  const across = [0, Math.max(...points.flatMap((p) => [p.high, p.beside ?? 0]), 1e-9) * 1.02];
-  const right = textWidth(points.map((p) => p.figure));
-  return [{ points }, { across, share }, { height: points.length * 18 + 6, left, right }];
-});
+const drawBars = (chart, spec, points) =>
+  draw(chart, { ...spec, height: 10 + 20 * points.length }, points);
 
 function error() {
   const place = section("error").querySelector(".panels");
@@ -295,64 +184,30 @@ function error() {
   for (const [precision, found] of grouped(rows, (c) => c.precision)) {
     const curve = found.filter((c) => c.n != null && c.beside == null);
     if (new Set(curve.map((c) => c.n)).size < 2) continue;
-    const kernels = [...grouped(curve, (c) => c.kernel)];
-    const same = grouped(kernels, ([, cs]) =>
-      cs.map((c) => `${c.n}:${c.text[column.max_rel_err]}`).sort().join());
-    const points = [...same.values()].flatMap((alike) => {
-      const names = alike.map(([kernel]) => kernel);
-      const label = names[0] + (names.length > 1 ? ` + ${names.length - 1} alike` : "");
-      return alike[0][1].map((c) => point(c, c.error, {
-        low: c.error, high: c.error, label,
-        tip: { ...tip(c), ...(names.length > 1 && { alike: names.slice(1).join(", ") }) },
-      }));
-    });
-    drawCurve(panel(place, precision, `Largest relative error over n of ${kernels.length} ` +
-      `${precision} kernels.`, { full: same.size > 8, note: "largest relative error over n" }),
-      points, "log");
+    draw(panel(place, precision, `Largest relative error over n of ${precision} kernels.`,
+      { full: true, note: "largest relative error over n" }), { ...specs.errors, height: 300 },
+      curve.sort((a, b) => onTop([a], [b])).map((c) => point(c, c.error, { low: c.error, high: c.error })));
   }
   const here = rows.filter((c) => c.size === sizeNow());
   if (here.length > 1) {
-    const points = here.map((c) => point(c, c.rate, { error: c.error, label: best.has(c.id) ? c.kernel : "" }));
-    const line = points.filter((p) => p.label).sort((a, b) => a.error - b.error);
     const chart = panel(place, `Speed against error at ${sizeName()}`,
       `${view().unit} against the largest relative error. On the front: ` +
-      line.map((p) => p.kernel).join(", ") + ".", { note: `${view().unit} over the largest relative error`, full: true });
-    const up = extent(points.map((p) => p.value), "log", 1.6);
-    const across = extent(points.map((p) => p.error), "log", 3);
-    draw(chart, "scatter", () => [{ points, front: line }, { up, across }, { height: 320 }]);
+      here.filter((c) => best.has(c.id)).map((c) => c.kernel).join(", ") + ".",
+      { note: `${view().unit} over the largest relative error`, full: true });
+    draw(chart, specs.scatter,
+      here.map((c) => point(c, c.rate, { error: c.error, on_front: best.has(c.id) })));
   }
 }
 
 function roofline() {
   const place = section("roofline").querySelector(".panels");
   clear(place);
-  const { copy, peaks, unlimited, scale, unit } = view();
+  const { roofline: spec, roofline_note: note, unit } = view();
   const rows = fastest().filter((c) => c.intensity != null);
-  if (!copy || !peaks.length || !rows.length) return;
-  const points = rows.map((c) => point(c, c.rate, { intensity: c.intensity }));
-  const top = peaks.at(-1).per_s;
-  const left = Math.min(peaks[0].per_s / copy.per_s, ...rows.map((c) => c.intensity)) / 2;
-  const right = Math.max(top / copy.per_s, ...rows.map((c) => c.intensity)) * 4;
-  const up = extent([...points.map((p) => p.value), top / scale], "log", 1.6);
-  const low = Math.max(left, (up[0] * scale) / copy.per_s);
-  const roofs = [{ label: copy.label, intensity: low, value: (low * copy.per_s) / scale },
-    { label: copy.label, intensity: top / copy.per_s, value: top / scale }];
-  const names = [];
-  for (const peak of peaks) {
-    const value = peak.per_s / scale;
-    roofs.push({ label: peak.label, intensity: peak.per_s / copy.per_s, value },
-      { label: peak.label, intensity: right, value });
-    names.push({ label: peak.label, intensity: right, value });
-  }
-  const middle = Math.sqrt((low * peaks[0].per_s) / copy.per_s);
-  const slope = [{ label: copy.label, intensity: middle, value: (middle * copy.per_s) / scale }];
+  if (!spec || !rows.length) return;
   const chart = panel(place, `${unit} over operations per byte`,
-    `Roofline: ${[copy, ...peaks].map((r) => r.label).join(", ")}; ${points.length} cases.`,
-    { full: true, note: unlimited.length ? `no limit is known of ${unlimited.join(", ")}` : "" });
-  const apart = labels(names, up, "log", 380).map((n) => ({ ...n, value: n.label_value }));
-  const short = (roof) => ({ ...roof, label: roof.label.replace(/,.*/, "") });
-  draw(chart, "roofline", (wide) => [
-    { points, roofs, names: wide < 600 ? apart.map(short) : apart, slope }, { up, across: [left, right] }, { height: 380 }]);
+    `Roofline of ${rows.length} cases.`, { full: true, note });
+  draw(chart, spec, rows.map((c) => point(c, c.rate, { intensity: c.intensity })));
 }
 
 const unpack = (series) => {
@@ -362,86 +217,41 @@ const unpack = (series) => {
     .filter(Number.isFinite);
 };
 
-/** At most so many places of an array, the first and the last among them. */
-const spread = (length, most) => (length <= most ? [...Array(length).keys()]
-  : Array.from({ length: most }, (_, i) => Math.round((i * (length - 1)) / (most - 1))));
-
-/** Values with their places; of too many, the smallest and the largest of every few. */
-function envelope(values, most = 2000) {
-  const all = values.map((value, index) => ({ value, index }));
-  if (values.length <= most) return all;
-  const few = Math.ceil(values.length / (most / 2));
-  return Array.from({ length: Math.ceil(values.length / few) }, (_, i) => {
-    const some = all.slice(i * few, (i + 1) * few).sort((a, b) => a.value - b.value);
-    return [some[0], some.at(-1)].sort((a, b) => a.index - b.index);
-  }).flat();
-}
-
 function sampled() {
   const place = section("samples").querySelector(".panels");
   clear(place);
   const here = fastest().filter((c) => c.size === sizeNow() && samples[c.id].length)
     .sort((a, b) => b.rate - a.rate);
   if (here.length > 1) {
-    const points = here.flatMap((c) => {
-      const all = unpack(samples[c.id][0]).sort((a, b) => a - b);
-      return spread(all.length, 250).map((i) => (
-        { kernel: c.kernel, colour: series[c.kernel].colour, value: all[i] }));
-    });
-    const chart = panel(place, `All kernels at ${sizeName()}`,
-      `Times of the launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" });
-    draw(chart, "strip", (wide) => [{ points }, { across: extent(points.map((p) => p.value), "log", 1.05) }, {
-      height: here.length * 18 + 6,
-      left: Math.min(textWidth(here.map((c) => c.kernel)), wide * 0.4),
-    }]);
+    draw(panel(place, `All kernels at ${sizeName()}`,
+      `Times of the launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" }),
+      { ...specs.strip, height: 10 + 20 * here.length }, here.flatMap((c) => unpack(samples[c.id][0])
+        .map((value) => ({ kernel: c.kernel, value }))), "canvas");
   }
   const one = cases[Number(caseNow())];
   if (!one) return;
-  const kinds = samples[one.id].map((s, k) => (
-    { ...s, values: unpack(s), colour: PALETTE[k], every: s.every ?? 1 }));
+  const kinds = samples[one.id].map((s) => ({ ...s, values: unpack(s) }));
   const name = `${one.kernel} ${one.text[column.params]}`.trim();
   const count = kinds.reduce((sum, s) => sum + s.values.length, 0);
-  const told = kinds.map((s, k) => (kinds.length > 1 ? `${["blue", "orange"][k]}: ${s.mode}` : s.mode)).join(", ");
-  const kept = kinds[0].every > 1 ? `; this page holds 1 launch in ${kinds[0].every}` : "";
-  const shares = kinds.flatMap(({ mode, colour, values }) => {
-    const sorted = [...values].sort((a, b) => a - b);
-    return spread(sorted.length, 500).map((i) => (
-      { kind: mode, colour, value: sorted[i], share: (i + 1) / sorted.length }));
-  });
-  const [low, high] = [0, -1].map((i) => shares.map((p) => p.value).sort((a, b) => a - b).at(i));
-  const room = (high - low) * 0.03 || high * 0.03;
-  const usual = Math.max(...shares.filter((p) => p.share <= 0.995).map((p) => p.value));
-  const edge = high - low > 2 * (usual - low) ? usual + (usual - low) * 0.1 : high;  // stragglers
-  const beyond = edge < high ? "; the slowest 0.5% may lie beyond the right edge" : "";
-  const scale = edge > 4 * low ? "log" : "linear";
-  const across = scale === "log" ? [low / 1.05, edge * 1.05] : [low - room, edge + (edge < high ? 0 : room)];
+  const shares = kinds.flatMap(({ mode, values }) => values.sort((a, b) => a - b)
+    .slice(0, Math.ceil(0.995 * values.length))  // stragglers would hide the shape of the rest
+    .map((value, i) => ({ kind: mode, value, share: (i + 1) / values.length })));
+  const beyond = shares.length < count ? "; without the slowest 0.5%, which are in the next chart" : "";
   draw(panel(place, `${name}: distribution`, `Share of ${count} launches of ${name} that took no longer.`,
-    { note: `share of launches over µs; ${told}${kept}${beyond}` }), `ecdf-${scale}`,
-    () => [{ points: shares }, { across }, { height: 240, right: 20 }]);
-  const points = kinds.flatMap(({ values, colour, every }) => envelope(values).map(({ value, index }) => (
-    { index: index * every, value, colour })));
-  const thinned = points.length < count ? `; drawn: the fastest and the slowest of every ${
-    Math.ceil(count / points.length * 2).toLocaleString("en")} launches` : "";
+    { note: `share of launches over µs${beyond}` }), specs.ecdf, shares);
   const chart = panel(place, `${name}: in order`, `Times of ${count} launches of ${name} in order.`,
-    { note: `µs, launch by launch; ${told}${kept}${thinned}`, full: true });
-  draw(chart, "course", () => [
-    { points }, { up: [low - room, high + room] }, { height: 240, left: 64 }]);
+    { note: "µs, launch by launch", full: true });
+  draw(chart, specs.course, samples[one.id].flatMap((s) => unpack(s)
+    .map((value, index) => ({ kind: s.mode, index, value }))), "canvas");
   const TOLD = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
   for (const [key, title] of Object.entries(TOLD)) {
-    const found = (kinds[0][key] ?? []).map((value, index) => ({ index, value, colour: PALETTE[0] }))
+    const found = (kinds[0][key] ?? []).map((value, index) => ({ index, value }))
       .filter((p) => p.value != null);
     if (!found.length) continue;
     const [least, largest] = [Math.min(...found.map((p) => p.value)), Math.max(...found.map((p) => p.value))];
     const range = least === largest ? word(least) : `${word(least)} to ${word(largest)}`;
-    chart.parentElement.append(element("p", { className: "hint", textContent: `${title}: ${range}` }));
-    if (found.length < 3 || least === largest) continue;
-    const part = element("div", { className: "chart" });
-    part.setAttribute("role", "img");
-    part.setAttribute("aria-label", `${title} while sampled: ${range}`);
-    chart.parentElement.append(part);
-    const margin = (largest - least) * 0.1;
-    draw(part, "conditions", () => [{ points: found }, { up: [least - margin, largest + margin] },
-      { height: 44, left: 64, bottom: 6 }]);
+    const part = panel(place, title, `${title} while sampled: ${range}`, { note: range, full: true });
+    if (least < largest) draw(part, specs.condition, found); else part.remove();
   }
   const throttled = kinds.flatMap((s) => s.throttled ?? []);
   if (throttled.length) {
@@ -452,37 +262,8 @@ function sampled() {
 
 // Comparisons, searches and clocked launches: as they come
 
-const KINDS = {
-  FASTER: "#2c9650", SLOWER: "#cf4444", SAME: NEUTRAL, UNDECIDED: "#c08a1b",
-  winner: "#2c9650", default: "#d5701c",
-};
-
-function drawFinding(place, { spec, title, note, points = [], filling = null }) {
-  if (filling) {
-    const [datasets, parameters, height] = filling;
-    const chart = panel(place, title, `${title}: ${note}.`, { note, full: true });
-    chart.dataset.fixed = "";
-    return draw(chart, spec, () => [datasets, parameters, { height, top: 22, bottom: 90 }]);
-  }
-  const colour = spec === "forest" ? NEUTRAL : PALETTE[0];
-  const shown = points.map((p) => ({ ...p, colour: KINDS[p.kind] ?? colour,
-    fill: KINDS[p.kind] ?? colour,
-    shape: p.kind === "winner" ? "diamond" : p.kind === "default" ? "square" : "circle" }));
-  const legend = spec === "search" ? "; diamond: winner, square: default" : "";
-  const chart = panel(place, title, `${title}: ${points.length} marks.`, { note: note + legend });
-  chart.dataset.fixed = "";
-  if (spec === "bars") {
-    return drawBars(chart, shown.map((p) => ({
-      ...p, kernel: p.label, low: p.value, high: p.value, figure: word(p.value) })));
-  }
-  const values = points.flatMap((p) => [p.value, p.low, p.high, ...(spec === "forest" ? [1] : [])]);
-  const rows = spec === "forest" ? points.length : new Set(points.map((p) => p.round)).size;
-  return draw(chart, spec, (wide) => [{ points: shown, same: [{ value: 1 }] },
-    { across: extent(values, "log") }, {
-      height: rows * 26 + 10,
-      left: spec === "forest" ? Math.min(textWidth(points.map((p) => p.label)), wide * 0.5) : 52,
-    }]);
-}
+const drawFinding = (place, { spec, title, note, full }, renderer) =>
+  draw(panel(place, title, `${title}: ${note}.`, { note, full }), spec, null, renderer);
 
 function findings() {
   const verdictPanels = section("verdicts").querySelector(".panels");
@@ -497,23 +278,17 @@ function findings() {
     const points = here.map((c) => point(c, c.imbalance, {
       low: c.imbalance, high: c.imbalance, figure: c.text[column.block_imbalance] }));
     drawBars(panel(blockPanels, `Imbalance at ${sizeName()}`, `Imbalance of ${here.length} kernels.`,
-      { note: "busiest multiprocessor above the mean" }), points, true);
+      { note: "busiest multiprocessor above the mean" }), specs["bars-of-shares"], points);
   }
   for (const found of blocks) drawFinding(blockPanels, found);
 }
 
 /** Where C is wrong, beside the reason of each case. */
 function errorMaps() {
-  for (const [id, [note, [datasets, parameters, ratio]]] of Object.entries(maps)) {
+  for (const [id, map] of Object.entries(maps)) {
     const place = section("wrong").querySelector(`article[data-case="${id}"] .map`);
     clear(place);
-    const chart = panel(place, "Error map", `Error map: ${note}.`, { note });
-    chart.dataset.fixed = "";
-    draw(chart, "error-map", (wide) => {
-      const left = 60, width = Math.min(wide - left - 12, 250);
-      return [datasets, parameters,
-        { height: ratio * width, left, right: wide - left - width, bottom: 74 }];
-    });
+    drawFinding(place, map, "canvas");
   }
 }
 
@@ -585,9 +360,7 @@ function toggle(kernel) {
 }
 
 function highlight() {
-  for (const [chart, { view }] of drawn) {
-    if (!("fixed" in chart.dataset)) view.signal("isolated", [...only]).runAsync();
-  }
+  for (const { view } of drawn.values()) view.signal("isolated", [...only]).runAsync();
   for (const chip of document.querySelectorAll(".chips button")) {
     if (chip.value) chip.setAttribute("aria-pressed", only.has(chip.value));
     else chip.disabled = !only.size;
@@ -607,8 +380,8 @@ function legends() {
     const shown = fastest().filter(SHOWN[place.closest("section").id] ?? (() => true));
     const kernels = [...new Set(shown.sort((a, b) => b.rate - a.rate).map((c) => c.kernel))];
     const chips = kernels.map((kernel) => {
-      const dot = element("i", { className: series[kernel].shape });
-      dot.style.background = series[kernel].colour;
+      const dot = element("i", { className: looks[kernel].shape });
+      dot.style.background = looks[kernel].colour;
       return element("button", { type: "button", value: kernel, onclick: () => toggle(kernel) }, dot, kernel);
     });
     place.replaceChildren(...chips,
@@ -686,17 +459,6 @@ function columnChoices() {
     }));
 }
 
-function markdown() {
-  const shown = shownColumns();
-  // An invisible space keeps GitHub from linking mentions, references and addresses.
-  const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;")
-    .replace(/@(?=\w)|[#$]|:(?=\/\/|[\w+-]+:)|(?<=www)\.|(?<=\bGH)-(?=\d)/gi, (c) => `&#${c.charCodeAt()};&#8203;`)
-    .replace(/[\\`*|[\]~_]/g, "\\$&").replace(/\n/g, " ");
-  const line = (cells) => `| ${cells.join(" | ")} |`;
-  return [line(shown.map((c) => c.title)), line(shown.map((c) => (c.is_number ? "---:" : "---"))),
-    ...rowsNow().map((row) => line(shown.map((c) => escape(row.text[c.i]))))].join("\n");
-}
-
 function csv() {
   const shown = shownColumns();
   // A spreadsheet must not take text of a record for a formula.
@@ -764,7 +526,6 @@ document.getElementById("theme").onclick = () => {
   setState({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });
   theme();
 };
-document.getElementById("copy-markdown").onclick = (e) => copy(e.currentTarget, markdown());
 document.getElementById("copy-csv").onclick = (e) => copy(e.currentTarget, csv());
 for (const link of document.querySelectorAll('a[href^="#"]')) {
   link.onclick = (event) => {  // the hash holds the state
@@ -777,11 +538,6 @@ for (const link of document.querySelectorAll('a[href^="#"]')) {
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
 addEventListener("hashchange", () => { readState(); all(); });
-let width = innerWidth, waiting;
-addEventListener("resize", () => {
-  clearTimeout(waiting);
-  waiting = setTimeout(() => { if (innerWidth !== width) { width = innerWidth; charts(); } }, 200);
-});
 const plain = location.hash.includes("=") ? "" : location.hash;
 readState();
 all();

@@ -11,19 +11,15 @@ import numpy as np
 from matbench.model import Conditions
 from matbench.records.outcome import Outcome, Timing
 
-#: So many samples of all cases together are kept; beyond it each case keeps an even share.
-MOST_SAMPLES = 250_000
-
 
 class Series(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The samples of one case of one kind: base64 of little-endian float32, in microseconds.
 
-    `every`: of so many samples one was kept. Conditions are those before and during sampling.
+    Conditions are those before and during sampling.
     """
 
     mode: str
     packed: str
-    every: int = 1
     sm_mhz: tuple[float | None, ...] = ()
     power_w: tuple[float | None, ...] = ()
     temperature_c: tuple[float | None, ...] = ()
@@ -36,19 +32,16 @@ def of(outcomes: list[Outcome]) -> list[list[Series]]:
         [(mode, t) for mode, t in (("cold", o.cold), ("hot", o.hot)) if t and t.samples_ns]
         for o in outcomes
     ]
-    total = sum(len(timing.samples_ns) for found in kinds for _, timing in found)
-    every = max(1, -(-total // MOST_SAMPLES))
-    return [[_series(mode, timing, every) for mode, timing in found] for found in kinds]
+    return [[_series(mode, timing) for mode, timing in found] for found in kinds]
 
 
-def _series(mode: str, timing: Timing, every: int) -> Series:
+def _series(mode: str, timing: Timing) -> Series:
     with np.errstate(over="ignore"):
-        kept = (np.array(timing.samples_ns[::every]) / 1e3).astype("<f4")
+        kept = (np.array(timing.samples_ns) / 1e3).astype("<f4")
     during = timing.conditions[1:]
     return Series(
         mode=mode,
         packed=base64.b64encode(kept.tobytes()).decode("ascii"),
-        every=every,
         sm_mhz=_known(moment.sm_mhz for moment in during),
         power_w=_known(moment.power_w for moment in during),
         temperature_c=_known(moment.temperature_c for moment in during),

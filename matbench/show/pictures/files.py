@@ -10,8 +10,12 @@ from pathlib import Path
 from matbench.errors import UsageError
 
 
-def require(path: Path, suffixes: tuple[str, ...]) -> None:
-    """`UsageError` if no picture can be written to `path`; call this before measuring."""
+def require(path: Path, *more: str) -> None:
+    """`UsageError` if no picture, or file of `more` suffixes, can be written to `path`.
+
+    Call this before measuring.
+    """
+    suffixes = (".svg", ".png", *more)
     known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
     require_file(path, suffixes, wrong_suffix=f"a picture's name must end in {known}")
     require_libraries(path, "pictures")
@@ -19,9 +23,8 @@ def require(path: Path, suffixes: tuple[str, ...]) -> None:
 
 def require_libraries(path: Path, what: str) -> None:
     """`UsageError` if what draws is not installed."""
-    for module in ("altair", "vl_convert"):
-        if importlib.util.find_spec(module) is None:
-            raise UsageError(f"{path}: {what} need {module}; pip install 'matbench-cuda[plots]'")
+    if importlib.util.find_spec("vl_convert") is None:
+        raise UsageError(f"{path}: {what} need vl_convert; pip install 'matbench-cuda[plots]'")
 
 
 def require_file(path: Path, suffixes: tuple[str, ...], *, wrong_suffix: str) -> None:

@@ -40,6 +40,10 @@ class Bin(msgspec.Struct, frozen=True):
     high_us: Amount
     blocks: Count
 
+    def __post_init__(self) -> None:
+        if not self.low_us < self.high_us:
+            raise ValueError("a bin that does not end above its start")
+
 
 class Bar(msgspec.Struct, frozen=True, array_like=True):
     """When a block ran, in ns since the first start, in a slot of its lane.
@@ -66,6 +70,14 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     slots: Positive
     multiprocessors: tuple[Count, ...] | None
     bars: Annotated[tuple[Bar, ...], msgspec.Meta(min_length=1, max_length=MOST_BARS)]
+
+    def __post_init__(self) -> None:
+        if self.multiprocessors is not None and len(self.multiprocessors) != self.lanes:
+            raise ValueError(f"{len(self.multiprocessors)} multiprocessors for {self.lanes} lanes")
+        if any(bar.lane >= self.lanes or bar.slot >= self.slots for bar in self.bars):
+            raise ValueError("a bar in a lane or slot that is not there")
+        if any(bar.end_ns < bar.start_ns for bar in self.bars):
+            raise ValueError("a bar that ends before its start")
 
 
 class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", kw_only=True):
@@ -128,6 +140,13 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
     multiprocessor_span_ratio: Amount | None
     perturbation: float
     timeline: Timeline | None = None
+
+    def __post_init__(self) -> None:
+        known = self.blocks_per_multiprocessor, self.multiprocessors_used, self.resident_median
+        if len({figure is None for figure in known}) > 1:
+            raise ValueError("multiprocessors are only partly known")
+        if self.counters in ("aligned", "not aligned") and self.counter_offset_ticks is None:
+            raise ValueError("counters are compared without an offset")
 
     @property
     def perturbed(self) -> bool:

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.launches import UNEVEN, analysed, sampled
+from support.paths import ROOT
 from support.record_files import only, write
 from support.records import environment, outcome
 
 from matbench.errors import UsageError
 from matbench.records import encoding, reading
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import ErrorCells, Outcome
 from matbench.records.reading import read
 from matbench.records.writing import Mode, RecordWriter
 
@@ -233,3 +234,38 @@ def test_what_was_found_about_a_case_belongs_to_the_outcome_before_it(path: Path
         "second",
         "third",
     ]
+
+
+PROFILE = json.loads(encoding.line(analysed(sampled(UNEVEN))))
+TIMELINE = {"lanes": 2, "slots": 1, "multiprocessors": [3, 5], "bars": [[0, 0, 9, 0, 0]]}
+WRONG = json.loads(encoding.line(outcome(status="wrong", error_map=ErrorCells(
+    shape=(2, 5), step=2, wrong_elements=1, exact=True, least_power=-3, rows=(".0!",)
+))))  # fmt: skip
+GRADED = json.loads((ROOT / "results" / "cpu-grade.jsonl").read_text().splitlines()[1])
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "changes", "reason"),
+    [
+        (PROFILE, "timeline", TIMELINE | {"multiprocessors": [3]}, "1 multiprocessors for 2 lanes"),
+        (PROFILE, "timeline", TIMELINE | {"bars": [[2, 0, 9, 0, 0]]}, "a lane or slot that is not"),
+        (PROFILE, "timeline", TIMELINE | {"bars": [[0, 0, 9, 1, 0]]}, "a lane or slot that is not"),
+        (PROFILE, "timeline", TIMELINE | {"bars": [[0, 9, 8, 0, 0]]}, "ends before its start"),
+        (PROFILE, "histogram", [{"low_us": 1, "high_us": 1, "blocks": 1}], "does not end above"),
+        (PROFILE, "resident_median", None, "multiprocessors are only partly known"),
+        (PROFILE, "counter_offset_ticks", None, "counters are compared without an offset"),
+        (WRONG, "error_map", WRONG["error_map"] | {"rows": [".0"]}, "not 1 rows of 3 cells"),
+        (WRONG, "error_map", WRONG["error_map"] | {"rows": [".0!"] * 2}, "not 1 rows of 3 cells"),
+        (GRADED, "growth", GRADED["growth"] | {"sizes": [16]}, "7 errors for 1 sizes"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(
+    path: Path, whole: dict[str, Any], part: str, changes: Any, reason: str
+) -> None:
+    lines = [encoding.line(environment()), encoding.line(outcome())]
+    path.write_text("\n".join([*lines, json.dumps(whole | {part: TIMELINE} if part == "timeline"
+                                                   else whole)]) + "\n")  # fmt: skip
+    read(path)
+    path.write_text("\n".join([*lines, json.dumps(whole | {part: changes})]) + "\n")
+    with pytest.raises(UsageError, match=rf"x\.jsonl:3: not a record: .*{reason}"):
+        read(path)

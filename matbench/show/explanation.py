@@ -97,7 +97,7 @@ def _traffic(found: Explanation) -> Iterator[Fact]:
     workload = workloads.of(problem)
     yield Fact("operations", count(moved.operations), workload.title)
     if moved.loads is not None:
-        once = moved.stores == workload.words("C", problem)
+        once = moved.stores == workload.words("C", problem) * problem.batch
         stores = "the output, once" if once else "a partial result per block"
         stores, loads = claims.get("global_stores", stores), claims.get("global_loads")
         how = "modelled"

@@ -26,6 +26,14 @@ def test_outliers_are_counted() -> None:
     assert said(samples).startswith("1 of 60 samples is an outlier (up to 1.31 × the")
 
 
+def test_an_outlier_is_three_interquartile_ranges_beyond_the_quartiles() -> None:
+    """Of 100 samples, 100,000 to 100,099 ns and one more: quartiles 50 apart, widened by 2%."""
+    samples = [100_000.0 + 40 * i for i in range(100)]
+    quartile, between = 102_980.0, 2_000.0
+    assert "outlier" not in said([*samples, quartile + 2.9 * 1.02 * between])
+    assert "outlier" in said([*samples, quartile + 3.3 * 1.02 * between])
+
+
 def test_one_spike_among_equal_samples_is_an_outlier() -> None:
     assert (
         said([10240.0] * 39 + [20480.0]) == "1 of 40 samples is an outlier (up to 2 × the median)"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 from support.h200 import H200, KERNELS
+from support.records import outcome
 
 from matbench.analysis.traffic import traffic
 from matbench.errors import UsageError
 from matbench.model import Parameter, Problem
-from matbench.records.explanation import Traffic
+from matbench.records.explanation import Bound, Explanation, Traffic
+from matbench.show.explanation import facts
 
 
 def moved(name: str, problem: Problem, **params: int) -> Traffic:
@@ -49,6 +51,16 @@ def test_the_least_traffic_stands_beside_the_modelled() -> None:
 def test_the_least_traffic_reads_C_if_it_is_added(beta: float, batch: int, Cs: int) -> None:
     found = moved("naive-2d", Problem(200, 300, 400, beta=beta, batch=batch), TILE=16)
     assert found.least_bytes == 4 * (200 * 400 + 400 * 300 + Cs * 200 * 300) * batch
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_every_product_of_a_batch_is_stored(batch: int) -> None:
+    found = moved("batched-small", Problem(20, 30, 40, batch=batch), TILE=16)
+    assert found.stores == 20 * 30 * batch
+    case = outcome("batched-small", problem=Problem(20, 30, 40, batch=batch)).case
+    shown = Explanation(case=case, traffic=found, bound=Bound(by="memory"))
+    [stores] = [fact for fact in facts(shown) if fact.name == "modelled stores"]
+    assert "the output, once" in str(stores)
 
 
 def test_nothing_is_modelled_below_the_least() -> None:

@@ -80,6 +80,18 @@ def test_a_wrapped_kernel_keeps_its_launch_bounds(
     assert "((launch_bounds(" not in other
 
 
+@pytest.mark.parametrize("block", [False, True])
+def test_the_function_that_is_called_has_no_linkage_of_its_own(block: bool) -> None:
+    """A kernel that other code uses too stays, and a copy of it is called."""
+    text = "__global__ void mine(float *C, int N)\n{ }\n"
+    text = f'extern "C" {{\n{text}}}\n' if block else f'extern "C" {text}'
+    unit = instrument.clocked_unit(kernel(f"{text}void *used = (void *)mine;\n", "mine"))
+    copy = re.search(r"^(.*)static __device__ __forceinline__ void ", unit, re.MULTILINE)
+    assert copy is not None
+    assert not copy[1].endswith('extern "C" ')
+    assert unit.count("{") == unit.count("}")
+
+
 def test_a_path_of_any_bytes_makes_a_unit_that_can_be_stored() -> None:
     directive = instrument.line_directive("a\x1b]0;\udcff\r\u202eb.cu")
     assert directive == '#line 1 "a?]0;???b.cu"'

@@ -410,6 +410,7 @@ def test_the_bound_follows_from_the_types(
     terms = 2 * 9 if kernel.truncates else 9
     assert bound.of_S == (terms + 2 * (kind == "double")) * unit
     assert bound.of_R == of_result
+    assert bound.least == (2.0**-25 if kind == "__half" else 0)
     narrow = msgspec.structs.replace(kernel, accumulator="float16")
     assert oracle.bound(narrow, problem).of_S >= 9 * 2.0**-11
     scaled = msgspec.structs.replace(problem, alpha=2.0, beta=1.0)

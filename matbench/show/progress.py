@@ -50,7 +50,7 @@ class Progress:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self._bar(options.max_width, edges=console.no_color)
         # Padded, so that the case stays where it is meanwhile.
-        doing = f"{self.doing:<16} " if self.doing else ""
+        doing = f"{self.doing:<10} " if self.doing else ""
         for label in self.labels:
             yield _line(doing + safe.line(label))
         room = options.size.height - _OTHER_LINES - max(0, len(self.labels) - 1)

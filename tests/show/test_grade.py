@@ -21,6 +21,8 @@ CASE = CaseRecord(
     backend="cuda",
     device="A GPU",
     device_kind="gpu",
+    device_id="GPU-0",
+    storage="float32",
 )
 GRADE = Grade(
     case=CASE,

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+from hypothesis import reject
 from hypothesis import strategies as st
 from msgspec import inspect
 
@@ -59,7 +60,15 @@ def plain(record: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
 
 @lru_cache(None)
 def outcomes() -> st.SearchStrategy[Outcome]:
-    return plain(Outcome).map(lambda one: msgspec.convert(one, Outcome))
+    """Outcomes whose parts fit together."""
+
+    def converted(one: Plain) -> Outcome:
+        try:
+            return msgspec.convert(one, Outcome)
+        except msgspec.ValidationError:
+            reject()
+
+    return plain(Outcome).map(converted)
 
 
 @lru_cache(None)

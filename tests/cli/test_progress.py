@@ -54,7 +54,7 @@ def sweep(
         "run", "c-liar", "d-typo", "b-talks", "a-good", "--kernels-dir", folder,
         "naive-2d", last, "--sizes", "9", "--set", "TILE=8", *QUICK,
         width=width, height=height, environment=environment,
-        interrupt_when=lambda text: bool(re.search(r"checking +z-spins.*FLOP/s", text, re.S)),
+        interrupt_when=lambda text: bool(re.search(r"running +z-spins.*FLOP/s", text, re.S)),
     )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
     assert "kernel output: a word from the kernel\n" in above
     assert bar
     lines = below.splitlines()
-    assert lines[1:3] == ["checking   z-spins TILE=8 at 9", "fastest so far"]
+    assert lines[1:3] == ["running    z-spins TILE=8 at 9", "fastest so far"]
     assert re.fullmatch(r"9  (a-good|b-talks|naive-2d) TILE=8  [\d.]+ [kMG]FLOP/s", lines[3])
     # The display is gone in the end; failures remain, and are in the table as well.
     [*_, end] = screens(session.written, 80, 100)
@@ -115,7 +115,7 @@ def test_a_small_terminal_without_colours(kernels: Path, device: DeviceInfo) -> 
 
 def test_a_low_terminal(kernels: Path, device: DeviceInfo) -> None:
     frames = frames_of(sweep(kernels, 80, 4), 80, 4)
-    assert re.search(r"5/6.*\nchecking   z-spins .*\n9  ", frames[-1])
+    assert re.search(r"5/6.*\nrunning    z-spins .*\n9  ", frames[-1])
     assert "fastest" not in "\n".join(frames)
 
 

@@ -208,13 +208,14 @@ def _template(
             number = wanted if isinstance(wanted, int) and wanted > 0 else None
             if number is None:
                 profile = -wanted - 1 if isinstance(wanted, int) else 0
-                number = _usual(parameter.name, profile)
+                number = usual(parameter.name, profile)
             sweep[parameter.name] = (number,)
             arguments.append(parameter.name)
     return tuple(arguments), sweep, types
 
 
-def _usual(name: str, profile: int) -> int:
+def usual(name: str, profile: int) -> int:
+    """The value of a template parameter in one of the profiles, by its name."""
     return next(v[profile] for pattern, v in _PROFILES if re.fullmatch(pattern, name, re.I))
 
 

@@ -63,17 +63,17 @@ class Hints(NamedTuple):
     parameters that take the side of a block.
     """
 
-    body: str
-    constants: dict[str, int]
-    constant_pointers: frozenset[str]
-    written: frozenset[str]
-    blocks: str
-    threads: str
-    tiles: dict[str, tuple[str, ...]]
-    launches: tuple[HostLaunch, ...]
-    shared: str | None
-    rows_along: str | None
-    sides: frozenset[str]
+    body: str = ""
+    constants: Mapping[str, int] = {}
+    constant_pointers: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+    blocks: str = ""
+    threads: str = ""
+    tiles: Mapping[str, tuple[str, ...]] = {}
+    launches: tuple[HostLaunch, ...] = ()
+    shared: str | None = None
+    rows_along: str | None = None
+    sides: frozenset[str] = frozenset()
 
     def mentions(self, pattern: str) -> bool:
         """Whether the body has a match of the pattern."""

@@ -134,16 +134,10 @@ def _number(text: str) -> int | None:
 
 
 def _definition(code: str, function: Function) -> Node:
-    found = signature.entries(syntax.parse(code))
-    node = next((node for node in found if _line(node) == function.line), None)
-    if node is None:
-        raise signature.SourceError("cannot be parsed as CUDA C++", function.line)
-    return node
-
-
-def _line(node: Node) -> int | None:
-    name = syntax.declared(node)
-    return syntax.line_of(name) if name is not None else None
+    for node in signature.entries(syntax.parse(code)):
+        if syntax.line_of(signature.name_of(node)) == function.line:
+            return node
+    raise signature.SourceError("cannot be parsed as CUDA C++", function.line)
 
 
 def _with_helpers(code: str, entry: Node) -> str:
@@ -200,13 +194,9 @@ def _constants(code: str, body: str) -> dict[str, int]:
 
 
 def _pointers_to_const(entry: Node) -> Iterator[str]:
-    declarator = next(
-        (node for node in syntax.walk(entry) if node.type == "function_declarator"), None
-    )
-    listed = syntax.fields(declarator, "parameters") if declarator is not None else None
-    for node in listed.named_children if listed is not None else ():
-        name = syntax.declared(node) if "declaration" in node.type else None
-        before = syntax.text_of(node).partition("*")[0]
+    for parameter in signature.parameter_nodes(entry):
+        name = syntax.declared(parameter)
+        before = syntax.text_of(parameter).partition("*")[0]
         if name is not None and re.search(r"\bconst\b", before):
             yield syntax.text_of(name)
 
@@ -326,12 +316,6 @@ def _launches(code: str, name: str) -> Iterator[HostLaunch]:
 
 
 def _split(text: str) -> list[str]:
-    """A text split at commas outside parentheses."""
-    pieces, depth = [""], 0
-    for character in text:
-        depth += {"(": 1, ")": -1, "[": 1, "]": -1, "{": 1, "}": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            pieces.append("")
-        else:
-            pieces[-1] += character
-    return [" ".join(piece.split()) for piece in pieces if piece.strip()]
+    """A text split at commas outside brackets; `<` and `>` may be operators."""
+    pieces = signature.pieces(text, "([{", ")]}")
+    return [" ".join(piece.split()) for piece in pieces if piece]

@@ -132,7 +132,7 @@ def test_launch_bounds_are_the_block() -> None:
 def test_a_launch_in_the_file_is_followed() -> None:
     source = (FOREIGN / "toolkit.cu").read_text(encoding="utf-8")
     _, geometries = guessed(source)
-    assert geometries[0].sweep == {"BLOCK_SIZE": (32,)}
+    assert geometries[0].params == {"BLOCK_SIZE": 32}
     assert geometries[0].template == ("BLOCK_SIZE",)
 
 
@@ -140,7 +140,7 @@ def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> No
     body = "C[(blockIdx.y * BM + threadIdx.y) * n + blockIdx.x * BN + threadIdx.x] = 0;"
     host = "void go(float *a, int n) { const unsigned BM = 32, BN = 32; f<BM, BN><<<n, n>>>(a); }"
     _, geometries = guessed(kernel(ABC, body, before="template <int BM, int BN>") + host)
-    assert geometries[0].sweep == {"BM": (32,), "BN": (32,)}
+    assert geometries[0].params == {"BM": 32, "BN": 32}
     assert all(g.grid(swapped=False) == ("ceil_div(N, BN)", "ceil_div(M, BM)") for g in geometries)
 
 
@@ -155,7 +155,7 @@ def test_types_and_defaults_of_templates() -> None:
     )
     _, geometries = guessed(source)
     assert geometries[0].template == ("float", "W")
-    assert geometries[0].sweep == {"W": (64,)}
+    assert geometries[0].params == {"W": 64}
 
 
 def test_shared_memory_that_is_sized_at_launch_gets_some() -> None:

@@ -24,7 +24,6 @@ _CAST = re.compile(
     r"|\b(?:static_cast|reinterpret_cast)\s*<[^<>]*>"
 )
 _INDEX = r"(?:blockIdx|threadIdx)\.[xyz]"
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+?)[ \t]*$", re.MULTILINE)
 _CONSTANT = re.compile(
     r"\b(?:constexpr|const|static)\s+(?:(?:const|static|constexpr|unsigned|int|uint|long|size_t|auto"
     r"|std::size_t|u?int\d+_t)\s+)+(\w+\s*(?:=[^;,]+|\{[^{}]*\})(?:,\s*\w+\s*=[^;,]+)*)[;,]"
@@ -160,7 +159,7 @@ def _with_helpers(code: str, entry: Node) -> str:
 
 def _indices_expanded(text: str, code: str) -> str:
     """The text with macros that stand for an index, such as `TX`, expanded."""
-    for name, meaning in _DEFINE.findall(code):
+    for name, meaning in syntax.defined(code).items():
         if re.search(_INDEX, meaning):
             text = re.sub(rf"\b{name}\b", meaning.replace("\\", r"\\"), text)
     return text
@@ -177,7 +176,7 @@ def _plain(text: str) -> str:
 
 def _constants(code: str, body: str) -> dict[str, int]:
     """Macros, constants and enumerators with integer values; those of the body take precedence."""
-    texts = dict(_DEFINE.findall(code))
+    texts = syntax.defined(code)
     for declared in _CONSTANT.findall(code) + _CONSTANT.findall(body):
         for each in declared.split(","):
             name, _, value = each.partition("=" if "=" in each else "{")

@@ -103,9 +103,7 @@ def expanded(source: str) -> str:
     Lines keep their numbers.
     """
     code = without_comments(source)
-    macros = {
-        name: words or "" for name, words in _MACRO.findall(code) if _WORDS.fullmatch(words or "")
-    }
+    macros = {name: words for name, words in defined(code).items() if _WORDS.fullmatch(words)}
     code = _with_functions(code)
     if not macros:
         return code
@@ -114,6 +112,11 @@ def expanded(source: str) -> str:
         if not line.lstrip().startswith("#"):
             lines[number] = _WORD.sub(lambda word: macros.get(word[0], word[0]), line)
     return "\n".join(lines)
+
+
+def defined(code: str) -> dict[str, str]:
+    """The macros without parameters that a text defines."""
+    return dict(_MACRO.findall(code))
 
 
 def _with_functions(code: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -58,8 +57,6 @@ class Subject(NamedTuple):
     """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
     building it. `text` is the source, after the headers if these define the function."""
 
-    path: Path
-    source: str
     text: str
     function: Function
     build: Mapping[str, Any] = {}
@@ -176,7 +173,7 @@ class _Search:
     def kernel(self, way: Way) -> Kernel:
         """The kernel called that way; whatever the call, the same entry is built only once."""
         kernel = self.load(self.table_of(way))
-        identity = repr((self.subject.source, kernel.entry)).encode()
+        identity = repr((kernel.source, kernel.entry)).encode()
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 
     def sight(self, way: Way, problem: Problem, *, poisoned: bool = False) -> Sighting | None:

@@ -259,8 +259,6 @@ def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tupl
         elif x is not None or y is not None:
             found += [(x or 16, y or 16), (x or y, y or x)]
         found += [(side, side) for side in map(known, names) if side is not None]
-        if isinstance(bound, int):
-            found += [(16, bound // 16), (32, bound // 32)]
         found += _SQUARE
         if x is not None and y is not None:
             found += [(_quotient(x, 4), y), (_quotient(x, 4), _quotient(y, 4))]

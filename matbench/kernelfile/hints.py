@@ -28,7 +28,6 @@ _CONSTANT = re.compile(
     r"\b(?:constexpr|const|static)\s+(?:(?:const|static|constexpr|unsigned|int|uint|long|size_t|auto"
     r"|std::size_t|u?int\d+_t)\s+)+(\w+\s*(?:=[^;,]+|\{[^{}]*\})(?:,\s*\w+\s*=[^;,]+)*)[;,]"
 )
-_ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
 _DIM3 = re.compile(r"\bdim3\s+(\w+)\s*(?:=\s*(?:dim3\s*)?)?[({]((?:[^(){};]|\([^()]*\))*)[)}]\s*;")
 _NUMBER = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]*\b")
 _SIZE_OF = re.compile(r"\bsizeof\s*\(\s*(\w+)\s*\)")
@@ -175,14 +174,12 @@ def _plain(text: str) -> str:
 
 
 def _constants(code: str, body: str) -> dict[str, int]:
-    """Macros, constants and enumerators with integer values; those of the body take precedence."""
+    """Macros and constants with integer values; those of the body take precedence."""
     texts = syntax.defined(code)
     for declared in _CONSTANT.findall(code) + _CONSTANT.findall(body):
         for each in declared.split(","):
             name, _, value = each.partition("=" if "=" in each else "{")
             texts[name.strip()] = value.strip(" }")
-    for listed in _ENUM.findall(code):
-        texts |= {n: v for n, _, v in (each.partition("=") for each in listed.split(",")) if v}
     found: dict[str, int] = {}
     for _ in range(4):
         for name, text in list(texts.items())[-3 * _MOST_NAMES :]:  # the body's own come last

@@ -100,8 +100,8 @@ class Multiplier:
                 words = max(1, -(-case.launch.workspace_bytes // 4))
                 buffers[WORKSPACE] = memory.upload(np.full(words, UNWORKED, np.uint32))
             launcher.launch(self.backend, self.build(case), case, buffers)
-            found = memory.download(buffers["C"], like=stored)
-        C = matrix.turned(decoded(found[0, :, : matrix.place.width], matrix.storage))
+            after = memory.download(buffers["C"], like=stored)
+        C = matrix.turned(decoded(after[0, :, : matrix.place.width], matrix.storage))
         return C[:M, :N]
 
 

@@ -79,9 +79,9 @@ def sight(backend: Backend, program: Program, case: Case, *, poisoned: bool = Fa
         for name in "ABC"
         if held[name].changed(after[name])[held[name].is_outside].any()
     ]
-    found = held["C"].matrices(after["C"])
+    results = held["C"].matrices(after["C"])
     tolerance = 0.02 if held["C"].sent.itemsize == 2 else 1e-4
-    launches = [*zip(found, *given.values(), strict=True)]
+    launches = [*zip(results, *given.values(), strict=True)]
     products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
     product = products.pop() if len(products) == 1 else None
     shares = [_share(case, tolerance, *matrices) for matrices in launches]

@@ -94,6 +94,8 @@ ABC = "const float *A, const float *B, float *C, int n"
     [
         ("", "", (16, 16), ("ceil_div(N, 16)", "ceil_div(M, 16)")),
         ("#define TILE 8", TILED.format("TILE"), (8, 8), ("ceil_div(N, 8)", "ceil_div(M, 8)")),
+        ("#define TY threadIdx.y\n#define AT (blockIdx.x * 8 + threadIdx.x)",
+         "int i = blockIdx.y * 4 + TY, j = AT;", (8, 4), ("ceil_div(N, 8)", "ceil_div(M, 4)")),
         ("constexpr int T = 4 * 8;", TILED.format("T"), (32, 32),
          ("ceil_div(N, 32)", "ceil_div(M, 32)")),
         ("template <int BS>", TILED.format("BS"), ("BS", "BS"),

@@ -109,7 +109,7 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
                 failed = failed or f"{titled} {words}; but it fails a check{where}"
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
-    return Adopted(name, None, failed or f"{search.failure()}{search.nearest_checked()}")
+    return Adopted(name, None, failed or search.failure())
 
 
 def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
@@ -149,10 +149,8 @@ class _Search:
         self.until = time.monotonic() + _SEARCH_S
         self.ran = self.failures = self.late = 0
         self.refused: dict[tuple[str, ...], str] = {}
-        #: The closest launch so far: how close, what was wrong with it, and its way.
+        #: The closest launch so far: how close, what was wrong with it if that is known, its way.
         self.nearest: tuple[float, str, Way | None] = 0.0, "", None
-        #: The largest share of C that was right in the other launches, and its way.
-        self.partly: tuple[float, Way | None] = _LEAST_SHARE, None
 
     # -- one trial -------------------------------------------------------------------------
 
@@ -206,8 +204,8 @@ class _Search:
         self.ran += 1
         if found.product and found.spoiled:
             self.note(way, 0.5, f"writes to {found.spoiled[0]}")
-        elif not found.product and found.share > self.partly[0]:
-            self.partly = found.share, way
+        elif not found.product and found.share > _LEAST_SHARE:
+            self.note(way, 0.1 + found.share / 10, "")
         return found
 
     def launched(self, case: Case, *, poisoned: bool) -> Sighting:
@@ -383,30 +381,19 @@ class _Search:
             return (
                 f"{name} cannot be built here: {next(iter(self.refused.values())).splitlines()[0]}"
             )
-        failed = f"none of the calls of {name} that were tried is right"
-        if way is not None and (nearness > 0.1 or not self.ran):
-            return f"{failed}; closest, with {calling.described(self.table_of(way))}: {words}"
-        if self.partly[1] is not None:
-            return failed
-        return (
-            f"none of the calls of {name} that were tried computes a product of A and B; "
-            "write a table with its args, block and grid"
-        )
+        if way is None or (self.ran and nearness < 0.1):
+            return (
+                f"none of the calls of {name} that were tried computes a product of A and B; "
+                "write a table with its args, block and grid"
+            )
+        called = f"; closest, with {calling.described(self.table_of(way))}"
+        closest = f"{called}: {words}" if words else self.checked(way, called)
+        return f"none of the calls of {name} that were tried is right{closest}"
 
-    def nearest_checked(self) -> str:
-        """The result of checking the closest call."""
-        way = self.partly[1]
-        if way is None or self.nearest[0] > 0.1:
-            return ""
-        try:
-            table = self.table_of(way)
-            kernel = self.load(table)
-        except UsageError:
-            return ""
-        for M, N, K in ((61, 61, 61),) if way.call.is_square else ((67, 43, 59),):
-            case = sweep.case(kernel, Problem(M, N, K), way.geometry.params, self.worker.device)
-            outcome = self.worker.measure(case).outcome
-            if outcome.status == "wrong":
-                called = calling.described(table)
-                return f"; closest, with {called}, at {case.problem.size}: {outcome.reason}"
-        return ""
+    def checked(self, way: Way, called: str) -> str:
+        """The result of checking a call that is right in a part of C."""
+        M, N, K = (61, 61, 61) if way.call.is_square else (67, 43, 59)
+        problem, params = Problem(M, N, K), way.geometry.params
+        case = sweep.case(self.kernel(way), problem, params, self.worker.device)
+        outcome = self.worker.measure(case).outcome
+        return f"{called}, at {problem.size}: {outcome.reason}" if outcome.status == "wrong" else ""

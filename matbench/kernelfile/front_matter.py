@@ -14,7 +14,7 @@ from typing import Any, NoReturn, get_args
 import msgspec
 
 from matbench import workloads
-from matbench.errors import MatbenchError, UsageError
+from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions, includes, missing, products, signature
 from matbench.kernelfile.entry import Entry
@@ -396,8 +396,7 @@ class _Reader:
         storage = STORAGE.get(parameter.type)
         allowed = workloads.get(kernel.workload).storages(buffer)
         if storage not in allowed:
-            *others, last = (_WRITTEN[each] for each in allowed)
-            known = f"{', '.join(others)} or {last}" if others else last
+            known = listed(_WRITTEN[kind] for kind in allowed)
             self.fail(
                 f"{parameter.name} points to `{parameter.type}`: "
                 f"{buffer} of {kernel.workload} must be {known}",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
-from matbench.errors import UsageError
+from matbench.errors import UsageError, listed
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import geometries, guessing
 from matbench.kernelfile.entry import Entry
@@ -62,8 +62,8 @@ class Lacks(NamedTuple):
             told = f"front matter is missing ({unknown})"
             hint = f"Run `matbench adopt {shown}`, or write {table.beside_name}"
             raise UsageError(f"{shown}: {told}. {hint}:", paste)
-        *others, last = (f"`{key}`" for key in self.keys)
-        named = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+        named = listed((f"`{key}`" for key in self.keys), "and")
+        named += " are" if len(self.keys) > 1 else " is"
         if table.shown == shown:
             paste = [f"// {line}" for line in paste]
         line = table.line_of("launch")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from matbench.errors import listed
 from matbench.kernelfile import expressions, hints
 from matbench.kernelfile.geometries import Geometry
 from matbench.kernelfile.guessing import Call
@@ -98,7 +99,7 @@ def words(way: Way, table: dict[str, Any]) -> str:
         parts.append(", ".join(["square sizes only", *steps]))
     elif multiples:
         texts = [
-            f"{_listed(axes)} {'' if index else 'multiples '}of {step}"
+            f"{listed(axes, 'and')} {'' if index else 'multiples '}of {step}"
             for index, (step, axes) in enumerate(multiples.items())
         ]
         parts.append(f"{', '.join(texts)} only")
@@ -142,11 +143,6 @@ def _multiples(table: dict[str, Any]) -> dict[int, list[str]]:
         if percent:
             found.setdefault(expressions.whole(step, values), []).append(axis)
     return found
-
-
-def _listed(names: list[str]) -> str:
-    """`M, N and K`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def scaled(product: str, alpha: float, beta: float) -> str:

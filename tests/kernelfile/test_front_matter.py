@@ -498,8 +498,8 @@ def test_the_file_without_a_mistake_is_taken(tmp_path: Path) -> None:
     [
         ("matmul", "float *out, const float *w, const float *x, int rows, int inner",
          ["C", "B", "A", "M", "K"]),
-        ("matmul", "const float *A, const float *B, float *C, float beta, int ldb, int nbatch",
-         ["A", "B", "C", "0.0", "ldb", "batch"]),
+        ("matmul", "const float *A, const float *B, float *C, float beta, int ldb",
+         ["A", "B", "C", "0.0", "ldb"]),
         ("matmul", "const float *A, const float *B, float *C, float *workspace, float *D, int k",
          ["A", "B", "C", "workspace", "C", "N"]),
         ("reverse", "float *out, const float *in, int width, int k", ["C", "A", "N", "N"]),

@@ -8,7 +8,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from matbench.errors import UsageError
+from matbench.errors import UsageError, listed
 
 
 def require(path: Path, *more: str) -> None:
@@ -17,8 +17,7 @@ def require(path: Path, *more: str) -> None:
     Call this before measuring.
     """
     suffixes = (".svg", ".png", *more)
-    known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
-    require_file(path, suffixes, wrong_suffix=f"a picture's name must end in {known}")
+    require_file(path, suffixes, wrong_suffix=f"a picture's name must end in {listed(suffixes)}")
     require_libraries(path, "pictures")
 
 

@@ -375,12 +375,9 @@ class _Search:
         """Why no call is right, as far as trials show."""
         nearness, words, way = self.nearest
         name = f"`{self.function.name}`"
-        if not self.ran and "CUDA" in words:
-            return f"{name} cannot be built here: {words}"
-        if self.refused and not self.ran:
-            return (
-                f"{name} cannot be built here: {next(iter(self.refused.values())).splitlines()[0]}"
-            )
+        refused = words if "CUDA" in words else next(iter(self.refused.values()), "")
+        if refused and not self.ran:
+            return f"{name} cannot be built here: {refused.splitlines()[0]}"
         if way is None or (self.ran and nearness < 0.1):
             return (
                 f"none of the calls of {name} that were tried computes a product of A and B; "

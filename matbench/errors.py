@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
@@ -25,6 +25,12 @@ class UsageError(MatbenchError):
 
 def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
+
+
+def listed(words: Iterable[str], last_word: str = "or") -> str:
+    """`a, b or c`, for a message."""
+    *others, last = words
+    return f"{', '.join(others)} {last_word} {last}" if others else last
 
 
 class CaseError(MatbenchError):

@@ -261,10 +261,10 @@ class Kernel(FrontMatter, frozen=True):
     def reading(self) -> Reading:
         """How it reads its inputs; the pointer types of its entry determine the storage."""
         narrow = (-14, 15) if self.precision == "float16" else (-126, 127)
-        result = self._storage("C")
+        result = self.storage_of("C")
         return Reading(
             self.precision,
-            self._storage("A"),
+            self.storage_of("A"),
             self.exponents or narrow,
             exact=self.error_constant == 0,
             sums_in=self.accumulator or ("float64" if result == "float64" else "float32"),
@@ -272,7 +272,7 @@ class Kernel(FrontMatter, frozen=True):
             reads_C="C" in self.reads,
         )
 
-    def _storage(self, buffer: str) -> Storage:
+    def storage_of(self, buffer: str) -> Storage:
         """The element type of a buffer, from the pointer that the entry takes."""
         for text, parameter in zip(self.args, self.parameters, strict=False):
             if parameter.pointer and text == buffer and parameter.type in STORAGE:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,7 +91,7 @@ def adopt(
         progress(None) as display,
     ):
         for function in functions:
-            subject = adoption.Subject(path, bare, text, function, build)
+            subject = adoption.Subject(text, function, build)
 
             def told(what: str, name: str = function.name) -> None:
                 display.begin(f"{name}: {what}")
@@ -121,13 +120,7 @@ def adopt(
 def _source(path: Path) -> str:
     from matbench.kernelfile import catalogue, front_matter
 
-    data = catalogue.read(path, str(path))
-    if len(data) > front_matter.MAX_FILE_BYTES:
-        raise UsageError(f"{path}: larger than {front_matter.MAX_FILE_BYTES:,} bytes")
-    try:
-        source = data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not UTF-8 text; is it a kernel file?") from None
+    source = front_matter.decoded(catalogue.read(path, str(path)), str(path))
     if "\0" in source:
         raise UsageError(f"{path}: contains a NUL byte; is it a kernel file?")
     return source
@@ -195,16 +188,10 @@ def _toml(table: dict[str, Any]) -> str:
 
 
 def _write(target: Path, table: str, bare: str, into: bool) -> None:
+    from matbench.show.pictures import files
+
     text = table
     if into:
         lines = "".join(f"// {line}".rstrip() + "\n" for line in table.splitlines())
         text = f"// /// matbench\n{lines}// ///\n\n{bare}"
-    new = target.with_name(f".{target.name}.new")  # a full disk must not cost the old file
-    try:
-        with new.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        if into:
-            shutil.copymode(target, new)
-        new.replace(target)
-    except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror}") from None
+    files.write(target, text.encode())

@@ -28,11 +28,6 @@ class Entry(NamedTuple):
         return self.name.rpartition("::")[2]
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is a plain C name."""
-        return not self.arguments and "::" not in self.name
-
-    @property
     def names(self) -> set[str]:
         """The names in its template arguments."""
         return {name for argument in self.arguments for name in _NAME.findall(argument)}

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, get_args
 import msgspec
 
 from matbench import workloads
-from matbench.errors import MatbenchError, UsageError
+from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions, includes, missing, products, signature
 from matbench.kernelfile.entry import Entry
@@ -90,12 +90,7 @@ def parse(
     The path of the `file` resolves its `#include` lines. Front matter is in the file or `beside`
     it; keys `given` on the command line replace its own.
     """
-    if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{shown}: larger than {MAX_FILE_BYTES:,} bytes; is it a kernel file?")
-    try:
-        source = data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        raise UsageError(f"{shown}: not UTF-8 text; is it a kernel file?") from None
+    source = decoded(data, shown)
     table = Table(shown, source, beside, given or {})
     kernel = _Reader(shown, source, file, table).kernel()
     # The hash of the file covers only its own content, so front matter from elsewhere is added, but
@@ -104,6 +99,16 @@ def parse(
     outside = json.dumps(values, default=str).encode() if table.is_outside else b""
     identity = includes.identity(data + outside, kernel.includes)
     return msgspec.structs.replace(kernel, sha256=identity)
+
+
+def decoded(data: bytes, shown: str) -> str:
+    """The text of a kernel file, with `\\n` at the end of each line."""
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"{shown}: larger than {MAX_FILE_BYTES:,} bytes; is it a kernel file?")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise UsageError(f"{shown}: not UTF-8 text; is it a kernel file?") from None
 
 
 def check_name(name: str) -> None:
@@ -391,8 +396,7 @@ class _Reader:
         storage = STORAGE.get(parameter.type)
         allowed = workloads.get(kernel.workload).storages(buffer)
         if storage not in allowed:
-            *others, last = (_WRITTEN[each] for each in allowed)
-            known = f"{', '.join(others)} or {last}" if others else last
+            known = listed(_WRITTEN[kind] for kind in allowed)
             self.fail(
                 f"{parameter.name} points to `{parameter.type}`: "
                 f"{buffer} of {kernel.workload} must be {known}",

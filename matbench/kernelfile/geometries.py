@@ -9,15 +9,17 @@ import itertools
 import re
 from typing import Any, NamedTuple
 
+from matbench.kernelfile import entry as entries
 from matbench.kernelfile import hints as reading
+from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.expressions import ExpressionError, whole
 from matbench.kernelfile.guessing import BLOCK_SIDE, Call
 from matbench.kernelfile.hints import Hints
 from matbench.kernelfile.signature import Function, TemplateParameter
 
 Text = int | str
-#: Template arguments, the values of those that are names, and its type parameters.
-_Built = tuple[tuple[str, ...], dict[str, tuple[int, ...]], dict[str, str]]
+#: Template arguments, and the values of those that are names.
+_Built = tuple[tuple[str, ...], dict[str, int]]
 
 #: Names of constants that are a thread's tile, a number of threads, or a size along N.
 _OF_THREAD = re.compile(
@@ -53,14 +55,13 @@ _UNLIKELY = 30
 class Geometry(NamedTuple):
     """One way to build and launch a kernel.
 
-    `template` are the template arguments as the entry spells them, and `sweep` the values of the
+    `template` are the template arguments as the entry spells them, and `params` the values of the
     names among them. `covered` is how much one block covers along each grid axis in use. `line` is
     an expression in M and N for a one-dimensional grid.
     """
 
     template: tuple[str, ...]
-    sweep: dict[str, tuple[int, ...]]
-    types: dict[str, str]
+    params: dict[str, int]
     block: tuple[Text, ...]
     covered: tuple[Text, ...]
     line: str | None = None
@@ -82,11 +83,11 @@ class Geometry(NamedTuple):
 
     def with_value(self, name: str, value: int) -> Geometry:
         """With another value of a swept constant."""
-        return self._replace(sweep={**self.sweep, name: (value,)})
+        return self._replace(params={**self.params, name: value})
 
     def fixed(self, name: str) -> Geometry:
         """With a swept constant replaced by its value wherever it is used."""
-        [value] = self.sweep[name]
+        value = self.params[name]
 
         def text(made: Text) -> Text:
             found = re.sub(rf"\b{name}\b", str(value), str(made))
@@ -97,7 +98,7 @@ class Geometry(NamedTuple):
 
         return self._replace(
             template=tuple(str(value) if each == name else each for each in self.template),
-            sweep={other: held for other, held in self.sweep.items() if other != name},
+            params={other: held for other, held in self.params.items() if other != name},
             block=tuple(map(text, self.block)),
             covered=tuple(map(text, self.covered)),
             line=None if self.line is None else str(text(self.line)),
@@ -108,13 +109,13 @@ class Geometry(NamedTuple):
 def geometries(function: Function, hints: Hints) -> list[Geometry]:
     """The ways to build and launch, likeliest first."""
     found: dict[str, tuple[int, Geometry]] = {}
-    for first, (arguments, sweep, types) in enumerate(_templates(function.template, hints)):
-        kept = frozenset(sweep)
+    for first, (arguments, params) in enumerate(_templates(function.template, hints)):
+        kept = frozenset(params)
         for second, block in enumerate(_blocks(function, hints, kept)):
             for third, (covered, line) in enumerate(_covered(hints, block, kept)):
                 for fourth, shared in enumerate(_shared(hints, block, kept)):
                     made = Geometry(
-                        arguments, sweep, types, block, covered, line,
+                        arguments, params, block, covered, line,
                         batched="z" in hints.blocks, shared_bytes=shared,
                     )  # fmt: skip
                     rank = 3 * first + 2 * second + third + fourth + _UNLIKELY * _overlaps(made)
@@ -130,18 +131,12 @@ def _overlaps(geometry: Geometry) -> bool:
         or not geometry.covered
     ):
         return False
-    values = {name: held[0] for name, held in geometry.sweep.items()}
+    values = geometry.params
     pairs = zip(geometry.block, geometry.covered, strict=True)
     try:
         return any(whole(side, values) > whole(tile, values) for side, tile in pairs)
     except ExpressionError:
         return False
-
-
-def entry(function: Function, geometry: Geometry) -> str:
-    """The entry as front matter names it."""
-    arguments = ", ".join(geometry.template)
-    return f"{function.name}<{arguments}>" if arguments else function.name
 
 
 def table(
@@ -156,9 +151,10 @@ def table(
         launch["shared_bytes"] = geometry.shared_bytes
     if where := more.pop("where", ()):
         launch["where"] = list(where)
-    sweep = {name: list(values) for name, values in geometry.sweep.items()}
+    sweep = {name: [value] for name, value in geometry.params.items()}
     args = call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
-    made = {"entry": entry(function, geometry), "args": list(args), **more}
+    entry = entries.as_text(Entry(function.name, geometry.template))
+    made = {"entry": entry, "args": list(args), **more}
     return made | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
 
 
@@ -169,7 +165,7 @@ def _templates(template: tuple[TemplateParameter, ...], hints: Hints) -> list[_B
     """Template arguments, the values of those that are names, and types: from a launch in the file,
     then the defaults, then the usual values of constants with such names."""
     if not template:
-        return [((), {}, {})]
+        return [((), {})]
     ways: list[list[Text | None]] = []
     for launch in hints.launches:
         if launch.template:
@@ -190,31 +186,28 @@ def _template(
     template: tuple[TemplateParameter, ...], way: list[Text | None], hints: Hints
 ) -> _Built:
     arguments: list[str] = []
-    sweep: dict[str, tuple[int, ...]] = {}
-    types: dict[str, str] = {}
+    params: dict[str, int] = {}
     for parameter, given in zip(template, way, strict=False):
         wanted = given
         if wanted is None and parameter.default is not None:
-            values: dict[str, Text] = {name: held[0] for name, held in sweep.items()}
-            known = reading.symbolic(parameter.default, {**hints.constants, **values}, frozenset())
+            known = reading.symbolic(parameter.default, {**hints.constants, **params}, frozenset())
             wanted = parameter.default if known is None else known
         if parameter.kind in ("typename", "class"):
-            kind = wanted if isinstance(wanted, str) else "float"
-            types[parameter.name] = kind
-            arguments.append(kind)
+            arguments.append(wanted if isinstance(wanted, str) else "float")
         elif parameter.kind == "bool":
             arguments.append(wanted if isinstance(wanted, str) else "false")
         else:
             number = wanted if isinstance(wanted, int) and wanted > 0 else None
             if number is None:
                 profile = -wanted - 1 if isinstance(wanted, int) else 0
-                number = _usual(parameter.name, profile)
-            sweep[parameter.name] = (number,)
+                number = usual(parameter.name, profile)
+            params[parameter.name] = number
             arguments.append(parameter.name)
-    return tuple(arguments), sweep, types
+    return tuple(arguments), params
 
 
-def _usual(name: str, profile: int) -> int:
+def usual(name: str, profile: int) -> int:
+    """The value of a template parameter in one of the profiles, by its name."""
     return next(v[profile] for pattern, v in _PROFILES if re.fullmatch(pattern, name, re.I))
 
 
@@ -266,8 +259,6 @@ def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tupl
         elif x is not None or y is not None:
             found += [(x or 16, y or 16), (x or y, y or x)]
         found += [(side, side) for side in map(known, names) if side is not None]
-        if isinstance(bound, int):
-            found += [(16, bound // 16), (32, bound // 32)]
         found += _SQUARE
         if x is not None and y is not None:
             found += [(_quotient(x, 4), y), (_quotient(x, 4), _quotient(y, 4))]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from matbench.kernelfile.hints import Hints
@@ -75,12 +75,12 @@ class NotCallableError(Exception):
 def calls(function: Function, hints: Hints) -> list[Call]:
     """The ways to pass buffers and sizes, likeliest first. All sizes are tried with one choice of
     pointers before the next choice."""
-    numbers = [p for p in function.parameters if not p.pointer]
+    names = [p.name for p in function.parameters if p.pointer]
     types = {p.name for p in function.template if p.kind in ("typename", "class")}
     found: dict[tuple[str, ...], None] = {}
-    for pointers in _pointers(function, hints):
-        for given in _numbers(numbers, types, hints):
-            named = {**pointers, **given}
+    for buffers in pointers(names, hints):
+        for values in numbers(function.parameters, hints, types):
+            named = {**buffers, **values}
             found.setdefault(tuple(named[p.name] for p in function.parameters))
     return [Call(args) for args in found]
 
@@ -102,14 +102,14 @@ def _bare(name: str) -> str:
     return found.lower().strip("_")
 
 
-def _pointers(function: Function, hints: Hints) -> Iterator[dict[str, str]]:
-    """Which pointers are A, B and C. Here only names tell A from B; running the kernel shows which
-    is the left operand."""
-    pointers = [p for p in function.parameters if p.pointer]
-    if len(pointers) != 3:
-        many = "1 pointer" if len(pointers) == 1 else f"{len(pointers)} pointers"
-        raise NotCallableError(f"takes {many}, not A, B and C")
-    order = [p.name for p in pointers]
+def pointers(
+    order: Sequence[str], hints: Hints, inputs: Sequence[str] = ("A", "B")
+) -> Iterator[dict[str, str]]:
+    """Which pointers are the inputs and C, likeliest first. Here only names tell A from B; running
+    the kernel shows which is the left operand."""
+    if len(order) != len(inputs) + 1:
+        many = "1 pointer" if len(order) == 1 else f"{len(order)} pointers"
+        raise NotCallableError(f"takes {many}, not {', '.join(inputs)} and C")
 
     def output(name: str) -> tuple[bool, bool, bool, int]:
         is_named = _bare(name) in _NAMES["C"].split()
@@ -121,29 +121,31 @@ def _pointers(function: Function, hints: Hints) -> Iterator[dict[str, str]]:
         )
 
     for c in sorted(order, key=output):
-        if c in hints.constant_pointers and len(hints.constant_pointers) < 3:
+        if c in hints.constant_pointers and len(hints.constant_pointers) < len(order):
             continue
-        first, second = (name for name in order if name != c)
-        if _is_like(first, "B") and _is_like(second, "A"):
-            first, second = second, first
-        yield {first: "A", second: "B", c: "C"}
+        read = [name for name in order if name != c]
+        if _is_like(read[0], "B") and _is_like(read[-1], "A"):
+            read.reverse()
+        yield {**dict(zip(read, inputs, strict=True)), c: "C"}
 
 
 def _is_like(name: str, letter: str) -> bool:
     return _bare(name) in _NAMES[letter].split()
 
 
-def _numbers(
-    parameters: Iterable[Parameter], types: set[str], hints: Hints
+def numbers(
+    parameters: Iterable[Parameter], hints: Hints, types: Iterable[str] = ()
 ) -> Iterator[dict[str, str]]:
-    """Arguments for the number parameters, likeliest first."""
+    """Arguments for the number parameters, likeliest first; `types` are those of a template."""
     fixed: dict[str, str] = {}
     sizes: list[str] = []
     scales = ["alpha", "beta"]
     batched = "z" in hints.blocks
     for parameter in parameters:
         name = parameter.name
-        if parameter.type in _REALS | types:
+        if parameter.pointer:
+            continue
+        if parameter.type in {*_REALS, *types}:
             known = next((scale for scale in scales if scale in name.lower()), None)
             scale = known or (scales[0] if scales else "1.0")
             scales = [each for each in scales if each != scale]

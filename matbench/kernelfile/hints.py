@@ -24,12 +24,10 @@ _CAST = re.compile(
     r"|\b(?:static_cast|reinterpret_cast)\s*<[^<>]*>"
 )
 _INDEX = r"(?:blockIdx|threadIdx)\.[xyz]"
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+?)[ \t]*$", re.MULTILINE)
 _CONSTANT = re.compile(
     r"\b(?:constexpr|const|static)\s+(?:(?:const|static|constexpr|unsigned|int|uint|long|size_t|auto"
     r"|std::size_t|u?int\d+_t)\s+)+(\w+\s*(?:=[^;,]+|\{[^{}]*\})(?:,\s*\w+\s*=[^;,]+)*)[;,]"
 )
-_ENUM = re.compile(r"\benum\b[^{;]*\{([^}]*)\}")
 _DIM3 = re.compile(r"\bdim3\s+(\w+)\s*(?:=\s*(?:dim3\s*)?)?[({]((?:[^(){};]|\([^()]*\))*)[)}]\s*;")
 _NUMBER = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]*\b")
 _SIZE_OF = re.compile(r"\bsizeof\s*\(\s*(\w+)\s*\)")
@@ -63,17 +61,17 @@ class Hints(NamedTuple):
     parameters that take the side of a block.
     """
 
-    body: str
-    constants: dict[str, int]
-    constant_pointers: frozenset[str]
-    written: frozenset[str]
-    blocks: str
-    threads: str
-    tiles: dict[str, tuple[str, ...]]
-    launches: tuple[HostLaunch, ...]
-    shared: str | None
-    rows_along: str | None
-    sides: frozenset[str]
+    body: str = ""
+    constants: Mapping[str, int] = {}
+    constant_pointers: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+    blocks: str = ""
+    threads: str = ""
+    tiles: Mapping[str, tuple[str, ...]] = {}
+    launches: tuple[HostLaunch, ...] = ()
+    shared: str | None = None
+    rows_along: str | None = None
+    sides: frozenset[str] = frozenset()
 
     def mentions(self, pattern: str) -> bool:
         """Whether the body has a match of the pattern."""
@@ -134,16 +132,10 @@ def _number(text: str) -> int | None:
 
 
 def _definition(code: str, function: Function) -> Node:
-    found = signature.entries(syntax.parse(code))
-    node = next((node for node in found if _line(node) == function.line), None)
-    if node is None:
-        raise signature.SourceError("cannot be parsed as CUDA C++", function.line)
-    return node
-
-
-def _line(node: Node) -> int | None:
-    name = syntax.declared(node)
-    return syntax.line_of(name) if name is not None else None
+    for node in signature.entries(syntax.parse(code)):
+        if syntax.line_of(signature.name_of(node)) == function.line:
+            return node
+    raise signature.SourceError("cannot be parsed as CUDA C++", function.line)
 
 
 def _with_helpers(code: str, entry: Node) -> str:
@@ -166,7 +158,7 @@ def _with_helpers(code: str, entry: Node) -> str:
 
 def _indices_expanded(text: str, code: str) -> str:
     """The text with macros that stand for an index, such as `TX`, expanded."""
-    for name, meaning in _DEFINE.findall(code):
+    for name, meaning in syntax.defined(code).items():
         if re.search(_INDEX, meaning):
             text = re.sub(rf"\b{name}\b", meaning.replace("\\", r"\\"), text)
     return text
@@ -182,14 +174,12 @@ def _plain(text: str) -> str:
 
 
 def _constants(code: str, body: str) -> dict[str, int]:
-    """Macros, constants and enumerators with integer values; those of the body take precedence."""
-    texts = dict(_DEFINE.findall(code))
+    """Macros and constants with integer values; those of the body take precedence."""
+    texts = syntax.defined(code)
     for declared in _CONSTANT.findall(code) + _CONSTANT.findall(body):
         for each in declared.split(","):
             name, _, value = each.partition("=" if "=" in each else "{")
             texts[name.strip()] = value.strip(" }")
-    for listed in _ENUM.findall(code):
-        texts |= {n: v for n, _, v in (each.partition("=") for each in listed.split(",")) if v}
     found: dict[str, int] = {}
     for _ in range(4):
         for name, text in list(texts.items())[-3 * _MOST_NAMES :]:  # the body's own come last
@@ -200,13 +190,9 @@ def _constants(code: str, body: str) -> dict[str, int]:
 
 
 def _pointers_to_const(entry: Node) -> Iterator[str]:
-    declarator = next(
-        (node for node in syntax.walk(entry) if node.type == "function_declarator"), None
-    )
-    listed = syntax.fields(declarator, "parameters") if declarator is not None else None
-    for node in listed.named_children if listed is not None else ():
-        name = syntax.declared(node) if "declaration" in node.type else None
-        before = syntax.text_of(node).partition("*")[0]
+    for parameter in signature.parameter_nodes(entry):
+        name = syntax.declared(parameter)
+        before = syntax.text_of(parameter).partition("*")[0]
         if name is not None and re.search(r"\bconst\b", before):
             yield syntax.text_of(name)
 
@@ -326,12 +312,6 @@ def _launches(code: str, name: str) -> Iterator[HostLaunch]:
 
 
 def _split(text: str) -> list[str]:
-    """A text split at commas outside parentheses."""
-    pieces, depth = [""], 0
-    for character in text:
-        depth += {"(": 1, ")": -1, "[": 1, "]": -1, "{": 1, "}": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            pieces.append("")
-        else:
-            pieces[-1] += character
-    return [" ".join(piece.split()) for piece in pieces if piece.strip()]
+    """A text split at commas outside brackets; `<` and `>` may be operators."""
+    pieces = signature.pieces(text, "([{", ")]}")
+    return [" ".join(piece.split()) for piece in pieces if piece]

@@ -23,7 +23,7 @@ from matbench.model import Included, Kernel
 MAX_FILE_BYTES = 16_000_000
 MAX_FILES = 5000
 
-_HASH = r"^[^\S\n]*(?:#|%:|\?\?=)[^\S\n]*"
+_HASH = r"^[^\S\n]*(?:#|%:)[^\S\n]*"
 _DIRECTIVE = re.compile(_HASH + r"(?:include|include_next|import|embed)\b(.*)", re.MULTILINE)
 _DEFINE = re.compile(_HASH + r"define[^\S\n]+(\w+)(.*)", re.MULTILINE)
 #: A header that is only tested for affects the build too.
@@ -33,7 +33,7 @@ _ASKED = re.compile(
 #: A text without any of these words names no other file.
 _WORDS = re.compile("include|import|embed")
 _NAMED = re.compile(r'"([^"\n]+)"|<([^>\n]+)>')
-_CONTINUED = re.compile(r"(?:\\|\?\?/)[^\S\n]*\n")
+_CONTINUED = re.compile(r"\\[^\S\n]*\n")
 #: Suffixes of the files that a name computed by the preprocessor may refer to.
 _SUFFIXES = {
     "", ".c", ".cc", ".cl", ".cpp", ".cu", ".cuh", ".cxx", ".def", ".h", ".hh", ".hpp", ".hxx",

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
-from matbench.errors import UsageError
+from matbench.errors import UsageError, listed
 from matbench.kernelfile import entry as entries
+from matbench.kernelfile import geometries, guessing
 from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.guessing import Call
+from matbench.kernelfile.hints import Hints
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Table
 from matbench.model import WORKSPACE, Parameter
 from matbench.workloads import Workload
 
-#: Common names of number parameters, and what they mean.
-_NUMBERS = {
-    **dict.fromkeys(("n", "width", "size", "dim", "cols", "ncols"), "N"),
-    **dict.fromkeys(("m", "height", "rows", "nrows"), "M"),
-    **dict.fromkeys(("k", "depth", "inner"), "K"),
-    **{f"stride{letter}": f"stride_{letter}" for letter in "abc"},
-    **dict.fromkeys(("batch", "batchcount", "batchsize", "nbatch"), "batch"),
-    "alpha": "1.0", "beta": "0.0", "lda": "K", "ldb": "N", "ldc": "N",
-}  # fmt: skip
-#: Tile sizes that fit together in a block of 256 threads.
-_TILES = {"BM": 64, "BN": 64, "BK": 8, "TM": 4, "TN": 4, "WM": 32, "WN": 32}
+#: The profile of `geometries` whose tiles fit together in a block of 256 threads.
+_TILES = 3
+#: The factors of a product that is not scaled.
+_PLAIN = {"alpha": "1.0", "beta": "0.0"}
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -65,8 +62,8 @@ class Lacks(NamedTuple):
             told = f"front matter is missing ({unknown})"
             hint = f"Run `matbench adopt {shown}`, or write {table.beside_name}"
             raise UsageError(f"{shown}: {told}. {hint}:", paste)
-        *others, last = (f"`{key}`" for key in self.keys)
-        named = f"{', '.join(others)} and {last} are" if others else f"{last} is"
+        named = listed((f"`{key}`" for key in self.keys), "and")
+        named += " are" if len(self.keys) > 1 else " is"
         if table.shown == shown:
             paste = [f"// {line}" for line in paste]
         line = table.line_of("launch")
@@ -82,8 +79,10 @@ class Lacks(NamedTuple):
         if "entry" in keys:
             types = {each.name for each in self.function.template if each.kind == "typename"}
             names = [name for name in self.entry.arguments if name not in {*types, "float"}]
-            tiles = _TILES if {"TM", "TN"} & {*names} else {}
-            constants = (f"{name} = [{tiles.get(name, 16)}]" for name in names)
+            is_tiled = {"TM", "TN"} & {*names}
+            constants = (
+                f"{name} = [{geometries.usual(name, _TILES) if is_tiled else 16}]" for name in names
+            )
             yield from ("[sweep]", *constants) if names else ()
         flat = len(self.workload.dimensions) == 1
         sizes, side = (["N"], 256) if flat else (["N", "M"], 16)
@@ -100,26 +99,19 @@ class Lacks(NamedTuple):
             yield f'workspace_bytes = "4 * {" * ".join(reversed(sizes))}"'
 
     def _guess(self) -> list[str]:
-        """Arguments guessed from parameter names; buffers with other names in order."""
-        pointers = [each.name for each in self.parameters if each.pointer]
-        meant = [name.lower().removeprefix("d_").upper() for name in pointers if name != WORKSPACE]
-        known = sorted(meant) == sorted(self.workload.buffers)
-        buffers = iter(meant if known else self.workload.buffers)
-        return [
-            self._number(each) if not each.pointer
-            else WORKSPACE if each.name == WORKSPACE
-            else next(buffers, "C")
-            for each in self.parameters
-        ]  # fmt: skip
-
-    def _number(self, parameter: Parameter) -> str:
-        """The likely value of a number parameter, in names that expressions know."""
-        guess = _NUMBERS.get(parameter.name.lower().replace("_", ""), parameter.name)
-        if guess in ("M", "N", "K") and guess not in self.workload.dimensions:
-            return "N"
-        is_known = guess in _NUMBERS.values() or guess in self.workload.dimensions
-        default = "1.0" if parameter.type in ("float", "double") else "N"
-        return guess if is_known else default
+        """Arguments guessed from the names of parameters; more or fewer buffers in order."""
+        buffers = [p.name for p in self.parameters if p.pointer and p.name != WORKSPACE]
+        named = {WORKSPACE: WORKSPACE, **next(guessing.numbers(self.parameters, Hints()))}
+        try:
+            named |= next(guessing.pointers(buffers, Hints(), self.workload.reads))
+        except guessing.NotCallableError:
+            meant = itertools.chain(self.workload.buffers, itertools.repeat("C"))
+            named |= zip(buffers, meant, strict=False)
+        args = Call(tuple(named[p.name] for p in self.parameters)).renamed(_PLAIN).args
+        if len(self.workload.dimensions) > 1:
+            return [*args]
+        known = (*self.workload.buffers, WORKSPACE, *_PLAIN.values())
+        return [text if text in known else "N" for text in args]
 
 
 def _quoted(texts: Iterator[str] | list[str]) -> str:

@@ -334,11 +334,11 @@ def line_of(source: str, entry: str, index: int) -> int | None:
     return None
 
 
-def pieces(text: str) -> tuple[str, ...]:
-    """A text split at commas outside parentheses and brackets."""
+def pieces(text: str, opening: str = "([<", closing: str = ")]>") -> tuple[str, ...]:
+    """A text split at commas outside parentheses and other brackets."""
     found, depth = [""], 0
     for character in text:
-        depth += {"(": 1, "<": 1, "[": 1, ")": -1, ">": -1, "]": -1}.get(character, 0)
+        depth += (character in opening) - (character in closing)
         if character == "," and depth <= 0:
             found.append("")
         else:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from matbench import workloads
-from matbench.errors import UsageError
+from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, products, signature
 from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
 
@@ -210,9 +210,8 @@ def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
         if kernel.library is not None:
             told = name != "batch" or not kernel.on_host
         if value not in known and not told:
-            *others, last = (f"{number:.9g}" for number in known)
-            listed = f"{', '.join(others)} or {last}" if others else last
-            return f"needs {name} = {listed} ({name} = {value:.9g})"
+            wanted = listed(f"{number:.9g}" for number in known)
+            return f"needs {name} = {wanted} ({name} = {value:.9g})"
     return None
 
 

@@ -24,12 +24,12 @@ _COMMENT = re.compile(
 #: Attributes that the grammar does not know.
 _ATTRIBUTE = re.compile(
     r"\b(?:__(?:cluster_dims|block_size|maxnreg|align)__|alignas)\s*(?=\()"
-    r"|^[ \t]*(?:%:|\?\?=|#[ \t]*\\\n)[^\n]*"  # directives in rare spellings
+    r"|^[ \t]*(?:%:|#[ \t]*\\\n)[^\n]*"  # directives in rare spellings
     r"|\b__(?:noinline|inline_hint|nv_pure|tile_global)__\b|\b__restrict\b(?!__)",
     re.MULTILINE,
 )
 #: A fast test for any of them.
-_ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|%:|\?\?=|#[ \t]*\\\n")
+_ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|%:|#[ \t]*\\\n")
 #: A macro that stands for the words around a declaration, such as `__global__ static`.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
 #: A macro with parameters.
@@ -103,9 +103,7 @@ def expanded(source: str) -> str:
     Lines keep their numbers.
     """
     code = without_comments(source)
-    macros = {
-        name: words or "" for name, words in _MACRO.findall(code) if _WORDS.fullmatch(words or "")
-    }
+    macros = {name: words for name, words in defined(code).items() if _WORDS.fullmatch(words)}
     code = _with_functions(code)
     if not macros:
         return code
@@ -114,6 +112,11 @@ def expanded(source: str) -> str:
         if not line.lstrip().startswith("#"):
             lines[number] = _WORD.sub(lambda word: macros.get(word[0], word[0]), line)
     return "\n".join(lines)
+
+
+def defined(code: str) -> dict[str, str]:
+    """The macros without parameters that a text defines."""
+    return dict(_MACRO.findall(code))
 
 
 def _with_functions(code: str) -> str:

@@ -10,15 +10,13 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from matbench import workloads
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
-from matbench.kernelfile import entry as entries
-from matbench.kernelfile import geometries, guessing, hints, includes, signature, sweep
+from matbench.kernelfile import geometries, guessing, hints, includes, sweep
 from matbench.kernelfile.guessing import Call, NotCallableError
 from matbench.kernelfile.signature import Function
 from matbench.measure import calling
@@ -59,8 +57,6 @@ class Subject(NamedTuple):
     """A kernel to adopt: one `__global__` function of a file; `build` are the keys of its table for
     building it. `text` is the source, after the headers if these define the function."""
 
-    path: Path
-    source: str
     text: str
     function: Function
     build: Mapping[str, Any] = {}
@@ -84,7 +80,7 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
     name = subject.function.name
     titled = f"`{name}`"
     try:
-        search = _Search(subject, worker, told)
+        search = _Search(subject, worker, load, told)
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
     failed = None
@@ -113,7 +109,7 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
                 failed = failed or f"{titled} {words}; but it fails a check{where}"
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
-    return Adopted(name, None, failed or f"{search.failure()}{search.nearest_checked(load)}")
+    return Adopted(name, None, failed or search.failure())
 
 
 def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
@@ -143,22 +139,18 @@ def _may_pass(error: CaseError) -> bool:
 class _Search:
     """The trials of one kernel."""
 
-    def __init__(self, subject: Subject, worker: Worker, told: Told) -> None:
+    def __init__(self, subject: Subject, worker: Worker, load: Load, told: Told) -> None:
         self.subject = subject
+        self.load = load
         self.function = subject.function
         self.worker = worker
         self.told = told
         self.hints = hints.of(subject.text, subject.function)
-        self.included = includes.of(
-            subject.source, subject.path, subject.build.get("include_dirs", ())
-        )
         self.until = time.monotonic() + _SEARCH_S
         self.ran = self.failures = self.late = 0
         self.refused: dict[tuple[str, ...], str] = {}
-        #: The closest launch so far: how close, what was wrong with it, and its way.
+        #: The closest launch so far: how close, what was wrong with it if that is known, its way.
         self.nearest: tuple[float, str, Way | None] = 0.0, "", None
-        #: The largest share of C that was right in the other launches, and its way.
-        self.partly: tuple[float, Way | None] = _LEAST_SHARE, None
 
     # -- one trial -------------------------------------------------------------------------
 
@@ -177,38 +169,26 @@ class _Search:
         )
 
     def kernel(self, way: Way) -> Kernel:
-        """The kernel called that way, without the checks that a file's table gets."""
-        table = self.table_of(way)
-        entry = entries.parsed(table["entry"])
-        assert entry is not None
-        aliases = signature.aliases(self.subject.text)
-        parameters = tuple(entries.parameters(self.function, entry, aliases))
-        signature.checked(parameters, self.function.line)
-        identity = repr((self.subject.source, table["entry"])).encode()
-        made = {
-            **table,
-            "name": "adopted",
-            "source": self.subject.source,
-            "path": str(self.subject.path),
-            "file": str(self.subject.path.absolute()),
-            "sha256": includes.identity(identity, self.included),
-            "is_extern_c": self.function.is_extern_c,
-        }
-        kernel = msgspec.convert(made, Kernel)
-        return msgspec.structs.replace(kernel, includes=self.included, parameters=parameters)
+        """The kernel called that way; whatever the call, the same entry is built only once."""
+        kernel = self.load(self.table_of(way))
+        identity = repr((kernel.source, kernel.entry)).encode()
+        return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 
     def sight(self, way: Way, problem: Problem, *, poisoned: bool = False) -> Sighting | None:
         """The result of one launch; None if it failed, or if the search is at its limits."""
-        build = (*way.geometry.template, *map(str, way.params.values()))
+        build = (*way.geometry.template, *map(str, way.geometry.params.values()))
         exhausted = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
         if exhausted or time.monotonic() > self.until or build in self.refused:
             return None
         try:
-            case = sweep.case(self.kernel(way), problem, way.params, self.worker.device)
+            case = sweep.case(self.kernel(way), problem, way.geometry.params, self.worker.device)
             if case.skip is not None:
                 self.note(way, 0.005, case.skip)
                 return None
             found = self.launched(case, poisoned=poisoned)
+        except UsageError as error:
+            self.note(way, 0.005, str(error))
+            return None
         except BuildError as error:
             self.refused[build] = error.reason
             return None
@@ -224,8 +204,8 @@ class _Search:
         self.ran += 1
         if found.product and found.spoiled:
             self.note(way, 0.5, f"writes to {found.spoiled[0]}")
-        elif not found.product and found.share > self.partly[0]:
-            self.partly = found.share, way
+        elif not found.product and found.share > _LEAST_SHARE:
+            self.note(way, 0.1 + found.share / 10, "")
         return found
 
     def launched(self, case: Case, *, poisoned: bool) -> Sighting:
@@ -373,7 +353,7 @@ class _Search:
         value was right; the others are fixed."""
         self.until = max(self.until, time.monotonic() + _SEARCH_S / 2)  # builds take long on CUDA
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
-        for name, value in way.params.items():
+        for name, value in way.geometry.params.items():
             free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
             tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
             tries = [(2 * value, axes) for axes in tied]
@@ -395,36 +375,22 @@ class _Search:
         """Why no call is right, as far as trials show."""
         nearness, words, way = self.nearest
         name = f"`{self.function.name}`"
-        if not self.ran and "CUDA" in words:
-            return f"{name} cannot be built here: {words}"
-        if self.refused and not self.ran:
+        refused = words if "CUDA" in words else next(iter(self.refused.values()), "")
+        if refused and not self.ran:
+            return f"{name} cannot be built here: {refused.splitlines()[0]}"
+        if way is None or (self.ran and nearness < 0.1):
             return (
-                f"{name} cannot be built here: {next(iter(self.refused.values())).splitlines()[0]}"
+                f"none of the calls of {name} that were tried computes a product of A and B; "
+                "write a table with its args, block and grid"
             )
-        failed = f"none of the calls of {name} that were tried is right"
-        if way is not None and (nearness > 0.1 or not self.ran):
-            return f"{failed}; closest, with {calling.described(self.table_of(way))}: {words}"
-        if self.partly[1] is not None:
-            return failed
-        return (
-            f"none of the calls of {name} that were tried computes a product of A and B; "
-            "write a table with its args, block and grid"
-        )
+        called = f"; closest, with {calling.described(self.table_of(way))}"
+        closest = f"{called}: {words}" if words else self.checked(way, called)
+        return f"none of the calls of {name} that were tried is right{closest}"
 
-    def nearest_checked(self, load: Load) -> str:
-        """The result of checking the closest call."""
-        way = self.partly[1]
-        if way is None or self.nearest[0] > 0.1:
-            return ""
-        try:
-            table = self.table_of(way)
-            kernel = load(table)
-        except UsageError:
-            return ""
-        for M, N, K in ((61, 61, 61),) if way.call.is_square else ((67, 43, 59),):
-            case = sweep.case(kernel, Problem(M, N, K), way.params, self.worker.device)
-            outcome = self.worker.measure(case).outcome
-            if outcome.status == "wrong":
-                called = calling.described(table)
-                return f"; closest, with {called}, at {case.problem.size}: {outcome.reason}"
-        return ""
+    def checked(self, way: Way, called: str) -> str:
+        """The result of checking a call that is right in a part of C."""
+        M, N, K = (61, 61, 61) if way.call.is_square else (67, 43, 59)
+        problem, params = Problem(M, N, K), way.geometry.params
+        case = sweep.case(self.kernel(way), problem, params, self.worker.device)
+        outcome = self.worker.measure(case).outcome
+        return f"{called}, at {problem.size}: {outcome.reason}" if outcome.status == "wrong" else ""

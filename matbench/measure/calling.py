@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from matbench.errors import listed
 from matbench.kernelfile import expressions, hints
 from matbench.kernelfile.geometries import Geometry
 from matbench.kernelfile.guessing import Call
@@ -38,10 +39,6 @@ class Way(NamedTuple):
     is_square: bool = False
     problem: Problem = Problem(1, 1, 1)
 
-    @property
-    def params(self) -> dict[str, int]:
-        return {name: values[0] for name, values in self.geometry.sweep.items()}
-
     def sized(self, M: int, N: int, K: int) -> Problem:
         """A problem of that size with the factors and the batch of this one."""
         return msgspec.structs.replace(self.problem, M=M, N=N, K=K)
@@ -50,7 +47,7 @@ class Way(NamedTuple):
 def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
     """A size that is a multiple of every possible tile of the kernel; with `least`, at least that,
     and at least two tiles."""
-    params = {name: values[0] for name, values in geometry.sweep.items()}
+    params = geometry.params
     covered: list[int] = []
     for side in geometry.covered if geometry.line is None else ():
         with contextlib.suppress(expressions.ExpressionError):
@@ -102,11 +99,11 @@ def words(way: Way, table: dict[str, Any]) -> str:
         parts.append(", ".join(["square sizes only", *steps]))
     elif multiples:
         texts = [
-            f"{_listed(axes)} {'' if index else 'multiples '}of {step}"
+            f"{listed(axes, 'and')} {'' if index else 'multiples '}of {step}"
             for index, (step, axes) in enumerate(multiples.items())
         ]
         parts.append(f"{', '.join(texts)} only")
-    sides = [str(expressions.whole(side, way.params)) for side in way.geometry.block]
+    sides = [str(expressions.whole(side, way.geometry.params)) for side in way.geometry.block]
     parts.append(f"{'×'.join(sides)} blocks" if len(sides) > 1 else f"blocks of {sides[0]}")
     return ", ".join(parts)
 
@@ -146,11 +143,6 @@ def _multiples(table: dict[str, Any]) -> dict[int, list[str]]:
         if percent:
             found.setdefault(expressions.whole(step, values), []).append(axis)
     return found
-
-
-def _listed(names: list[str]) -> str:
-    """`M, N and K`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def scaled(product: str, alpha: float, beta: float) -> str:

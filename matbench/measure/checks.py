@@ -13,7 +13,7 @@ import numpy as np
 from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
-from matbench.measure import arguments, diagnosis, oracle, places
+from matbench.measure import diagnosis, launcher, oracle, places
 from matbench.measure.judge import UNWORKED, UNWRITTEN, DeviceTrial, Guarded, Judge
 from matbench.measure.options import Options
 from matbench.measure.prepared import Buffers, Prepared
@@ -86,14 +86,14 @@ class Checks:
     def release(self) -> None:
         """Give the workspaces back."""
         while self._workspaces:
-            self.prepared.free(self._workspaces.pop())
+            self.prepared.free(self._workspaces.pop().raw)
 
     def arguments_for(self, buffers: Buffers) -> list[Argument]:
         """The kernel's arguments for these buffers."""
         named = {matrix.name: matrix.data for matrix in buffers.given}
         if buffers.workspace is not None:
             named[WORKSPACE] = buffers.workspace.data
-        return arguments.of(self.case, named, self.backend.info.limits)
+        return launcher.arguments(self.case, named, self.backend.info.limits)
 
     def before_timing(self) -> Accuracy:
         """Check all trials made on the host; `WrongError` at the first that fails."""

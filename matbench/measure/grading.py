@@ -15,7 +15,8 @@ import numpy as np
 from matbench.analysis import accuracy
 from matbench.kernelfile import sweep
 from matbench.measure import order_probes
-from matbench.measure.multiplying import Float64, Multiplier
+from matbench.measure.launcher import Float64
+from matbench.measure.multiplying import Multiplier
 from matbench.measure.oracle.doubled import product
 from matbench.model import Case, DeviceInfo
 from matbench.records.grade import (
@@ -323,9 +324,7 @@ def constants(subject: Subject) -> Constants:
     first = multiplier.multiply(A, B)
     tried, differ, probes = [], [], first.size
     for name, case in variations(multiplier.case(64, 64, 256), multiplier.info):
-        changed = multiplier.with_params(case.params)
-        C = changed.multiply(A, B)
-        changed.release()
+        C = multiplier.with_params(case.params).multiply(A, B)
         tried.append(name)
         probes += C.size
         if not np.array_equal(C, first):
@@ -398,7 +397,4 @@ STEPS = {
 
 def step(multiplier: Multiplier, name: str, seed: int) -> Made:
     """The statements of one step; `CaseError` if a launch fails."""
-    try:
-        return STEPS[name].run(Subject(multiplier, seed))
-    finally:
-        multiplier.release()
+    return STEPS[name].run(Subject(multiplier, seed))

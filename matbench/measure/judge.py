@@ -22,6 +22,7 @@ from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.measure import oracle
+from matbench.measure.launcher import upper_halves
 from matbench.model import Kernel, Launch, LaunchRules, Reading, Storage
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
@@ -408,8 +409,8 @@ def _whole(word_bytes: int, found: Difference) -> Difference:
 
 def _stored(array: oracle.Array, storage: Storage) -> oracle.Array:
     """Numbers in a storage type, to which they are already rounded."""
-    if storage == "bfloat16":  # the upper half of a float32
-        return (np.ascontiguousarray(array).view(np.uint32) >> 16).astype(np.uint16)
+    if storage == "bfloat16":
+        return upper_halves(array)
     if storage == "float16":
         most, largest = float(np.abs(array).max(initial=0)), float(np.finfo(np.float16).max)
         if most > largest:

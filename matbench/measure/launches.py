@@ -14,6 +14,7 @@ from matbench.analysis.blocks import BlockSample
 from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Program
 from matbench.errors import CaseError
 from matbench.measure.checks import Checks
+from matbench.measure.launcher import Memory
 from matbench.measure.options import Options
 from matbench.measure.prepared import Buffers
 from matbench.measure.samples import keys
@@ -236,17 +237,15 @@ class Launches:
         unless the time of a plain launch is known.
         """
         stamps = np.zeros((self.launch.blocks, STAMP_WORDS), np.uint64)
-        buffer = self.backend.allocate(self.launch.blocks * STAMP_BYTES)
-        arguments = [*self.arguments, buffer]
         clocked_ns, plain_ns = [], []
-        try:
+        with Memory(self.backend) as memory:
+            buffer = memory.allocate(self.launch.blocks * STAMP_BYTES)
+            arguments = [*self.arguments, buffer]
             for _ in range(pairs):
                 self.backend.write(buffer, np.zeros_like(stamps))
                 clocked_ns.append(self._once_ns(clocked, arguments))
                 plain_ns.append(known_plain_ns or self.once_ns())
             self.backend.read(buffer, stamps)
-        finally:
-            self.backend.release(buffer)
         return BlockSample(
             stamps=stamps,
             ticks_per_ns=self.backend.ticks_per_ns(stamps),

@@ -11,6 +11,7 @@ from matbench.backends import Argument, Backend, Buffer
 from matbench.cache import Cache
 from matbench.errors import CaseError
 from matbench.measure.judge import device_kernel
+from matbench.measure.launcher import Memory
 from matbench.model import DeviceInfo, Launch
 from matbench.records.explanation import Limits
 
@@ -67,10 +68,8 @@ def _bytes_per_s(backend: Backend) -> tuple[float, float]:
     info = backend.info
     cache_bytes = int(info.properties.get("last-level cache (bytes)") or 0)
     size = min(max(_LEAST_BYTES, 4 * cache_bytes), _MOST_BYTES)
-    held: list[Buffer] = []
-    try:
-        for _ in range(2):
-            held.append(backend.allocate(size))
+    with Memory(backend) as memory:
+        source, target = memory.allocate(size), memory.allocate(size)
         count = size // _FOUR_BYTES
         whole = -(-count // _THREADS)
         units = info.limits["multiprocessors"]
@@ -78,7 +77,7 @@ def _bytes_per_s(backend: Backend) -> tuple[float, float]:
         fastest = {}
         for entry in ("copy_fours", "read_fours"):
             program = backend.build(device_kernel("limits.cu", entry), {}, block_width=_THREADS)
-            arguments: list[Argument] = [held[0], held[1], count]
+            arguments: list[Argument] = [source, target, count]
             grids = [8 * units, 32 * units, whole]
             if entry == "read_fours":
                 arguments.append(passes)
@@ -93,12 +92,9 @@ def _bytes_per_s(backend: Backend) -> tuple[float, float]:
                     for _ in range(_SAMPLES)
                 ]
             )
-        driver_ns = _fastest([_driver_copy_ns(backend, held[1], held[0]) for _ in range(_SAMPLES)])
+        driver_ns = _fastest([_driver_copy_ns(backend, target, source) for _ in range(_SAMPLES)])
         copied = 2 * size / (min(fastest["copy_fours"], driver_ns) * 1e-9)
         return copied, max(copied, passes * size / (fastest["read_fours"] * 1e-9))
-    finally:
-        for buffer in held:
-            backend.release(buffer)
 
 
 def _fma_flop_per_s(backend: Backend) -> float:
@@ -106,8 +102,8 @@ def _fma_flop_per_s(backend: Backend) -> float:
     info = backend.info
     launch = _launch(info, 16 * info.limits["multiprocessors"])
     threads = launch.blocks * launch.threads_per_block
-    out = backend.allocate(4 * threads)
-    try:
+    with Memory(backend) as memory:
+        out = memory.allocate(4 * threads)
         program = backend.build(
             device_kernel("limits.cu", "multiply_add"), {}, block_width=_THREADS
         )
@@ -122,8 +118,6 @@ def _fma_flop_per_s(backend: Backend) -> float:
             rounds *= 2
         times = [once_ns(rounds) for _ in range(_SAMPLES)]
         return threads * rounds * _FLOP_PER_ROUND / (_fastest(times) * 1e-9)
-    finally:
-        backend.release(out)
 
 
 def _launch(info: DeviceInfo, blocks: int) -> Launch:

@@ -16,7 +16,8 @@ import numpy as np
 
 from matbench.analysis import accuracy, order
 from matbench.analysis.order import NoTreeError, Pair, Tree
-from matbench.measure.multiplying import Float64, Multiplier
+from matbench.measure.launcher import Float64
+from matbench.measure.multiplying import Multiplier
 from matbench.records.grade import Order, Statement, Sums
 
 #: The numbers of terms: a small tree to look at, and one that shows chunks.

@@ -12,7 +12,7 @@ from matbench import workloads
 from matbench.backends import Backend, Buffer
 from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
-from matbench.measure import oracle, places
+from matbench.measure import launcher, oracle, places
 from matbench.measure.judge import (
     OUTSIDE_C,
     OUTSIDE_C_NARROW,
@@ -23,6 +23,7 @@ from matbench.measure.judge import (
     Guarded,
     Judge,
 )
+from matbench.measure.launcher import Memory
 from matbench.model import WORD_BYTES, Kernel, Problem, Reading
 
 
@@ -55,7 +56,7 @@ class Buffers(NamedTuple):
         return range(self.own.batch if self.own is not None else 1)
 
 
-class Prepared:
+class Prepared(Memory):
     """The data shared by all cases of one problem whose kernels read their inputs alike.
 
     `release` gives the memory back. Outputs are by their shape: some kernels leave one partial
@@ -73,7 +74,7 @@ class Prepared:
         guards: bool,
     ) -> None:
         require_host_memory(problem)
-        self.backend = backend
+        super().__init__(backend)
         self.judge = judge
         self.problem = problem
         self.reading = reading
@@ -81,7 +82,6 @@ class Prepared:
         self.guards = guards
         self._is_vector = len(workloads.of(problem).dimensions) == 1
         self.is_spoiled = False  # by a kernel that may have written anywhere
-        self._held: list[Buffer] = []
         self._sets: dict[tuple[object, ...], list[Buffers]] = {}
         self._first: dict[int, Buffer] = {}
         self._C_bytes = 8 if reading.result == "float64" else 4
@@ -137,12 +137,6 @@ class Prepared:
             self._first[nbytes] = self.allocate(nbytes)
         return self._first[nbytes]
 
-    def allocate(self, nbytes: int) -> Buffer:
-        """Memory that is released together with everything else."""
-        buffer = self.backend.allocate(nbytes)
-        self._held.append(buffer)
-        return buffer
-
     def workspace(self, nbytes: int) -> Guarded:
         """Scratch memory of whole words between guards; to be given back by `free`, because cases
         differ in its size."""
@@ -150,13 +144,8 @@ class Prepared:
         made = self.judge.guarded(
             "the workspace", shape, OUTSIDE_WORKSPACE, guards=self.guards, is_vector=True
         )
-        self._held.append(made.raw)
+        self.hold(made.raw)
         return made
-
-    def free(self, made: Guarded) -> None:
-        """Release one buffer before the others."""
-        self._held.remove(made.raw)
-        self.backend.release(made.raw)
 
     def load(self, trial: DeviceTrial) -> None:
         """Copy a trial's inputs to the buffers that kernels read."""
@@ -167,10 +156,6 @@ class Prepared:
         """Whether all uploaded inputs are unchanged."""
         return all(map(self.judge.is_intact, self.seals))
 
-    def release(self) -> None:
-        while self._held:
-            self.backend.release(self._held.pop())
-
     def _upload(
         self, trial: oracle.Trial, choose: Callable[[oracle.Trials], oracle.Trial | None]
     ) -> DeviceTrial:
@@ -180,7 +165,8 @@ class Prepared:
             return made
 
         uploaded = self.judge.upload(trial, self.reading, again)
-        self._held.extend(uploaded.buffers)
+        for buffer in uploaded.buffers:
+            self.hold(buffer)
         return uploaded
 
     def _guarded_inputs(self) -> tuple[Guarded, ...]:
@@ -192,15 +178,13 @@ class Prepared:
 
     def _own(self, kernel: Kernel) -> places.Own:
         """The matrices of a kernel whose matrices are not row-major."""
-        problem, workload, reading = self.problem, workloads.of(self.problem), kernel.reading
-        found = []
-        for name in workload.buffers:
-            place = kernel.placing.place(name, *workload.shape(name, problem))
-            word_bytes = WORD_BYTES[reading.result if name == "C" else reading.storage]
-            shape = problem.batch * place.lines, place.pitch
-            found.append((self._guarded(name, shape, word_bytes, width=place.width), place))
-        matrices, where = zip(*found, strict=True)
-        return places.Own(matrices, where, problem.batch, reading.result)
+        matrices, layout = [], []
+        for name in workloads.of(self.problem).buffers:
+            storage, place, _, batch = launcher.matrix(kernel, self.problem, name)
+            shape = batch * place.lines, place.pitch
+            matrices.append(self._guarded(name, shape, WORD_BYTES[storage], width=place.width))
+            layout.append(place)
+        return places.Own(tuple(matrices), tuple(layout), batch, storage)
 
     def _guarded(
         self, name: str, shape: tuple[int, int], word_bytes: int, width: int | None = None
@@ -216,7 +200,7 @@ class Prepared:
             is_vector=self._is_vector,
             width=width,
         )
-        self._held.append(made.raw)
+        self.hold(made.raw)
         return made
 
 

@@ -7,29 +7,23 @@ So one launch shows transposed operands, a column-major result, and the effect o
 
 from __future__ import annotations
 
-import functools
 import itertools
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from matbench import workloads
-from matbench.measure import arguments
+from matbench.measure import launcher
+from matbench.measure.launcher import Float64 as Array
+from matbench.measure.launcher import Matrix, Memory, decoded, encoded
+from matbench.model import WORD_BYTES
 
 if TYPE_CHECKING:
     from matbench.backends import Backend, Buffer, Program
-    from matbench.model import Case, Kernel, Place, Problem
+    from matbench.model import Case
 
-Array = npt.NDArray[np.float64]
-
-#: NumPy's types for the types of pointers; bfloat16 is passed as 16 bits.
-_TYPES: dict[str, str] = {
-    "float": "f4", "float2": "f4", "float4": "f4", "double": "f8", "double2": "f8",
-    "half": "f2", "__half": "f2", "half2": "f2", "__half2": "f2", "float16": "f2",
-    "__nv_bfloat16": "u2", "nv_bfloat16": "u2", "__nv_bfloat162": "u2", "nv_bfloat162": "u2",
-}  # fmt: skip
 #: The minimum size of the guards on both sides of a matrix, which are as large as the matrix.
 _GUARD_BYTES = 1 << 18
 #: Views of buffers start at multiples of this.
@@ -62,99 +56,77 @@ class Sighting(msgspec.Struct, frozen=True):
 
 def sight(backend: Backend, program: Program, case: Case, *, poisoned: bool = False) -> Sighting:
     """Launch a case once; `CaseError` if that fails. `poisoned`: C is NaN before the launch."""
-    assert case.launch is not None
     kernel, problem = case.kernel, case.problem
     rng = np.random.default_rng(12345)
-    kinds = {text: p.type for text, p in zip(kernel.args, kernel.parameters, strict=True)}
-    given: dict[str, list[Array]] = {}
+    given: dict[str, Array] = {}
     held: dict[str, _Guarded] = {}
-    try:
+    with Memory(backend) as memory:
         for name in "ABC":
-            place = _place(kernel, problem, name)
-            drawn = rng.integers(-8, 9, (problem.batch, place.lines, place.width)) / 8
-            given[name] = list(drawn)
+            matrix = launcher.matrix(kernel, problem, name)
+            batch, lines, _ = matrix.shape
+            drawn = rng.integers(-8, 9, (batch, lines, matrix.place.width)) / 8
+            given[name] = drawn
             if name == "C" and poisoned:
                 drawn = np.full_like(drawn, np.nan)
             outside = _OUTSIDE_C if name == "C" else np.nan
-            held[name] = _Guarded(backend, _TYPES[kinds[name]], drawn, place.pitch, outside)
-        matrices = {name: each.data for name, each in held.items()}
-        program.launch(case.launch, arguments.of(case, matrices, backend.info.limits))
-        backend.synchronize()
-        spoiled = [f"its input {name}" for name in "AB" if held[name].is_changed()]
-        spoiled += [f"memory outside {name}" for name in "ABC" if held[name].is_changed_outside()]
-        found = held["C"].matrices()
-    finally:
-        for each in held.values():
-            backend.release(each.raw)
-    tolerance = 0.02 if _TYPES[kinds["C"]] in ("f2", "u2") else 1e-4
-    products = {
-        _product(tolerance, poisoned, *each) for each in zip(found, *given.values(), strict=True)
-    }
+            held[name] = _guarded(memory, matrix, drawn, outside)
+        buffers = {name: guarded.data for name, guarded in held.items()}
+        launcher.launch(backend, program, case, buffers)
+        after = {name: memory.download(held[name].raw, held[name].sent) for name in "ABC"}
+    spoiled = [f"its input {name}" for name in "AB" if held[name].changed(after[name]).any()]
+    spoiled += [
+        f"memory outside {name}"
+        for name in "ABC"
+        if held[name].changed(after[name])[held[name].is_outside].any()
+    ]
+    results = held["C"].matrices(after["C"])
+    tolerance = 0.02 if held["C"].sent.itemsize == 2 else 1e-4
+    launches = [*zip(results, *given.values(), strict=True)]
+    products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
     product = products.pop() if len(products) == 1 else None
-    shares = [_share(case, tolerance, *each) for each in zip(found, *given.values(), strict=True)]
+    shares = [_share(case, tolerance, *matrices) for matrices in launches]
     return Sighting(product, tuple(spoiled), sum(shares) / len(shares))
 
 
-def _place(kernel: Kernel, problem: Problem, name: str) -> Place:
-    """The layout in memory of a matrix of the problem."""
-    return kernel.placing.place(name, *workloads.of(problem).shape(name, problem))
+class _Guarded(NamedTuple):
+    """The matrices of a batch on the device, with other numbers around them and in row padding.
 
+    `sent` is the whole buffer before the launch, `raw`; the kernel receives `data`.
+    """
 
-class _Guarded:
-    """The matrices of a batch on the device, with `outside` around them and in row padding."""
+    matrix: Matrix
+    sent: npt.NDArray[Any]
+    is_outside: npt.NDArray[np.bool_]
+    raw: Buffer
+    data: Buffer
 
-    def __init__(
-        self, backend: Backend, kind: str, matrices: Array, pitch: int, outside: float
-    ) -> None:
-        self.backend = backend
-        self.kind = np.dtype(kind)
-        many, rows, self.columns = matrices.shape
-        self.shape = many, rows, pitch
-        count = many * rows * pitch
-        guard_bytes = max(_GUARD_BYTES, count * self.kind.itemsize)
-        guard_bytes += -guard_bytes % _ALIGNMENT_BYTES
-        guard = guard_bytes // self.kind.itemsize
-        self.inside = slice(guard, guard + count)
-        numbers = np.full(count + 2 * guard, outside)
-        numbers[self.inside].reshape(self.shape)[:, :, : self.columns] = matrices
-        self.sent = self._encoded(numbers)
-        self.raw: Buffer = backend.allocate(self.sent.nbytes)
-        backend.write(self.raw, self.sent)
-        self.data = self.raw.view(guard_bytes, count * self.kind.itemsize)
+    def changed(self, after: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which elements of the buffer have other bits after the launch."""
+        words = f"u{after.itemsize}"
+        different: npt.NDArray[np.bool_] = after.view(words) != self.sent.view(words)
+        return different
 
-    def _encoded(self, numbers: Array) -> npt.NDArray[Any]:
-        if self.kind != np.uint16:
-            return numbers.astype(self.kind)
-        return (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-
-    @functools.cached_property
-    def now(self) -> npt.NDArray[Any]:
-        """The whole buffer after the launch."""
-        found = np.empty_like(self.sent)
-        self.backend.read(self.raw, found)
-        return found
-
-    def matrices(self) -> list[Array]:
+    def matrices(self, after: npt.NDArray[Any]) -> Array:
         """The matrices after the launch."""
-        inside = self.now[self.inside]
-        if self.kind == np.uint16:
-            inside = (inside.astype(np.uint32) << 16).view(np.float32)
-        numbers: Array = inside.astype(np.float64).reshape(self.shape)
-        return list(numbers[:, :, : self.columns])
+        batch, lines, _ = self.matrix.shape
+        numbers = decoded(after[~self.is_outside], self.matrix.storage)
+        return numbers.reshape(batch, lines, self.matrix.place.width)
 
-    def is_changed(self) -> bool:
-        """Whether anything changed."""
-        return self.now.tobytes() != self.sent.tobytes()
 
-    def is_changed_outside(self) -> bool:
-        """Whether the guards or the padding between rows changed."""
-
-        def outside(array: npt.NDArray[Any]) -> bytes:
-            left = array.copy()
-            left[self.inside].reshape(self.shape)[:, :, : self.columns] = 0
-            return bytes(left)
-
-        return outside(self.now) != outside(self.sent)
+def _guarded(memory: Memory, matrix: Matrix, drawn: Array, outside: float) -> _Guarded:
+    count = math.prod(matrix.shape)
+    item_bytes = WORD_BYTES[matrix.storage]
+    guard_bytes = max(_GUARD_BYTES, count * item_bytes)
+    guard_bytes += -guard_bytes % _ALIGNMENT_BYTES
+    guard = guard_bytes // item_bytes
+    numbers = np.full(count + 2 * guard, outside)
+    is_outside = np.ones(len(numbers), dtype=bool)
+    for array, inside in ((numbers, drawn), (is_outside, False)):
+        array[guard:-guard].reshape(matrix.shape)[:, :, : matrix.place.width] = inside
+    sent = encoded(numbers, matrix.storage)
+    raw = memory.upload(sent)
+    data = raw.view(guard_bytes, count * item_bytes)
+    return _Guarded(matrix, sent, is_outside, raw, data)
 
 
 def _product(
@@ -181,13 +153,13 @@ def _product(
 
 def _share(case: Case, tolerance: float, C: Array, A: Array, B: Array, before: Array) -> float:
     """The share of C's elements that are right for the case."""
-    problem = case.problem
-
-    def logical(name: str, matrix: Array) -> Array:
-        return matrix if _place(case.kernel, problem, name).column_step == 1 else matrix.T
-
-    product = logical("A", A) @ logical("B", B)
-    meant = problem.alpha * product + problem.beta * logical("C", before)
+    kernel, problem = case.kernel, case.problem
+    a, b, c, before = (
+        launcher.matrix(kernel, problem, name).turned(matrix)
+        for name, matrix in (("A", A), ("B", B), ("C", C), ("C", before))
+    )
+    product = a @ b
+    meant = problem.alpha * product + problem.beta * before
     with np.errstate(invalid="ignore"):
-        near = np.abs(logical("C", C) - meant) <= tolerance * (np.abs(product).max() + 1)
+        near = np.abs(c - meant) <= tolerance * (np.abs(product).max() + 1)
     return float(near.mean())

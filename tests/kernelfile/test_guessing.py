@@ -94,6 +94,8 @@ ABC = "const float *A, const float *B, float *C, int n"
     [
         ("", "", (16, 16), ("ceil_div(N, 16)", "ceil_div(M, 16)")),
         ("#define TILE 8", TILED.format("TILE"), (8, 8), ("ceil_div(N, 8)", "ceil_div(M, 8)")),
+        ("#define TY threadIdx.y\n#define AT (blockIdx.x * 8 + threadIdx.x)",
+         "int i = blockIdx.y * 4 + TY, j = AT;", (8, 4), ("ceil_div(N, 8)", "ceil_div(M, 4)")),
         ("constexpr int T = 4 * 8;", TILED.format("T"), (32, 32),
          ("ceil_div(N, 32)", "ceil_div(M, 32)")),
         ("template <int BS>", TILED.format("BS"), ("BS", "BS"),
@@ -132,7 +134,7 @@ def test_launch_bounds_are_the_block() -> None:
 def test_a_launch_in_the_file_is_followed() -> None:
     source = (FOREIGN / "toolkit.cu").read_text(encoding="utf-8")
     _, geometries = guessed(source)
-    assert geometries[0].sweep == {"BLOCK_SIZE": (32,)}
+    assert geometries[0].params == {"BLOCK_SIZE": 32}
     assert geometries[0].template == ("BLOCK_SIZE",)
 
 
@@ -140,7 +142,7 @@ def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> No
     body = "C[(blockIdx.y * BM + threadIdx.y) * n + blockIdx.x * BN + threadIdx.x] = 0;"
     host = "void go(float *a, int n) { const unsigned BM = 32, BN = 32; f<BM, BN><<<n, n>>>(a); }"
     _, geometries = guessed(kernel(ABC, body, before="template <int BM, int BN>") + host)
-    assert geometries[0].sweep == {"BM": (32,), "BN": (32,)}
+    assert geometries[0].params == {"BM": 32, "BN": 32}
     assert all(g.grid(swapped=False) == ("ceil_div(N, BN)", "ceil_div(M, BM)") for g in geometries)
 
 
@@ -155,7 +157,7 @@ def test_types_and_defaults_of_templates() -> None:
     )
     _, geometries = guessed(source)
     assert geometries[0].template == ("float", "W")
-    assert geometries[0].sweep == {"W": (64,)}
+    assert geometries[0].params == {"W": 64}
 
 
 def test_shared_memory_that_is_sized_at_launch_gets_some() -> None:

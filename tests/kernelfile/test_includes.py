@@ -26,7 +26,6 @@ WAYS: dict[str, tuple[str, str, dict[str, str]]] = {
     "a comment inside": ('#/**/include/**/"x.h"', "", {}),
     "a continued line": ('#incl\\\nude \\\n "x.h"', "", {}),
     "a digraph": ('%:include "x.h"', "", {}),
-    "a trigraph": ('??=include "x.h"', "", {}),
     "carriage returns": ('int a;\r#include "x.h"\rint b;', "", {}),
     "a macro": ('#define H "x.h"\n#include H', "", {}),
     "a macro of a macro": ("#define G H\n#define H <x.h>\n#include G", "", {}),

@@ -12,7 +12,8 @@ from matbench.analysis import order
 from matbench.errors import CaseError
 from matbench.kernelfile.libraries import LIBRARIES, NUMPY
 from matbench.measure import grading, order_probes, profile
-from matbench.measure.multiplying import LibraryMultiplier, decoded, encoded
+from matbench.measure.launcher import decoded, encoded
+from matbench.measure.multiplying import LibraryMultiplier
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
 from matbench.records.grade import Order, Sums
 

@@ -8,7 +8,7 @@ from support.kernels import KernelWriter
 
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import multiplying
+from matbench.measure import launcher
 from matbench.measure.multiplying import Multiplier
 from matbench.measure.session import Session
 from matbench.model import Kernel
@@ -91,12 +91,10 @@ grid = ["N // TILE", "M // TILE"]"""
     ],
 )
 def test_bfloat16_is_rounded_to_nearest(values: list[float], wanted: list[float]) -> None:
-    stored = multiplying.encoded(np.array(values), "bfloat16")
+    stored = launcher.encoded(np.array(values), "bfloat16")
     assert stored.dtype == np.uint16
-    np.testing.assert_array_equal(multiplying.decoded(stored, "bfloat16"), wanted)
-    assert np.isnan(
-        multiplying.decoded(multiplying.encoded(np.array([np.nan]), "bfloat16"), "bfloat16")
-    )
+    np.testing.assert_array_equal(launcher.decoded(stored, "bfloat16"), wanted)
+    assert np.isnan(launcher.decoded(launcher.encoded(np.array([np.nan]), "bfloat16"), "bfloat16"))
 
 
 def test_C_is_zero_before_each_launch(session: Session, write_kernel: KernelWriter) -> None:

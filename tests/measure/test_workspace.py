@@ -109,7 +109,7 @@ def test_its_memory_is_whole_words_between_guards(
     assert made.words == words
     assert made.data.nbytes == 4 * max(1, words)
     assert (made.guard_words >= 2**16) == guards
-    prepared.free(made)
+    prepared.free(made.raw)
 
 
 def test_more_than_any_device_has_is_skipped_or_out_of_memory(
@@ -195,8 +195,6 @@ def test_a_graded_kernel_has_one_without_zeros(file: Path, timed: Session) -> No
     assert (right.multiply(ones, ones) == 5).all()
     wrong = multiplier(case_of(file, text(first=""), timed).kernel, timed)
     assert np.isnan(wrong.multiply(ones, ones)).all()
-    right.release()
-    wrong.release()
 
 
 # -- kernels that misuse it ----------------------------------------------------------------------

@@ -1,13 +1,14 @@
-"""What all pictures and pages share: checks of the output file, and writing it."""
+"""What all written files share: checks of the output file, and writing it."""
 
 from __future__ import annotations
 
 import importlib.util
 import itertools
 import secrets
+import shutil
 from pathlib import Path
 
-from matbench.errors import UsageError
+from matbench.errors import UsageError, listed
 
 
 def require(path: Path, *more: str) -> None:
@@ -16,8 +17,7 @@ def require(path: Path, *more: str) -> None:
     Call this before measuring.
     """
     suffixes = (".svg", ".png", *more)
-    known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
-    require_file(path, suffixes, wrong_suffix=f"a picture's name must end in {known}")
+    require_file(path, suffixes, wrong_suffix=f"a picture's name must end in {listed(suffixes)}")
     require_libraries(path, "pictures")
 
 
@@ -49,7 +49,7 @@ def suffix(path: Path) -> str:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace the file as a whole, or leave it as it was."""
+    """Replace the file as a whole, with its permissions, or leave it as it was."""
     target = path.resolve()
     part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
@@ -58,6 +58,8 @@ def write(path: Path, data: bytes) -> None:
             return
         part.touch(exist_ok=False)  # never through a link
         part.write_bytes(data)
+        if target.exists():
+            shutil.copymode(target, part)
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)

@@ -1,0 +1,146 @@
+"""Launches a kernel from the host: its arguments, and its matrices as they are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from matbench import workloads
+from matbench.analysis.accuracy import nearest
+from matbench.backends import Argument, Backend, Buffer, Program, TensorMap
+from matbench.kernelfile import expressions, signature
+from matbench.model import Case, Kernel, Place, Problem, Storage
+
+Float64 = npt.NDArray[np.float64]
+
+#: NumPy's types for elements; bfloat16 is kept as 16 bits.
+DTYPES: dict[Storage, str] = {
+    "float32": "f4", "float64": "f8", "float16": "f2", "bfloat16": "u2", "int32": "i4"
+}  # fmt: skip
+
+
+def encoded(values: Float64, storage: Storage) -> npt.NDArray[Any]:
+    """Numbers as they are stored; those between two are rounded to nearest."""
+    if storage == "bfloat16":
+        return upper_halves(nearest(values, "bfloat16").astype(np.float32))
+    with np.errstate(over="ignore"):
+        return values.astype(DTYPES[storage])
+
+
+def upper_halves(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """The bits of bfloat16 numbers, given as float32."""
+    return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def decoded(stored: npt.NDArray[Any], storage: Storage) -> Float64:
+    """Stored numbers as float64."""
+    if storage == "bfloat16":
+        stored = (stored.astype(np.uint32) << 16).view(np.float32)
+    values: Float64 = stored.astype(np.float64)
+    return values
+
+
+class Matrix(NamedTuple):
+    """A kernel's matrix as it is in memory; those of a batch are stored one after the other.
+
+    `by_rows`: its lines are its rows.
+    """
+
+    storage: Storage
+    place: Place
+    by_rows: bool
+    batch: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The lines of a batch, with the padding between them."""
+        return self.batch, self.place.lines, self.place.pitch
+
+    def turned(self, values: Float64) -> Float64:
+        """The lines of a matrix, or the matrix of lines."""
+        return values if self.by_rows else values.T
+
+
+def matrix(kernel: Kernel, problem: Problem, name: str) -> Matrix:
+    """A matrix of the problem as the kernel stores it."""
+    rows, columns = workloads.of(problem).shape(name, problem)
+    place = kernel.placing.place(name, rows, columns)
+    by_rows = place.column_step == 1 and place.lines == rows  # lines of one element: both steps 1
+    return Matrix(kernel.storage_of(name), place, by_rows, problem.batch)
+
+
+def arguments(
+    case: Case, buffers: Mapping[str, Buffer], limits: Mapping[str, int]
+) -> list[Argument]:
+    """The arguments of a case in their order; `buffers` are its matrices by name."""
+    kernel, problem = case.kernel, case.problem
+    values = {**limits, **case.params, **kernel.values(problem)}
+
+    def argument(text: str) -> Argument:
+        if text in buffers:
+            return buffers[text]
+        described = signature.tensor_map(text)
+        if described is None:
+            return expressions.evaluate(text, values)
+        name, *box = described
+        rows, columns = (expressions.whole(side, values) for side in box)
+        storage, place, *_ = matrix(kernel, problem, name)
+        return TensorMap(buffers[name], storage, (place.lines, place.width), (rows, columns))
+
+    return [argument(text) for text in kernel.args]
+
+
+def launch(backend: Backend, program: Program, case: Case, buffers: Mapping[str, Buffer]) -> None:
+    """Launch a case once, with its device variables as at first, and wait."""
+    assert case.launch is not None
+    program.restore()
+    program.launch(case.launch, arguments(case, buffers, backend.info.limits))
+    backend.synchronize()
+
+
+class Memory:
+    """Buffers of a device that are released together."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._held: list[Buffer] = []
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """A buffer of unknown contents."""
+        return self.hold(self.backend.allocate(nbytes))
+
+    def upload(self, array: npt.NDArray[Any]) -> Buffer:
+        """A buffer with a copy of an array."""
+        buffer = self.allocate(array.nbytes)
+        self.backend.write(buffer, array)
+        return buffer
+
+    def download(self, buffer: Buffer, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The contents of a buffer, in the shape and type of an array."""
+        array = np.empty_like(like)
+        self.backend.read(buffer, array)
+        return array
+
+    def hold(self, buffer: Buffer) -> Buffer:
+        """Release a buffer together with the others."""
+        self._held.append(buffer)
+        return buffer
+
+    def free(self, buffer: Buffer) -> None:
+        """Release one buffer before the others."""
+        self._held.remove(buffer)
+        self.backend.release(buffer)
+
+    def release(self) -> None:
+        """Release all buffers."""
+        while self._held:
+            self.backend.release(self._held.pop())

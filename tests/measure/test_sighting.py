@@ -1,0 +1,68 @@
+"""One launch shows what a kernel computes, and what else it writes to."""
+
+from __future__ import annotations
+
+import pytest
+from support.kernels import KernelWriter
+
+from matbench.kernelfile import catalogue, sweep
+from matbench.measure.session import Session
+from matbench.measure.sighting import Product, Sighting
+from matbench.model import Problem
+
+BODY = """
+extern "C" __global__ void ENTRY(float *A, float *B, float *C, int M, int N, int K)
+{
+    const int row = blockIdx.y * TILE + threadIdx.y, column = blockIdx.x * TILE + threadIdx.x;
+    if (row >= M || column >= N)
+        return;
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k)
+        sum += A[row * (K + PAD) + k] * B[k * (N + PAD) + column];
+    C[row * (N + PAD) + column] = FACTOR * sum;
+    if (row == 0 && column == 0) {
+        EXTRA;
+    }
+}
+"""
+
+
+def sighted(
+    session: Session, write_kernel: KernelWriter, extra: str, *, factor: str = "1", padding: int = 0
+) -> Sighting:
+    body = BODY.replace("EXTRA", extra).replace("FACTOR", factor).replace("PAD", str(padding))
+    path = write_kernel("sighted", front=f"padding = {padding}", body=body)
+    case = sweep.case(catalogue.load(path), Problem(20, 12, 9), {"TILE": 8}, session.backend.info)
+    return session.sight(case)
+
+
+@pytest.mark.parametrize(
+    ("extra", "padding", "spoiled"),
+    [
+        ("", 0, ()),
+        ("", 3, ()),
+        ("A[K] = 9", 3, ("its input A", "memory outside A")),
+        ("B[K * N] = 9", 0, ("its input B", "memory outside B")),
+        ("C[-1] = 9", 0, ("memory outside C",)),
+        ("C[M * N] = A[-1]", 0, ("memory outside C",)),
+        ("C[N + 1] = 9", 3, ("memory outside C",)),
+    ],
+)
+def test_what_else_is_written_to_is_said(
+    extra: str,
+    padding: int,
+    spoiled: tuple[str, ...],
+    session: Session,
+    write_kernel: KernelWriter,
+) -> None:
+    found = sighted(session, write_kernel, extra, padding=padding)
+    assert found == Sighting(Product("A", "B", 1.0, 0.0), spoiled, 1.0)
+
+
+def test_a_factor_and_the_old_C_are_recognised(
+    session: Session, write_kernel: KernelWriter
+) -> None:
+    factor = "C[row * N + column] - 2"  # times the sum
+    found = sighted(session, write_kernel, "", factor=factor)
+    assert found.product == Product("A", "B", -2.0, 1.0)
+    assert found.share < 0.5

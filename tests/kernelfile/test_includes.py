@@ -213,21 +213,18 @@ def test_macros_that_multiply_take_no_longer(folder: Path) -> None:
     assert [each.name for each in catalogue.load(path).includes] == ["x.h"]
 
 
-def test_a_name_in_angle_brackets_is_not_sought_beside_the_kernel(folder: Path) -> None:
+@pytest.mark.parametrize(("named", "text"), [('"y.h"', "int inner;"), ("<y.h>", "int outer;")])
+def test_a_name_in_quotes_is_sought_beside_the_header_first(
+    named: str, text: str, folder: Path
+) -> None:
     """As compilers do; the text that other languages are translated from has the same header."""
-    path = written(
-        folder, "#include <x.h>", **{"x.h": "// beside", "headers/x.h": "// of a folder"}
-    )
-    kernel = catalogue.load(path, given={"include_dirs": ["headers"]})
-    assert "// of a folder" in includes.flattened(kernel)
-    assert "// beside" not in includes.flattened(kernel)
-    quoted = written(folder, '#include "x.h"')
-    kernel = catalogue.load(quoted, given={"include_dirs": ["headers"]})
-    assert "// beside" in includes.flattened(kernel)
+    headers = {"sub/x.h": f"#include {named}", "sub/y.h": "int inner;", "y.h": "int outer;"}
+    flat = includes.flattened(catalogue.load(written(folder, '#include "sub/x.h"', **headers)))
+    assert [line for line in ("int inner;", "int outer;") if line in flat] == [text]
 
 
 def test_only_the_header_that_says_so_is_included_once(folder: Path) -> None:
-    text = '#include "a.h"\n#include "a.h"'
-    path = written(folder, text, **{"a.h": '#include "b.h"\n// a', "b.h": "#pragma once\n// b"})
-    flat = includes.flattened(catalogue.load(path))
-    assert (flat.count("// a"), flat.count("// b")) == (2, 1)
+    twice = '#include "a.h"\n#include "a.h"'
+    headers = {"a.h": '#include "b.h"\nint a;', "b.h": "#pragma once\nint b;"}
+    flat = includes.flattened(catalogue.load(written(folder, twice, **headers)))
+    assert (flat.count("int a;"), flat.count("int b;")) == (2, 1)

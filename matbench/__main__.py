@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from matbench import signals
+from matbench import programs, signals
 from matbench.errors import explanation
 
 
@@ -40,9 +40,7 @@ def _make_paths_absolute() -> None:
 
     Relative folders of PATH could be anyone's: they are left out.
     """
-    folders = os.environ.get("PATH", "").split(os.pathsep)
-    absolute = [folder for folder in folders if Path(folder).is_absolute()]
-    os.environ["PATH"] = os.pathsep.join(absolute) or os.defpath
+    os.environ["PATH"] = programs.absolute_folders(os.environ.get("PATH", "")) or os.defpath
     for name in ("MATBENCH_CACHE_DIR", "MATBENCH_STATE_DIR", "OCL_ICD_VENDORS"):
         given = os.environ.get(name)
         if given and (name.startswith("MATBENCH") or Path(given).exists()):

@@ -7,11 +7,15 @@ import shutil
 from pathlib import Path
 
 
+def absolute_folders(path: str) -> str:
+    """The absolute folders of a search path."""
+    return os.pathsep.join(each for each in path.split(os.pathsep) if Path(each).is_absolute())
+
+
 def which(name: str, path: str | None = None) -> str | None:
     """A program's path, searched in the absolute folders of `path`, by default of PATH.
 
     A relative folder, or an empty one, could run a program from the current folder.
     """
-    folders = (os.environ.get("PATH", "") if path is None else path).split(os.pathsep)
-    absolute = os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
+    absolute = absolute_folders(os.environ.get("PATH", "") if path is None else path)
     return shutil.which(name, path=absolute) if absolute else None

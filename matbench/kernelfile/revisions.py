@@ -117,7 +117,11 @@ class _Tree:
         return name in self.names
 
     def take(self, name: str) -> str:
-        """Write a file, and return its text."""
+        """Write a file, and return its text; `UsageError` if it is larger than any header."""
+        size = git.output("cat-file", "-s", f"{self.commit}:{name}", folder=self.root)
+        if size is not None and int(size) > includes.MAX_FILE_BYTES:
+            most = f"{includes.MAX_FILE_BYTES:,}"
+            raise UsageError(f"{name}: larger than {most} bytes in git at {self.commit[:12]}")
         data = git.output("cat-file", "blob", f"{self.commit}:{name}", folder=self.root)
         if data is None:
             raise UsageError(f"{name}: cannot be read from git at {self.commit[:12]}")

@@ -213,3 +213,16 @@ def test_environments_without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     uv = drivers.program(tmp_path / "uv")
     assert real_pip()[:3] == [str(uv), "pip", "install"]
     assert real_pip()[-2:] == ["--python", sys.executable]
+
+
+def test_settings_of_the_current_folder_are_not_obeyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uv would take its index from a `uv.toml` there."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "uv.toml").write_text("index-url = 'https://example.invalid'")
+    monkeypatch.chdir(here)
+    code = f"import os; open({str(tmp_path / 'seen')!r}, 'w').write(str(os.listdir()))"
+    installing._run([sys.executable, "-c", code])
+    assert (tmp_path / "seen").read_text() == "[]"

@@ -10,8 +10,9 @@ import pytest
 from support.kernels import GOOD_BODY, kernel_text
 from support.repository import git, tree
 
+from matbench import git as matbench_git
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, revisions
+from matbench.kernelfile import catalogue, includes, revisions
 from matbench.model import Kernel
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
@@ -205,6 +206,25 @@ def test_a_malformed_tree_is_refused(
     assert f"malformed at {named};" in str(told.value) or named is None
     assert str(told.value).isprintable()
     assert not (tmp_path / "old").exists()
+
+
+def test_a_header_that_is_too_large_is_refused_before_it_is_read(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(project, mine_cu=including('"x.h"'), x_h="//" + 2000 * "x")
+    (project / "x.h").write_text("// small again")
+    read = matbench_git.output
+    taken: list[tuple[str, ...]] = []
+
+    def noted(*words: str, **more: Any) -> bytes | None:
+        taken.append(words)
+        return read(*words, **more)
+
+    monkeypatch.setattr(matbench_git, "output", noted)
+    monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2000)
+    with pytest.raises(UsageError, match=r"x\.h: larger than 2,000 bytes in git at [0-9a-f]{12}"):
+        revisions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
+    assert not any("blob" in words and words[-1].endswith(":x.h") for words in taken)
 
 
 def test_line_endings_are_those_in_git(project: Path, tmp_path: Path) -> None:

@@ -305,9 +305,6 @@ class Sweep:
                     display.done(done)
                 left = [(infos, case) for infos, case, done in cases if done is None]
                 for place, found in crew.measured(self._groups(left), begin):
-                    if found is None:
-                        display.drop(place)
-                        continue
                     done = self._drawn(found.outcome)
                     done = msgspec.structs.replace(done, repetition=repetition)
                     with signals.held():  # what is recorded counts as done

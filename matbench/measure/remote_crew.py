@@ -100,7 +100,7 @@ class RemoteCrew:
                     if self.listener is not None:
                         self.listener(printer, said)
                 return answer.found
-            del self._desks[device.identity]
+            self._desks.pop(device.identity, None)
             self._losses[id(case)] += 1
             where = f"{device.where} ({address})"
             if self._losses[id(case)] >= _TRIES:

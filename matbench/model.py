@@ -354,6 +354,10 @@ class DeviceInfo(msgspec.Struct, frozen=True):
         return str(self.properties.get("UUID") or self.where)
 
 
+#: A kernel's name, hash and entry, and the values of its constants.
+BuildKey = tuple[str, str, str, frozenset[tuple[str, int]]]
+
+
 class Case(msgspec.Struct, frozen=True):
     """One kernel on one problem with one set of parameters.
 
@@ -372,6 +376,12 @@ class Case(msgspec.Struct, frozen=True):
     @property
     def label(self) -> str:
         return f"{self.kernel.name} {settings_of(self.params)}".strip() + f" at {self.problem.size}"
+
+    @property
+    def build_key(self) -> BuildKey:
+        """Equal for cases of one kernel with the same parameters, of any problem."""
+        kernel = self.kernel
+        return kernel.name, kernel.sha256, kernel.entry, frozenset(self.params.items())
 
 
 class Conditions(msgspec.Struct, frozen=True):

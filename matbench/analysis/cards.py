@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from matbench.model import DeviceInfo
+from matbench.model import DeviceInfo, Problem
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 
@@ -18,11 +18,9 @@ def told_apart(
 
     Their rows are never ranked together, because cards of one model differ by several percent.
     """
-    measured: dict[tuple[object, ...], set[str]] = {}
+    measured: dict[tuple[str, str, Problem], set[str]] = {}
     for outcome in outcomes:
-        case = outcome.case
-        problem = case.backend, case.device, case.problem
-        measured.setdefault(problem, set()).add(case.device_id)
+        measured.setdefault(outcome.case.contest, set()).add(outcome.case.device_id)
     apart = {key[:2] for key, ids in measured.items() if len(ids) > 1}
     names = places(environments)
 

@@ -24,7 +24,8 @@ CLOCK_TOLERANCE = 0.02
 LOAD_TOLERANCE = 0.15
 
 Records = tuple[Sequence[Environment], Sequence[Outcome]]
-_Key = tuple[str, tuple[tuple[str, int], ...], Problem]
+#: Of a case on any device, with any source: its kernel, parameters and problem.
+_Key = tuple[str, frozenset[tuple[str, int]], Problem]
 #: The repetitions of one case.
 _Set = Sequence[Outcome]
 
@@ -140,8 +141,8 @@ def _by_case(outcomes: Sequence[Outcome]) -> dict[_Key, _Set]:
     """The latest repetitions of each case, without those that were measured again."""
     found: dict[_Key, _Set] = {}
     for together in repetitions.sets(resuming.without_retried(outcomes)):
-        case = together[0].case
-        found[case.kernel, tuple(sorted(case.params.items())), case.problem] = together
+        key = resuming.outcome_key(together[0])
+        found[key.kernel, key.params, key.problem] = together
     return found
 
 

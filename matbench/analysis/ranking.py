@@ -140,8 +140,7 @@ def _ranked(
 ) -> list[tuple[Problem, tuple[Ranked, ...]]]:
     """The ranking of each problem, without shares of limits that do not apply to the kernel.
 
-    A kernel that exceeds its limit at any size uses other arithmetic than its record says: older
-    records do not say what arithmetic it uses.
+    A kernel that exceeds its limit at any size uses other arithmetic than its record says.
     """
     ranked = [(problem, rank(found[problem], devices)) for problem in sorted(found, key=_by_work)]
     beyond = {
@@ -262,8 +261,7 @@ def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
         return STATUSES.index(outcome.status), time_ns(outcome) or 0.0
 
     for outcome in outcomes:
-        case = outcome.case
-        place = (case.kernel, case.backend, case.device, case.problem)
+        place = outcome.case.kernel, *outcome.case.contest
         key = (*place, outcome.mode if outcome.status == "measured" else None)
         if outcome.status == "measured":
             measured.add(place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,8 +12,6 @@ from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.measure.cluster import Cluster
-
-_ADDRESS = re.compile(r"local:[1-9]\d?|(tcp|tls)://\S+:\d{1,5}")
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class ClusterOptions:
             "--cluster",
             metavar="ADDRESS",
             help="Measure on all workers of a Dask cluster: the address of its scheduler, such as "
-            "tcp://node1:8786, or local:4 for four processes on this machine.",
+            "tcp://node1:8786.",
         ),
     )
 
@@ -37,11 +34,6 @@ class ClusterOptions:
         """The cluster, until the command ends."""
         if self.cluster is None:
             return None
-        if not _ADDRESS.fullmatch(self.cluster):
-            raise UsageError(
-                f"--cluster {self.cluster!r:.80}: not an address; give a scheduler's, such as "
-                "tcp://node1:8786, or local:4"
-            )
         if device.device:
             raise UsageError("--cluster cannot be combined with --device")
         from matbench.measure import cluster

@@ -104,11 +104,6 @@ class Display:
         with self.lock:
             self._done += self._steps.pop(place, None) is not None
 
-    def drop(self, place: str) -> None:
-        """The step that was begun there was lost, and begins again elsewhere."""
-        with self.lock:
-            self._steps.pop(place, None)
-
     def done(self, outcome: Outcome, place: str = "") -> None:
         """The outcome of the case that was begun there; if none was, one that was known before."""
         if not self._console.is_terminal:

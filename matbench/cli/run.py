@@ -305,9 +305,6 @@ class Sweep:
                     display.done(done)
                 left = [(infos, case) for infos, case, done in cases if done is None]
                 for place, found in crew.measured(self._groups(left), begin):
-                    if found is None:
-                        display.drop(place)
-                        continue
                     done = self._drawn(found.outcome)
                     done = msgspec.structs.replace(done, repetition=repetition)
                     with signals.held():  # what is recorded counts as done
@@ -358,13 +355,10 @@ class Sweep:
         from matbench.measure.handing_out import Group
         from matbench.records.outcome import CaseRecord
 
-        def unit(case: CaseRecord) -> tuple[object, ...]:
-            return case.backend, case.device, case.problem
-
-        begun = {unit(outcome.case): outcome.case.device_id for outcome in self.outcomes}
+        begun = {outcome.case.contest: outcome.case.device_id for outcome in self.outcomes}
         found: dict[object, tuple[Infos, list[Case]]] = {}
         for infos, case in left:
-            own = unit(CaseRecord.of(case, infos[0]))
+            own = CaseRecord.of(case, infos[0]).contest
             where = tuple(info for info in infos if info.identity == begun.get(own)) or infos
             together = own, *(info.identity for info in where)
             found.setdefault(together, (where, []))[1].append(case)
@@ -378,8 +372,9 @@ class Sweep:
     ) -> Outcome | None:
         """The known outcome of a case on one of these devices, if it was timed the same way."""
         from matbench.records import resuming
+        from matbench.records.outcome import CaseRecord
 
-        key = resuming.case_key(case, infos[0], repetition)
+        key = resuming.CaseKey.of(CaseRecord.of(case, infos[0]), repetition)
         ids = ["" if self.cluster is not None else info.identity for info in infos]
         every = (known.get(key._replace(device_id=device_id)) for device_id in ids)
         found = next((outcome for outcome in every if outcome is not None), None)

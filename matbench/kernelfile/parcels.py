@@ -1,4 +1,4 @@
-"""Packs a kernel's files for a host that does not have them, by the hash of their contents."""
+"""Packs a kernel's files for a host that does not have them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ from matbench.kernelfile import includes, writing
 from matbench.model import Kernel
 
 
-class NotSentError(Exception):
-    """The files of a parcel were neither sent nor written before."""
-
-
 class Parcel(msgspec.Struct, frozen=True):
     """A kernel file and the headers that it includes, by their paths below a common folder.
 
-    The paths in `kernel` are relative to that folder. `sha256` is the hash of all files: two
-    parcels with the same one can share their files.
+    The paths in `kernel` are relative to that folder, which is named by the hash of all files.
     """
 
     kernel: Kernel
@@ -37,9 +32,9 @@ def packed(kernel: Kernel) -> Parcel:
     if not kernel.file:
         return Parcel(kernel, "", {})
     file = Path(kernel.file).absolute()
-    folders = [includes.folder_of(file, each).resolve() for each in kernel.include_dirs]
+    folders = [includes.folder_of(file, folder).resolve() for folder in kernel.include_dirs]
     file = file.parent.resolve() / file.name
-    paths = [file, *(Path(each.path) for each in kernel.includes)]
+    paths = [file, *(Path(header.path) for header in kernel.includes)]
     root = Path(os.path.commonpath([*(path.parent for path in paths), *folders]))
     files: dict[str, bytes] = {}
     for path in paths:
@@ -50,30 +45,31 @@ def packed(kernel: Kernel) -> Parcel:
         file=paths[0].relative_to(root).as_posix(),
         include_dirs=tuple(os.path.relpath(folder, file.parent) for folder in folders),
         includes=tuple(
-            msgspec.structs.replace(each, path=path.relative_to(root).as_posix())
-            for each, path in zip(kernel.includes, paths[1:], strict=True)
+            msgspec.structs.replace(header, path=path.relative_to(root).as_posix())
+            for header, path in zip(kernel.includes, paths[1:], strict=True)
         ),
     )
     contents = msgspec.msgpack.encode(sorted(files.items()))
     return Parcel(inside, hashlib.sha256(contents).hexdigest(), files)
 
 
-def unpacked(kernel: Kernel, sha256: str, files: dict[str, bytes] | None, folder: Path) -> Kernel:
-    """The kernel of a parcel with its files in `folder`, where they are written unless None.
+def unpacked(parcel: Parcel, folder: Path) -> Kernel:
+    """The kernel of a parcel with its files in `folder`, where those that are missing are written.
 
-    `NotSentError` if they are not there.
+    `UsageError` if one would be written elsewhere.
     """
+    kernel = parcel.kernel
     if not kernel.file:
         return kernel
-    root = writing.below(folder, sha256)
-    for name, data in (files or {}).items():
-        writing.write(root, name, data)
-    if not root.is_dir():
-        raise NotSentError(kernel.path)
+    root = writing.below(folder, parcel.sha256)
+    for name, data in parcel.files.items():
+        if not writing.below(root, name).exists():
+            writing.write(root, name, data)
     return msgspec.structs.replace(
         kernel,
         file=str(root / kernel.file),
         includes=tuple(
-            msgspec.structs.replace(each, path=str(root / each.path)) for each in kernel.includes
+            msgspec.structs.replace(header, path=str(root / header.path))
+            for header in kernel.includes
         ),
     )

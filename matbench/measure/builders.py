@@ -7,26 +7,13 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import msgspec
-
 from matbench import signals
 from matbench.backends import Variant
 from matbench.measure.process import Pool, result
-from matbench.model import Case, DeviceInfo
+from matbench.model import BuildKey, Case, DeviceInfo
 
-
-def build_key(case: Case) -> bytes:
-    """Equal for cases of one kernel with the same parameters, of any problem."""
-    return msgspec.msgpack.encode((case.kernel.name, case.kernel.sha256, case.params))
-
-
-def _model(device: DeviceInfo) -> bytes:
-    """Equal for devices that share their builds."""
-    return msgspec.msgpack.encode((device.backend, device.name))
-
-
-def _key(device: DeviceInfo, case: Case) -> bytes:
-    return _model(device) + build_key(case)
+#: Devices that share their builds: the backend and the model's name.
+_Model = tuple[str, str]
 
 
 #: Files of `device_code`, each with one of its kernels; the worker itself compiles `judge.cu`.
@@ -46,8 +33,8 @@ class Builders:
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
         self.pool = Pool(processes=max(1, min(8, (os.cpu_count() or 1) // 2)))
-        self.futures: dict[tuple[bytes, tuple[Variant, ...]], Any] = {}
-        self._own: set[bytes] = set()
+        self.futures: dict[tuple[_Model, BuildKey, tuple[Variant, ...]], Any] = {}
+        self._own: set[_Model] = set()
         self._lock = threading.Lock()
         self._left = 0
 
@@ -58,7 +45,7 @@ class Builders:
         from matbench.backends import can_precompile
 
         for case in cases if can_precompile(device) else ():
-            key = _key(device, case), variants
+            key = (device.backend, device.name), case.build_key, variants
             if case.skip is None and key not in self.futures:
                 self.futures[key] = self._schedule(_precompile, device, case, variants)
 
@@ -66,7 +53,7 @@ class Builders:
         """Start compiling matbench's own kernels."""
         from matbench.backends import can_precompile
 
-        model = _model(device)
+        model = device.backend, device.name
         wanted = can_precompile(device) and model not in self._own
         self._own.add(model)
         for file, entry in _OWN if wanted else ():
@@ -74,9 +61,10 @@ class Builders:
 
     def wait(self, device: DeviceInfo, case: Case) -> None:
         """Wait until the case's builds are in the cache; raises their errors."""
-        wanted = _key(device, case)
-        for future in [found for (key, _), found in list(self.futures.items()) if key == wanted]:
-            result(future)
+        wanted = (device.backend, device.name), case.build_key
+        for (model, build, _), future in list(self.futures.items()):
+            if (model, build) == wanted:
+                result(future)
 
     def close(self) -> None:
         self.pool.kill()

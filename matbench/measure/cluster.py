@@ -7,42 +7,32 @@ a device of its own. Dask is asked in threads, so that no signal reaches its loc
 from __future__ import annotations
 
 import logging
-import pkgutil
-import platform
 import queue
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from multiprocessing import resource_tracker
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from matbench import __version__, backends
+from matbench import __version__
 from matbench.errors import MatbenchError, UsageError
 from matbench.measure import remote
-from matbench.measure.process import deaf
+from matbench.measure.handing_out import GoneError
 from matbench.model import DeviceInfo
 
 T = TypeVar("T")
 
 #: How long a scheduler may take to answer at first, and at any later time.
 _CONNECT_S, _ANSWER_S = 10.0, 60.0
-
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Member:
-    """A worker that takes part, and its device; `place` is unlike that of any other worker."""
-
-    address: str
-    device: DeviceInfo
-    place: str
+#: How long to wait for a device's worker: Dask starts a process for one that died.
+_PATIENCE_S = 60.0
+_LOOK_S = 0.5
+_CONTINUE = "what is done is recorded: continue with --resume"
 
 
 @contextmanager
-def joined(where: str, backend: str) -> Iterator[Cluster]:
-    """The cluster of a scheduler, or of N processes on this machine for `local:N`.
+def joined(address: str, backend: str) -> Iterator[Cluster]:
+    """The cluster of the scheduler at `address`.
 
     `UsageError` if Dask is missing, nothing answers, or a worker cannot be used.
     """
@@ -53,20 +43,16 @@ def joined(where: str, backend: str) -> Iterator[Cluster]:
             "--cluster needs Dask: pip install 'matbench-cuda[cluster]', here and on every host"
         ) from None
     _quieten()
-    kind, _, count = where.partition(":")
-    with ExitStack() as stack:
-        try:
-            address = where
-            if kind == "local":
-                own = within(_ANSWER_S, lambda: _local(int(count), backend))
-                stack.callback(_close, own)
-                address = own.scheduler_address
-            client = within(_CONNECT_S, lambda: _client(address))
-            stack.callback(_close, client)
-        except Exception as error:
-            reason = " ".join(str(error).split()) or "no answer; is it a Dask scheduler?"
-            raise UsageError(f"--cluster {where}: {reason}") from None
-        yield Cluster(client, where, backend)
+    try:
+        client = within(_CONNECT_S, lambda: _client(address))
+    except Exception as error:
+        reason = " ".join(str(error).split()) or "no answer; is it a Dask scheduler?"
+        raise UsageError(f"--cluster {address}: {reason}") from None
+    try:
+        yield Cluster(client, address, backend)
+    finally:
+        with suppress(Exception):
+            within(_CONNECT_S, client.close)
 
 
 def _client(address: str) -> Any:
@@ -78,30 +64,6 @@ def _client(address: str) -> Any:
 
     how = {"timeout": _CONNECT_S / 2, "set_as_default": False}
     return Quiet(address, **how)  # type: ignore[no-untyped-call]
-
-
-def _close(client: Any) -> None:
-    with suppress(Exception):
-        within(_CONNECT_S, client.close)
-
-
-def _local(count: int, backend: str) -> Any:
-    """A cluster of processes that only this machine can reach."""
-    from distributed import LocalCluster
-
-    kind = backends.choose(backend, None).kind
-    with deaf():
-        resource_tracker.ensure_running()  # started later, it would end the effect of `deaf`
-    with deaf():
-        return LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=count,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            resources={kind.upper(): 1},
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-        )
 
 
 def _quieten() -> None:
@@ -136,144 +98,97 @@ def within(limit_s: float, call: Callable[[], T]) -> T:
 
 class Cluster:
     """The workers of a scheduler. `devices` are theirs at the start: a worker that joins later, as
-    after a crash, takes part if it has one of these."""
+    after a crash, takes part if it has one of these that no other worker has."""
 
     def __init__(self, client: Any, where: str, backend: str) -> None:
         self.client = client
         self.where = where
         self.backend = backend
+        #: The workers that take part, and their devices.
+        self.members: dict[str, DeviceInfo] = {}
         self.devices: list[DeviceInfo] = []
-        self.members: dict[str, Member] = {}
-        self._met: set[str] = set()
-        self._joined = 0
-        self._is_complete = False
+        self._lock = threading.Lock()
         offers = self._offers()
         if not offers:
             raise UsageError(f"--cluster {where}: there are no workers yet; start some first")
         offered = set().union(*offers.values())
         self.kind = "cpu" if "CPU" in offered and "GPU" not in offered else "gpu"
-        for reason in self._meet(offers):
-            raise UsageError(f"--cluster {where}: {reason}")
+        resource = self.kind.upper()
+        command = f"`dask worker … --nthreads 1 --resources {resource}=1`"
+        self._how = f"start one worker per {resource}: {command}"
+        for address, reason in self._meet(offers).items():
+            raise UsageError(f"--cluster {where}: the worker {address} {reason}")
         if not self.members:
             raise UsageError(f"--cluster {where}: no worker offers a GPU or CPU; {self._how}")
-        self._is_complete = True
+        self.devices = list(self.members.values())
 
     def choose_all(self) -> list[DeviceInfo]:
         """Each device once, as `--device all` selects those of one host."""
         return self.devices
 
-    def present(self) -> set[str]:
-        """The addresses of all workers that the scheduler has now."""
-        return set(self.ask(self.client.nthreads))
+    def has(self, address: str) -> bool:
+        """Whether the scheduler has this worker now."""
+        return address in self._offers()
 
-    def look(self) -> list[Member]:
-        """Let new workers take part; returns the members that are lost."""
-        present = self.present()
-        lost = [member for address, member in self.members.items() if address not in present]
-        for member in lost:
-            del self.members[member.address]
-        self._met &= present
-        if present <= self._met:
-            return lost
-        offers = {a: each for a, each in self._offers().items() if a not in self._met}
-        for reason in self._meet(offers):
-            _log.warning("not used: %s", reason)
-        return lost
+    def address(self, device: DeviceInfo) -> str:
+        """The worker of a device, waiting for one if need be; `GoneError` if none comes."""
+        ends_s = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < ends_s:
+            with self._lock:
+                offers = self._offers()
+                self.members = {a: info for a, info in self.members.items() if a in offers}
+                if device.identity not in self._taken():
+                    self._meet({a: offers[a] for a in offers.keys() - self.members.keys()})
+                for address, info in self.members.items():
+                    if info.identity == device.identity:
+                        return address
+            time.sleep(_LOOK_S)
+        reason = f"no worker is left for the cases of {device.where}"
+        raise GoneError(device, f"--cluster {self.where}: {reason}; {_CONTINUE}")
 
-    def ask(self, call: Callable[[], T]) -> T:
+    def end(self, desks: dict[str, str]) -> None:
+        """End the desks of a sweep: their keys, by the addresses of their workers."""
+        with suppress(Exception):
+            within(_CONNECT_S, lambda: self._run(remote.end, desks, keys=[*desks.values()]))
+
+    def _ask(self, call: Callable[[], T]) -> T:
         """What Dask answers; `MatbenchError` if the scheduler does not."""
         try:
             return within(_ANSWER_S, call)
         except Exception as error:
             reason = f"--cluster {self.where}: the scheduler does not answer: {error}".rstrip(": ")
-            hint = "what is done is recorded: continue with --resume"
-            raise MatbenchError(f"{reason}; {hint}") from None
-
-    def forget(self, futures: Iterable[Any]) -> None:
-        """Let no worker begin these tasks, or begin one again."""
-        left = [future for future in futures if future is not None]
-        with suppress(Exception):
-            within(_CONNECT_S, lambda: self.client.cancel(left, force=True))
-
-    def end(self) -> None:
-        """End what the workers are doing for this sweep."""
-        addresses = list(self.members)
-        with suppress(Exception):
-            within(_CONNECT_S, lambda: self._run(remote.end, addresses))
+            raise MatbenchError(f"{reason}; {_CONTINUE}") from None
 
     def _offers(self) -> dict[str, dict[str, float]]:
         """The resources that each worker offers, by its address."""
-        known = self.ask(lambda: self.client.sync(self.client.scheduler.identity, n_workers=-1))[
-            "workers"
-        ]
-        return {address: each["resources"] for address, each in known.items()}
+        # `client.scheduler_info` would say nothing of a scheduler that is gone.
+        identity = self.client.scheduler.identity
+        known = self._ask(lambda: self.client.sync(identity, n_workers=-1))
+        return {address: worker["resources"] for address, worker in known["workers"].items()}
 
-    def _run(self, function: Callable[..., Any], addresses: Collection[str], **given: Any) -> Any:
+    def _run(self, function: Callable[..., Any], addresses: Iterable[str], **given: Any) -> Any:
         """The results of a function in some workers, by their addresses; or its errors."""
         how = {"workers": list(addresses), "on_error": "return"}
-        return self.client.run(function, **how, **given) if addresses else {}
+        return self.client.run(function, **how, **given) if how["workers"] else {}
 
-    def _meet(self, offers: dict[str, dict[str, float]]) -> list[str]:
-        """Let workers take part; returns why some of them cannot."""
-        self._met |= offers.keys()
-        resource = self.kind.upper()
-        offered = {address: each[resource] for address, each in offers.items() if resource in each}
-        hosts = self.ask(lambda: self._run(platform.node, offered))
-        # By a name, because a host may have another version, or none.
-        version = "matbench:__version__"
-        versions = self.ask(lambda: self._run(pkgutil.resolve_name, offered, name=version))
-        alike = [address for address in offered if versions[address] == __version__]
-        described = self.ask(lambda: self._run(remote.devices, alike, backend=self.backend))
-
-        reasons = []
+    def _meet(self, offers: dict[str, dict[str, float]]) -> dict[str, str]:
+        """Let workers take part, each with a device of its own; returns why some cannot."""
+        able = [address for address, offer in offers.items() if self.kind.upper() in offer]
+        given = {"backend": self.backend, "version": __version__}
+        seen = self._ask(lambda: self._run(remote.devices, able, **given))
+        reasons = {a: f"cannot measure: {e}" for a, e in seen.items() if isinstance(e, Exception)}
         # Those that see the fewest devices choose first.
-        for address in sorted(offered, key=lambda each: (_count(described.get(each)), each)):
-            found = described.get(address)
-            if address not in alike:
-                reason = _differs(versions[address])
-            elif isinstance(found, Exception):
-                reason = f"cannot measure: {found}"
-            elif offered[address] != 1:
-                reason = f"offers {resource}={offered[address]:g}; {self._how}"
-            elif not self._takes(address, found):
-                reason = f"has no {resource} of its own; {self._how}"
-                if self._is_complete:
-                    reason = f"has no free {resource} that was there at the start"
-            else:
-                continue
-            reasons.append(f"the worker {address} on {hosts[address]} {reason}")
+        for address in sorted(seen.keys() - reasons, key=lambda a: (len(seen[a]), a)):
+            fit = [info for info in seen[address] if info.kind == self.kind]
+            if self.devices:
+                known = {info.identity for info in self.devices}
+                fit = [info for info in fit if info.identity in known]
+            free = [info for info in fit if info.identity not in self._taken()]
+            if free:
+                self.members[address] = free[0]
+            elif self.kind == "gpu" or not fit:  # many can share a CPU, one after the other
+                reasons[address] = f"has no {self.kind.upper()} of its own; {self._how}"
         return reasons
 
-    @property
-    def _how(self) -> str:
-        resource = self.kind.upper()
-        started = f"dask worker … --nthreads 1 --resources {resource}=1"
-        return f"start one worker per {resource}: `{started}`"
-
-    def _takes(self, address: str, found: Iterable[DeviceInfo]) -> bool:
-        """Give a worker the first of its devices that no other has; many can share a CPU."""
-        known = {info.identity for info in self.devices}
-        taken = {member.device.identity for member in self.members.values()}
-        for info in found:
-            is_free = info.kind == "cpu" or info.identity not in taken
-            is_known = info.identity in known
-            if info.kind == self.kind and is_free and (is_known or not self._is_complete):
-                self._joined += 1
-                shared = f" #{self._joined}" if info.kind == "cpu" else ""
-                self.members[address] = Member(address, info, info.where + shared)
-                self.devices += [] if is_known else [info]
-                return True
-        return False
-
-
-def _count(found: Any) -> int:
-    return len(found) if isinstance(found, tuple) else 0
-
-
-def _differs(version: Any) -> str:
-    """How another host's matbench differs from this one."""
-    if isinstance(version, ImportError):
-        return f"has no matbench; install version {__version__} there, as here"
-    if isinstance(version, Exception):
-        return f"cannot be used: {version}"
-    return f"has matbench {version}, this is {__version__}; install the same version on both"
+    def _taken(self) -> set[str]:
+        return {info.identity for info in self.members.values()}

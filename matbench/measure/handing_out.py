@@ -9,13 +9,22 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from matbench.errors import MatbenchError
 from matbench.model import DeviceInfo
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class GoneError(MatbenchError):
+    """A device can do nothing more. Others may do what it leaves."""
+
+    def __init__(self, device: DeviceInfo, reason: str) -> None:
+        super().__init__(reason)
+        self.device = device
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class Group(Generic[T]):
 
 
 class HandingOut:
-    """Threads that each do the groups of one GPU; `end` stops them after their current task."""
+    """Threads that each do the groups of one device; `end` stops them after their current task."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -43,55 +52,82 @@ class HandingOut:
         raises is raised here.
         """
         every = list(groups)
-        gpus = {info.label: info for group in every for info in group.devices if _is_gpu(info)}
+        gpus = {_key(info) for group in every for info in group.devices if _is_gpu(info)}
         if len(gpus) > 1:
-            # Whatever only one device may do goes first, then the longest.
-            ordered = sorted(every, key=lambda group: (len(group.devices), -group.cost))
-            shared = [group for group in ordered if _is_gpu(group.devices[0])]
-            yield from self._at_the_same_time(list(gpus.values()), shared, do)
+            shared = [group for group in every if _is_gpu(group.devices[0])]
+            yield from self.at_the_same_time(shared, do)
             every = [group for group in every if not _is_gpu(group.devices[0])]
         for group in every:
             for task in group.tasks:
                 yield task, do(group.devices[0], task)
 
-    def _at_the_same_time(
-        self, gpus: Sequence[DeviceInfo], left: list[Group[T]], do: Callable[[DeviceInfo, T], R]
+    def at_the_same_time(
+        self, groups: Iterable[Group[T]], do: Callable[[DeviceInfo, T], R]
     ) -> Iterator[tuple[T, R]]:
+        """The same with a thread for each device.
+
+        If `do` raises a `GoneError`, the other devices do the rest of the group; it is raised here
+        if none is left that may.
+        """
+        # Whatever only one device may do goes first, then the longest.
+        left = sorted(groups, key=lambda group: (len(group.devices), -group.cost))
+        devices = {_key(info): info for group in left for info in group.devices}
+        gone: GoneError | None = None
+        while left and not self._ended.is_set():
+            able = [info for info in devices.values() if any(info in g.devices for g in left)]
+            if not able:
+                assert gone is not None
+                raise gone
+            found = self._work(able, left, do)
+            working = len(able)
+            while working:
+                result = found.get()
+                if isinstance(result, GoneError):
+                    gone = result
+                    del devices[_key(gone.device)]
+                elif isinstance(result, BaseException):
+                    raise result
+                elif result is None:
+                    working -= 1
+                else:
+                    yield result
+
+    def _work(
+        self, devices: Iterable[DeviceInfo], left: list[Group[T]], do: Callable[[DeviceInfo, T], R]
+    ) -> queue.SimpleQueue[tuple[T, R] | BaseException | None]:
+        """Start a thread for each device; the last that it puts into the queue is None."""
         found: queue.SimpleQueue[tuple[T, R] | BaseException | None] = queue.SimpleQueue()
         lock = threading.Lock()
 
-        def take(gpu: DeviceInfo) -> Group[T] | None:
+        def take(device: DeviceInfo) -> Group[T] | None:
             with lock:
-                group = next((group for group in left if gpu in group.devices), None)
+                group = next((group for group in left if device in group.devices), None)
                 if group is not None:
                     left.remove(group)
                 return group
 
-        def work(gpu: DeviceInfo) -> None:
+        def work(device: DeviceInfo) -> None:
             try:
-                while (group := take(gpu)) is not None:
-                    for task in group.tasks:
+                while (group := take(device)) is not None:
+                    for number, task in enumerate(group.tasks):
                         if self._ended.is_set():
                             return
-                        found.put((task, do(gpu, task)))
+                        try:
+                            found.put((task, do(device, task)))
+                        except GoneError:
+                            with lock:
+                                left.insert(0, replace(group, tasks=group.tasks[number:]))
+                            raise
             except BaseException as error:
                 found.put(error)
             finally:
                 found.put(None)
 
-        for gpu in gpus:
-            thread = threading.Thread(target=work, args=(gpu,), daemon=True)
+        for device in devices:
+            thread = threading.Thread(target=work, args=(device,), daemon=True)
             self._threads.append(thread)
             thread.start()
-        working = len(gpus)
-        while working:
-            result = found.get()
-            if isinstance(result, BaseException):
-                raise result
-            if result is None:
-                working -= 1
-            else:
-                yield result
+        return found
 
     def end(self) -> None:
         """Let no thread begin another task."""
@@ -101,6 +137,10 @@ class HandingOut:
         """Wait for the threads; what they are doing must have been stopped."""
         for thread in self._threads:
             thread.join()
+
+
+def _key(info: DeviceInfo) -> tuple[str, str]:
+    return info.backend, info.identity
 
 
 def _is_gpu(info: DeviceInfo) -> bool:

@@ -82,14 +82,14 @@ def space(
         if len(candidates) == MOST_DEFAULTS:
             break
     defaults = list(candidates.values())
-    known = {_key(case.params) for case in defaults}
+    known = {frozenset(case.params.items()) for case in defaults}
     refused: dict[str, Refused] = {}
     merged = drawn = 0
     for params in _drawn(values, seed):
         if most is not None and len(candidates) >= most:
             break
         drawn += 1
-        if _key(params) in known:
+        if frozenset(params.items()) in known:
             continue
         case = sweep.case(kernel, problem, params, device)
         if case.skip is not None:
@@ -126,10 +126,6 @@ def _order(count: int, seed: int) -> Iterator[int]:
         if index not in seen:
             seen.add(index)
             yield index
-
-
-def _key(params: Mapping[str, int]) -> frozenset[tuple[str, int]]:
-    return frozenset(params.items())
 
 
 def _default_values(

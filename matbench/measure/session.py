@@ -31,7 +31,16 @@ from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
 from matbench.measure.sampling import clock, sample_briefly, sample_in_turns
 from matbench.measure.sighting import Sighting
-from matbench.model import WORD_BYTES, Case, Conditions, Kernel, Launch, Problem, Reading
+from matbench.model import (
+    WORD_BYTES,
+    BuildKey,
+    Case,
+    Conditions,
+    Kernel,
+    Launch,
+    Problem,
+    Reading,
+)
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
@@ -47,15 +56,15 @@ class Session:
         self.judge = Judge(backend, masked="mask" in options.checks)
         self._prepared: Prepared | None = None
         self._samples: Samples | None = None
-        self._built: dict[bytes, Built] = {}
+        self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
         self._limits: Limits | None = None
-        self._reading_C: set[bytes] = set()  # builds that were found to read C at beta = 0
+        self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
 
     def prepare(self, problem: Problem, reading: Reading) -> None:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
         self._prepare(problem, reading)
 
-    def build(self, case: Case, variants: Sequence[Variant] | None = None) -> None:
+    def build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
         """Compile the builds needed for the case; `BuildError` has the compiler's message."""
         self._build(case, variants)
 
@@ -97,7 +106,7 @@ class Session:
                 again = self.look(case, samples, limit_ns, check=check)
                 if again.status == "measured":
                     return again
-                self._reading_C.discard(_identity(case))
+                self._reading_C.discard(case.build_key)
             return self._wrong(case, built, accuracy, wrong).outcome
         notes = (f"a quick look: only {len(taken)} samples",)
         times = own_times(taken, self.options, launches.seed, notes)
@@ -192,7 +201,7 @@ class Session:
 
     def _as_it_reads(self, case: Case) -> Case:
         """The case; if its kernel was found to read C, with numbers in C before a launch."""
-        if case.kernel.reads or _identity(case) not in self._reading_C:
+        if case.kernel.reads or case.build_key not in self._reading_C:
             return case
         kernel = msgspec.structs.replace(case.kernel, reads=("C",))
         return msgspec.structs.replace(case, kernel=kernel)
@@ -204,7 +213,7 @@ class Session:
         """
         if not wrong.reads_C or case.problem.workload != "matmul" or case.problem.beta != 0:
             return False
-        self._reading_C.add(_identity(case))
+        self._reading_C.add(case.build_key)
         return True
 
     def _measure(self, case: Case, *, timed: bool) -> Found:
@@ -227,7 +236,7 @@ class Session:
                 again = self._measure(case, timed=timed)
                 if again.outcome.status == "measured":
                     return again
-                self._reading_C.discard(_identity(case))  # there is another mistake
+                self._reading_C.discard(case.build_key)  # there is another mistake
             return self._wrong(case, built, accuracy, wrong)
         outcome = self._outcome(case, built, accuracy, times)
         if timed:
@@ -296,11 +305,9 @@ class Session:
                 each.verify()
         return found
 
-    def _build(self, case: Case, variants: Sequence[Variant] | None = None) -> Built:
+    def _build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> Built:
         width = case.launch.block[0] if case.launch is not None else 1
-        key = msgspec.msgpack.encode(
-            (case.kernel.sha256, case.kernel.name, case.params, width, variants)
-        )
+        key = case.build_key, width, variants
         if key in self._built:
             return self._built[key]
         if "builds" in self.options.checks:
@@ -403,11 +410,6 @@ def _require_one_kernel(kernel: Kernel) -> None:
 
 def _conditions(outcome: Outcome) -> Sequence[Conditions]:
     return outcome.timing.conditions if outcome.timing is not None else ()
-
-
-def _identity(case: Case) -> bytes:
-    """Equal for cases of one kernel with the same parameters."""
-    return msgspec.msgpack.encode((case.kernel.sha256, case.kernel.entry, case.params))
 
 
 def _read(case: Case) -> tuple[str, ...]:

@@ -260,6 +260,7 @@ def tuned(search: Search, device: DeviceInfo) -> Tuned | None:
         return None
     case = leader.case
     return Tuned(
+        schema=1,
         kernel=case.kernel.name,
         sha256=case.kernel.sha256,
         backend=device.backend,
@@ -291,7 +292,7 @@ def tuned_case(kernel: Kernel, problem: Problem, device: DeviceInfo, store: Stor
             notes.append(f"parameters tuned at {winner.problem.size}")
         if not winner.complete:
             notes.append("parameters from an interrupted search")
-        if winner.driver not in ("", device.driver):
+        if winner.driver != device.driver:
             notes.append(f"parameters tuned with driver {winner.driver}, not {device.driver}")
         return msgspec.structs.replace(case, notes=tuple(notes))
     return None

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamS
 
 from matbench.backends import bind_to
 from matbench.errors import BuildError, CaseError, MatbenchError, explanation
-from matbench.measure.builders import Builders, build_key
+from matbench.measure.builders import Builders
 from matbench.measure.handing_out import Group, HandingOut
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import Found, compared, not_measured, not_run
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
-from matbench.model import Case, DeviceInfo, Kernel
+from matbench.model import BuildKey, Case, DeviceInfo, Kernel
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 
@@ -126,7 +126,7 @@ class Worker:
         deadlines: Deadlines,
         builders: Builders,
         listener: Listener | None,
-        late: Counter[bytes],
+        late: Counter[BuildKey],
     ) -> None:
         self.device = device
         self.options = options
@@ -139,7 +139,7 @@ class Worker:
         run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
         self._running = _Step("running", run_s, "--timeout", "kernel")
         self._late = late
-        self._refused: dict[tuple[bytes, tuple[Variant, ...] | None], BuildError] = {}
+        self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
 
     def start(self) -> None:
         """Start opening the device."""
@@ -148,7 +148,7 @@ class Worker:
     def deadlines_passed(self, case: Case) -> int:
         """How often this kernel with these parameters missed its deadline, on any problem or
         device."""
-        return self._late[build_key(case)]
+        return self._late[case.build_key]
 
     def measure(self, case: Case) -> Found:
         """Build, check and time one case."""
@@ -178,7 +178,7 @@ class Worker:
         try:
             return self._ask(_methods().grade, case.kernel, case.params, step, seed)
         except CaseError as error:
-            self._late[build_key(case)] += isinstance(error, _LateError)
+            self._late[case.build_key] += isinstance(error, _LateError)
             raise
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
@@ -231,7 +231,7 @@ class Worker:
             self._ready(case)
             return self._ask(method, case)
         except CaseError as error:
-            self._late[build_key(case)] += isinstance(error, _LateError)
+            self._late[case.build_key] += isinstance(error, _LateError)
             return Found(not_measured(case, self.device, "failed", error.reason))
 
     def _unfit(self, case: Case) -> Outcome | None:
@@ -249,13 +249,13 @@ class Worker:
 
         A kernel that did not compile is not compiled again for another problem.
         """
-        if (build_key(case), variants) not in self._refused:
+        if (case.build_key, variants) not in self._refused:
             given = case.problem, case.kernel.reading
             self._task(self._preparing, _do, _methods().prepare, given, {})
         self._compiled(case, variants)
 
     def _compiled(self, case: Case, variants: tuple[Variant, ...] | None) -> None:
-        key = build_key(case), variants
+        key = case.build_key, variants
         if key in self._refused:
             raise self._refused[key]
         try:
@@ -325,7 +325,7 @@ class Crew:
         self.listener = listener
         self.workers: dict[str, Worker] = {}
         self.builders = Builders(deadlines.build_s)
-        self._late: Counter[bytes] = Counter()
+        self._late: Counter[BuildKey] = Counter()
         self._handing_out = HandingOut()
 
     def __enter__(self) -> Crew:

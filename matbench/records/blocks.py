@@ -100,8 +100,7 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
       multiprocessors at one moment.
     - `span_ns` is by the clock that all share, `multiprocessor_span_ns` the longest on one
       multiprocessor by its own counter.
-    - `timeline` is None without a clock that all share, for more than `MOST_BARS` blocks, and in
-      older records.
+    - `timeline` is None without a clock that all share, and for more than `MOST_BARS` blocks.
     - The ratios compare each span with `launch_ns`, the event time minus an empty launch's.
     """
 

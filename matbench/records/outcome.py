@@ -116,6 +116,11 @@ class CaseRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def contest(self) -> tuple[str, str, Problem]:
+        """Its device and problem: only cases with the same are ranked together."""
+        return self.backend, self.device, self.problem
+
+    @property
     def label(self) -> str:
         """`tiled TILE=16 at 1000`."""
         return f"{self.kernel} {settings_of(self.params)}".strip() + f" at {self.problem.size}"

@@ -1,19 +1,20 @@
-"""The environment of a run, and the file of the last run."""
+"""The environment of a run, and the user's state folder with the file of the last run."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
-from matbench import __version__
+import platformdirs
+
+from matbench import __version__, git
 from matbench.model import DeviceInfo
 from matbench.records.environment import SCHEMA, Environment
-from matbench.records.revision import project_revision
-from matbench.records.state import state_folder
 
 _PACKAGES = (
     "numpy", "scipy", "pycuda", "cuda-bindings", "nvmath-python", "nvidia-ml-py", "pyopencl",
@@ -36,7 +37,7 @@ def environment(
         python=f"{platform.python_implementation()} {platform.python_version()}",
         packages=_installed(),
         devices=tuple(devices),
-        project_revision=project_revision(),
+        project_revision=git.commit("HEAD"),
         settings=dict(settings),
     )
 
@@ -47,6 +48,11 @@ def _installed() -> dict[str, str]:
         with suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name) or "unknown"
     return found
+
+
+def state_folder() -> Path:
+    """`MATBENCH_STATE_DIR`, or the platform's folder for this user's state."""
+    return Path(os.environ.get("MATBENCH_STATE_DIR") or platformdirs.user_state_dir("matbench"))
 
 
 def last_run_path() -> Path:

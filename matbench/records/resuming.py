@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from matbench.model import Case, DeviceInfo, Problem
-from matbench.records.outcome import Outcome
+from matbench.model import Problem
+from matbench.records.outcome import CaseRecord, Outcome
 
 
 class CaseKey(NamedTuple):
@@ -23,22 +23,19 @@ class CaseKey(NamedTuple):
     problem: Problem
     backend: str
     device: str
-    device_id: str = ""
+    device_id: str
     repetition: int = 1
 
-
-def case_key(case: Case, device: DeviceInfo, repetition: int = 1) -> CaseKey:
-    """The key of a case on the device that it will run on."""
-    kernel, params = case.kernel, frozenset(case.params.items())
-    where = device.backend, device.name, device.identity
-    return CaseKey(kernel.name, kernel.sha256, params, case.problem, *where, repetition)
+    @classmethod
+    def of(cls, case: CaseRecord, repetition: int = 1) -> CaseKey:
+        params = frozenset(case.params.items())
+        where = case.backend, case.device, case.device_id
+        return cls(case.kernel, case.sha256, params, case.problem, *where, repetition)
 
 
 def outcome_key(outcome: Outcome) -> CaseKey:
     """The key of the case that an outcome came from."""
-    case, params = outcome.case, frozenset(outcome.case.params.items())
-    where = case.backend, case.device, case.device_id
-    return CaseKey(case.kernel, case.sha256, params, case.problem, *where, outcome.repetition)
+    return CaseKey.of(outcome.case, outcome.repetition)
 
 
 def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:

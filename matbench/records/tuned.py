@@ -7,15 +7,22 @@ this version cannot read are kept and ignored.
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 
+from matbench import regular
 from matbench.errors import UsageError
 from matbench.model import DeviceInfo, Problem
-from matbench.records import encoding, state
+from matbench.records import encoding
+from matbench.records.appending import LockedFile
+from matbench.records.provenance import state_folder
 from matbench.records.tuning import Tuned
 
+_WAIT_S = 10
+_MOST_BYTES = 1 << 28
+_HINT = "set MATBENCH_STATE_DIR to another folder"
 _Key = tuple[str, str, str, str, Problem]
 
 
@@ -23,7 +30,7 @@ class Store:
     """Winners, one for each kernel source, device and size; inputs are ignored."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or state.state_folder() / "tuned.jsonl"
+        self.path = path or state_folder() / "tuned.jsonl"
 
     def winners(self) -> list[Tuned]:
         """The latest of each, in order of time.
@@ -31,17 +38,17 @@ class Store:
         An unfinished search replaces only another unfinished one.
         """
         try:
-            data = state.content(self.path)
+            with regular.opened(self.path) as file:  # a pipe could block for ever
+                data = file.read(_MOST_BYTES)
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise UsageError(
-                f"{self.path}: cannot be read: {error.strerror}; {state.HINT}"
-            ) from None
+            raise UsageError(f"{self.path}: cannot be read: {error.strerror}; {_HINT}") from None
         found: dict[_Key, Tuned] = {}
         for line in data.split(b"\n"):
-            winner = state.decoded(line, Tuned)
-            if winner is None:
+            try:
+                winner = msgspec.json.decode(line, type=Tuned)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 continue
             key = _key(winner)
             if winner.complete or key not in found or not found[key].complete:
@@ -55,7 +62,7 @@ class Store:
 
     def keep(self, winner: Tuned) -> bool:
         """Add a winner; false if its search is unfinished and an earlier one was complete."""
-        known = {_key(one): one for one in self.winners()}.get(_key(winner))
+        known = {_key(known): known for known in self.winners()}.get(_key(winner))
         if known is not None and known.complete and not winner.complete:
             return False
         plain = msgspec.structs.replace(winner, problem=without_inputs(winner.problem))
@@ -70,11 +77,21 @@ class Store:
             return without_inputs(winner.problem) != without_inputs(problem), abs(apart)
 
         wanted = (sha256, device.backend, device.name)
-        fitting = [one for one in self.winners() if (one.sha256, one.backend, one.device) == wanted]
+        fitting = [w for w in self.winners() if (w.sha256, w.backend, w.device) == wanted]
         return sorted(fitting, key=distance)
 
     def _append(self, line: bytes | None) -> None:
-        state.append_line(self.path, line, "the winner")
+        """Add one line; with None only find out whether that is possible."""
+        try:
+            opened = LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S, own=True)
+            with closing(opened) as file:
+                size = file.size
+                file.append((line or b"") + b"\n")
+                if line is None:
+                    file.truncate(size)
+        except OSError as error:
+            reason = f"the winner cannot be stored: {error.strerror}"
+            raise UsageError(f"{self.path}: {reason}; {_HINT}") from None
 
 
 def _key(winner: Tuned) -> _Key:

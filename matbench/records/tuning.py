@@ -48,21 +48,21 @@ class Tuned(msgspec.Struct, frozen=True, tag="tuned", tag_field="type", kw_only=
 
     `ratio` is its time over the default's, timed in turns; None if it is the default. `tried`
     counts the candidates that were timed, of `combinations` in all. A search that was interrupted
-    is not `complete`. An empty string means not known.
+    is not `complete`.
     """
 
-    schema: Literal[1] = 1
+    schema: Literal[1]
     kernel: str
     sha256: str
     backend: str
     device: str
-    driver: str = ""
-    toolkit: str = ""
+    driver: str
+    toolkit: str
     problem: Problem
     params: dict[str, int]
-    median_ns: float | None = None
-    ratio: float | None = None
-    tried: int = 0
-    combinations: int = 0
-    complete: bool = True
-    time: str = ""
+    median_ns: float | None
+    ratio: float | None
+    tried: int
+    combinations: int
+    complete: bool
+    time: str

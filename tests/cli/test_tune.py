@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support import tunable
+from support import records, tunable
 from support.cli import QUICK, Matbench, last_run
 
 from matbench.analysis.statistics import ComparisonPlan
@@ -216,11 +216,9 @@ def test_an_interruption_keeps_what_is_known(
 
 
 def winner(kernel: Kernel, device: DeviceInfo, size: int, **changes: Any) -> Tuned:
-    made = Tuned(
-        kernel=kernel.name, sha256=kernel.sha256, backend=device.backend, device=device.name,
-        problem=Problem(size, size, size), params={"TURNS": 1, "KIND": 1},
-    )  # fmt: skip
-    return msgspec.structs.replace(made, **changes)
+    where = {"backend": device.backend, "device": device.name, "driver": device.driver}
+    own = {"kernel": kernel.name, "sha256": kernel.sha256, "params": {"TURNS": 1, "KIND": 1}}
+    return records.winner(size, **(own | where | changes))
 
 
 def test_an_unwritable_state_folder_is_told_before_anything_is_measured(

@@ -46,7 +46,7 @@ def test_it_is_built_from_the_files_that_travelled(
     assert set(paths) == set(parcel.files)
     assert parcel.kernel.include_dirs == ("../headers",)
     shutil.rmtree(tmp_path / "origin")
-    there = parcels.unpacked(parcel.kernel, parcel.sha256, parcel.files, tmp_path / "there")
+    there = parcels.unpacked(parcel, tmp_path / "there")
     assert there.sha256 == loaded.sha256
     assert includes.changed(there) is None
     assert measured(session, there) == "measured"
@@ -57,10 +57,12 @@ def test_it_is_built_from_the_files_that_travelled(
 
 def test_files_are_known_by_their_contents(loaded: Kernel, tmp_path: Path) -> None:
     parcel = parcels.packed(loaded)
-    with pytest.raises(parcels.NotSentError):
-        parcels.unpacked(parcel.kernel, parcel.sha256, None, tmp_path / "there")
-    parcels.unpacked(parcel.kernel, parcel.sha256, parcel.files, tmp_path / "there")
-    parcels.unpacked(parcel.kernel, parcel.sha256, None, tmp_path / "there")
+    there = parcels.unpacked(parcel, tmp_path / "there")
+    written_ns = Path(there.file).stat().st_mtime_ns
+    Path(there.includes[0].path).unlink()
+    assert parcels.unpacked(parcel, tmp_path / "there") == there
+    assert Path(there.file).stat().st_mtime_ns == written_ns  # others may be reading it
+    assert includes.changed(there) is None
     assert parcels.packed(loaded).sha256 == parcel.sha256
     (tmp_path / "origin" / "headers" / "two.h").write_text("#define TWO 1.0f\n")
     assert parcels.packed(loaded).sha256 != parcel.sha256
@@ -84,7 +86,7 @@ def test_a_parcel_is_written_to_its_folder_only(
     (there / "a" / "link").symlink_to(tmp_path)
     files = {"mine.cu": b"", name.format(tmp_path): b""}
     with pytest.raises(UsageError, match="leads out of the folder"):
-        parcels.unpacked(loaded, sha256, files, there)
+        parcels.unpacked(parcels.Parcel(loaded, sha256, files), there)
     assert not list(tmp_path.rglob("x.h"))
 
 
@@ -92,5 +94,5 @@ def test_a_library_has_no_files(tmp_path: Path) -> None:
     [cublas] = [kernel for kernel in catalogue.builtin() if kernel.name == "cublas"]
     parcel = parcels.packed(cublas)
     assert (parcel.kernel, parcel.files) == (cublas, {})
-    assert parcels.unpacked(cublas, parcel.sha256, {}, tmp_path) == cublas
+    assert parcels.unpacked(parcel, tmp_path) == cublas
     assert not list(tmp_path.iterdir())

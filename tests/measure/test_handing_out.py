@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.devices import CPU, GPU
 
-from matbench.measure.handing_out import Group, HandingOut
+from matbench.measure.handing_out import GoneError, Group, HandingOut
 from matbench.model import DeviceInfo
 
 GPUS = tuple(msgspec.structs.replace(GPU, index=index) for index in range(4))
@@ -143,3 +143,36 @@ def test_nothing_begins_after_the_end() -> None:
     handing.join()
     reader.join(30)
     assert sorted(done) == [(0, 0), (1, 0)]
+
+
+def test_others_do_what_a_device_that_is_gone_leaves() -> None:
+    begun = threading.Barrier(2, timeout=30)
+    where: dict[Task, int] = {}
+
+    def do(info: DeviceInfo, task: Task) -> int:
+        if task[1] == 0 and task not in where:
+            begun.wait()
+        where[task] = info.index
+        if info.index == 0 and task[1] == 1:
+            raise GoneError(info, "lost")
+        return info.index
+
+    both = {0, 1}
+    results = list(HandingOut().at_the_same_time(made([(both, 3, 1.0), (both, 1, 1.0)]), do))
+    assert sorted(task for task, _ in results) == [(0, 0), (0, 1), (0, 2), (1, 0)]
+    if where[1, 0] == 1:
+        assert dict(results) == {(0, 0): 0, (0, 1): 1, (0, 2): 1, (1, 0): 1}
+
+
+def test_it_ends_if_every_device_that_may_is_gone() -> None:
+    done: list[Task] = []
+
+    def do(info: DeviceInfo, task: Task) -> None:
+        if info.index < 2:
+            raise GoneError(info, f"{info.index} is lost")
+        done.append(task)
+
+    plan = [({0, 1}, 2, 1.0), ({2}, 2, 1.0)]
+    with pytest.raises(GoneError, match="is lost"):
+        list(HandingOut().at_the_same_time(made(plan), do))
+    assert done == [(1, 0), (1, 1)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support import tunable
+from support import records, tunable
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.errors import UsageError
@@ -81,7 +81,7 @@ class Clockwork:
     def _outcome(self, case: Case, samples: int, accuracy: Accuracy | None) -> Outcome:
         turns = case.params["TURNS"]
         median_ns = 1e6 * self.times.get(f"T{turns}", turns)
-        timing = Timing(samples_ns=(median_ns,) * samples, median_ns=median_ns)
+        timing = Timing(samples_ns=(median_ns,) * samples, median_ns=median_ns, seed="0")
         record = CaseRecord.of(case, self.device)
         return Outcome(case=record, status="measured", accuracy=accuracy, hot=timing)
 
@@ -315,11 +315,9 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
 
 
 def winner(kernel: Kernel, device: DeviceInfo, size: int, **changes: Any) -> Tuned:
-    made = Tuned(
-        kernel=kernel.name, sha256=kernel.sha256, backend=device.backend, device=device.name,
-        problem=Problem(size, size, size), params={"TURNS": 1, "KIND": 1},
-    )  # fmt: skip
-    return msgspec.structs.replace(made, **changes)
+    where = {"backend": device.backend, "device": device.name, "driver": device.driver}
+    own = {"kernel": kernel.name, "sha256": kernel.sha256, "params": {"TURNS": 1, "KIND": 1}}
+    return records.winner(size, **(own | where | changes))
 
 
 def test_the_same_size_or_the_nearest_is_taken(

@@ -292,9 +292,10 @@ def test_a_worker_killed_from_outside_costs_one_case(
         worker = crew.worker(device)
         assert worker.measure(good).outcome.status == "measured"
         process = worker.pool.call(os.getpid)
+        Worker.doing = ""  # until now, what the case before did last
 
         def kill() -> None:
-            wait_for(lambda: worker.doing == "running")
+            wait_for(lambda: Worker.doing == "running")
             os.kill(process, signal.SIGKILL)
 
         killer = threading.Thread(target=kill)

@@ -10,7 +10,8 @@ from support.record_files import write
 from support.records import device, environment, outcome
 
 from matbench.model import Case, Kernel, LaunchRules, Problem
-from matbench.records.resuming import case_key, finished, outcome_key, without_retried
+from matbench.records.outcome import CaseRecord
+from matbench.records.resuming import CaseKey, finished, outcome_key, without_retried
 from matbench.records.writing import RecordWriter
 
 
@@ -26,8 +27,8 @@ KERNEL = Kernel(
 
 def test_the_key_of_a_case_is_the_key_of_its_outcome() -> None:
     case = Case(KERNEL, Problem(17, 33, 65), {"TILE": 16}, None)
-    assert case_key(case, device()) == outcome_key(outcome())
-    assert case_key(case, device(index=1), 2) == outcome_key(
+    assert CaseKey.of(CaseRecord.of(case, device())) == outcome_key(outcome())
+    assert CaseKey.of(CaseRecord.of(case, device(index=1)), 2) == outcome_key(
         outcome(device_id="opencl:1", repetition=2)
     )
     two = {"A": 1, "B": 2}

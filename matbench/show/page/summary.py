@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from matbench.analysis import ranking
 from matbench.analysis.ranking import DeviceRanking, ProblemRanking, Ranked
+from matbench.model import settings_of
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 from matbench.show import safe, units
@@ -100,7 +101,7 @@ def _winner(problem: ProblemRanking, row: Ranked) -> Winner:
     return Winner(
         size_label(problem.problem),
         safe.line(case.kernel),
-        " ".join(f"{name}={value}" for name, value in case.params.items()),
+        settings_of(case.params),
         units.duration(row.outcome.median_ns),
         _rate(row),
         f"{row.of_cublas:.2f} ×" if row.of_cublas is not None else "",

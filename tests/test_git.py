@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.repository import git
 
-from matbench.records.revision import project_revision
+from matbench.git import commit as commit_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
@@ -37,17 +37,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_commit_of_the_current_folder(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert project_revision() is None
+    assert commit_of("HEAD") is None
     git(project, "init", "-q", ".")
-    assert project_revision() is None
+    assert commit_of("HEAD") is None
     commit = committed(project, a_txt="1\n")
     (project / "folder").mkdir()
     monkeypatch.chdir(project / "folder")
-    assert project_revision() == commit
+    assert commit_of("HEAD") == commit
     (project / "a.txt").write_text("modified\n")
-    assert project_revision() == commit
+    assert commit_of("HEAD") == commit
     monkeypatch.setenv("PATH", "")
-    assert project_revision() is None
+    assert commit_of("HEAD") is None
 
 
 def test_a_submodule_and_a_worktree_have_their_own_revision(
@@ -60,12 +60,12 @@ def test_a_submodule_and_a_worktree_have_their_own_revision(
     git(project, "submodule", "add", "-q", str(inner), "sub")
     git(project, "commit", "-q", "-m", "sub")
     commit = git(project, "rev-parse", "HEAD")
-    assert project_revision() == commit
+    assert commit_of("HEAD") == commit
     git(project, "worktree", "add", "-q", str(tmp_path / "tree"))
     monkeypatch.chdir(project / "sub")
-    assert project_revision() == inner_commit
+    assert commit_of("HEAD") == inner_commit
     monkeypatch.chdir(tmp_path / "tree")
-    assert project_revision() == commit
+    assert commit_of("HEAD") == commit
 
 
 # Hostile folders
@@ -172,7 +172,7 @@ def test_nothing_that_a_folder_configures_is_run(
     (project / ".git" / "index").touch()
     pwned.unlink(missing_ok=True)
     before = {path: path.stat().st_mtime_ns for path in project.rglob("*")}
-    found = project_revision()
+    found = commit_of("HEAD")
     assert not pwned.exists()
     assert {path: path.stat().st_mtime_ns for path in project.rglob("*")} == before
     assert found == commit
@@ -191,7 +191,7 @@ def test_git_is_not_taken_from_the_folder(
         place.chmod(0o755)
     (tmp_path / "none").mkdir()
     monkeypatch.setenv("PATH", folders.format(good=tmp_path / "none"))
-    assert project_revision() is None
+    assert commit_of("HEAD") is None
     assert not (tmp_path / "PWNED").exists()
 
 
@@ -215,7 +215,7 @@ def test_variables_of_git_name_no_other_repository_and_no_program(
         "GIT_CONFIG_VALUE_0": evil,
     }.items():
         monkeypatch.setenv(name, value)
-    assert project_revision() == commit
+    assert commit_of("HEAD") == commit
     assert not (tmp_path / "PWNED").exists()
 
 
@@ -225,7 +225,7 @@ def test_a_folder_that_looks_like_a_bare_repository_is_none(
     committed(project, a_txt="1\n")
     git(project, "clone", "-q", "--bare", ".", "looks")
     monkeypatch.chdir(project / "looks")
-    assert project_revision() is None
+    assert commit_of("HEAD") is None
 
 
 def test_a_git_that_hangs_is_left(
@@ -238,5 +238,5 @@ def test_a_git_that_hangs_is_left(
     monkeypatch.setenv("PATH", f"{slow}:{os.environ['PATH']}")
     monkeypatch.setattr("matbench.git._TIMEOUT_S", 0.2)
     started = time.monotonic()
-    assert project_revision() is None
+    assert commit_of("HEAD") is None
     assert time.monotonic() - started < 5

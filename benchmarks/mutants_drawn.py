@@ -30,7 +30,7 @@ NOT_USED = re.compile(
     rf"_(Is_Eq|Eq_Is|IsNot_NotEq|NotEq_IsNot|({NUMBERS})_({BITS})|({BITS})_({NUMBERS}))$"
 )
 #: Keywords that are not changed: they only find mistakes in matbench, as asserts do.
-KEYWORDS = ("frozen", "strict")
+KEYWORDS = ("frozen", "kw_only", "strict")
 
 
 class Mutant(NamedTuple):

@@ -187,3 +187,24 @@ def test_no_guess_comes_twice() -> None:
                     assert len(found) < 100
             except NotCallableError:
                 continue
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "out[0] = 1;",
+        "float *row = out + n; row[threadIdx.x] += 1;",
+        "float *row = out + n; float *cell = row + 1; *cell = 1;",
+        "*(out + n) = 1;",
+        "atomicAdd(&out[n], 1.0f);",
+    ],
+)
+def test_the_result_is_what_the_body_stores_to(body: str) -> None:
+    """Also through pointers that are made from it."""
+    [function] = signature.functions(source := kernel("float *in, float *out, int n", body))
+    assert hints.of(source, function).written == {"out"}
+
+
+def test_without_dynamic_shared_memory_none_is_asked_for() -> None:
+    _, found = guessed(kernel("const float *A, const float *B, float *C, int n"))
+    assert {geometry.shared_bytes for geometry in found} == {0}

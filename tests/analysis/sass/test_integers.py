@@ -17,7 +17,7 @@ M = 2**32 - 1
 
 
 def instruction(text: str) -> listing.Instruction:
-    return listing._instruction(0, text, 0, 0, {})
+    return listing._instruction(0, text, 0, {})
 
 
 def run(*texts: str, **registers: int | bool) -> dict[str, int]:

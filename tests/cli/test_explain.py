@@ -140,25 +140,6 @@ def test_each_named_architecture_has_each_width(matbench: Matbench) -> None:
 
 
 @pytest.mark.usefixtures("no_device")
-@pytest.mark.parametrize("name", ["tiled", "naive-2d"])
-def test_a_tile_of_32_is_illegal_on_g80(matbench: Matbench, name: str) -> None:
-    result = matbench("explain", name, "--set", "TILE=16,32", "--arch", "g80", "--format", "plain")
-    (row,) = lines_of(result, "TILE=32")
-    assert " ".join(row).endswith("illegal: 32 × 32 = 1,024 threads per block > 512")
-
-
-@pytest.mark.usefixtures("no_device")
-def test_a_tile_of_32_is_legal_from_fermi_on(matbench: Matbench) -> None:
-    result = matbench(
-        "explain", "naive-2d", "--set", "TILE=32", "--arch", "fermi", "--format", "json"
-    )
-    widths = json.loads(result.stdout)[1]["widths"]
-    (width,) = (width for width in widths if width["params"]["TILE"] == 32)
-    assert width["reason"] is None
-    assert width["occupancy"]["blocks"] == 1
-
-
-@pytest.mark.usefixtures("no_device")
 @pytest.mark.parametrize(
     ("name", "arguments", "loads"),
     [
@@ -242,13 +223,6 @@ def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench)
     assert matbench("explain", "reverse-direct", "--arch", "g80").stdout.startswith(
         "reverse-direct THREADS=256 at 1048576 on "
     )
-
-
-@pytest.mark.usefixtures("no_device")
-def test_a_limit_of_the_kernel_comes_before_those_of_devices(matbench: Matbench) -> None:
-    found = matbench("explain", "reverse-static", "--sizes", "5000", "--arch", "g80").stdout
-    assert "illegal: needs N <= 64 (N = 5000)" in found
-    assert "threads per block >" not in found
 
 
 # -- on a device ---------------------------------------------------------------------------------

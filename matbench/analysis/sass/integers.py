@@ -48,6 +48,8 @@ class Lanes:
 
     def number(self, each: Operand) -> npt.NDArray[Any]:
         """32 bits per lane; a negated operand is 2³² - x, so that sums carry as in hardware."""
+        if each.absolute:  # of a float
+            raise UnknownError(each.text)
         if each.kind == "number":
             return np.full(LANES, each.number & MASK, dtype=np.int64)
         if each.kind == "constant":
@@ -58,8 +60,6 @@ class Lanes:
             found = self.get(each.name)
         else:
             raise UnknownError(each.text)
-        if each.absolute:
-            found = np.where(found >> 31, (1 << 32) - found, found) & MASK
         if each.inverted:
             found = found ^ MASK
         if each.negated:

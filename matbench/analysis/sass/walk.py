@@ -128,7 +128,7 @@ class _Walker:
         self.headers = {loop.header: loop for loop in code.loops}
         self.passes = {loop.header: Passes(code.control.live[loop.header]) for loop in code.loops}
         self.carried_out = 0
-        #: How many loops around here look ahead, without counting what is carried out.
+        #: Loops that look ahead here: accesses are not noted then.
         self.looking_ahead = 0
         self.equalities = {
             each.address
@@ -179,7 +179,8 @@ class _Walker:
         if not passes.is_linear:
             passes.lengthen()
             return
-        self._skip(loop, passes.rounds_ahead(lambda rounds: self._look_ahead(loop, rounds)))
+        if rounds := passes.rounds_ahead(lambda rounds: self._look_ahead(loop, rounds)):
+            self._skip(loop, rounds)
         passes.begin(self._moment(loop))
 
     def _forget_inner(self, loop: Loop) -> None:
@@ -195,7 +196,7 @@ class _Walker:
     def _skip(self, loop: Loop, rounds: int) -> None:
         """Change registers and visits as so many rounds would."""
         passes, values = self.passes[loop.header], self.lanes.values
-        for name, change in passes.changes.items() if rounds else ():
+        for name, change in passes.changes.items():
             value = values.get(name)
             if change is None:
                 values[name] = None
@@ -228,14 +229,8 @@ class _Walker:
         passes, signs, first = self.passes[loop.header], dict(self.signs), self._moment(loop)
         last = first
         for expected in list(passes.passes)[-passes.round :]:
-            self._forget_inner(loop)
-            self._visit(self.graph[loop.header], self.waiting.pop(loop.header))
-            while (start := min(self.waiting, default=None)) != loop.header or not self._is_alone(
-                loop
-            ):
-                if start not in loop.blocks:
-                    return "left"
-                self._step()
+            if not self._pass(loop):
+                return "left"
             now = self._moment(loop)
             if passes.pass_of(last, now) != expected:
                 return "unlike"
@@ -245,6 +240,16 @@ class _Walker:
             return "unlike"
         passes.confirm(first, last)
         return "alike"
+
+    def _pass(self, loop: Loop) -> bool:
+        """Carry out one pass; false if the loop is left instead."""
+        self._forget_inner(loop)
+        self._visit(self.graph[loop.header], self.waiting.pop(loop.header))
+        while self.waiting and (start := min(self.waiting)) in loop.blocks:
+            if start == loop.header and self._is_alone(loop):
+                return True
+            self._step()
+        return False
 
     def _visit(self, block: Block, active: npt.NDArray[Any]) -> None:
         self.visits[block.start] += 1

@@ -4,11 +4,10 @@ The figures are NVIDIA's own:
 
 - limits of blocks and multiprocessors, and results per clock: *CUDA C++ Programming Guide*,
   tables "Technical Specifications per Compute Capability" and "Throughput of Native Arithmetic
-  Instructions" (release 13.0 from 7.5 on, 12.0 for 5.0 to 7.0, 8.0 for 2.x and 3.x, 4.0 for 1.x);
+  Instructions" (release 13.0 from 7.5 on, 12.0 for 5.0 to 7.0, 8.0 for 2.x and 3.x, 4.0 for 1.0);
   from 6.0 on also `cuda::arch_traits` of libcu++;
 - allocation units of registers and shared memory, and partitions of the register file:
-  `cuda_occupancy.h` of the CUDA toolkit (13.0, and 7.0 for 1.x and 2.x) and the *CUDA Occupancy
-  Calculator* (2.x editions for 1.x);
+  `cuda_occupancy.h` of the CUDA toolkit (13.0, and 7.0 for 1.0 and 2.x);
 - multiply-adds per clock of a multiprocessor's tensor cores: the whitepapers on V100 (2017),
   Turing (2018), A100 (2020) and H100 (2022). For other architectures the rate depends on the
   product or is not published, so none is given.
@@ -18,7 +17,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Literal
 
 import msgspec
 
@@ -28,13 +26,15 @@ from matbench.records.explanation import Limiter, Occupancy
 
 WARP = 32
 KIB = 1024
+#: Registers are allocated to a warp in units of these.
+_REGISTER_UNIT = 256
 
 
 class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     """One compute capability; sizes of shared memory in bytes, of the register file in registers.
 
-    `register_unit` is the allocation unit of registers: per block on 1.x (whose warps count in
-    pairs), per warp since. `reserved_shared_bytes` of each block are reserved by the system.
+    How chips before 3.0 allocate registers is left out: no compiler for them is in use.
+    `reserved_shared_bytes` of each block are reserved by the system.
     `fp32_lanes` and `fp64_lanes` are multiply-adds per clock and multiprocessor, those of the
     product with the most (None: not looked up); `tensor_fma` the same for the tensor cores, by the
     precision of inputs.
@@ -49,8 +49,6 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     registers: int = 65536
     registers_per_block: int = 65536
     registers_per_thread: int = 255
-    register_unit: int = 256
-    registers_to: Literal["block", "warp"] = "warp"
     partitions: int = 4
     shared_bytes: int
     shared_bytes_per_block: int = 48 * KIB
@@ -79,7 +77,7 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
     def limits(self) -> dict[str, int]:
         """The limits that front matter may name, except the number of multiprocessors.
 
-        Programming guide: 1.x has blocks of 512 × 512 × 64 and grids of 65,535 × 65,535 × 1; grids
+        Programming guide: 1.0 has blocks of 512 × 512 × 64 and grids of 65,535 × 65,535 × 1; grids
         grew to 2³¹ - 1 in x with 3.0.
         """
         first = self.compute_capability < (2, 0)
@@ -98,14 +96,9 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-_TESLA = {
-    "threads_per_block": 512, "blocks": 8, "registers_per_thread": 124, "registers_to": "block",
-    "partitions": 1, "shared_bytes": 16 * KIB, "shared_bytes_per_block": 16 * KIB,
-    "shared_unit_bytes": 512, "fp32_lanes": 8,
-}  # fmt: skip
 _FERMI = {
-    "threads": 1536, "blocks": 8, "registers": 32768, "registers_per_block": 32768,
-    "registers_per_thread": 63, "register_unit": 64, "partitions": 2, "shared_bytes": 48 * KIB,
+    "family": "Fermi", "threads": 1536, "blocks": 8, "registers": 32768,
+    "registers_per_block": 32768, "registers_per_thread": 63, "shared_bytes": 48 * KIB,
 }  # fmt: skip
 _KEPLER = {
     "family": "Kepler", "threads": 2048, "blocks": 16, "shared_unit_bytes": 256, "fp32_lanes": 192,
@@ -123,15 +116,12 @@ def _table(*rows: dict[str, object]) -> tuple[Architecture, ...]:
 
 #: Oldest first. A family's name means its first entry: Fermi is 2.0, not 2.1.
 ARCHITECTURES: tuple[Architecture, ...] = _table(
-    _TESLA | {"family": "G80", "chip": "G80", "compute_capability": (1, 0), "threads": 768,
-              "registers": 8192, "registers_per_block": 8192, "fp64_lanes": 0},
-    _TESLA | {"family": "GT200", "chip": "GT200", "compute_capability": (1, 3), "threads": 1024,
-              "registers": 16384, "registers_per_block": 16384, "register_unit": 512,
-              "fp64_lanes": 1},
-    _FERMI | {"family": "Fermi", "chip": "GF100", "compute_capability": (2, 0), "fp32_lanes": 32,
-              "fp64_lanes": 16},
-    _FERMI | {"family": "Fermi", "chip": "GF104", "compute_capability": (2, 1), "fp32_lanes": 48,
-              "fp64_lanes": 4},
+    {"family": "G80", "chip": "G80", "compute_capability": (1, 0), "threads_per_block": 512,
+     "threads": 768, "blocks": 8, "registers": 8192, "registers_per_block": 8192,
+     "registers_per_thread": 124, "shared_bytes": 16 * KIB, "shared_bytes_per_block": 16 * KIB,
+     "shared_unit_bytes": 512, "fp32_lanes": 8, "fp64_lanes": 0},
+    _FERMI | {"chip": "GF100", "compute_capability": (2, 0), "fp32_lanes": 32, "fp64_lanes": 16},
+    _FERMI | {"chip": "GF104", "compute_capability": (2, 1), "fp32_lanes": 48, "fp64_lanes": 4},
     _KEPLER | {"chip": "GK104", "compute_capability": (3, 0), "registers_per_thread": 63,
                "shared_bytes": 48 * KIB, "fp64_lanes": 8},
     _KEPLER | {"chip": "GK110", "compute_capability": (3, 5), "shared_bytes": 48 * KIB,
@@ -223,7 +213,9 @@ def occupancy(
         "blocks": architecture.blocks,
     }
     if registers:
-        by["registers"] = _blocks_by_registers(architecture, warps, registers)
+        in_partition = architecture.registers // architecture.partitions
+        resident = in_partition // _registers_of_warp(registers)
+        by["registers"] = resident * architecture.partitions // warps
     if shared_bytes:
         by["shared memory"] = architecture.shared_bytes // _rounded(
             shared_bytes + architecture.reserved_shared_bytes, architecture.shared_unit_bytes
@@ -251,9 +243,8 @@ def _refusal(
     return None
 
 
-def _registers_of_warp(architecture: Architecture, registers: int) -> int:
-    uneven = architecture.compute_capability[0] == 2 and registers in _FERMI_UNEVEN
-    return _rounded(registers * WARP, architecture.register_unit * (2 if uneven else 1))
+def _registers_of_warp(registers: int) -> int:
+    return _rounded(registers * WARP, _REGISTER_UNIT)
 
 
 def _registers_of_block(architecture: Architecture, warps: int, registers: int) -> int:
@@ -261,22 +252,8 @@ def _registers_of_block(architecture: Architecture, warps: int, registers: int) 
 
     Pascal 6.0 has two partitions, but its launch limits are those of four, as on 6.1.
     """
-    if architecture.registers_to == "block":
-        return _rounded(_rounded(warps, 2) * WARP * registers, architecture.register_unit)
     partitions = 4 if architecture.family == "Pascal" else architecture.partitions
-    return _registers_of_warp(architecture, registers) * _rounded(warps, partitions)
-
-
-def _blocks_by_registers(architecture: Architecture, warps: int, registers: int) -> int:
-    if architecture.registers_to == "block":
-        return architecture.registers // _registers_of_block(architecture, warps, registers)
-    in_partition = architecture.registers // architecture.partitions
-    resident = in_partition // _registers_of_warp(architecture, registers)
-    return resident * architecture.partitions // warps
-
-
-#: Registers per thread for which Fermi allocates in double units (`cuda_occupancy.h`, 7.0).
-_FERMI_UNEVEN = frozenset({21, 22, 29, 30, 37, 38, 45, 46})
+    return _registers_of_warp(registers) * _rounded(warps, partitions)
 
 
 def _rounded(number: int, unit: int) -> int:

@@ -10,7 +10,8 @@ import msgspec
 from matbench import workloads
 from matbench.analysis.architectures import Architecture, occupancy
 from matbench.analysis.sass import flow, listing, prediction, waits
-from matbench.analysis.sass.tally import Tally, Traffic, tally
+from matbench.analysis.sass.memory import Cost
+from matbench.analysis.sass.tally import Tally, tally
 from matbench.kernelfile import expressions
 from matbench.model import Kernel, Launch, Problem, Resources
 from matbench.records.explanation import HotLoop, MachineCode
@@ -51,7 +52,7 @@ def machine_code(
     operations = workloads.of(problem).operations(problem)
     used = prediction.demand(found, architecture.compute_capability)
     not_derived = list(found.unknown)
-    if used is None:
+    if not used:
         not_derived.append(f"cycles: no rates are known for {architecture.name}")
     shared, cached = (_path(found, kind) for kind in ("shared", "global"))
     told = MachineCode(
@@ -59,9 +60,9 @@ def machine_code(
         registers=resources.registers if resources is not None else None,
         spilled_bytes=resources.spilled_bytes if resources is not None else None,
         static_shared_bytes=resources.static_shared_bytes if resources is not None else None,
-        instructions=_sorted(found.classes),
+        instructions=prediction.most_first(found.classes),
         loop=_loop(found, code),
-        cycles=used.cycles if used is not None else {},
+        cycles=used,
         shared_cycles=shared[0],
         shared_least_cycles=shared[1],
         global_cycles=cached[0],
@@ -69,12 +70,12 @@ def machine_code(
         not_derived=tuple(not_derived),
     )
     told = _with_traffic(told, found, launch)
-    if used is None or not found.is_complete:
+    if not used or not found.is_complete:
         return told
     resident = _resident(launch, architecture, resources, multiprocessors)
     waiting = _with_waits(found, used, resident, architecture.compute_capability)
     told = msgspec.structs.replace(
-        told, resident_blocks=resident, block_cycles=max(used.most, waiting)
+        told, resident_blocks=resident, block_cycles=max(*used.values(), waiting)
     )
     return _with_ceiling(told, operations, launch, architecture, multiprocessors, sm_mhz)
 
@@ -97,7 +98,7 @@ def _resident(
 
 
 def _with_waits(
-    found: Tally, used: prediction.Demand, resident: int | None, capability: tuple[int, int]
+    found: Tally, used: Mapping[str, float], resident: int | None, capability: tuple[int, int]
 ) -> float:
     """Cycles of a multiprocessor that a block takes if waits in the hot loop are counted too."""
     known = capability in waits.LATENCIES and not found.tensor_cycles  # their waits are others
@@ -106,7 +107,7 @@ def _with_waits(
     path = waits.steps(found.path, found.costs, capability)
     a_pass = waits.pass_cycles(path, found.warps, resident) / resident
     rest = max(0.0, 1 - len(path) * found.passes / found.instructions)
-    return a_pass * found.passes + rest * used.cycles[prediction.ISSUE]
+    return a_pass * found.passes + rest * used[prediction.ISSUE]
 
 
 def _with_ceiling(
@@ -193,8 +194,8 @@ def _with_traffic(told: MachineCode, found: Tally, launch: Launch) -> MachineCod
     if found.bulk or not found.is_complete or any("addresses of" in why for why in found.unknown):
         return told
     times = found.warps * launch.blocks
-    loads = found.traffic.get("global loads", Traffic())
-    stores = found.traffic.get("global stores", Traffic())
+    loads = found.traffic.get("global loads", Cost())
+    stores = found.traffic.get("global stores", Cost())
     return msgspec.structs.replace(
         told,
         global_load_bytes=times * loads.requested_bytes,
@@ -212,10 +213,8 @@ def _loop(found: Tally, code: flow.Code) -> HotLoop | None:
         first=min(block.start for block in blocks),
         last=max(block.instructions[-1].address for block in blocks),
         passes=found.passes,
-        instructions=_sorted({name: count / found.passes for name, count in found.in_loop.items()}),
+        instructions=prediction.most_first(
+            {name: count / found.passes for name, count in found.in_loop.items()}
+        ),
         share=inside / found.instructions,
     )
-
-
-def _sorted(counts: Mapping[str, float]) -> dict[str, float]:
-    return dict(sorted(counts.items(), key=lambda each: -each[1]))

@@ -99,7 +99,7 @@ def explain(
 
     \b
     matbench explain tiled --sizes 1000
-    matbench explain tiled --set TILE=16 --arch g80,gt200,kepler,hopper,this
+    matbench explain tiled --set TILE=16 --arch g80,kepler,hopper,this
     matbench explain mine.cu --plot roofline.svg
     """
     from matbench.analysis import widths

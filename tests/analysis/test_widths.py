@@ -44,10 +44,9 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight() -> None:
     assert found.reason is None
 
 
-@pytest.mark.parametrize("arch", ["g80", "gt200"])
 @pytest.mark.parametrize("name", ["tiled", "naive-2d"])
-def test_a_tile_of_32_is_illegal_before_fermi(arch: str, name: str) -> None:
-    found = on(arch, name, TILE=32)
+def test_a_tile_of_32_is_illegal_on_g80(name: str) -> None:
+    found = on("g80", name, TILE=32)
     assert found.reason == "illegal: 32 × 32 = 1,024 threads per block > 512"
     assert (found.threads_per_block, found.occupancy) == (1024, None)
 

@@ -47,12 +47,12 @@ def listed(source: str, arch: str = "sm_90", *flags: str) -> str:
     return done.stdout
 
 
-def listing_of(*lines: tuple[str, int, int]) -> str:
-    """nvdisasm's text for instructions with the low and the high half of their encoding."""
+def listing_of(*lines: tuple[str, int]) -> str:
+    """nvdisasm's text for instructions with the upper half of their encoding."""
     shown = ["//--------------------- .text.k  ------------"]
-    for index, (text, low, high) in enumerate(lines):
-        shown.append(f"        /*{16 * index:04x}*/  {text} ;  /* {low:#018x} */")
-        shown.append(f"        /* {high:#018x} */")
+    for index, (text, upper) in enumerate(lines):
+        shown.append(f"        /*{16 * index:04x}*/  {text} ;  /* {0:#018x} */")
+        shown.append(f"        /* {upper:#018x} */")
     return "\n".join(shown) + "\n"
 
 

@@ -54,18 +54,18 @@ def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, .
         return (), operands
     if stem in ("SYNCS", "USETMAXREG") and operands[0].kind not in ("predicate", "register"):
         return (), operands
-    leading = _leading(stem, operands)
+    count = result_count(stem, operands)
     names: list[str] = []
-    for each in operands[:leading]:
+    for each in operands[:count]:
         if each.kind == "predicate":
             names.append(each.name)
         elif each.kind == "register":
             names += row(each.name, _width(instruction))
     written = tuple(name for name in names if name not in CONSTANT_NAMES)
-    return written, operands[leading:]
+    return written, operands[count:]
 
 
-def _leading(stem: str, operands: tuple[Operand, ...]) -> int:
+def result_count(stem: str, operands: tuple[Operand, ...]) -> int:
     """How many of the first operands are results: a register and carries, or predicates."""
     if operands[0].kind == "predicate":
         both = len(operands) > 1 and operands[1].kind in ("predicate", "register")
@@ -76,7 +76,7 @@ def _leading(stem: str, operands: tuple[Operand, ...]) -> int:
         return 1 + (stem.startswith("VOTE") and len(operands) > 2)
     count = 1
     for each in operands[1:-1]:
-        if each.kind != "predicate" or each.inverted or each.negated:
+        if each.kind != "predicate" or each.inverted:
             break
         count += 1
     return count
@@ -126,14 +126,14 @@ def row(name: str, count: int) -> Iterator[str]:
         yield f"{found[1]}{int(found[2]) + i}"
 
 
-def sources(instruction: Instruction, read: tuple[Operand, ...]) -> Iterator[str]:
+def sources(instruction: Instruction) -> Iterator[str]:
     """The names that its guard and the operands that it reads take; no operands of a wait."""
     if instruction.guard is not None and instruction.guard.name not in CONSTANT_NAMES:
         yield instruction.guard.name
     if instruction.opcode.startswith(WAITS):
         return
     stored = _stored_width(instruction)
-    for index, each in enumerate(read):
+    for index, each in enumerate(results(instruction)[1]):
         if each.kind == "address":
             for name, _, wide in each.parts:
                 if name not in CONSTANT_NAMES:

@@ -159,7 +159,7 @@ def controlling(graph: dict[int, Block]) -> Control:
     live: dict[int, set[str]] = {start: set() for start in graph}
     kept: dict[int, tuple[Instruction, ...]] = {}
     facts = {
-        each.address: (results(each)[0], tuple(sources(each, results(each)[1])))
+        each.address: (results(each)[0], tuple(sources(each)))
         for block in graph.values()
         for each in block.instructions
     }
@@ -206,8 +206,8 @@ def is_linear(code: Code, path: Iterable[int], varying: frozenset[str]) -> bool:
     changing, quotients = set(varying), set[str]()
     for start in sorted(path):
         for each in code.control.instructions[start]:
-            written, read = results(each)
-            inputs = changing.intersection(sources(each, read))
+            written = code.written[each.address]
+            inputs = changing.intersection(sources(each))
             if not inputs:
                 if _replaces(each):
                     changing -= set(written)

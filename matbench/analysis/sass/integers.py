@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from matbench.analysis.sass.effects import row
+from matbench.analysis.sass.effects import result_count, row
 from matbench.analysis.sass.listing import CONSTANT_NAMES, Instruction, Operand
 
 Value = npt.NDArray[Any] | None
@@ -48,6 +48,8 @@ class Lanes:
 
     def number(self, each: Operand) -> npt.NDArray[Any]:
         """32 bits per lane; a negated operand is 2³² - x, so that sums carry as in hardware."""
+        if each.absolute:  # of a float
+            raise UnknownError(each.text)
         if each.kind == "number":
             return np.full(LANES, each.number & MASK, dtype=np.int64)
         if each.kind == "constant":
@@ -58,8 +60,6 @@ class Lanes:
             found = self.get(each.name)
         else:
             raise UnknownError(each.text)
-        if each.absolute:
-            found = np.where(found >> 31, (1 << 32) - found, found) & MASK
         if each.inverted:
             found = found ^ MASK
         if each.negated:
@@ -112,13 +112,10 @@ def compute(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any
     return {name: value for name, value in found.items() if name not in CONSTANT_NAMES}
 
 
-def _predicates(instruction: Instruction) -> tuple[list[Operand], tuple[Operand, ...]]:
+def _carries(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
     """Carries written after the first operand, and the operands read."""
-    rest = instruction.operands[1:]
-    count = 0
-    while count < len(rest) - 1 and rest[count].kind == "predicate" and not rest[count].inverted:
-        count += 1
-    return list(rest[:count]), rest[count:]
+    count = result_count(instruction.stem, instruction.operands)
+    return instruction.operands[1:count], instruction.operands[count:]
 
 
 def _result(instruction: Instruction, value: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
@@ -141,7 +138,7 @@ def _move(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]
 
 
 def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
-    carries, (a, b, c, *more) = _predicates(instruction)
+    carries, (a, b, c, *more) = _carries(instruction)
     modifiers = instruction.modifiers
     x, y = lanes.number(a) & MASK, lanes.number(b) & MASK
     if "WIDE" in modifiers or "HI" in modifiers:
@@ -164,7 +161,7 @@ def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArr
 
 
 def _add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
-    carries, read = _predicates(instruction)
+    carries, read = _carries(instruction)
     numbers = [each for each in read if each.kind != "predicate"]
     if "64" in instruction.modifiers:
         wide = np.zeros(LANES, dtype=np.uint64)
@@ -182,7 +179,7 @@ def _add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
-    carries, read = _predicates(instruction)
+    carries, read = _carries(instruction)
     modifiers = instruction.modifiers
     a, b = read[0], read[1]
     x = lanes.number(a) & MASK
@@ -406,14 +403,6 @@ def _predicates_to_register(instruction: Instruction, lanes: Lanes) -> dict[str,
     return {target.name: found}
 
 
-def _register_to_predicates(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
-    _, source, mask = instruction.operands
-    if instruction.modifiers or mask.kind != "number":
-        raise UnknownError(instruction.opcode)
-    value = lanes.number(source)
-    return {f"P{i}": (value >> i & 1).astype(bool) for i in range(7) if mask.number >> i & 1}
-
-
 def _reciprocal(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     """The steps of an integer division: to float, 1/x, and back, rounded as the modifiers say."""
     value = lanes.number(instruction.operands[1]) & MASK
@@ -443,7 +432,7 @@ _SEMANTICS: dict[str, Semantics] = {
     "ISETP": _compare, "FSETP": _compare, "SEL": _select, "VIMNMX": _extreme, "IMNMX": _extreme,
     "VIADDMNMX": _extreme, "PRMT": _permute, "S2R": _special, "S2UR": _special, "CS2R": _special,
     "LDC": _constant, "LDCU": _constant, "IABS": _absolute, "R2UR": _to_uniform,
-    "HFMA2": _halves, "P2R": _predicates_to_register, "R2P": _register_to_predicates,
+    "HFMA2": _halves, "P2R": _predicates_to_register,
     "I2F": _reciprocal, "MUFU": _reciprocal, "F2I": _reciprocal, "SHFL": _shuffle,
 }  # fmt: skip
 #: The stems of instructions that `compute` can carry out, without the U.

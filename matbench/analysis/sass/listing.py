@@ -82,11 +82,14 @@ class Function(NamedTuple):
     cluster_blocks: int = 1
 
 
+#: A label, or an instruction with the lower and, on a line of its own, the upper half of its
+#: encoding.
 _LINE = re.compile(
-    r"\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>\S.*?)\s*;\s*/\* (?P<low>0x[0-9a-f]{16}) \*/"
+    r"^(?:(?P<label>[.$\w]+):"
+    r"|\s*/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>\S.*?)\s*;\s*/\* 0x[0-9a-f]{16} \*/\s*\n"
+    r"\s*/\* (?P<upper>0x[0-9a-f]{16}) \*/)\s*$",
+    re.MULTILINE,
 )
-_HIGH = re.compile(r"\s*/\* (0x[0-9a-f]{16}) \*/\s*$")
-_LABEL = re.compile(r"^([.$\w]+):\s*$")
 _GUARD = re.compile(r"@(!?U?P\w+)\s+(.*)")
 _PARAMETER = re.compile(
     r"EIATTR_KPARAM_INFO.*?\.word\s+\S+\s+/\*\w+\*/\s*\.short\s+(0x\w+)\s+/\*\w+\*/\s*\.short\s+"
@@ -103,23 +106,21 @@ def function(listing: str, entry: str) -> Function:
     if code is None:
         raise ListingError(f"nvdisasm's listing has no code of {entry!r}")
     labels: dict[str, int] = {}
-    found: list[tuple[int, str, int, int]] = []
+    lines: list[tuple[int, str, int]] = []
     waiting: list[str] = []
-    lines = iter(code.splitlines())
-    for line in lines:
-        if label := _LABEL.match(line):
-            waiting.append(label[1])
-        elif read := _LINE.match(line):
-            address = int(read["address"], 16)
-            labels.update(dict.fromkeys(waiting, address))
-            waiting.clear()
-            high = _HIGH.match(next(lines, ""))
-            if high is None:
-                raise ListingError(f"{entry}: no encoding at {address:#x}: nvdisasm needs -hex")
-            found.append((address, read["text"], int(read["low"], 16), int(high[1], 16)))
-    if not found:
-        raise ListingError(f"nvdisasm's listing has no instructions of {entry!r}")
-    instructions = tuple(_instruction(*each, labels) for each in found)
+    for line in _LINE.finditer(code):
+        if line["label"]:
+            waiting.append(line["label"])
+            continue
+        address = int(line["address"], 16)
+        labels.update(dict.fromkeys(waiting, address))
+        waiting.clear()
+        lines.append((address, line["text"], int(line["upper"], 16)))
+    if not lines:
+        raise ListingError(
+            f"nvdisasm's listing has no instructions of {entry!r} with their encodings (-hex)"
+        )
+    instructions = tuple(_instruction(*line, labels) for line in lines)
     info = _section(listing, f".nv.info.{entry}") or ""
     cluster = _CLUSTER.search(info)
     blocks = math.prod(int(side, 16) for side in cluster.groups()) if cluster else 1
@@ -147,9 +148,7 @@ def _parameters(info: str) -> dict[int, tuple[int, int]]:
     }
 
 
-def _instruction(
-    address: int, text: str, low: int, high: int, labels: dict[str, int]
-) -> Instruction:
+def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) -> Instruction:
     guard = None
     if guarded := _GUARD.match(text):
         guard, text = operand(guarded[1]), guarded[2]
@@ -164,13 +163,13 @@ def _instruction(
             target = each.number
     stem, *modifiers = opcode.split(".")
     return Instruction(
-        address, guard, opcode, stem, tuple(modifiers), operands, target, _control(high)
+        address, guard, opcode, stem, tuple(modifiers), operands, target, _control(upper)
     )
 
 
-def _control(high: int) -> Control:
+def _control(upper: int) -> Control:
     """The scheduler's bits of an encoding (bits 105 to 121 of 128)."""
-    bits = high >> 41
+    bits = upper >> 41
     write, read = bits >> 5 & 7, bits >> 8 & 7
     return Control(
         stall=bits & 15,

@@ -26,16 +26,20 @@ _WORD = 4
 
 
 class Cost(NamedTuple):
-    """One execution by a warp.
+    """One execution by a warp, or the sum of several.
 
     `cycles` of the multiprocessor's memory pipe; `least` without bank conflicts, or if neighbouring
-    lanes accessed neighbouring places. `requested_bytes` are those of all lanes.
+    lanes accessed neighbouring places. `sectors` are those of global memory, `requested_bytes`
+    those of all lanes.
     """
 
-    cycles: float
-    least: float
-    sectors: float
-    requested_bytes: float
+    cycles: float = 0.0
+    least: float = 0.0
+    sectors: float = 0.0
+    requested_bytes: float = 0.0
+
+    def plus(self, more: Cost, times: float) -> Cost:
+        return Cost(*(mine + times * other for mine, other in zip(self, more, strict=True)))
 
 
 def shared(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -> Cost:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from matbench.analysis.sass.pipes import RATES, SCHEDULERS
 from matbench.analysis.sass.tally import Tally
@@ -16,25 +16,14 @@ SHARED = "shared memory"
 TENSOR = "tensor cores"
 
 
-class Demand(NamedTuple):
-    """Cycles of a multiprocessor that one block takes of each resource, the most first."""
+def demand(found: Tally, capability: tuple[int, int]) -> dict[str, float]:
+    """Cycles of a multiprocessor that one block takes of each resource, the most first.
 
-    cycles: dict[str, float]
-
-    @property
-    def resource(self) -> str:
-        return next(iter(self.cycles))
-
-    @property
-    def most(self) -> float:
-        return next(iter(self.cycles.values()))
-
-
-def demand(found: Tally, capability: tuple[int, int]) -> Demand | None:
-    """What a block demands; None if the rates of this compute capability are not known."""
+    Empty if the rates of this compute capability are not known.
+    """
     rates = RATES.get(capability)
     if rates is None:
-        return None
+        return {}
     n = Counter(found.classes)
     paths = {
         kind: sum(traffic.cycles for name, traffic in found.traffic.items() if kind in name)
@@ -54,4 +43,8 @@ def demand(found: Tally, capability: tuple[int, int]) -> Demand | None:
         SHARED if shared >= cached else L1: shared + cached,
     }
     cycles = {name: found.warps * value for name, value in per_warp.items() if value}
-    return Demand(dict(sorted(cycles.items(), key=lambda each: -each[1])))
+    return most_first(cycles)
+
+
+def most_first(amounts: Mapping[str, float]) -> dict[str, float]:
+    return dict(sorted(amounts.items(), key=lambda item: -item[1]))

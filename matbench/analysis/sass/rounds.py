@@ -8,7 +8,8 @@ depend.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from matbench.analysis.sass.integers import MASK, Value
 #: A loop goes on like its last two rounds, it is assumed and tried. A round has so many passes at
 #: most.
 LONGEST_ROUND = 32
-#: Rounds skipped at a time at first. If no more than `_SHORT_JUMP` are like the first, rounds are
-#: longer.
-_FIRST_JUMP, _SHORT_JUMP = 4, 32
+#: Rounds to look ahead at first. If no more than `_FEW` are alike and the loop goes on, rounds are
+#: longer: all stages of a ring but the last may be alike.
+_FIRST_JUMP, _FEW = 4, 2 * LONGEST_ROUND
+#: The round after some that were skipped: like those before or not, or the loop was left.
+Ahead = Literal["alike", "unlike", "left"]
 
 
 class Moment(NamedTuple):
@@ -37,8 +40,8 @@ class Passes:
     """How a loop went from one visit of its header to the next, to tell when nothing else changes.
 
     `round` is the number of passes in a round; 0 if none is known. `path` and `changes` are what a
-    round adds to visits and registers. `jump` rounds are skipped at a time, which `grows` until one
-    turns out to be too far. `is_linear`: whether the changes decide the branches in between.
+    round adds to visits and registers. `is_linear`: whether the changes decide the branches in
+    between. `is_over`: no more rounds like these follow.
     """
 
     def __init__(self, live: frozenset[str]) -> None:
@@ -47,24 +50,37 @@ class Passes:
         self.passes: deque[Pass] = deque(maxlen=2 * LONGEST_ROUND)
         self.round = 0
         self.shortest_round = 1
-        self.jump = _FIRST_JUMP
-        self.grows = True
-        self.skipped = 0  # rounds, since they were found to be alike
-        self.expected = 0  # of which so many could be skipped the last time
+        self.is_over = False
+        self.expected = 0  # rounds that were skipped the last time
         self.is_linear: bool | None = None
         self.arrivals = 0  # at the header, since the loop was entered
         self.path: dict[int, int] = {}
         self.changes: dict[str, Value] = {}
 
+    @property
+    def varying(self) -> frozenset[str]:
+        """The registers on which branches depend that a round changes."""
+        changes = {name: self.changes.get(name) for name in self.live}
+        return frozenset(
+            name for name, change in changes.items() if change is not None and change.any()
+        )
+
     def arrive(self, now: Moment) -> None:
         """Note a visit of the header, and the pass that it ends."""
         self.arrivals += 1
         if self.moments:
-            before = self.moments[-1]
-            self.passes.append((
-                tuple((start, count - before.visits[start]) for start, count in now.visits.items()),
-                tuple(_noted(before.values.get(name), now.values.get(name)) for name in self.live),
-            ))  # fmt: skip
+            self.passes.append(self.pass_of(self.moments[-1], now))
+        self.moments.append(now)
+
+    def pass_of(self, before: Moment, now: Moment) -> Pass:
+        return (
+            tuple((start, count - before.visits[start]) for start, count in now.visits.items()),
+            tuple(_noted(before.values.get(name), now.values.get(name)) for name in self.live),
+        )
+
+    def begin(self, now: Moment) -> None:
+        """After a jump: what follows is compared with the passes so far, not with the moments."""
+        self.moments.clear()
         self.moments.append(now)
 
     def find_round(self) -> None:
@@ -79,40 +95,6 @@ class Passes:
                     return
         self._forget()
 
-    def lengthen(self) -> None:
-        """Look for longer rounds only."""
-        self.shortest_round = min(self.round + 1, LONGEST_ROUND)
-
-    def _forget(self) -> None:
-        self.round = self.skipped = 0
-        self.jump, self.grows, self.is_linear = max(_FIRST_JUMP, self.expected), True, None
-
-    def jumped(self) -> None:
-        """The last jump was right: the round since then was like the others."""
-        now = _changes(self.moments[0], self.moments[-1])
-        for name in self.changes.keys() - self.live:
-            if not _equal(self.changes[name], now.get(name)):
-                self.changes[name] = None  # of no use to any branch
-        self.skipped += self.jump
-        if self.jump == self.skipped == self.expected:
-            self.jump = 1  # see whether there are any more
-        else:
-            self.jump = self.jump * 2 if self.grows else self.jump // 2
-
-    def went_too_far(self, *, within: bool) -> bool:
-        """The last jump was not right; false if a longer round is to be looked for.
-
-        `within`: although the loop goes on, perhaps because the stages of a ring differ.
-        """
-        if within and self.grows and self.skipped + self.jump <= _SHORT_JUMP:
-            self.lengthen()
-            self._forget()
-            return False
-        self.jump, self.grows = self.jump // 2, False
-        if not self.jump:
-            self.expected = self.skipped
-        return True
-
     def _measure(self, length: int) -> None:
         """What a round of that many passes changes."""
         self.round = length
@@ -120,9 +102,37 @@ class Passes:
         self.path = {start: count - before.visits[start] for start, count in now.visits.items()}
         self.changes = _changes(before, now)
 
-    def is_as_before(self) -> bool:
-        """Whether the last pass is like that of a round ago."""
-        return self.passes[-1] == self.passes[-1 - self.round]
+    def _forget(self) -> None:
+        self.round, self.is_over, self.is_linear = 0, False, None
+
+    def lengthen(self) -> None:
+        """Look for longer rounds only."""
+        self.shortest_round = min(self.round + 1, LONGEST_ROUND)
+
+    def confirm(self, before: Moment, now: Moment) -> None:
+        """Changes that a later round does not make are not known; branches do not need them."""
+        changes = _changes(before, now)
+        for name in self.changes.keys() - self.live:
+            if not _equal(self.changes[name], changes.get(name)):
+                self.changes[name] = None
+
+    def rounds_ahead(self, look: Callable[[int], Ahead]) -> int:
+        """How many rounds like the last follow: as many as before, or found by bisection."""
+        if self.expected and look(self.expected) == "alike" != look(self.expected + 1):
+            self.is_over = True
+            return self.expected
+        rounds, jump = 0, _FIRST_JUMP
+        while (ahead := look(rounds + jump)) == "alike":
+            rounds, jump = rounds + jump, 2 * jump
+        if ahead == "unlike" and rounds + jump <= _FEW:  # perhaps the stages of a ring differ
+            self.lengthen()
+            self._forget()
+            return rounds
+        while jump := jump // 2:
+            if look(rounds + jump) == "alike":
+                rounds += jump
+        self.is_over, self.expected = True, rounds
+        return rounds
 
 
 def _changes(before: Moment, now: Moment) -> dict[str, Value]:

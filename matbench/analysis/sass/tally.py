@@ -23,26 +23,6 @@ _BULK = ("UTMA", "UBLK")
 _STORES = ("STG", "ST", "STL", "RED", "REDG", "ATOMG", "ATOM", "STS", "ATOMS", "STSM")
 
 
-class Traffic(NamedTuple):
-    """Bytes of one kind of access by one warp; `sectors` of 32 bytes are those of global memory.
-
-    `cycles` of the path to shared memory and the L1 cache, and the `least` that these bytes need.
-    """
-
-    requested_bytes: float = 0.0
-    sectors: float = 0.0
-    cycles: float = 0.0
-    least: float = 0.0
-
-    def plus(self, cost: memory.Cost, times: float) -> Traffic:
-        return Traffic(
-            self.requested_bytes + times * cost.requested_bytes,
-            self.sectors + times * cost.sectors,
-            self.cycles + times * cost.cycles,
-            self.least + times * cost.least,
-        )
-
-
 class Tally(NamedTuple):
     """What an average warp of the block does.
 
@@ -58,7 +38,7 @@ class Tally(NamedTuple):
     classes: dict[str, float]
     bank_reads: tuple[float, float]
     tensor_cycles: float
-    traffic: dict[str, Traffic]
+    traffic: dict[str, memory.Cost]
     loop: Loop | None
     passes: float
     in_loop: dict[str, float]
@@ -103,7 +83,7 @@ class _Adder:
         self.tensor_rates = tensor_rates
         self.visits: Counter[int] = Counter()
         self.walks: dict[frozenset[tuple[int, int]], Walk] = {}
-        self.traffic: dict[str, Traffic] = {}
+        self.traffic: dict[str, memory.Cost] = {}
         self.unknown: dict[str, None] = {}
         self.costs: dict[tuple[object, ...], memory.Cost] = {}
         self.access_cycles: dict[int, dict[str, float]] = {}
@@ -141,8 +121,8 @@ class _Adder:
             # Where some visits had inactive lanes only, the rest stand for all.
             costs = [self._cost(each, kind, access) for access in known]
             for cost in costs:
-                old = self.traffic.get(kind, Traffic())
-                self.traffic[kind] = old.plus(cost, visits / len(known))
+                before = self.traffic.get(kind, memory.Cost())
+                self.traffic[kind] = before.plus(cost, visits / len(known))
             self.access_cycles.setdefault(each.address, {})[kind] = sum(
                 cost.cycles for cost in costs
             ) / len(costs)
@@ -189,8 +169,8 @@ class _Adder:
             bank_reads=(banks[0] / followed, banks[1] / followed),
             tensor_cycles=tensor_cycles / followed,
             traffic={
-                kind: Traffic(*(value / followed for value in found))
-                for kind, found in self.traffic.items()
+                kind: memory.Cost(*(value / followed for value in cost))
+                for kind, cost in self.traffic.items()
             },
             loop=loop,
             passes=passes / followed,

@@ -29,12 +29,12 @@ from matbench.analysis.sass.integers import (
     compute,
 )
 from matbench.analysis.sass.listing import VARIABLES, Instruction
-from matbench.analysis.sass.rounds import LONGEST_ROUND, Moment, Pass, Passes
+from matbench.analysis.sass.rounds import LONGEST_ROUND, Ahead, Moment, Passes
 
 #: How often a block of code is carried out in full. A ring of up to this many stages is seen whole.
 FULL_VISITS = 4
 INSTRUCTION_BYTES = 16
-#: Instructions that are carried out before we give up, and passes skipped at a time.
+#: Instructions that are carried out before we give up, and rounds skipped at a time.
 MOST_INSTRUCTIONS = 60_000
 _LONGEST_JUMP = 1 << 32
 #: Where constant memory says that the file's variables are: far apart, and aligned.
@@ -106,17 +106,6 @@ def walk(
     return Walk(walker.visits, walker.accesses, stopped, walker.carried_out)
 
 
-class _Trial(NamedTuple):
-    """A jump ahead whose next round must be like the others; if not, all this is restored."""
-
-    loop: Loop
-    values: dict[str, Value]
-    visits: Counter[int]
-    waiting: dict[int, npt.NDArray[Any]]
-    passes: tuple[Pass, ...]
-    signs: dict[int, npt.NDArray[Any]]
-
-
 class _Walker:
     def __init__(
         self,
@@ -138,10 +127,9 @@ class _Walker:
         self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
         self.headers = {loop.header: loop for loop in code.loops}
         self.passes = {loop.header: Passes(code.control.live[loop.header]) for loop in code.loops}
-        #: Those of outer loops first.
-        self.trials: list[_Trial] = []
-        self.resumed = False
         self.carried_out = 0
+        #: Loops that look ahead here: accesses are not noted then.
+        self.looking_ahead = 0
         self.equalities = {
             each.address
             for block in code.control.instructions.values()
@@ -153,125 +141,121 @@ class _Walker:
 
     def run(self) -> str | None:
         """Follow it; returns why it could not be followed to its end."""
-        while self.waiting or self.trials:
-            # Lanes that are behind go first, so that lanes that parted meet again.
-            start = min(self.waiting, default=None)
-            stopped = None
-            if start is None or (self.trials and start not in self.trials[-1].loop.blocks):
-                self._undo()  # the loop has been left
-                continue
-            if start in self.headers and not self.resumed and self._is_alone(self.headers[start]):
-                try:
-                    self._hasten(self.headers[start])
-                except UnknownError as reason:
-                    return str(reason)
-            self.resumed = False
-            if start not in self.graph:
-                stopped = f"the branch to {start:#x} leaves the code"
-            elif self.carried_out > self.most:
-                stopped = f"the loop at {start:#x} takes too many iterations to follow"
-            else:
-                try:
-                    self._visit(self.graph[start], self.waiting.pop(start))
-                except UnknownError as reason:
-                    stopped = str(reason)
-            if stopped is not None:
-                if not self.trials or self.carried_out > self.most:
-                    return stopped
-                self._undo()
+        try:
+            while self.waiting:
+                self._step()
+        except UnknownError as reason:
+            return str(reason)
         return None
+
+    def _step(self) -> None:
+        """Carry out one block of code."""
+        # Lanes that are behind go first, so that lanes that parted meet again.
+        start = min(self.waiting)
+        loop = self.headers.get(start)
+        if loop is not None and self._is_alone(loop):
+            self._arrive(loop)
+        if start not in self.graph:
+            raise UnknownError(f"the branch to {start:#x} leaves the code")
+        if self.carried_out > self.most:
+            raise UnknownError(f"the loop at {start:#x} takes too many iterations to follow")
+        self._visit(self.graph[start], self.waiting.pop(start))
 
     def _is_alone(self, loop: Loop) -> bool:
         """Whether all lanes in a loop are at its header; others may wait elsewhere."""
         return all(start == loop.header or start not in loop.blocks for start in self.waiting)
 
-    def _hasten(self, loop: Loop) -> None:
+    def _arrive(self, loop: Loop) -> None:
         """At a loop's header: skip passes if the last ones were all alike."""
         passes = self.passes[loop.header]
-        for inner in self.headers.values():
-            if inner.blocks < loop.blocks:  # it is about to be entered anew
-                self.passes[inner.header].arrivals = 0
+        self._forget_inner(loop)
         passes.arrive(self._moment(loop))
-        if self.trials and self.trials[-1].loop is loop:
-            ends = len(passes.moments) > passes.round
-            if not passes.is_as_before() or (ends and self._has_crossed(self.trials[-1])):
-                self._undo(within=True)
-                self.resumed = False
-                return
-            if not ends:
-                return
-            self.trials.pop()
-            passes.jumped()
-        else:
-            passes.find_round()
-        if not passes.round or self.visits[loop.header] <= self.full_visits or not passes.jump:
+        passes.find_round()
+        if not passes.round or passes.is_over or self.visits[loop.header] <= self.full_visits:
             return
         if passes.is_linear is None:
-            varying = (
-                name for name in passes.live
-                if (change := passes.changes.get(name)) is not None and change.any()
-            )  # fmt: skip
             path = [start for start, count in passes.path.items() if count]
-            passes.is_linear = is_linear(self.code, path, frozenset(varying))
-        if passes.jump > _LONGEST_JUMP:
-            raise UnknownError(f"the loop at {loop.header:#x} has no end that could be derived")
-        if passes.is_linear:
-            self._jump(loop)
-        else:
+            passes.is_linear = is_linear(self.code, path, passes.varying)
+        if not passes.is_linear:
             passes.lengthen()
+            return
+        if rounds := passes.rounds_ahead(lambda rounds: self._look_ahead(loop, rounds)):
+            self._skip(loop, rounds)
+        passes.begin(self._moment(loop))
+
+    def _forget_inner(self, loop: Loop) -> None:
+        """The loops in this one are about to be entered anew."""
+        for inner in self.code.loops:
+            if inner.blocks < loop.blocks:
+                self.passes[inner.header].arrivals = 0
 
     def _moment(self, loop: Loop) -> Moment:
         visits = {start: self.visits[start] for start in loop.blocks}
         return Moment(dict(self.lanes.values), visits)
 
-    def _has_crossed(self, trial: _Trial) -> bool:
-        """Whether an operand of a test for equality has jumped over the other."""
-        return any(
-            not np.array_equal(sign, self.signs[address]) for address, sign in trial.signs.items()
-        )
-
-    def _jump(self, loop: Loop) -> None:
-        """Skip rounds, on trial: the next one must be like those before."""
+    def _skip(self, loop: Loop, rounds: int) -> None:
+        """Change registers and visits as so many rounds would."""
         passes, values = self.passes[loop.header], self.lanes.values
-        before = dict(values), self.visits.copy(), dict(self.waiting)
-        self.trials.append(_Trial(loop, *before, tuple(passes.passes), dict(self.signs)))
         for name, change in passes.changes.items():
             value = values.get(name)
             if change is None:
                 values[name] = None
             elif value is not None and value.dtype != bool:
-                values[name] = value + passes.jump * change & MASK
+                values[name] = value + rounds * change & MASK
         for start, count in passes.path.items():
-            self.visits[start] += passes.jump * count
-        self._begin(loop)
+            self.visits[start] += rounds * count
 
-    def _begin(self, loop: Loop) -> None:
-        """What follows is compared with the passes so far, but not with the moments."""
-        self.passes[loop.header].moments.clear()
-        self.passes[loop.header].moments.append(self._moment(loop))
+    def _look_ahead(self, loop: Loop, rounds: int) -> Ahead:
+        """What follows if so many rounds are skipped; registers and visits stay as they are."""
+        if rounds > _LONGEST_JUMP:
+            raise UnknownError(f"the loop at {loop.header:#x} has no end that could be derived")
+        before = self.lanes.values, self.visits, self.waiting, self.signs
+        self.lanes.values, self.visits = dict(self.lanes.values), self.visits.copy()
+        self.waiting, self.signs = dict(self.waiting), dict(self.signs)
+        self.looking_ahead += 1
+        try:
+            self._skip(loop, rounds)
+            return self._next_round(loop)
+        except UnknownError:
+            if self.carried_out > self.most:
+                raise
+            return "left"
+        finally:
+            self.looking_ahead -= 1
+            self.lanes.values, self.visits, self.waiting, self.signs = before
 
-    def _undo(self, *, within: bool = False) -> None:
-        """Back to before the last jump, which went too far, and half as far; or on without one.
+    def _next_round(self, loop: Loop) -> Ahead:
+        """Carry out a round, as long as its passes are like those of the rounds before."""
+        passes, signs, first = self.passes[loop.header], dict(self.signs), self._moment(loop)
+        last = first
+        for expected in list(passes.passes)[-passes.round :]:
+            if not self._pass(loop):
+                return "left"
+            now = self._moment(loop)
+            if passes.pass_of(last, now) != expected:
+                return "unlike"
+            last = now
+        # An operand of a test for equality may have jumped over the other.
+        if any(not np.array_equal(sign, self.signs[address]) for address, sign in signs.items()):
+            return "unlike"
+        passes.confirm(first, last)
+        return "alike"
 
-        `within`: too far although the loop goes on.
-        """
-        trial = self.trials.pop()
-        passes = self.passes[trial.loop.header]
-        self.lanes.values, self.visits = dict(trial.values), trial.visits.copy()
-        self.signs = dict(trial.signs)
-        self.waiting = dict(trial.waiting)
-        passes.passes.clear()
-        passes.passes.extend(trial.passes)
-        self._begin(trial.loop)
-        if passes.went_too_far(within=within) and passes.jump:
-            self._jump(trial.loop)
-        self.resumed = True
+    def _pass(self, loop: Loop) -> bool:
+        """Carry out one pass; false if the loop is left instead."""
+        self._forget_inner(loop)
+        self._visit(self.graph[loop.header], self.waiting.pop(loop.header))
+        while self.waiting and (start := min(self.waiting)) in loop.blocks:
+            if start == loop.header and self._is_alone(loop):
+                return True
+            self._step()
+        return False
 
     def _visit(self, block: Block, active: npt.NDArray[Any]) -> None:
         self.visits[block.start] += 1
         rest = active
         in_full = self._in_full(block)
-        notes = in_full and self.visits[block.start] <= self.full_visits and not self.trials
+        notes = in_full and self.visits[block.start] <= self.full_visits and not self.looking_ahead
         for each in self._plan(block, in_full=in_full):
             if not isinstance(each, Instruction):
                 self.lanes.values.update(dict.fromkeys(each))

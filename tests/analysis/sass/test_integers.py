@@ -17,7 +17,7 @@ M = 2**32 - 1
 
 
 def instruction(text: str) -> listing.Instruction:
-    return listing._instruction(0, text, 0, 0, {})
+    return listing._instruction(0, text, 0, {})
 
 
 def run(*texts: str, **registers: int | bool) -> dict[str, int]:
@@ -131,7 +131,13 @@ def test_a_shuffle_takes_the_value_of_another_lane(text: str, source: Callable[[
 
 
 @pytest.mark.parametrize(
-    "text", ["LDG.E R4, desc[UR8][R0.64]", "XYZ R4, R0", "MOV R4, c[0x0][0x8]"]
+    "text",
+    [
+        "LDG.E R4, desc[UR8][R0.64]",
+        "XYZ R4, R0",
+        "MOV R4, c[0x0][0x8]",
+        "FSETP.LT.AND P0, PT, |R0|, 1, PT",
+    ],
 )
 def test_what_is_not_known_stays_unknown(text: str) -> None:
     with pytest.raises(UnknownError):

@@ -91,15 +91,15 @@ def control(stall: int, write: int = 7, waits: int = 0) -> int:
 def test_steps_are_read_from_a_listing() -> None:
     path = function(
         listing_of(
-            ("LDS.128 R4, [R2]", 0, control(1, write=3)),
-            ("FFMA R0, R4, R6, R8", 0, control(4, waits=8)),
-            ("FFMA R1, R4.reuse, R5, R9", 0, control(1)),
-            ("FFMA R1, R4, R7, R11", 0, control(2)),
-            ("IMAD R12, R13, R14, R15", 0, control(5)),
-            ("MUFU.RCP R16, R17", 0, control(1, write=0)),
-            ("LDGSTS.E.BYPASS.128 [R20], desc[UR4][R22.64]", 0, control(1)),
-            ("LDG.E R24, desc[UR4][R22.64]", 0, control(1, write=1)),
-            ("BAR.SYNC.DEFER_BLOCKING 0x0", 0, control(6)),
+            ("LDS.128 R4, [R2]", control(1, write=3)),
+            ("FFMA R0, R4, R6, R8", control(4, waits=8)),
+            ("FFMA R1, R4.reuse, R5, R9", control(1)),
+            ("FFMA R1, R4, R7, R11", control(2)),
+            ("IMAD R12, R13, R14, R15", control(5)),
+            ("MUFU.RCP R16, R17", control(1, write=0)),
+            ("LDGSTS.E.BYPASS.128 [R20], desc[UR4][R22.64]", control(1)),
+            ("LDG.E R24, desc[UR4][R22.64]", control(1, write=1)),
+            ("BAR.SYNC.DEFER_BLOCKING 0x0", control(6)),
         ),
         "k",
     ).instructions

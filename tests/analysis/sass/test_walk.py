@@ -11,7 +11,7 @@ from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Place, Walk, walk
 
 
 def walked(*instructions: str, block: int = 32, most: int = MOST_INSTRUCTIONS) -> Walk:
-    text = listing_of(*((each, 0, 0) for each in instructions))
+    text = listing_of(*((each, 0) for each in instructions))
     place = Place((block, 1, 1), (1, 1, 1), (0, 0, 0), 0)
     code = flow.code(listing.function(text, "k"))
     return walk(code, place, {}, full_visits=0, most=most)

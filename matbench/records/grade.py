@@ -53,6 +53,8 @@ class Growth(Statement, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len(self.sizes) != len(self.errors):
             raise ValueError(f"{len(self.errors)} errors for {len(self.sizes)} sizes")
+        if self.slope is not None and not self.sizes:
+            raise ValueError("a slope without sizes")
 
 
 class Bounds(Statement, frozen=True, kw_only=True):

@@ -400,8 +400,6 @@ def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) ->
     [
         (["tiled", "--arch", "keppler"], "did you mean 'kepler'?"),
         (["tiled", "--sizes", "10,20"], "this command takes one size"),
-        (["tiled", "--tile", "8"], "--tile is now --set TILE=16"),
-        (["tiled", "--size", "10"], "--size is now --sizes"),
         (["thread-1d", "--set", "TILE=8"], "no selected kernel sweeps it; known: THREADS"),
         (["numpy"], "is a library routine"),
         (["host-loop"], "runs only on the host"),

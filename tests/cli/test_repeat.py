@@ -119,7 +119,7 @@ def test_a_file_without_repetitions_is_the_first_of_them(
     assert order() == [(4, 1), (8, 1), (4, 2), (8, 2)]
 
 
-@pytest.mark.parametrize("count", ["0", "101", "-1", "1.5", "٢"])
+@pytest.mark.parametrize("count", ["0", "101", "-1", "1.5"])
 def test_an_impossible_number_of_repetitions_is_refused(
     count: str, matbench: Matbench, nothing_runs: None
 ) -> None:

@@ -19,7 +19,7 @@ def sampled(moments: list[Conditions]) -> Timing:
     """The result of sampling with these clocks, one reading after the other."""
     told = iter(moments)
     last = moments[-1]
-    return sample_until_known(lambda: 1000.0, QUICK.on("gpu"), lambda: next(told, last))
+    return sample_until_known(lambda: 1000.0, 0, QUICK.on("gpu"), lambda: next(told, last))
 
 
 CALM = Conditions(sm_mhz=1980)

@@ -257,6 +257,7 @@ GRADED = json.loads((ROOT / "results" / "cpu-grade.jsonl").read_text().splitline
         (WRONG, "error_map", WRONG["error_map"] | {"rows": [".0"]}, "not 1 rows of 3 cells"),
         (WRONG, "error_map", WRONG["error_map"] | {"rows": [".0!"] * 2}, "not 1 rows of 3 cells"),
         (GRADED, "growth", GRADED["growth"] | {"sizes": [16]}, "7 errors for 1 sizes"),
+        (GRADED, "growth", GRADED["growth"] | {"sizes": [], "errors": []}, "a slope without"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(

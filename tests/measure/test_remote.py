@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import distributed
 import pytest
 from support.devices import GPU
 from support.records import outcome
@@ -19,6 +18,7 @@ from matbench.measure.outcomes import Found
 from matbench.measure.output import Said
 from matbench.model import Case, DeviceInfo, Problem
 
+distributed = pytest.importorskip("distributed")
 KERNEL = catalogue.load(catalogue.kernels_folder() / "tiled.cu", "kernels/tiled.cu")
 CASES = [Case(KERNEL, Problem(size, size, size), {"TILE": 8}, None) for size in (16, 17)]
 

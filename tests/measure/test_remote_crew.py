@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from distributed import CancelledError, KilledWorker
 from support.devices import CPU, GPU
 from support.records import outcome
 
@@ -22,6 +21,7 @@ from matbench.measure.output import Said
 from matbench.measure.remote_crew import RemoteCrew
 from matbench.model import Case, DeviceInfo, Problem
 
+distributed = pytest.importorskip("distributed")
 KERNEL = catalogue.load(catalogue.kernels_folder() / "tiled.cu", "kernels/tiled.cu")
 GPUS = tuple(
     msgspec.structs.replace(GPU, properties={"UUID": f"GPU-{number}", "host": "node"})
@@ -155,7 +155,9 @@ def test_a_lost_worker_costs_its_case_which_is_tried_again(
 
 
 @pytest.mark.parametrize(
-    "how", [LOST, CancelledError(), TimeoutError(), KilledWorker("a", None, 3)], ids=repr
+    "how",
+    [LOST, distributed.CancelledError(), TimeoutError(), distributed.KilledWorker("a", None, 3)],
+    ids=repr,
 )
 def test_a_case_that_loses_two_workers_has_failed(how: Any) -> None:
     cluster = Cluster(GPUS[:1], lambda d, c: how if c.problem.N == 16 else right(d, c))

@@ -7,6 +7,7 @@ launch. It does not change the clocks; by its default, caches are flushed before
 from __future__ import annotations
 
 import csv
+import math
 import re
 
 from matbench.errors import MatbenchError
@@ -79,6 +80,8 @@ def counted(output: str) -> HardwareCounters | None:
             value = float((row.get("Metric Value") or "").replace(",", ""))
         except ValueError:
             continue  # "n/a"
+        if math.isnan(value):  # ncu counted nothing
+            continue
         if name is not None:
             values[name] = value / 100 if name == "achieved_occupancy" else value
         elif metric.endswith(_PERCENT) and (resource := _resource(metric)) is not None:

@@ -140,6 +140,7 @@ def test_a_kernel_is_explained(matbench: Matbench, info: DeviceInfo) -> None:
     assert found["outcome"]["build"]["resources"]["registers"] > 0
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(shutil.which("ncu") is None, reason="no ncu on PATH")
 def test_counters_count_at_least_the_inputs(info: DeviceInfo) -> None:
     case = sweep.case(KERNELS["tiled"], Problem(1000, 1000, 1000), {"TILE": 16}, info)

@@ -35,6 +35,7 @@ def test_counters_are_read_by_name() -> None:
     assert counters.counted(PRINTED) == HardwareCounters(
         dram_read_bytes=8_027_648.0, dram_written_bytes=3968.0, achieved_occupancy=0.9375
     )
+    assert counters.counted(PRINTED.replace('"n/a"', '"nan"')) == counters.counted(PRINTED)
 
 
 def line(metric: str, value: str) -> str:

@@ -7,17 +7,19 @@ types are hidden. If the kernel does not accept a size, zeros are added up to on
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from matbench import workloads
-from matbench.backends import Backend, Buffer, Program
+from matbench.backends import Backend, Program
 from matbench.errors import CaseError, UsageError
 from matbench.kernelfile import products, sweep
 from matbench.measure import launcher
 from matbench.measure.judge import UNWORKED
-from matbench.measure.launcher import Float64, Memory, decoded, encoded
+from matbench.measure.launcher import Float64, Matrix, Memory, decoded, encoded
 from matbench.model import WORKSPACE, Case, DeviceInfo, Kernel, Problem
 
 
@@ -87,22 +89,27 @@ class Multiplier:
         case = self.case(M, N, K)
         kernel, problem = case.kernel, case.problem
         assert case.launch is not None
+        matrices = {name: launcher.matrix(kernel, problem, name) for name in "ABC"}
+        numbers = {"A": A, "B": B, "C": np.zeros((0, 0))}
+        sent = {name: _sent(matrix, numbers[name]) for name, matrix in matrices.items()}
         with Memory(self.backend) as memory:
-            buffers: dict[str, Buffer] = {}
-            for name, values in (("A", A), ("B", B), ("C", np.zeros((0, 0)))):
-                matrix = launcher.matrix(kernel, problem, name)
-                lines = matrix.turned(values)
-                sent = np.zeros(matrix.shape)
-                sent[:, : lines.shape[0], : lines.shape[1]] = lines
-                stored = encoded(sent, matrix.storage)
-                buffers[name] = memory.upload(stored)
+            buffers = {name: memory.upload(array) for name, array in sent.items()}
             if WORKSPACE in kernel.args:
                 words = max(1, -(-case.launch.workspace_bytes // 4))
                 buffers[WORKSPACE] = memory.upload(np.full(words, UNWORKED, np.uint32))
             launcher.launch(self.backend, self.build(case), case, buffers)
-            after = memory.download(buffers["C"], like=stored)
-        C = matrix.turned(decoded(after[0, :, : matrix.place.width], matrix.storage))
+            after = memory.download(buffers["C"], like=sent["C"])
+        result = matrices["C"]
+        C = result.turned(decoded(after[0, :, : result.place.width], result.storage))
         return C[:M, :N]
+
+
+def _sent(matrix: Matrix, numbers: Float64) -> npt.NDArray[Any]:
+    """A matrix as it is in memory: these numbers, and zeros beyond them."""
+    lines = matrix.turned(numbers)
+    whole = np.zeros(matrix.shape)
+    whole[:, : lines.shape[0], : lines.shape[1]] = lines
+    return encoded(whole, matrix.storage)
 
 
 class LibraryMultiplier(Multiplier):

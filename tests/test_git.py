@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support import repository
 from support.repository import git
 
 from matbench.git import commit as commit_of
@@ -19,11 +20,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 def committed(folder: Path, **files: str) -> str:
     """The commit of a new repository with these files; `_txt` stands for `.txt`."""
     git(folder, "init", "-q", "-b", "main", ".")
-    for name, text in files.items():
-        (folder / name.replace("_", ".")).write_text(text)
-    git(folder, "add", ".")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "a")
-    return git(folder, "rev-parse", "HEAD")
+    return repository.commit(folder, **files)
 
 
 @pytest.fixture

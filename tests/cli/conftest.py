@@ -22,8 +22,8 @@ from matbench.records.outcome import CaseRecord, Outcome
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A separate last run for each test, and an empty working folder."""
     monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
 
 
 @pytest.fixture

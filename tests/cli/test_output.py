@@ -111,7 +111,7 @@ def test_records_that_cannot_be_written_are_one_line(
 #: Each with one file in two roles, some by way of the links that the test makes.
 CLASHES = [
     "run tiled --output same.html --page same.html",
-    "run tiled --output same.html --page ../work/same.html --force",
+    "run tiled --output same.html --page ../here/same.html --force",
     "run tiled --output new.jsonl --page to-new.html",
     "run tiled --output new.png --error-map new.png",
     "run tiled --page to-new.svg.html --error-map new.svg",

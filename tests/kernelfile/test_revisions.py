@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.kernels import GOOD_BODY, kernel_text
-from support.repository import git, tree
+from support.repository import commit, git, tree
 
 from matbench import git as matbench_git
 from matbench.errors import UsageError
@@ -16,17 +16,6 @@ from matbench.kernelfile import catalogue, includes, revisions
 from matbench.model import Kernel
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
-
-
-def commit(folder: Path, **files: str | bytes) -> str:
-    """The commit of these files; `__` in a name stands for `/`, `_` for `.`."""
-    for name, text in files.items():
-        path = folder / name.replace("__", "/").replace("_", ".")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    git(folder, "add", "-A", ".")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "a")
-    return git(folder, "rev-parse", "HEAD")
 
 
 @pytest.fixture

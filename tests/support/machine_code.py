@@ -15,8 +15,7 @@ from matbench.analysis.sass.tally import Tally, tally
 from matbench.backends import UnavailableError
 from matbench.backends.cuda import compilation, disassembly
 
-#: Where a launch on 8.0 and 9.0 finds its first argument, and the addresses of its buffers.
-_FIRST_ARGUMENT = {"sm_80": 0x160, "sm_90": 0x210}
+#: The address of the buffer.
 BUFFER = 1 << 40
 
 

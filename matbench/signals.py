@@ -114,7 +114,8 @@ def end_with_parent() -> None:
     as soon as no C call holds the interpreter.
     """
     parent = multiprocessing.parent_process()
-    assert parent is not None and parent.pid is not None
+    assert parent is not None
+    assert parent.pid is not None
     if sys.platform == "linux" and _asked_linux():
         if os.getppid() != parent.pid:  # it ended before that
             os._exit(1)

@@ -33,9 +33,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"base", "kernelfile", "records", "analysis", "backends", "measure", "show"},
     "__main__": {"base", "cli"},
 }
-#: A longer module, or a function with more parameters, should be split.
-MOST_LINES = 450
-MOST_PARAMETERS = 12
+#: A longer function should be split. (Ruff counts branches, statements and parameters.)
+MOST_LINES = 60
 #: Slow to import or not always installed, so imported only where they are used.
 HEAVY = {
     "cuda", "dask", "distributed", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy",
@@ -148,7 +147,7 @@ def test_a_package_says_what_lives_there_and_what_it_must_never_import(name: str
     first, _, rule = text.partition("\n\n")
     assert re.fullmatch(r"[A-Z][^.]*[.]", first), "what lives there, in one sentence"
     found = re.search(
-        r"Must never .*or (?:import anything but (.*)|be imported by .*)[.]", rule, re.S
+        r"Must never .*or (?:import anything but (.*)|be imported by .*)[.]", rule, re.DOTALL
     )
     assert found is not None, "what it must never import, in one sentence"
     if found[1] is None:
@@ -194,22 +193,15 @@ def test_no_test_imports_another() -> None:
     assert found == []
 
 
-def test_no_module_is_too_long() -> None:
-    lines = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
-    assert {path: count for path, count in lines.items() if count > MOST_LINES} == {}
-
-
-def test_no_function_takes_too_much() -> None:
-    found = []
-    for path in SOURCES:
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                given = node.args
-                count = sum(map(len, (given.posonlyargs, given.args, given.kwonlyargs)))
-                count += sum(more is not None for more in (given.vararg, given.kwarg))
-                if count > MOST_PARAMETERS:
-                    found.append(f"{shown(path)}:{node.lineno}: {count} parameters")
-    assert found == []
+def test_no_function_is_too_long() -> None:
+    functions = [
+        (node.end_lineno - node.lineno + 1, f"{shown(path)}:{node.lineno}: {node.name}")
+        for path in SOURCES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno
+    ]
+    assert functions
+    assert [function for function in functions if function[0] > MOST_LINES] == []
 
 
 def test_only_the_command_line_knows_a_backend_by_name() -> None:
@@ -228,9 +220,11 @@ def test_only_the_command_line_prints_or_exits() -> None:
     for path in SOURCES:
         if package(path) in ("cli", "__main__"):
             continue
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in banned:
-                found.append(f"{shown(path)}:{node.lineno}: {ast.unparse(node.func)}")
+        found += [
+            f"{shown(path)}:{node.lineno}: {ast.unparse(node.func)}"
+            for node in ast.walk(tree(path))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in banned
+        ]
     assert found == []
 
 
@@ -282,6 +276,8 @@ def test_no_file_names_a_folder_of_one_machine_or_a_registry() -> None:
 
 def test_the_changelog_opens_with_this_version() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    versions = re.findall(r"^## \[(\d[^\]]*)\] - (?:Unreleased|\d{4}-\d\d-\d\d)$", text, re.M)
+    versions = re.findall(
+        r"^## \[(\d[^\]]*)\] - (?:Unreleased|\d{4}-\d\d-\d\d)$", text, re.MULTILINE
+    )
     assert versions
     assert versions[0] == matbench.__version__

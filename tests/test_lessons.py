@@ -57,7 +57,8 @@ def test_what_a_header_calls_measured_is_in_the_results(
     rung: Kernel, measured: tuple[object, object]
 ) -> None:
     told = lessons.header(rung)["Measured"]
-    assert told and set(told) <= lessons.figures(rung.name, *measured)
+    assert told
+    assert set(told) <= lessons.figures(rung.name, *measured)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +142,10 @@ def test_pages_show_the_kernel_files() -> None:
 def test_a_page_that_is_out_of_date_is_found() -> None:
     page = "before\n<!-- diff coalesced-1d -->\nold\n<!-- /diff coalesced-1d -->\nafter\n"
     new = lessons.written(page)
-    assert new != page and lessons.written(new) == new
-    assert new.startswith("before\n") and new.endswith("\nafter\n")
+    assert new != page
+    assert lessons.written(new) == new
+    assert new.startswith("before\n")
+    assert new.endswith("\nafter\n")
     assert "-    const int row = element % M, column = element / M;" in new
     with pytest.raises(Exception, match="no kernel 'gone'"):
         lessons.written(page.replace("coalesced-1d", "gone"))
@@ -167,7 +170,7 @@ def test_a_drawing_is_small_and_nothing_leaves_it(name: str) -> None:
         at, size = float(text.attrib["x"]), float(text.attrib["font-size"])
         wide = (0.62 if "font-weight" in text.attrib else 0.54) * size * len(text.text or "")
         left = at - wide * {"start": 0, "middle": 0.5, "end": 1}[text.attrib["text-anchor"]]
-        assert left >= 0 and left + wide <= width, text.text
+        assert 0 <= left <= width - wide, text.text
         assert size <= float(text.attrib["y"]) <= height - 4, text.text
 
 

@@ -109,7 +109,8 @@ def test_the_table_shows_each_kernel_at_its_fastest_and_no_skips() -> None:
     found.append(outcome("broken", status="wrong", reason="guards: outside", **SIZE))
     table = generator.table(([], found), [])
     assert "TILE=16" in table
-    assert "TILE=8" not in table and "TILE=32" not in table
+    assert "TILE=8" not in table
+    assert "TILE=32" not in table
     assert "single-block" not in table.split("**Stale:**")[0]
     assert "wrong: guards: outside" in table
     assert "all 5 cases" in table
@@ -221,7 +222,8 @@ def test_the_readme_is_short_and_leads_to_every_page() -> None:
     for path in (ROOT / "docs").glob("*.md"):
         assert f"]({name(path)})" in text, path
     assert "make test" in "\n".join(blocks(text, "sh"))
-    assert "pip install matbench`" in text and "`matbench-cuda`" in text
+    assert "pip install matbench`" in text
+    assert "`matbench-cuda`" in text
 
 
 def patched(source: str, diff: str) -> str:

@@ -25,12 +25,12 @@ _Built = tuple[tuple[str, ...], dict[str, int]]
 _OF_THREAD = re.compile(
     r"T[MNXY]|R[MN]|(?:THREAD|REG|ELEM)\w*|WPT\w*|COARSE\w*|COARSENING\w*|PER_THREAD\w*|\w+PER_THREAD"
     r"|THREAD_SIZE_[XYMN]|FACTOR",
-    re.I,
+    re.IGNORECASE,
 )
 _COUNTS_THREADS = re.compile(
-    r"\w*(?:N|NUM|NUMBER)_?THREADS\w*|THREADS(?:_PER_BLOCK)?|NT|BLOCK_?DIM", re.I
+    r"\w*(?:N|NUM|NUMBER)_?THREADS\w*|THREADS(?:_PER_BLOCK)?|NT|BLOCK_?DIM", re.IGNORECASE
 )
-_ALONG_N = re.compile(r"(?:.*[^A-Z])?T?W?B?[NX]$|.*(?:COLS?|COLUMNS)$", re.I)
+_ALONG_N = re.compile(r"(?:.*[^A-Z])?T?W?B?[NX]$|.*(?:COLS?|COLUMNS)$", re.IGNORECASE)
 
 #: Values of template parameters by name: a pattern, then its value in each profile, in the order in
 #: which profiles are tried.
@@ -208,7 +208,9 @@ def _template(
 
 def usual(name: str, profile: int) -> int:
     """The value of a template parameter in one of the profiles, by its name."""
-    return next(v[profile] for pattern, v in _PROFILES if re.fullmatch(pattern, name, re.I))
+    return next(
+        v[profile] for pattern, v in _PROFILES if re.fullmatch(pattern, name, re.IGNORECASE)
+    )
 
 
 def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tuple[Text, ...]]:

@@ -28,16 +28,16 @@ _SIZES = {
     "N": "n cols col columns width w ncols num_cols colsb nb n_size dim_n out_features",
     "K": "k inner depth common shared_dim in_features kdim k_size dim_k ka kb l p colsa rowsb",
 }
-_BATCH = re.compile(r"(?:n(?:um)?_?)?batch(?:es|_?size|_?count|_?num)?|bs|nbatch", re.I)
+_BATCH = re.compile(r"(?:n(?:um)?_?)?batch(?:es|_?size|_?count|_?num)?|bs|nbatch", re.IGNORECASE)
 _STRIDE = re.compile(
-    r"(?:stride|pitch|step|offset)_?([abcmnp])|([abc])_?(?:stride|pitch|step)", re.I
+    r"(?:stride|pitch|step|offset)_?([abcmnp])|([abc])_?(?:stride|pitch|step)", re.IGNORECASE
 )
-_LEADING = re.compile(r"ld_?([abc])|([abc])_?ld", re.I)
+_LEADING = re.compile(r"ld_?([abc])|([abc])_?ld", re.IGNORECASE)
 #: `wA`, `numARows`, `A_width`, `colsB`.
 _SIDE = re.compile(
     r"(?:num|n|no)?_?(?:(?P<first>w|h|width|height|rows?|cols?|columns)_?(?:of_?)?(?P<of>[ABCabc])"
     r"|(?P<whose>[ABCabc])_?(?P<last>w|h|width|height|rows?|cols?|columns))",
-    re.I,
+    re.IGNORECASE,
 )
 _SIDE_NAMES = {"A": ("M", "K"), "B": ("K", "N"), "C": ("M", "N")}
 _REALS = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}

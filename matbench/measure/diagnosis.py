@@ -29,7 +29,8 @@ def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
     if trial.exact is not None:
         right = trial.exact == C
     else:
-        assert trial.R is not None and trial.S is not None
+        assert trial.R is not None
+        assert trial.S is not None
         with np.errstate(invalid="ignore", over="ignore"):
             right = np.abs(C - trial.R) <= bound.of(trial.R, trial.S)
     return ~right

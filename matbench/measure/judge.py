@@ -280,7 +280,8 @@ class Judge:
             uploaded = uploaded._replace(C=send(trial.C.astype(dtype)))
         if trial.exact is not None:
             return uploaded._replace(exact=answer(trial.exact))
-        assert trial.R is not None and trial.S is not None
+        assert trial.R is not None
+        assert trial.S is not None
         if not self.has_float64 or trial.scale is not None:
             kept = trial._replace(inputs=()) if expected.size == 1 else trial
             return uploaded._replace(on_host=lambda: kept)

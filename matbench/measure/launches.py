@@ -88,7 +88,8 @@ class Launches:
         if self.options.hot:
             hot = self._sampled(self._hot_sampler(), cold=False)
         own = cold or hot
-        assert own is not None and own.median_ns is not None
+        assert own is not None
+        assert own.median_ns is not None
         times = Times(cold, hot, self._block_times(own.median_ns))
         self.verify()
         return times

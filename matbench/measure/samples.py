@@ -232,7 +232,8 @@ class _Matrices:
         samples, problem = self.samples, self.samples.problem
         order = self._draw(key)
         trial = samples.prepared.reference
-        assert trial.R is not None and trial.S is not None
+        assert trial.R is not None
+        assert trial.S is not None
         (R, R_key), (S, S_key) = trial.R, trial.S
         exactly = selects_exactly(problem, samples.reading)
         contents = buffers.C.data if trial.C is None else trial.C

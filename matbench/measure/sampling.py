@@ -79,7 +79,8 @@ def _sample_once(
     cold: bool,
     clock: Callable[[], int],
 ) -> _Try:
-    assert options.uncertainty is not None and options.max_time_s is not None
+    assert options.uncertainty is not None
+    assert options.max_time_s is not None
     before = conditions()
     warmups = [sample()]
     while not statistics.settled_warm_up(warmups):

@@ -56,7 +56,8 @@ def test_a_tile_that_was_asked_for_is_explained_however_slow() -> None:
 def test_without_any_time_the_first_that_was_tried_is_explained() -> None:
     case, outcome = chosen(KERNELS.get("tiled"), PROBLEM, PARAMS, None, found(T16=None, T8=None))
     assert case.params == {"TILE": 16}
-    assert outcome is not None and outcome.status == "wrong"
+    assert outcome is not None
+    assert outcome.status == "wrong"
 
 
 def test_without_anything_tried_the_first_parameters_are_explained() -> None:

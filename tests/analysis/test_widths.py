@@ -54,7 +54,8 @@ def test_a_tile_of_32_is_illegal_on_g80(name: str) -> None:
 def test_a_tile_of_32_is_legal_from_fermi_on() -> None:
     found = on("fermi", "naive-2d", TILE=32)
     assert found.reason is None
-    assert found.occupancy is not None and found.occupancy.blocks == 1
+    assert found.occupancy is not None
+    assert found.occupancy.blocks == 1
 
 
 def test_a_limit_of_the_kernel_comes_before_those_of_devices() -> None:
@@ -86,7 +87,8 @@ def test_registers_are_those_of_a_build_for_that_architecture() -> None:
 
     new, old = (on(arch, "tiled", compiled=compiled, TILE=16) for arch in ("hopper", "g80"))
     assert (new.registers, new.shared_bytes) == (64, 2048)
-    assert new.occupancy is not None and new.occupancy.limiters == ("registers",)
+    assert new.occupancy is not None
+    assert new.occupancy.limiters == ("registers",)
     # Static shared memory is the same in every build; registers are not.
     assert (old.registers, old.shared_bytes) == (None, 2048)
 
@@ -94,9 +96,11 @@ def test_registers_are_those_of_a_build_for_that_architecture() -> None:
 def test_on_the_device_at_hand_time_and_the_drivers_count_stand_beside_the_table() -> None:
     case = case_of("tiled", 64)
     found = widths.here(case, H200, outcome_of(case, 1e6), widths.Builds(case.kernel, nothing))
-    assert found.here and found.architecture == "Hopper 9.0"
+    assert found.here
+    assert found.architecture == "Hopper 9.0"
     assert (found.measured_ns, found.driver_blocks, found.registers) == (1e6, 2, 32)
-    assert found.occupancy is not None and found.occupancy.blocks == 2
+    assert found.occupancy is not None
+    assert found.occupancy.blocks == 2
 
 
 def test_a_wrong_or_skipped_case_here_has_its_reason_and_no_time() -> None:
@@ -117,7 +121,8 @@ def test_a_width_that_this_device_cannot_launch_is_illegal_here() -> None:
     assert case.skip is not None
     skipped = outcome_of(case, 1e6, status="skipped", reason=case.skip, build=None)
     found = widths.here(case, H200, skipped, widths.Builds(case.kernel, nothing))
-    assert found.here and found.reason is not None
+    assert found.here
+    assert found.reason is not None
     assert found.reason.startswith("illegal: ")
     assert found.threads_per_block == 64 * 64
 

@@ -96,7 +96,8 @@ def measure(case: Case, device: DeviceInfo, without: Iterable[str] = ()) -> Resu
 def median_ns(result: Result) -> float:
     assert result.outcome is not None
     timing = result.outcome.cold or result.outcome.hot
-    assert timing is not None and timing.median_ns is not None
+    assert timing is not None
+    assert timing.median_ns is not None
     return timing.median_ns
 
 

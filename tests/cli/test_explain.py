@@ -237,7 +237,7 @@ def printed(matbench: Matbench, tmp_path_factory: pytest.TempPathFactory) -> Ite
     )  # fmt: skip
     assert picture.read_text().startswith("<svg")
     assert "measured rate" in picture.read_text()
-    yield result
+    return result
 
 
 def test_a_case_is_measured_and_stands_under_its_roof(printed: Result, device: DeviceInfo) -> None:

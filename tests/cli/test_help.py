@@ -53,7 +53,8 @@ def test_options_stand_under_the_titles_of_their_groups(matbench: Matbench) -> N
 def test_the_page_of_commands_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
     path = ROOT / "docs" / "generate_commands.py"
     spec = importlib.util.spec_from_file_location("generate_commands", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     generator = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generator)
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")

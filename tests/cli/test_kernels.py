@@ -59,7 +59,8 @@ def test_kernels_are_listed_behind_what_they_change(
     assert names.index("double-buffered") + 1 == names.index("async-copied")
     text = matbench("show", "mine", "--kernel", mine).stdout
     assert "git diff --no-index" in text
-    assert "tiled.cu" in text and "mine.cu" in text
+    assert "tiled.cu" in text
+    assert "mine.cu" in text
     assert "git diff" not in matbench("show", "single-block").stdout
     for command in (["list"], ["show", "mine"]):
         wrong = write_kernel("mine", front='previous = "tild"')

@@ -108,7 +108,8 @@ def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: De
                  "--output", files[-1])  # fmt: skip
     matbench("plot", *files, "--output", tmp_path / "c.svg")
     said = words((tmp_path / "c.svg").read_text(encoding="utf-8"))
-    assert "single-block" in said and "numpy" in said
+    assert "single-block" in said
+    assert "numpy" in said
     assert all(size in said for size in ("8", "16", "32"))
     assert "2 cases of other shapes" in said
     # The folder that a picture was drawn in holds nothing else.

@@ -22,7 +22,7 @@ from matbench.model import DeviceInfo, Problem
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
 
-BAR = re.compile(r"^(?:\[ )?[━╸╺ ]{10,}(?:\] | )+(\d)/6  0:\d\d", re.M)
+BAR = re.compile(r"^(?:\[ )?[━╸╺ ]{10,}(?:\] | )+(\d)/6  0:\d\d", re.MULTILINE)
 COLOURED = re.compile(r"\x1b\[[0-9;]*[39][0-7][;m]")
 FAILED = ("wrong c-liar TILE=8 at 9: ", "failed d-typo TILE=8 at 9: ")
 
@@ -54,7 +54,7 @@ def sweep(
         "run", "c-liar", "d-typo", "b-talks", "a-good", "--kernels-dir", folder,
         "naive-2d", last, "--sizes", "9", "--set", "TILE=8", *QUICK,
         width=width, height=height, environment=environment,
-        interrupt_when=lambda text: bool(re.search(r"running +z-spins.*FLOP/s", text, re.S)),
+        interrupt_when=lambda text: bool(re.search(r"running +z-spins.*FLOP/s", text, re.DOTALL)),
     )  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def frames_of(session: Session, width: int, height: int) -> list[str]:
         assert len(BAR.findall(frame)) == 1, frame
         assert frame.count("/6  0:") == 1, frame
         assert max(map(cell_len, frame.splitlines())) <= width
-        assert len(re.findall(r"^(?:preparing|building|running) ", frame, re.M)) <= 1
+        assert len(re.findall(r"^(?:preparing|building|running) ", frame, re.MULTILINE)) <= 1
     return frames
 
 
@@ -82,7 +82,7 @@ def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
         [first, *_] = [frame for frame in frames if text in frame]
         assert "a-good TILE=8 at 9" not in first.partition(text)[2]
         assert all(text in frame for frame in frames[frames.index(first) :])
-        assert re.search(rf"^{text}.*(elements wrong|summ).*$", first, re.M) or "…" in first
+        assert re.search(rf"^{text}.*(elements wrong|summ).*$", first, re.MULTILINE) or "…" in first
         assert frames.index(first) > 0
     last = frames[-1]
     above, bar, below = last.partition("━" * 4)
@@ -99,18 +99,18 @@ def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
     assert "3 measured, 1 wrong, 1 failed, 0 skipped" in end
     for text in FAILED:
         assert end.count(text) == 1
-    assert re.search(r"^ *c-liar .*wrong", end, re.M)
+    assert re.search(r"^ *c-liar .*wrong", end, re.MULTILINE)
 
 
 def test_a_small_terminal_without_colours(kernels: Path, device: DeviceInfo) -> None:
     session = sweep(kernels, 40, 10, NO_COLOR="1")
     frames = frames_of(session, 40, 10)
     assert not COLOURED.search(session.written)
-    assert all(re.search(r"^\[ [━╸╺ ]+\] +\d/6  0:\d\d", frame, re.M) for frame in frames)
+    assert all(re.search(r"^\[ [━╸╺ ]+\] +\d/6  0:\d\d", frame, re.MULTILINE) for frame in frames)
     [first, *_] = [frame for frame in frames if FAILED[0] in frame]
-    assert re.search(rf"^{FAILED[0]}.*…$", first, re.M)  # on one line
+    assert re.search(rf"^{FAILED[0]}.*…$", first, re.MULTILINE)  # on one line
     assert "kernel output: a word from the kernel" in "\n".join(frames)
-    assert re.search(r"^9  .* [kMG]FLOP/s$", frames[-1], re.M)
+    assert re.search(r"^9  .* [kMG]FLOP/s$", frames[-1], re.MULTILINE)
 
 
 def test_a_low_terminal(kernels: Path, device: DeviceInfo) -> None:
@@ -128,7 +128,7 @@ def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(
     text = "\n".join(session.lines)
     for line in FAILED:
         assert line in text.partition("kernel output")[0]
-    assert re.search(r"^ *c-liar .*wrong", text, re.M)
+    assert re.search(r"^ *c-liar .*wrong", text, re.MULTILINE)
 
 
 def test_a_pipe_gets_the_table_alone(kernels: Path, device: DeviceInfo) -> None:
@@ -206,7 +206,7 @@ def test_failures_of_an_earlier_run_are_not_reported_again(
     assert "1/1  0:00" in text
     assert "━" not in screens(session.written, 100, 40)[-1]
     assert FAILED[0] not in text
-    assert re.search(r"^ *c-liar .*wrong", text, re.M)
+    assert re.search(r"^ *c-liar .*wrong", text, re.MULTILINE)
 
 
 # -- after Ctrl-C --------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_a_run_without_output_is_continued_from_its_record(
     assert (done.case.kernel, done.status) == ("a-good", "measured")
     text = "\n".join(session.lines)
     assert "interrupted: 1 of 2 cases are done\n" in text
-    [command] = re.findall(r"^continue before any other run with: (.*)$", text, re.M)
+    [command] = re.findall(r"^continue before any other run with: (.*)$", text, re.MULTILINE)
     words = shlex.split(command)
     assert words == ["matbench", *map(str, arguments), "--resume", str(last)]
 

@@ -27,7 +27,7 @@ def test_a_terminal_shows_a_bar_while_it_lasts(device: DeviceInfo) -> None:
     # Each case lasts longer than the half second from one drawing to the next.
     session = on_terminal(*RUN, "--max-time", "0.6", "--uncertainty", "0.000001")
     assert session.code == 0
-    assert re.search(r"━+.* 0/2  0:0\d\b.*tiled TILE=8 at 9", session.written, re.S)
+    assert re.search(r"━+.* 0/2  0:0\d\b.*tiled TILE=8 at 9", session.written, re.DOTALL)
     assert "\x1b[" in session.written  # colours
     end = session.written[session.written.rindex("━") :]
     assert "2 measured, 0 wrong, 0 failed, 0 skipped" in end

@@ -122,13 +122,15 @@ def test_each_save_gets_a_line(
     won = re.search(
         r"version 5, .*: right; .* at 48 \(TILE=8\); ([\d.]+) × faster than version 1", line
     )
-    assert won and float(won[1]) > 2, line
+    assert won, line
+    assert float(won[1]) > 2, line
 
     # And back: the baseline is the version before, not the first.
     save(path, slow)
     line = watch.line()
     lost = re.search(r"version 6, .*; ([\d.]+) × slower than version 5", line)
-    assert lost and float(lost[1]) > 2, line
+    assert lost, line
+    assert float(lost[1]) > 2, line
 
     code, errors = watch.interrupt()
     assert (code, errors) == (0, "")
@@ -214,10 +216,10 @@ def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWri
     assert re.search(r"first\s+C\[0,\s0\]: expected [\d.]+, found", text)
     final = text[text.rindex("mine.cu · version 3") :]
     assert re.search(
-        r"^48 +[\d.]+ [µm]s +TILE=8 +version 1 TILE=8 +[\d.]+ .*[A-Z]{4,} *$", final, re.M
+        r"^48 +[\d.]+ [µm]s +TILE=8 +version 1 TILE=8 +[\d.]+ .*[A-Z]{4,} *$", final, re.MULTILINE
     )
-    assert re.search(r"^version 2, .*not timed", final, re.M)
-    assert re.search(r"^version 1, .*right", final, re.M)
+    assert re.search(r"^version 2, .*not timed", final, re.MULTILINE)
+    assert re.search(r"^version 1, .*right", final, re.MULTILINE)
     assert max(map(len, session.lines)) <= 80
 
 

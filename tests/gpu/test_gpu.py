@@ -561,7 +561,8 @@ def test_a_workspace_is_aligned_and_its_own_in_every_launch(
     options = Options(cold=not graph, hot=True, graph=graph, max_time_s=0.1)
     case = sweep.case(catalogue.load(path), problem("33x65x17"), {"TILE": 8}, info)
     found = measured(Session(cuda, Cache(), options), case)
-    assert found.hot is not None and found.hot.graph == graph
+    assert found.hot is not None
+    assert found.hot.graph == graph
 
 
 def test_all_memory_is_aligned(cuda: Backend) -> None:

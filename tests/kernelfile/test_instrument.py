@@ -87,7 +87,7 @@ def test_the_function_that_is_called_has_no_linkage_of_its_own(block: bool) -> N
     text = f'extern "C" {{\n{text}}}\n' if block else f'extern "C" {text}'
     text = f'extern "C" __global__ void mine(float *C, int N);\n{text}'
     unit = instrument.clocked_unit(kernel(f"{text}void *used = (void *)mine;\n", "mine"))
-    copy = re.search(r"^(.*)static __device__ __forceinline__ void ", unit, re.M)
+    copy = re.search(r"^(.*)static __device__ __forceinline__ void ", unit, re.MULTILINE)
     assert copy is not None
     assert not copy[1].endswith('extern "C" ')
     assert unit.count("{") == unit.count("}")

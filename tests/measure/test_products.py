@@ -372,7 +372,9 @@ def test_what_scaling_adds_to_the_reference() -> None:
     made = matmul.trials(problem, Reading(), Cache())
     A, B = (matrix.astype(np.float64) for matrix in made.reference.inputs)
     C = made.reference.C
-    assert C is not None and made.reference.R is not None and made.reference.S is not None
+    assert C is not None
+    assert made.reference.R is not None
+    assert made.reference.S is not None
     assert np.allclose(made.reference.R, -0.5 * (A @ B) + 2.0 * C, rtol=1e-14)
     assert np.allclose(made.reference.S, 0.5 * (A @ B) + 2.0 * np.abs(C), rtol=1e-14)
     plain = matmul.trials(msgspec.structs.replace(problem, alpha=1.0, beta=0.0), Reading(), Cache())
@@ -385,7 +387,9 @@ def test_integers_that_alpha_and_beta_round_may_be_off() -> None:
     for reading in (Reading(), Reading("float64", "float64", sums_in="float64", result="float64")):
         problem = Problem(5, 6, 1, alpha=0.7, beta=0.1)
         [made] = matmul.trials(problem, reading, Cache()).others["integers"]
-        assert made.exact is None and made.R is not None and made.S is not None
+        assert made.exact is None
+        assert made.R is not None
+        assert made.S is not None
         assert (np.abs(made.R) <= made.S).all()
         [plain] = matmul.trials(Problem(5, 6, 1), reading, Cache()).others["integers"]
         assert plain.exact is not None or not plain.S.any()  # type: ignore[union-attr]

@@ -128,7 +128,8 @@ def test_few_go_on_and_the_fastest_wins(kernel: Kernel, device: DeviceInfo) -> N
     worker = Clockwork(device)
     search = searched(kernel, worker)
     assert search.complete
-    assert search.winner is not None and search.winner.case.params["TURNS"] == 1
+    assert search.winner is not None
+    assert search.winner.case.params["TURNS"] == 1
     first, second, third = worker.looks[:40], worker.looks[40:50], worker.looks[50:]
     assert {turns for turns, *_ in first} == set(TURNS)
     assert {(samples, check) for _, samples, _, check in first} == {(3, True)}
@@ -165,8 +166,10 @@ def test_the_default_stays_unless_it_is_beaten_beyond_doubt(
     kernel: Kernel, device: DeviceInfo
 ) -> None:
     search = searched(kernel, Clockwork(device, T7=7.96), TURNS=(7, 8))
-    assert search.comparison is not None and search.comparison.verdict == "SAME"
-    assert search.winner is not None and search.winner.case.params["TURNS"] == 8
+    assert search.comparison is not None
+    assert search.comparison.verdict == "SAME"
+    assert search.winner is not None
+    assert search.winner.case.params["TURNS"] == 8
     [winner, other] = tuning.records([search])
     assert (winner.outcome.case.params["TURNS"], winner.is_best, winner.is_default) == (
         8, True, True,
@@ -175,14 +178,16 @@ def test_the_default_stays_unless_it_is_beaten_beyond_doubt(
     assert other.comparison == search.comparison
     assert other.median_ratio == pytest.approx(7.96 / 8)
     kept = tuning.tuned(search, device)
-    assert kept is not None and (kept.params["TURNS"], kept.ratio) == (8, None)
+    assert kept is not None
+    assert (kept.params["TURNS"], kept.ratio) == (8, None)
 
 
 def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> None:
     worker = Clockwork(device)
     worker.wrong = {1}
     search = searched(kernel, worker)
-    assert search.winner is not None and search.winner.case.params["TURNS"] == 2
+    assert search.winner is not None
+    assert search.winner.case.params["TURNS"] == 2
     assert worker.compared == [(2, 1), (3, 2), (8, 2)]
     [broken] = search.broken()
     assert (broken.case.params["TURNS"], broken.outcome.reason) == (1, "a race")
@@ -191,14 +196,16 @@ def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> No
     assert (best.outcome.case.params["TURNS"], best.tried) == (2, 40)
     assert best.comparison == search.comparison
     kept = tuning.tuned(search, device)
-    assert kept is not None and kept.ratio == pytest.approx(2 / 8)
+    assert kept is not None
+    assert kept.ratio == pytest.approx(2 / 8)
 
 
 def test_without_a_default_the_fastest_wins(kernel: Kernel, device: DeviceInfo) -> None:
     worker = Clockwork(device)
     worker.wrong = {8}
     search = searched(kernel, worker, TURNS=(8, 9))
-    assert search.winner is not None and search.winner.case.params["TURNS"] == 9
+    assert search.winner is not None
+    assert search.winner.case.params["TURNS"] == 9
     assert search.comparison is None
     assert {record.median_ratio for record in tuning.records([search])} == {None}
 
@@ -331,7 +338,8 @@ def test_the_same_size_or_the_nearest_is_taken(
 
     def taken(*size: int) -> tuple[int, tuple[str, ...]]:
         case = tuning.tuned_case(kernel, Problem(*size, inputs="signed"), device, store)
-        assert case is not None and case.skip is None
+        assert case is not None
+        assert case.skip is None
         return case.params["TURNS"], case.notes
 
     assert taken(32, 32, 32) == (3, ())
@@ -352,4 +360,5 @@ def test_what_to_doubt_is_noted(kernel: Kernel, device: DeviceInfo, tmp_path: Pa
         f"parameters tuned with driver 1.0, not {device.driver}",
     )
     sure = tuning.tuned_case(kernel, Problem(9, 9, 9), device, store)
-    assert sure is not None and sure.notes == ()
+    assert sure is not None
+    assert sure.notes == ()

@@ -95,7 +95,8 @@ def test_references_of_dot_products_are_exact_sums(N: int, inputs: str, seed: in
     sample = oracle.sample_trial(at, Reading(), trials.reference, oracle.Sample(seed))
     for trial in (trials.reference, sample):
         terms = products(trial)
-        assert trial.R is not None and trial.S is not None
+        assert trial.R is not None
+        assert trial.S is not None
         R, S = float(trial.R[0, 0]), float(trial.S[0, 0])
         size = sum(map(abs, terms))
         assert abs(Fraction(R) - sum(terms)) <= N * Fraction(1, 2**53) * size
@@ -152,7 +153,8 @@ def test_whole_numbers_are_turned_round_and_cubed(N: int, seed: int) -> None:
     for trial in every:
         assert trial.exact is not None
         assert trial.exact[0, 0] == sum(digit**3 for digit in trial.inputs[0][0].tolist())
-        assert trial.inputs[0].min() >= 0 and trial.inputs[0].max() <= 9
+        assert trial.inputs[0].min() >= 0
+        assert trial.inputs[0].max() <= 9
     assert N < 9 or len({trial.inputs[0].tobytes() for trial in every}) >= 2
 
 
@@ -160,7 +162,8 @@ def test_inputs_are_of_their_kind_and_of_their_seed() -> None:
     assert dot.inputs(problem("dot", 4, "ramp"))[1].tolist() == [[0, 2, 4, 6]]
     assert reverse.inputs(problem("reverse", 4, "ramp")).tolist() == [[0, 1, 2, 3]]
     wide = reverse.inputs(problem("reverse", 10_000, "uniform"))
-    assert wide.min() < -(2**30) and wide.max() > 2**30
+    assert wide.min() < -(2**30)
+    assert wide.max() > 2**30
     assert set(cubes.digits(problem("cubes", 1000)).flat) == set(range(10))
     for kind in ("uniform", "signed", "normal"):
         one, same, other = (dot.inputs(problem("dot", 1000, kind, seed)) for seed in (1, 1, 2))

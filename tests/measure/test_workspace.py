@@ -159,7 +159,9 @@ def test_an_empty_one_has_an_address(file: Path, timed: Session) -> None:
 
 def test_the_example_of_the_documentation_is_right(tmp_path: Path, timed: Session) -> None:
     page = (ROOT / "docs/kernels.md").read_text(encoding="utf-8")
-    [source] = [each for each in re.findall(r"```c\n(.*?)```", page, re.S) if "repacked" in each]
+    [source] = [
+        each for each in re.findall(r"```c\n(.*?)```", page, re.DOTALL) if "repacked" in each
+    ]
     kernel = front_matter.parse(source.encode(), "repacked.cu")
     for params in sweep.parameter_sets(kernel, {}):
         for sizes in ((1, 1, 1), (65, 31, 129), (64, 64, 64)):

@@ -29,7 +29,9 @@ def found_in(name: str) -> tuple[list[Any], list[Outcome]]:
 
 
 def data_of(page: str) -> Any:
-    [text] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    [text] = re.findall(
+        r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL
+    )
     return json.loads(text)
 
 

@@ -87,7 +87,8 @@ def dask_cluster(workers: int, resources: dict[str, Any] | None = None) -> Itera
         text=True,
         start_new_session=True,
     )
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
         yield DaskCluster(process.stdout.readline().strip(), psutil.Process(process.pid))
     finally:

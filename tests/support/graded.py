@@ -62,8 +62,13 @@ def graded(
 def said(grade: Grade) -> dict[str, Any]:
     """What a grade says, under the keys of the table of expected values."""
     sums, specials = grade.sums, grade.specials
-    assert sums is not None and specials is not None and grade.algorithm and grade.range
-    assert grade.runs and grade.batches and grade.growth
+    assert sums is not None
+    assert specials is not None
+    assert grade.algorithm
+    assert grade.range
+    assert grade.runs
+    assert grade.batches
+    assert grade.growth
     return {
         "grade": grade.letter,
         "algorithm": grade.algorithm.verdict,

@@ -6,7 +6,7 @@ import re
 
 from rich.cells import cell_len
 
-_TOKEN = re.compile(r"\x1b\[(\??[0-9;]*)([A-Za-z])|\x1b.|(.)", re.S)
+_TOKEN = re.compile(r"\x1b\[(\??[0-9;]*)([A-Za-z])|\x1b.|(.)", re.DOTALL)
 
 
 class Screen:

@@ -71,7 +71,7 @@ def result_count(stem: str, operands: tuple[Operand, ...]) -> int:
         both = len(operands) > 1 and operands[1].kind in ("predicate", "register")
         if stem in ("VOTE", "VOTEU", "ELECT", "SYNCS"):
             return 1 + (operands[1].kind == "register" if len(operands) > 1 else 0)
-        return 2 if both and (stem not in ("SHFL",) or operands[1].kind == "register") else 1
+        return 2 if both and (stem != "SHFL" or operands[1].kind == "register") else 1
     if stem in ("P2R", "MOV", "SEL", "FSEL", "USEL", "PRMT", "VOTE", "VOTEU"):
         return 1 + (stem.startswith("VOTE") and len(operands) > 2)
     count = 1

@@ -70,7 +70,8 @@ class CudaBackend:
         return _Buffer(int(memory) + -int(memory) % _ALIGNMENT_BYTES, nbytes, memory)
 
     def release(self, buffer: Buffer) -> None:
-        assert isinstance(buffer, _Buffer) and buffer.owner is not None
+        assert isinstance(buffer, _Buffer)
+        assert buffer.owner is not None
         with errors():
             buffer.owner.free()
 

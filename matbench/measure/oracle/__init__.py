@@ -283,7 +283,8 @@ def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
     if trial.exact is not None:
         bad = ~(trial.exact == C)
         return _verdict(bad, UNKNOWN)
-    assert trial.R is not None and trial.S is not None
+    assert trial.R is not None
+    assert trial.S is not None
     with np.errstate(all="ignore"):
         error = np.abs(C.astype(np.float64) - trial.R)
         allowed = bound.of(trial.R, trial.S)

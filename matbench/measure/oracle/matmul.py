@@ -80,7 +80,8 @@ def _completed(trial: Trial, problem: Problem, C: Float32 | None) -> Trial:
     if not _is_scaled(problem):
         return trial._replace(C=C)
     alpha, added = problem.alpha, 0.0 if C is None else problem.beta * C.astype(np.float64)
-    assert trial.R is not None and trial.S is not None
+    assert trial.R is not None
+    assert trial.S is not None
     R, S = alpha * trial.R + added, abs(alpha) * trial.S + np.abs(added)
     return trial._replace(R=R, S=S, C=C)
 
@@ -146,7 +147,8 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
     If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
     `selects_exactly` says otherwise.
     """
-    assert trial.R is not None and trial.S is not None
+    assert trial.R is not None
+    assert trial.S is not None
     A, B = trial.inputs
     M, N, K = problem.M, problem.N, problem.K
     grows, shrinks = shifts(reading)

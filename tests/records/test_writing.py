@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.disk import full_after
 from support.paths import ROOT, TESTS
 from support.record_files import only, write
 from support.records import environment, outcome
@@ -185,23 +183,12 @@ def test_a_full_device_is_told_with_its_path() -> None:
     assert full.is_char_device()
 
 
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """The operating system writes what fits, and refuses the rest."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:
     with RecordWriter(path, environment()) as writer:
         writer.write(outcome())
         before = path.read_bytes()
         with (
-            largest_file(len(before) + 100),
+            full_after(len(before) + 100),
             pytest.raises(MatbenchError, match=r"holds 1 outcomes.*--resume"),
         ):
             writer.write(outcome(kernel="lost"))
@@ -214,7 +201,7 @@ def test_force_goes_on_after_the_disk_was_full(path: Path) -> None:
     write(path, outcome())
     with RecordWriter(path, environment(), "force") as writer:
         writer.write(outcome(kernel="new"))
-        with largest_file(path.stat().st_size + 100), pytest.raises(MatbenchError):
+        with full_after(path.stat().st_size + 100), pytest.raises(MatbenchError):
             writer.write(outcome(kernel="lost"))
         writer.write(outcome(kernel="after"))
     assert [one.case.kernel for one in read(path)[1]] == ["new", "after"]
@@ -224,7 +211,7 @@ def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
     write(path, outcome())
     before = path.read_bytes()
     with RecordWriter(path, environment(), "force") as writer:
-        with largest_file(100), pytest.raises(MatbenchError):
+        with full_after(100), pytest.raises(MatbenchError):
             writer.write(outcome(kernel="new"))
         assert path.read_bytes() == before
         assert only(path.parent) == [".x.jsonl.lock", "x.jsonl"]

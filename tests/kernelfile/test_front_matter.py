@@ -337,7 +337,6 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a lambda": (instead(GRID, '// grid = ["lambda: 1"] # here\n'), "lambda is not arithmetic"),
     "a list": (instead(GRID, '// grid = ["[1] * 10**9"] # here\n'), "list is not arithmetic"),
     "grows": (after(BLOCK, '// shared_bytes = "9**9**9" # here\n'), "powers are limited"),
-    "nested": (instead(GRID, f'// grid = ["{"-" * 290}1"] # here\n'), "nested deeper than 40"),
     "long": (instead(GRID, f'// grid = ["{"1+" * 500}1"] # here\n'), "longer than 300 characters"),
     "very long": (instead(GRID, f'// grid = ["{"1" * 400_000}"] # here\n'), "longer than 300"),
     "a fraction": (instead(GRID, '// grid = ["M / TILE"] # here\n'), "not a whole number; divide"),

@@ -187,7 +187,7 @@ def test_the_command_line_says_how_large_a_workspace_is(matbench: Matbench) -> N
         (("run", "a.cu", *ALL, *front("launch.where=['M <']")), "launch.where 'M <'"),
         (("run", "a.cu", *front("entry=product<3")), "entry 'product<3': not the name of a"),
         (("run", "a.cu", *front("entry=other")), "no entry `__global__ void other(…)`"),
-        (("run", "a.cu", *ALL, *front("std=c++99")), "std 'c++99': not one of c++11"),
+        (("run", "a.cu", *ALL, *front("std=c++99")), "`std`: unknown value 'c++99'; known"),
         (("run", "a.cu", *ALL, *front("include_dirs=['gone']")), "gone': no such folder"),
         (("run", "nowhere/a.cuh"), "nowhere/a.cuh: cannot be read"),
         (("run", "a.cuh"), "no kernel 'a.cuh'"),

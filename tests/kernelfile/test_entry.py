@@ -146,5 +146,5 @@ def test_a_kernel_may_be_in_a_header_and_its_types_too(tmp_path: Path) -> None:
     assert load(tmp_path, source, entry="sgemm<3>", include_dirs=["inc"]).sha256 != before
     with pytest.raises(UsageError, match="include_dirs 'nowhere': no such folder"):
         load(tmp_path, source, entry="sgemm<3>", include_dirs=["nowhere"])
-    with pytest.raises(UsageError, match=r"std 'c\+\+98': not one of"):
+    with pytest.raises(UsageError, match=r"`std`: unknown value 'c\+\+98'; known: c\+\+11"):
         load(tmp_path, source, entry="sgemm<3>", std="c++98", include_dirs=["inc"])

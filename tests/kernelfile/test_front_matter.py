@@ -287,25 +287,16 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "constant is no number": (after(SUMMARY, "// error_constant = nan # here\n"), "error_constant"),
     "constant is too large": (
         after(SUMMARY, "// error_constant = 64.5 # here\n"),
-        "error_constant = 64.5: must be from 0 to 64; if errors are larger, declare the "
-        "`precision` that inputs are rounded to instead",
+        "`error_constant`: Expected `float` <= 64.0",
     ),
-    "constant is endless": (after(SUMMARY, "// error_constant = inf # here\n"), "from 0 to 64"),
-    "unknown requirement": (after(SUMMARY, '// requires = ["avx"] # here\n'), "requires 'avx'"),
-    "no architecture": (after(SUMMARY, '// requires = ["sm_"] # here\n'), "requires 'sm_'"),
-    "no values": (
-        instead(TILE, "// TILE = [] # here\n"),
-        "[sweep] TILE: must be a list of whole numbers",
+    "unknown requirement": (
+        after(SUMMARY, '// requires = ["avx"] # here\n'),
+        "`requires`: Expected `str` matching",
     ),
-    "zero": (
-        instead(TILE, "// TILE = [8, 0] # here\n"),
-        "[sweep] TILE: must be a list of whole numbers",
-    ),
-    "negative": (
-        instead(TILE, "// TILE = [-8] # here\n"),
-        "[sweep] TILE: must be a list of whole numbers",
-    ),
-    "huge": (instead(TILE, "// TILE = [2147483648] # here\n"), "[sweep] TILE: must be a list"),
+    "no architecture": (after(SUMMARY, '// requires = ["sm_"] # here\n'), "`requires`"),
+    "no values": (instead(TILE, "// TILE = [] # here\n"), "`sweep.TILE`: Expected `array` of len"),
+    "zero": (instead(TILE, "// TILE = [8, 0] # here\n"), "`sweep.TILE`: Expected `int` >= 1"),
+    "huge": (instead(TILE, "// TILE = [2147483648] # here\n"), "`sweep.TILE`: Expected `int` <="),
     "huger": (instead(TILE, f"// TILE = [{'9' * 100}] # here\n"), "TILE"),
     "sweeps a size": (after(TILE, "// M = [8] # here\n"), "[sweep] M: not a valid name"),
     "sweeps a limit": (
@@ -317,12 +308,15 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "sweeps a keyword": (after(TILE, "// if = [8] # here\n"), "[sweep] if: not a valid name"),
     "tunes nothing": (
         after(TILE, "// [tune]\n// DEEP = [0] # here\n"),
-        "[tune] DEEP: must be a list of",
+        "`tune.DEEP`: Expected `int` >= 1",
     ),
-    "block of four": (instead(BLOCK, "// block = [1, 1, 1, 1] # here\n"), "one to three numbers"),
+    "block of four": (
+        instead(BLOCK, "// block = [1, 1, 1, 1] # here\n"),
+        "`launch.block`: Expected `array` of",
+    ),
     "grid of none": (
         instead(GRID, "// grid = [] # here\n"),
-        "launch.grid: must be one to three numbers",
+        "`launch.grid`: Expected `array` of length >= 1",
     ),
     # expressions
     "unknown name": (instead(BLOCK, '// block = ["TIEL"] # here\n'), "unknown name 'TIEL'"),
@@ -438,7 +432,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a NUL byte": (instead("{}", "{} \0 // here"), "contains a NUL byte; is it a kernel file?"),
     "digits of another script": (
         after(SUMMARY, '// requires = ["sm_٨٠"] # here\n'),
-        "requires 'sm_٨٠'",
+        "`requires`: Expected `str` matching",
     ),
     "no entry": (
         instead("mine(", "yours(")

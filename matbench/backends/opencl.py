@@ -176,7 +176,7 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
     try:
         yield
     except (cl.Error, MemoryError) as error:
-        if isinstance(error, cl.MemoryError | MemoryError) or "ALLOCATION" in str(error):
+        if isinstance(error, cl.MemoryError | MemoryError):
             asked = f"; {asked_bytes:,} bytes requested" if asked_bytes else ""
             raise OutOfMemoryError(f"out of device memory{asked}") from None
         raise CaseError(f"{doing} failed: {error}", fatal=True) from None

@@ -158,7 +158,9 @@ def test_why_a_runtime_does_not_start_is_said(tmp_path: Path) -> None:
             looked(library),
         )
     gone = str(tmp_path / "gone")
-    assert looked(OCL_ICD_VENDORS=gone) == (f"no OpenCL runtime in OCL_ICD_VENDORS = {gone} starts")
+    assert looked(OCL_ICD_VENDORS=gone) == (
+        f"no OpenCL runtime in OCL_ICD_VENDORS = {gone} starts; unset OCL_ICD_VENDORS"
+    )
 
 
 @pytest.mark.usefixtures("intel")

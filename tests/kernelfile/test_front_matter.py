@@ -289,6 +289,22 @@ MISTAKES: dict[str, tuple[str, str]] = {
         after(SUMMARY, "// error_constant = 64.5 # here\n"),
         "`error_constant`: Expected `float` <= 64.0",
     ),
+    "exponents reversed": (
+        after(SUMMARY, "// exponents = [15, -14] # here\n"),
+        "exponents: must be the lowest and the highest",
+    ),
+    "a factor that is too small": (
+        after(SUMMARY, "// alpha = [1.0, 1e-30] # here\n"),
+        "alpha = 1e-30: must be 0, or 2^-60 to 2^60 in magnitude",
+    ),
+    "padding of a dot product": (
+        after(
+            SUMMARY,
+            '// workload = "dot"\n// args = ["A", "B", "C", "N", "N", "N"]\n'
+            "// padding = 8 # here\n",
+        ),
+        "padding: only for matmul, not dot",
+    ),
     "unknown requirement": (
         after(SUMMARY, '// requires = ["avx"] # here\n'),
         "`requires`: Expected `str` matching",

@@ -21,7 +21,7 @@ def nvdisasm() -> str:
     found = compilation.find("nvdisasm")
     if found is None:
         raise UnavailableError(
-            "nvdisasm is missing; install the CUDA toolkit, or pip install nvidia-cuda-nvdisasm"
+            "nvdisasm is missing", "install the CUDA toolkit, or pip install nvidia-cuda-nvdisasm"
         )
     return str(found)
 

@@ -115,7 +115,7 @@ def _devices() -> Finding:
 
 def _cublas() -> Finding:
     if reason := cublas.missing():
-        return Finding("cuBLAS", "note", reason.partition("; ")[0], INSTALL)
+        return Finding("cuBLAS", "note", reason.missing, INSTALL)
     try:
         from nvmath.bindings import cublas as bindings
 

@@ -24,12 +24,12 @@ _COMMENT = re.compile(
 #: Attributes that the grammar does not know.
 _ATTRIBUTE = re.compile(
     r"\b(?:__(?:cluster_dims|block_size|maxnreg|align)__|alignas)\s*(?=\()"
-    r"|^[ \t]*(?:%:|#[ \t]*\\\n)[^\n]*"  # directives in rare spellings
+    r"|^[ \t]*#[ \t]*\\\n[^\n]*"  # a directive that is continued at once
     r"|\b__(?:noinline|inline_hint|nv_pure|tile_global)__\b|\b__restrict\b(?!__)",
     re.MULTILINE,
 )
 #: A fast test for any of them.
-_ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|%:|#[ \t]*\\\n")
+_ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|#[ \t]*\\\n")
 #: A macro that stands for the words around a declaration, such as `__global__ static`.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
 #: A macro with parameters.

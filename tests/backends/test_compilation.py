@@ -33,7 +33,6 @@ SPELT_OTHERWISE = [
     "#include <amount.h>",
     '/* first */ #include "amount.h"',
     '#\\\ninclude "amount.h"',
-    '%:include "amount.h"',
 ]
 OTHERWISE = [*INCLUDED[2:], *SPELT_OTHERWISE]
 WITH_HEADER = """

@@ -54,8 +54,6 @@ INCLUDED = [
     '#define H "amount.h"\n#include H',
     '/* first */ #include "amount.h"',
     '#\\\ninclude "amount.h"',
-    '%:include "amount.h"',
-    '#if __has_include("amount.h")\n#include "amount.h"\n#endif',
     "#include <nested.h>",
 ]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from matbench.kernelfile import includes, signature, syntax
+from matbench.kernelfile import signature
 from matbench.kernelfile.signature import Function, SourceError, TemplateParameter
 from matbench.model import Kernel, Parameter
 
@@ -67,45 +67,19 @@ def with_values(argument: str, values: Mapping[str, int]) -> str:
 
 
 def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
-    """The constants that are passed as macros.
+    """The constants that are passed as macros: those that are no template arguments.
 
-    A template argument is passed as a macro too only if the source uses it elsewhere: `-DBM=64`
-    would break `template <int BM>`.
+    `-DBM=64` would break `template <int BM>`.
     """
-    names = of(kernel).names & params.keys()
-    texts = [kernel.source, *includes.texts(kernel.includes)] if names else []
-    codes = [syntax.expanded(text) for text in texts]
-    return {
-        name: value
-        for name, value in params.items()
-        if name not in names or any(_takes_macro(code, name) for code in codes)
-    }
-
-
-def _takes_macro(code: str, name: str) -> bool:
-    """Whether a text tests for a macro, or uses a name that it does not declare."""
-    if re.search(rf"^[ \t]*#[^\n]*\b{name}\b", code, re.MULTILINE):
-        return True
-    return re.search(rf"\b{name}\b", code) is not None and name not in _names_given(code)
-
-
-def _names_given(code: str) -> set[str]:
-    """The names that a source declares: template parameters and variables."""
-    found = set()
-    for node in syntax.walk(syntax.parse(code)):
-        if node.type in ("identifier", "type_identifier") and node.parent is not None:
-            above = node.parent
-            is_name = "declaration" in above.type or "declarator" in above.type
-            if is_name or above.type == "enumerator":
-                found.add(syntax.text_of(node))
-    return found
+    arguments = of(kernel).names
+    return {name: value for name, value in params.items() if name not in arguments}
 
 
 def find(found: Iterable[Function], entry: Entry) -> Function | None:
     """The function that an entry names."""
-    same = [each for each in found if each.name == entry.name]
-    same = same or [each for each in found if each.name.endswith(f"::{entry.name}")]
-    templates = [each for each in same if bool(each.template) == bool(entry.arguments)]
+    same = [function for function in found if function.name == entry.name]
+    same = same or [function for function in found if function.name.endswith(f"::{entry.name}")]
+    templates = [function for function in same if bool(function.template) == bool(entry.arguments)]
     return next(iter(templates or same), None)
 
 

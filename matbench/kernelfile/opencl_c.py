@@ -170,8 +170,7 @@ def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
     own = tuple(each.name for each in kernel.includes)
     code = plain_c.translated(source, found.name, tuple(values.items()), own)
     text, dynamic = _unit(code, kernel.path, entry.last_name)
-    macros = {name: value for name, value in params.items() if name not in bound}
-    return Unit(text, entry.last_name, dynamic, macros)
+    return Unit(text, entry.last_name, dynamic, entries.macros(kernel, params))
 
 
 @lru_cache(maxsize=64)

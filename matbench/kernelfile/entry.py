@@ -66,6 +66,15 @@ def with_values(argument: str, values: Mapping[str, int]) -> str:
     return _NAME.sub(lambda name: str(values.get(name[0], name[0])), argument)
 
 
+def with_types(text: str, bound: Mapping[str, str]) -> str:
+    """A text with template parameters replaced by what they are bound to: types and values."""
+    in_place = {
+        name: value if re.fullmatch(r"[\w ]+", value) else f"({value})"
+        for name, value in bound.items()
+    }
+    return _NAME.sub(lambda name: in_place.get(name[0], name[0]), text)
+
+
 def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
     """The constants that are passed as macros: those that are no template arguments.
 

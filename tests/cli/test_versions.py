@@ -50,7 +50,7 @@ def project(own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def left(tmp_path: Path) -> list[Path]:
     """The temporary folders that a command should have removed."""
-    return list((tmp_path / "temporary").glob("matbench-*.tmp"))
+    return list((tmp_path / "temporary").glob("matbench-*"))
 
 
 def records(text: str) -> list[dict[str, Any]]:

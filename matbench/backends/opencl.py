@@ -270,7 +270,7 @@ class OpenCLBackend:
         cl = pyopencl()
         options = [*self.language, *options]
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
-        key = repr(("opencl", unit, options, toolkit, opencl_runtimes.configuration()))
+        key = repr(("opencl", unit, options, toolkit))
         if keep and key in self._programs:
             return self._programs[key]
         binary = self.cache.get(key) if keep else None

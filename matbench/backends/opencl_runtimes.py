@@ -36,15 +36,6 @@ def pyopencl() -> Any:
 
 
 @cache
-def configuration() -> bytes:
-    """What Intel's runtime from wheels reads its settings from, beside the environment."""
-    try:
-        return Path(sys.prefix, "lib", "cl.cfg").read_bytes()
-    except OSError:
-        return b""
-
-
-@cache
 def platforms() -> list[Any]:
     """All runtimes: those in `OCL_ICD_VENDORS`, or else Intel's from wheels and the system's."""
     cl = pyopencl()

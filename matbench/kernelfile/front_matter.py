@@ -171,9 +171,8 @@ class _Reader:
             included = includes.of(self.source, self.file, front.include_dirs)
         entry, function, parameters = self.entry(front, included)
         args = front.args if table.get("args") else workload.arguments
-        lacks = missing.Lacks(self.table, workload, parameters, function, entry)
-        if lacks.keys:
-            lacks.refuse(self.shown)
+        if lacking := missing.examples(table, workload, parameters, function, entry):
+            missing.refuse(self.table, lacking)
         given = {name: getattr(front, name) for name in front.__struct_fields__}
         given |= {"entry": entries.as_text(entry), "args": args, "sweep": self.sweep(front, entry)}
         kernel = Kernel(

@@ -6,31 +6,14 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
-import msgspec
-
 from matbench import temporary
-from matbench.cache import Cache
-from matbench.kernelfile import opencl_c
-from matbench.kernelfile.revision import revision
-from matbench.model import Kernel
 
 _ERROR = re.compile(r"(?:^|\s)(?:error|fatal)\b[^:]*:")
-
-
-def opencl_unit(
-    cache: Cache, kernel: Kernel, params: Mapping[str, int], clock: str | None
-) -> opencl_c.Unit:
-    """The kernel as OpenCL C, from the cache unless it includes files, which can change."""
-    if kernel.includes:
-        return opencl_c.unit(kernel, params, clock)
-    key = repr((revision(), kernel.path, kernel.source, kernel.entry, params, clock))
-    kept = cache.get_or_make(key, lambda: msgspec.json.encode(opencl_c.unit(kernel, params, clock)))
-    return msgspec.json.decode(kept, type=opencl_c.Unit)
 
 
 #: Held while the working folder is another: all threads of a process share it.

@@ -15,7 +15,7 @@ from matbench.backends.opencl_runtimes import pyopencl
 from matbench.backends.protocol import Argument, Buffer, TensorMap, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import includes, signature
+from matbench.kernelfile import includes, opencl_c, signature
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class OpenCLBackend:
         clocked = variant == "clocked"
         try:
             clock = self.clock_expression if clocked else None
-            unit = building.opencl_unit(self.cache, kernel, params, clock)
+            unit = opencl_c.unit(kernel, params, clock)
         except signature.SourceError as error:
             raise BuildError(str(error)) from None
         options = [f"-D{name}={value}" for name, value in unit.macros.items()]

@@ -14,8 +14,6 @@ from pathlib import Path
 from matbench import temporary
 
 _ERROR = re.compile(r"(?:^|\s)(?:error|fatal)\b[^:]*:")
-
-
 #: Held while the working folder is another: all threads of a process share it.
 _moving = threading.RLock()
 
@@ -30,7 +28,7 @@ def apart() -> Iterator[Path]:
     with temporary.folder() as folder, _moving:
         usual = tempfile.tempdir
         # A descriptor leads back even if the folder was deleted.
-        before = os.open(".", getattr(os, "O_PATH", 0)) if os.name == "posix" else Path.cwd()
+        before = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
         try:
             os.chdir(folder)
             tempfile.tempdir = str(folder)
@@ -38,8 +36,7 @@ def apart() -> Iterator[Path]:
         finally:
             tempfile.tempdir = usual
             os.chdir(before)
-            if isinstance(before, int):
-                os.close(before)
+            os.close(before)
 
 
 def settings(*prefixes: str) -> list[str]:

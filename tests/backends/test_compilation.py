@@ -271,19 +271,6 @@ def test_a_header_from_elsewhere_is_seen(
 
 
 @needs_nvcc
-def test_nvccs_options_from_outside_are_seen(
-    cache: Cache, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    body = WITH_HEADER.replace('#include "amount.h"', "")
-    kernel = catalogue.load(write_kernel("headed", body=body))
-    for variable in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"):
-        for amount in (64, 96):
-            monkeypatch.setenv(variable, f"-DAMOUNT={amount}")
-            assert shared_bytes_of(kernel, cache) == amount * 4
-        monkeypatch.delenv(variable)
-
-
-@needs_nvcc
 @pytest.mark.parametrize("where", ["beside the kernel", "working folder"])
 def test_no_file_takes_the_place_of_the_toolkits(
     where: str,

@@ -312,7 +312,7 @@ class OpenCLBackend:
         if graph:
             raise CaseError("--graph needs CUDA; this is OpenCL")
         hold()
-        events = [program.enqueue(launch, each) for each in arguments]
+        events = [program.enqueue(launch, values) for values in arguments]
         events = events[1:] or events
         with _errors("launch"):
             events[-1].wait()

@@ -58,7 +58,9 @@ def written(entry: Entry, values: Mapping[str, int]) -> str:
     """The entry in C++, with the constants' values in place of their names."""
     if not entry.arguments:
         return entry.name
-    return f"{entry.name}<{', '.join(with_values(each, values) for each in entry.arguments)}>"
+    return (
+        f"{entry.name}<{', '.join(with_values(argument, values) for argument in entry.arguments)}>"
+    )
 
 
 def with_values(argument: str, values: Mapping[str, int]) -> str:
@@ -116,13 +118,17 @@ def bound(function: Function, entry: Entry) -> dict[str, str]:
 
 def unbound(function: Function, entry: Entry) -> list[TemplateParameter]:
     """The entry's template parameters without a value or default."""
-    return [each for each in function.template[len(entry.arguments) :] if each.default is None]
+    return [
+        parameter
+        for parameter in function.template[len(entry.arguments) :]
+        if parameter.default is None
+    ]
 
 
 def suggested(function: Function) -> str:
     """An entry with the names of the template parameters as arguments."""
-    needed = [each.name for each in function.template if each.default is None]
-    types = {each.name for each in function.template if each.kind == "typename"}
+    needed = [parameter.name for parameter in function.template if parameter.default is None]
+    types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
     named = ["float" if name in types else name for name in needed]
     return f"{function.name}<{', '.join(named)}>" if named else function.name
 
@@ -131,6 +137,6 @@ def parameters(function: Function, entry: Entry, aliases: Mapping[str, str]) -> 
     """The parameters of an entry, with template parameters and aliases replaced in their types."""
     types = {**aliases, **bound(function, entry)}
     return [
-        Parameter(signature.resolved(each.type, types), each.name, each.pointer)
-        for each in function.parameters
+        Parameter(signature.resolved(parameter.type, types), parameter.name, parameter.pointer)
+        for parameter in function.parameters
     ]

@@ -249,9 +249,9 @@ class _Reader:
             self.fail("no front matter and no `__global__` function; is it a kernel file?", 1)
         with self.blaming(named_by):
             signature.functions(self.source)  # raises if the source cannot be parsed
-        names = list(dict.fromkeys(each.name for each in found))
+        names = list(dict.fromkeys(function.name for function in found))
         if len(names) > 1 and named_by == "name":
-            which = ", ".join(f"{each.name} (line {each.line})" for each in found)
+            which = ", ".join(f"{function.name} (line {function.line})" for function in found)
             which = f'several kernels, {which:.200}; choose one, as in entry = "{names[0]}"'
             self.wrong(which, "name")
         hint = f"; the file has {', '.join(names)}" if names else ""
@@ -260,7 +260,7 @@ class _Reader:
     def default_entry(self, front: FrontMatter, found: list[Function]) -> Entry:
         """The function with the kernel's name, or the only one; its swept template arguments."""
         usual = default_entry(front.name)
-        names = list(dict.fromkeys(each.name for each in found))
+        names = list(dict.fromkeys(function.name for function in found))
         name = names[0] if len(names) == 1 and usual not in names else usual
         wanted = Entry(name, ())
         function = entries.find(found, wanted)

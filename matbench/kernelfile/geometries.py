@@ -98,7 +98,9 @@ class Geometry(NamedTuple):
                 return found
 
         return self._replace(
-            template=tuple(str(value) if each == name else each for each in self.template),
+            template=tuple(
+                str(value) if argument == name else argument for argument in self.template
+            ),
             params={other: held for other, held in self.params.items() if other != name},
             block=tuple(map(text, self.block)),
             covered=tuple(map(text, self.covered)),
@@ -310,7 +312,7 @@ def _covered(
 
     def along(axis: str) -> list[Text]:
         found = [reading.symbolic(text, values, kept) for text in hints.tiles.get(axis, ())]
-        known = [each for each in found if each is not None]
+        known = [tile for tile in found if tile is not None]
         return known or [1, sides.get(f"blockDim.{axis}", 1)]
 
     axes = [axis for axis in hints.blocks if axis != "z"]

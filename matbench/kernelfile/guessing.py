@@ -199,8 +199,8 @@ def _likely_sizes(names: list[str]) -> dict[str, str] | None:
         re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower()) for name in names
     ]
     found = [
-        next((size for size, known in _SIZES.items() if each in known.split()), None)
-        for each in bare
+        next((size for size, known in _SIZES.items() if name in known.split()), None)
+        for name in bare
     ]
     if None not in found and len(set(found)) == len(found):
         return {name: str(size) for name, size in zip(names, found, strict=True)}

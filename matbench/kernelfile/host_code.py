@@ -36,7 +36,7 @@ def is_type(node: Node) -> bool:
     kind = syntax.fields(node, "type")
     if node.type == "declaration":
         return kind is not None and kind.type not in _SIMPLE and not _is_prototype(node)
-    is_enum = any(each.type == "enum_specifier" for each in syntax.walk(node))
+    is_enum = any(inner.type == "enum_specifier" for inner in syntax.walk(node))
     return node.type in _TYPES and not is_enum
 
 
@@ -44,6 +44,6 @@ def _is_prototype(node: Node) -> bool:
     """Whether a declaration is that of a function, whatever its return type."""
     below = syntax.fields(node, "declarator")
     while below is not None and below.type != "function_declarator":
-        named = [each for each in below.named_children if "declarator" in each.type]
+        named = [child for child in below.named_children if "declarator" in child.type]
         below = next(iter(named), None)
     return below is not None

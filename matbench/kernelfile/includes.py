@@ -65,7 +65,7 @@ def folder_of(file: Path, include_dir: str) -> Path:
 def folders(kernel: Kernel) -> list[Path]:
     """The folders of the user's headers: the kernel's own, and its `include_dirs`."""
     file = Path(kernel.file).absolute()
-    return [file.parent, *(folder_of(file, each) for each in kernel.include_dirs)]
+    return [file.parent, *(folder_of(file, folder) for folder in kernel.include_dirs)]
 
 
 def again(kernel: Kernel) -> tuple[Included, ...]:
@@ -78,16 +78,16 @@ def identity(data: bytes, included: tuple[Included, ...]) -> str:
     own = hashlib.sha256(data).hexdigest()
     if not included:
         return own
-    lines = [own, *(f"{each.sha256} {each.name}" for each in included)]
+    lines = [own, *(f"{header.sha256} {header.name}" for header in included)]
     return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 def texts(included: Iterable[Included], most_bytes: int | None = None) -> list[str]:
     """The texts of the readable included files, up to `most_bytes` in total."""
     found = []
-    for each in included:
+    for header in included:
         with contextlib.suppress(OSError):
-            path = Path(each.path)
+            path = Path(header.path)
             if most_bytes is not None:
                 most_bytes -= path.stat().st_size
                 if most_bytes < 0:
@@ -98,7 +98,7 @@ def texts(included: Iterable[Included], most_bytes: int | None = None) -> list[s
 
 def flattened(kernel: Kernel) -> str:
     """The source with the user's headers in place of the lines that include them."""
-    own = {each.path for each in kernel.includes}
+    own = {header.path for header in kernel.includes}
     once: set[Path] = set()
 
     def text_of(text: str, shown: str, folder: Path, above: tuple[Path, ...]) -> str:
@@ -130,7 +130,7 @@ def flattened(kernel: Kernel) -> str:
 def changed(kernel: Kernel) -> str | None:
     """The name of an included file that has changed since the kernel was loaded."""
     different = set(again(kernel)) ^ set(kernel.includes)
-    return min((each.name for each in different), default=None)
+    return min((header.name for header in different), default=None)
 
 
 class _Search:
@@ -139,7 +139,7 @@ class _Search:
     def __init__(self, file: Path, include_dirs: Sequence[str]) -> None:
         self.file = _located(file)
         self.folder = self.file.parent
-        self.folders = (self.folder, *(self.folder / each for each in include_dirs))
+        self.folders = (self.folder, *(self.folder / folder for folder in include_dirs))
         self.found: dict[Path, Included] = {}
         self.pending: list[tuple[str, Path]] = []  # texts and their folders
         self.took_all = False

@@ -38,7 +38,7 @@ def examples(
     names: list[str] = []
     if "entry" not in values and not swept.issuperset(entry.arguments):
         found["entry"] = entries.as_text(entry)
-        types = {each.name for each in function.template if each.kind == "typename"}
+        types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
         names = [name for name in entry.arguments if name not in {*types, "float"}]
     args = values.get("args")
     buffers = [text in workload.buffers for text in workload.arguments]

@@ -167,7 +167,7 @@ def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
     bound = entries.bound(found, entry)
     values = {name: entries.with_values(text, params) for name, text in bound.items()}
-    own = tuple(each.name for each in kernel.includes)
+    own = tuple(header.name for header in kernel.includes)
     code = plain_c.translated(source, found.name, tuple(values.items()), own)
     text, dynamic = _unit(code, kernel.path, entry.last_name)
     return Unit(text, entry.last_name, dynamic, entries.macros(kernel, params))
@@ -204,10 +204,10 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
 def _hoisted(node: Node, code: str, functions: list[Node]) -> list[Edit]:
     """Move shared memory that is declared in an inner scope to the kernel's outermost scope."""
     above = list(syntax.parents(node))
-    function = next((each for each in above if each.type == "function_definition"), None)
+    function = next((outer for outer in above if outer.type == "function_definition"), None)
     if function is None or above[0] == syntax.fields(function, "body"):
         return []
-    if all(function.start_byte != each.start_byte for each in functions):
+    if all(function.start_byte != kernel.start_byte for kernel in functions):
         raise plain_c.NeedsCudaError("`__shared__` in a device function", node)
     outermost = above[above.index(function) - 2]
     if outermost.type == "compound_statement" and len(above) < 3:

@@ -119,7 +119,8 @@ def _is_declared_before(node: Node, name: str) -> bool:
 def _instantiations(node: Node, name: str) -> list[Edit]:
     """Removes explicit instantiations of the kernel, which no longer exists."""
     return [
-        (each.start_byte, each.end_byte, "")
-        for each in syntax.walk(_root(node))
-        if each.type == "template_instantiation" and re.search(rf"\b{name}\b", syntax.text_of(each))
+        (inner.start_byte, inner.end_byte, "")
+        for inner in syntax.walk(_root(node))
+        if inner.type == "template_instantiation"
+        and re.search(rf"\b{name}\b", syntax.text_of(inner))
     ]

@@ -56,4 +56,4 @@ def _listing(cubin: bytes, entry: str) -> str:
         raise BuildError(f"nvdisasm: {first.replace(str(path), 'the cubin').strip()}")
     sections = re.split(r"^(?=//-{5})", done.stdout, flags=re.MULTILINE)
     names = (f".text.{entry} ", f".nv.info.{entry} ")
-    return "".join(each for each in sections if any(name in each[:400] for name in names))
+    return "".join(section for section in sections if any(name in section[:400] for name in names))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # narrower blocks one work-item at a time: tiles with T = 8 took six to nine times as long.
 _VECTOR_WIDTH = 16
 _VECTOR_HINTS = (8, 4, 1)  # the supported ones
+#: C++ for OpenCL; like nvcc, without errors for `int pair[2] = {threadIdx.x, threadIdx.y};`.
+_CPLUSPLUS = ("-cl-std=CLC++2021", "-Wno-c++11-narrowing")
 #: Environment variables by which runtimes and PyOpenCL build or run kernels differently.
 _SETTINGS = (
     "CL_CONFIG_", "DPCPP_CPU_", "SYCL_CPU_", "OPENCL_PROGRAM_", "POCL_", "PYOPENCL_BUILD_OPTIONS",
@@ -94,6 +96,10 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
 
 #: How many built programs are kept: several kernels may come from one.
 _PROGRAMS = 8
+
+
+class _UnknownOptionError(Exception):
+    """The runtime does not know C++ for OpenCL."""
 
 
 class _Buffer:
@@ -266,9 +272,21 @@ class OpenCLBackend:
         return _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
 
     def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> Any:
-        """A built program; `keep` allows taking it from the cache and storing it there."""
+        """A program built as OpenCL C or, if that fails and the runtime knows it, as C++.
+
+        `keep` allows taking it from the cache and storing it there.
+        """
+        try:
+            return self._built(unit, [*self.language, *options], keep)
+        except BuildError:
+            try:
+                return self._built(unit, [*_CPLUSPLUS, *options], keep)
+            except _UnknownOptionError:
+                pass
+            raise
+
+    def _built(self, unit: str, options: list[str], keep: bool) -> Any:
         cl = pyopencl()
-        options = [*self.language, *options]
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
         key = repr(("opencl", unit, options, toolkit))
         if keep and key in self._programs:
@@ -283,6 +301,8 @@ class OpenCLBackend:
                     program = cl.Program(self.context, unit)
                 program.build(options, cache_dir=False)
             except cl.Error as error:
+                if error.code == cl.status_code.INVALID_BUILD_OPTIONS:
+                    raise _UnknownOptionError from None
                 raise BuildError(_compiler_message(str(error))) from None
         if keep and binary is None:
             self.cache.put(key, program.get_info(cl.program_info.BINARIES)[0])

@@ -206,9 +206,9 @@ def test_a_mistake_is_one_line(arguments: tuple[str, ...], told: str, matbench: 
 
 
 def test_what_only_cuda_can_run_is_skipped_with_one_line(matbench: Matbench) -> None:
-    Path("mine.cuh").write_text(SOURCE.replace("float sum = 0;", "auto sum = 0.0f;"))
+    Path("mine.cuh").write_text(SOURCE.replace("float sum = 0;", 'asm("exit;"); float sum = 0;'))
     done = matbench("run", "mine.cuh", *ALL, "--sizes", "20", "--allow-skips")
-    assert done.stdout.count("needs CUDA (auto, line 10)") == 1
+    assert done.stdout.count("needs CUDA (inline PTX, line 10)") == 1
 
 
 def test_a_key_is_given_once(matbench: Matbench, tmp_path: Path) -> None:

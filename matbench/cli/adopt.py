@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -109,7 +108,8 @@ def adopt(
     if _source(path) != source:
         raise UsageError(f"{path}: changed during the trials; run this command again")
     _require_free(path, source, target, into=into, force=force)
-    _write(target, _toml({**({"name": name} if name else {}), **(first.table or {})}), bare, into)
+    table = tables.as_toml({**({"name": name} if name else {}), **(first.table or {})})
+    _write(target, table, bare, into)
     say(f"wrote {target}" if into or len(found) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
@@ -175,16 +175,6 @@ def _name(path: Path) -> str | None:
     name = front_matter.default_name(path.name)
     is_free = name not in own and not name.startswith(tuple(libraries))
     return None if is_free else f"my-{name}"
-
-
-def _toml(table: dict[str, Any]) -> str:
-    """A table as TOML; nested tables come last."""
-    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
-    for name, inner in table.items():
-        if isinstance(inner, dict):
-            lines += ["", f"[{name}]", *_toml(inner).splitlines()]
-    return "\n".join(lines) + "\n"
 
 
 def _write(target: Path, table: str, bare: str, into: bool) -> None:

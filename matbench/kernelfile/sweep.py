@@ -94,9 +94,9 @@ def probed(
 
     If the host's `memory_bytes` are given, also the largest C that fits easily.
     """
-    found: list[tuple[str, Case]] = []
     workload = workloads.get(kernel.workload)
     first, *others = scalings(kernel, {})
+    found: list[tuple[str, Case]] = []
     for params in parameter_sets(kernel, overrides):
         shapes = workload.probes(params)
         for size, purpose in list(shapes.items()):
@@ -107,22 +107,46 @@ def probed(
             for kind in workload.probed_inputs:
                 problem = Problem(m, n, k, inputs=kind, workload=workload.name, **first)
                 found.append((purpose, case(kernel, problem, params, device)))
-        for scaling in (*others, *_PROBED_SCALINGS) if workload.name == workloads.DEFAULT else ():
-            size = next(size for size, purpose in shapes.items() if purpose == "primes")
-            m, n, k = allowed(kernel, size, params, device) or size
-            given = first | scaling
-            purpose = ", ".join(f"{name} = {value:g}" for name, value in given.items())
-            problem = Problem(m, n, k, workload=workload.name, **given)
-            if _not_computed(kernel, problem) is None:
-                found.append((purpose, case(kernel, problem, params, device)))
+        if workload.name == workloads.DEFAULT:
+            given = [first | scaling for scaling in (*others, *_PROBED_SCALINGS)]
+            found += _scaled(kernel, params, device, shapes, given)
     found.sort(key=lambda probe: probe[1].problem)
+    return found + _largest(kernel, overrides, device, memory_bytes or 0)
+
+
+def _scaled(
+    kernel: Kernel,
+    params: dict[str, int],
+    device: DeviceInfo,
+    shapes: Mapping[workloads.Size, str],
+    scalings: Iterable[dict[str, Any]],
+) -> Iterator[tuple[str, Case]]:
+    """Cases of other factors and batches that the kernel computes, at one of the shapes."""
+    size = next(size for size, purpose in shapes.items() if purpose == "primes")
+    m, n, k = allowed(kernel, size, params, device) or size
+    for scaling in scalings:
+        problem = Problem(m, n, k, workload=kernel.workload, **scaling)
+        if _not_computed(kernel, problem) is None:
+            purpose = ", ".join(f"{name} = {value:g}" for name, value in scaling.items())
+            yield purpose, case(kernel, problem, params, device)
+
+
+def _largest(
+    kernel: Kernel,
+    overrides: Mapping[str, tuple[int, ...]],
+    device: DeviceInfo,
+    memory_bytes: int,
+) -> list[tuple[str, Case]]:
+    """The cases of the largest C whose references fit twice into the host's memory."""
+    workload = workloads.get(kernel.workload)
     for (m, n, k), purpose in workload.large().items():
         problem = Problem(m, n, k, inputs=workload.probed_inputs[0], workload=workload.name)
-        if 2 * workload.host_bytes(problem) < (memory_bytes or 0):
-            for params in parameter_sets(kernel, overrides):
-                found.append((purpose, case(kernel, problem, params, device)))
-            break
-    return found
+        if 2 * workload.host_bytes(problem) < memory_bytes:
+            return [
+                (purpose, case(kernel, problem, params, device))
+                for params in parameter_sets(kernel, overrides)
+            ]
+    return []
 
 
 def allowed(
@@ -206,17 +230,14 @@ def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
     """
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
         value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
-        told = any(re.search(rf"\b{name}\b", text) for text in (*kernel.args, *_geometry(kernel)))
+        texts = (*kernel.args, *map(str, kernel.launch.grid))
+        told = any(re.search(rf"\b{name}\b", text) for text in texts)
         if kernel.library is not None:
             told = name != "batch" or not kernel.on_host
         if value not in known and not told:
             wanted = listed(f"{number:.9g}" for number in known)
             return f"needs {name} = {wanted} ({name} = {value:.9g})"
     return None
-
-
-def _geometry(kernel: Kernel) -> list[str]:
-    return [str(axis) for axis in kernel.launch.grid]
 
 
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:

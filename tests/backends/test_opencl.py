@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.kernels import GOOD_BODY, kernel_text
+from support.kernels import kernel_text
 
 from matbench import backends
-from matbench.backends import Backend, UnavailableError, building, opencl_runtimes
+from matbench.backends import Backend, UnavailableError
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
-from matbench.kernelfile import catalogue, front_matter, opencl_c, signature
+from matbench.kernelfile import catalogue, front_matter, signature
 from matbench.measure import judge, oracle
 from matbench.measure.oracle import matmul
 from matbench.model import U32, DeviceInfo, Kernel, Launch, Problem, Reading
@@ -54,8 +54,6 @@ INCLUDED = [
     '#define H "amount.h"\n#include H',
     '/* first */ #include "amount.h"',
     '#\\\ninclude "amount.h"',
-    '%:include "amount.h"',
-    '#if __has_include("amount.h")\n#include "amount.h"\n#endif',
     "#include <nested.h>",
 ]
 
@@ -158,7 +156,9 @@ def test_why_a_runtime_does_not_start_is_said(tmp_path: Path) -> None:
             looked(library),
         )
     gone = str(tmp_path / "gone")
-    assert looked(OCL_ICD_VENDORS=gone) == (f"no OpenCL runtime in OCL_ICD_VENDORS = {gone} starts")
+    assert looked(OCL_ICD_VENDORS=gone) == (
+        f"no OpenCL runtime in OCL_ICD_VENDORS = {gone} starts; unset OCL_ICD_VENDORS"
+    )
 
 
 @pytest.mark.usefixtures("intel")
@@ -291,19 +291,18 @@ def test_settings_of_the_runtime_are_part_of_its_name(
     assert changed.toolkit == f"{info.toolkit}, CL_CONFIG_USE_VECTORIZER=False"
 
 
-#: Changes of a build, and how many entries of the cache no longer suit it: the translation to
-#: OpenCL C and the machine code, or the latter alone.
-CHANGES: list[tuple[dict[str, Any], int]] = [
-    ({"text": kernel_text().replace("sum +=", "sum = sum +")}, 2),
-    ({"file": "renamed.cu"}, 2),  # messages name it
-    ({"tile": 9}, 2),
-    ({"variant": "clocked"}, 2),
-    *(({name: "another"}, 1) for name in ("name", "driver", "toolkit")),
+#: Changes of a build that the cache has no code for.
+CHANGES: list[dict[str, Any]] = [
+    {"text": kernel_text().replace("sum +=", "sum = sum +")},
+    {"file": "renamed.cu"},  # messages name it
+    {"tile": 9},
+    {"variant": "clocked"},
+    *({name: "another"} for name in ("name", "driver", "toolkit")),
 ]
 
 
 def test_a_second_process_need_not_compile_unless_something_changed(
-    info: DeviceInfo, opencl: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    info: DeviceInfo, opencl: Any, tmp_path: Path
 ) -> None:
     cache = Cache(tmp_path / "cache")
 
@@ -319,14 +318,10 @@ def test_a_second_process_need_not_compile_unless_something_changed(
         opened.build(kernel, {"TILE": tile}, variant, block_width=width)
         return len(list(cache.folder.iterdir())) - before
 
-    assert (made(), made()) == (2, 0)
-    for change, entries in CHANGES:
-        assert made(**change) == entries, change
+    assert (made(), made()) == (1, 0)
+    for change in CHANGES:
+        assert made(**change) == 1, change
     assert made(width=8) == opencl.takes_vector_hint
-    monkeypatch.setattr(building, "revision", lambda: "another")
-    assert made() == 1, "another version may translate it differently"
-    monkeypatch.setattr(opencl_runtimes, "configuration", lambda: b"another")
-    assert made() == 1, "the runtime has other settings"
 
 
 def test_parameters_reach_the_kernel(opencl: Backend, tmp_path: Path) -> None:
@@ -535,29 +530,3 @@ def test_differences_of_narrow_numbers_are_counted_one_by_one(
     assert bench_judge.differing(first, first, 1001, word_bytes=2) == judge.Difference(0, None)
     for buffer in (first, second):
         opencl.release(buffer)
-
-
-def test_a_translation_is_kept_but_not_of_files_with_headers(
-    opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
-    translate = opencl_c.unit
-
-    def counting(kernel: Kernel, *more: Any) -> opencl_c.Unit:
-        made.append(kernel.path)
-        return translate(kernel, *more)
-
-    monkeypatch.setattr(opencl_c, "unit", counting)
-    kernel = kernel_of(tmp_path, kernel_text(body=f"{GOOD_BODY}// {tmp_path}\n"))
-    for params in ({"TILE": 8}, {"TILE": 8}, {"TILE": 4}):
-        opencl.build(kernel, params)
-    assert made == [kernel.path] * 2
-    monkeypatch.setattr(building, "revision", lambda: "another translator")
-    opencl.build(kernel, {"TILE": 8})
-    assert made == [kernel.path] * 3
-
-    (tmp_path / "mine.h").write_text("")
-    including = kernel_of(tmp_path, kernel_text(body='#include "mine.h"\n' + GOOD_BODY))
-    for _ in range(2):
-        opencl.build(including, {"TILE": 8})
-    assert made[3:] == [including.path] * 2

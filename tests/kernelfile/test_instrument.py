@@ -10,6 +10,7 @@ import pytest
 from support.sources import PATH, kernel, lines_of_the_kernel
 
 from matbench.kernelfile import catalogue, instrument
+from matbench.kernelfile.syntax import without_comments
 from matbench.model import Kernel, Parameter
 
 FILES = [kernel for kernel in catalogue.builtin() if kernel.source]
@@ -21,13 +22,19 @@ WRAPPED = [instrument.clocked_unit, instrument.staggered_unit]
 def test_every_line_stays_where_it_was(made: Callable[[Kernel], str]) -> None:
     for builtin in FILES:
         unit = made(msgspec.structs.replace(builtin, path=PATH))
-        source = builtin.source.splitlines()
-        assert lines_of_the_kernel(unit)[: len(source)] == source, builtin.name
+        lines = [without_comments(line) for line in lines_of_the_kernel(unit)]
+        source = without_comments(builtin.source).splitlines()
+        changed = [
+            was for was, now in zip(source, lines, strict=False) if was.split() != now.split()
+        ]
+        assert len(lines) >= len(source)
+        assert all(re.search(rf"__\w+__|{builtin.entry}\(", line) for line in changed), builtin.name
+        assert len(changed) <= (0 if made is instrument.plain_unit else 3)
 
 
 def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
     unit = instrument.clocked_unit(kernel())
-    assert "entry(A, B, C, M, N, K, alpha);" in unit
+    assert "matbench_kernel(A, B, C, M, N, K, alpha);" in unit
     assert re.search(r"matbench_entry\(float \*A, .*long long K, float alpha, matbench_stamp", unit)
 
 
@@ -49,7 +56,7 @@ def test_tensor_maps_are_passed_by_value_and_on_by_reference(made: Callable[[Ker
         Parameter("float", "C", pointer=True),
     )
     unit = made(mine)
-    assert unit.index("#define __grid_constant__ &\n") < unit.index(source)
+    assert "void matbench_kernel(const CUtensorMap  &map, float *C)" in unit
     assert "(const CUtensorMap __attribute__((grid_constant)) map, float *C, " in unit
 
 
@@ -61,7 +68,7 @@ def test_a_wrapped_kernel_keeps_its_cluster(made: Callable[[Kernel], str]) -> No
     unit = made(kernel(source, "mine"))
     entry = "__attribute__((cluster_dims(1, 1, SPLITS))) void matbench_entry("
     assert f'extern "C" __global__ {entry}' in unit
-    assert unit.index("#define __cluster_dims__(...)") < unit.index(source)
+    assert "__forceinline__ void  matbench_kernel(float *C, int N)" in unit
     plain = made(kernel(source.replace("__cluster_dims__(1, 1, SPLITS) ", ""), "mine"))
     assert "cluster_dims(" not in plain
 

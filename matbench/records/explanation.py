@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from matbench.model import Count
 from matbench.records.outcome import CaseRecord, Factor, Outcome
 
 #: What may limit the blocks on a multiprocessor, in the order in which ties are listed.
@@ -125,6 +126,22 @@ class HotLoop(msgspec.Struct, frozen=True, kw_only=True):
     share: float
 
 
+class NotDerived(msgspec.Struct, frozen=True):
+    """Something that follows from machine code only in part: what, and where.
+
+    - `addresses` of the instruction `name` at `address`;
+    - `branch`: where the branch at `address` goes, which depends on loaded values;
+    - `target`: the branch at `address` goes to a computed address;
+    - `passes` of the loop at `address`, which are too many to follow, or without end;
+    - `opcode`: what an instruction `name` takes; `rate`: how fast tensor cores carry it out;
+    - `cycles`: no rates of the architecture `name` are known.
+    """
+
+    what: Literal["addresses", "branch", "target", "passes", "opcode", "rate", "cycles"]
+    name: str = ""
+    address: Count = 0
+
+
 class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     """What the machine code of one architecture shows, and the highest speed that it allows.
 
@@ -162,7 +179,7 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     shared_least_cycles: float = 0.0
     global_cycles: float = 0.0
     global_least_cycles: float = 0.0
-    not_derived: tuple[str, ...] = ()
+    not_derived: tuple[NotDerived, ...] = ()
 
     @property
     def busy(self) -> dict[str, float]:

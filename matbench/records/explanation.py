@@ -96,7 +96,7 @@ class Width(msgspec.Struct, frozen=True, kw_only=True):
     `architecture` is None for a device that is not in the table. `here` is true for the device in
     use: only there are times measured, and `driver_blocks` is the driver's count of resident
     blocks. `registers` and `shared_bytes` are None without a build; they are then assumed not to
-    limit. `reason` says why a width is illegal, wrong or failed.
+    limit. `status` is None if nothing is wrong with it; else `reason` says what.
     """
 
     architecture: str | None
@@ -109,6 +109,7 @@ class Width(msgspec.Struct, frozen=True, kw_only=True):
     driver_blocks: int | None = None
     modelled_loads: float | None = None
     measured_ns: float | None = None
+    status: Literal["illegal", "wrong", "failed"] | None = None
     reason: str | None = None
 
 

@@ -184,11 +184,6 @@ class StoppingRule(msgspec.Struct, frozen=True):
         return _rank(len(samples_ns), 0.95) > 0 and guard <= max(self.precision, 2 * half_width)
 
 
-def count_bad(x: Vector) -> int:
-    """How many samples are not positive and finite."""
-    return x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
-
-
 def settled_warm_up(durations_ns: Sequence[float]) -> bool:
     """Whether the warm-up can end: the last launch took as long as the one before, ±5%.
 
@@ -229,41 +224,45 @@ def compare_samples(
         raise ValueError(f"a threshold must not be negative, not {threshold}")
     a = np.asarray(baseline_ns, dtype=np.float64)
     b = np.asarray(candidate_ns, dtype=np.float64)
-
-    ratio = interval = p_value = None
-
-    def comparison(verdict: Verdict, reason: str) -> Comparison:
-        return Comparison(ratio, interval, p_value, verdict, looks, (a.size, b.size), reason)
-
-    for name, x in (("baseline", a), ("candidate", b)):
-        if bad := count_bad(x):
-            reason = f"{bad} of {x.size} {name} samples are not positive and finite"
-            return comparison("UNDECIDED", reason)
-        if not x.size:
-            return comparison("UNDECIDED", f"no {name} samples")
-    if paired and a.size != b.size:
-        reason = f"{a.size} baseline and {b.size} candidate samples are not pairs"
-        return comparison("UNDECIDED", reason)
-
+    found = Comparison(None, None, None, "UNDECIDED", looks, (a.size, b.size), "")
+    if reason := _unfit(a, b, paired=paired):
+        return msgspec.structs.replace(found, reason=reason)
     log_ratio = math.log(np.median(b)) - math.log(np.median(a))
-    ratio, p_value = _exp(log_ratio), _mann_whitney(a, b)
+    found = msgspec.structs.replace(found, ratio=_exp(log_ratio), p_value=_mann_whitney(a, b))
     if not min(_rank(a.size, confidence), _rank(b.size, confidence)):
         reason = f"{min(a.size, b.size)} samples are too few; {_fewest(confidence)} are needed"
-        return comparison("UNDECIDED", reason)
+        return msgspec.structs.replace(found, reason=reason)
+    low, high = _log_interval(a, b, confidence, paired=paired)
+    verdict, reason = _verdict(low, high, threshold)
+    return msgspec.structs.replace(
+        found, interval=(_exp(low), _exp(high)), verdict=verdict, reason=reason
+    )
 
-    # With logarithms, swapping the two only changes signs.
+
+def _unfit(a: Vector, b: Vector, *, paired: bool) -> str | None:
+    """Why these samples cannot be compared; None if they can."""
+    for name, x in (("baseline", a), ("candidate", b)):
+        bad = x.size - int(np.count_nonzero((x > 0) & np.isfinite(x)))
+        if bad:
+            return f"{bad} of {x.size} {name} samples are not positive and finite"
+        if not x.size:
+            return f"no {name} samples"
+    if paired and a.size != b.size:
+        return f"{a.size} baseline and {b.size} candidate samples are not pairs"
+    return None
+
+
+def _log_interval(a: Vector, b: Vector, confidence: float, *, paired: bool) -> tuple[float, float]:
+    """The interval of log(candidate / baseline): with logarithms, swapping only changes signs."""
+    a_median, b_median = math.log(np.median(a)), math.log(np.median(b))
+    log_ratio = b_median - a_median
     if paired:
         low, high = median_interval(np.log(b) - np.log(a), confidence)
-        low, high = min(low, log_ratio), max(high, log_ratio)
-    else:
-        a_median, b_median = math.log(np.median(a)), math.log(np.median(b))
-        a_low, a_high = median_interval(np.log(a), confidence)
-        b_low, b_high = median_interval(np.log(b), confidence)
-        low = log_ratio - math.hypot(b_median - b_low, a_high - a_median)
-        high = log_ratio + math.hypot(b_high - b_median, a_median - a_low)
-    interval = _exp(low), _exp(high)
-
-    return comparison(*_verdict(low, high, threshold))
+        return min(low, log_ratio), max(high, log_ratio)
+    a_low, a_high = median_interval(np.log(a), confidence)
+    b_low, b_high = median_interval(np.log(b), confidence)
+    low = log_ratio - math.hypot(b_median - b_low, a_high - a_median)
+    return low, log_ratio + math.hypot(b_high - b_median, a_median - a_low)
 
 
 def compare_runs(

@@ -246,10 +246,9 @@ def _looked_up(table: int, a: Any, b: Any, c: Any, ones: npt.NDArray[Any]) -> np
 def _logic_of_predicates(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     first, second, a, b, c, *tables = instruction.operands
     inputs = [lanes.truth(each) for each in (a, b, c)]
-    numbers = [each.number for each in tables if each.kind == "number"]
     return {
-        each.name: _looked_up(table, inputs[0], inputs[1], inputs[2], _TRUE)
-        for each, table in zip((first, second), numbers, strict=False)
+        each.name: _looked_up(table.number, *inputs, _TRUE)
+        for each, table in zip((first, second), tables, strict=True)
     }
 
 

@@ -90,6 +90,37 @@ def test_any_logic(a: int, b: int, c: int, table: int) -> None:
     assert after["R4"] == sum(bit << i for i, bit in enumerate(bits))
 
 
+@given(st.booleans(), st.booleans(), st.booleans(), st.integers(0, 255), st.integers(0, 255))
+def test_any_logic_of_predicates(a: bool, b: bool, c: bool, first: int, second: int) -> None:
+    text = f"PLOP3.LUT P3, P4, P0, P1, !P2, {first:#x}, {second:#x}"
+    after = run(text, P0=a, P1=b, P2=c)
+    number = 4 * a + 2 * b + (not c)
+    assert (after["P3"], after["P4"]) == (first >> number & 1, second >> number & 1)
+
+
+def bits_of(number: float) -> int:
+    return int(np.float32(number).view(np.uint32))
+
+
+@given(WORD)
+def test_whole_numbers_become_floats_and_back(a: int) -> None:
+    """As the steps of a division by a number that is not known when compiling."""
+    after = run(
+        "I2F.U32.RP R4, R0", "I2F.RP R5, R0", "I2F R6, R0", "MUFU.RCP R7, R4",
+        "F2I.FTZ.U32.TRUNC.NTZ R8, R4", R0=a,
+    )  # fmt: skip
+    signed = a - (a >> 31 << 32)
+    for name, exact in (("R4", a), ("R5", signed)):
+        up = np.float32(exact)
+        if int(up) < exact:
+            up = np.nextafter(up, np.float32(np.inf))
+        assert after[name] == bits_of(up)
+    assert after["R6"] == bits_of(signed)
+    with np.errstate(divide="ignore"):
+        assert after["R7"] == bits_of(np.float32(1) / np.uint32(after["R4"]).view(np.float32))
+    assert after["R8"] == min(int(np.uint32(after["R4"]).view(np.float32)), M)
+
+
 @given(WORD, WORD, WORD, WORD)
 def test_comparisons_of_pairs(a: int, b: int, c: int, d: int) -> None:
     after = run(

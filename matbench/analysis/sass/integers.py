@@ -245,9 +245,9 @@ def _looked_up(table: int, a: Any, b: Any, c: Any, ones: npt.NDArray[Any]) -> np
 
 def _logic_of_predicates(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     first, second, a, b, c, *tables = instruction.operands
-    inputs = [lanes.truth(each) for each in (a, b, c)]
+    x, y, z = (lanes.truth(each) for each in (a, b, c))
     return {
-        each.name: _looked_up(table.number, *inputs, _TRUE)
+        each.name: _looked_up(table.number, x, y, z, _TRUE)
         for each, table in zip((first, second), tables, strict=True)
     }
 

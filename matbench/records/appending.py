@@ -18,9 +18,8 @@ class LockedFile:
     """A file open for appending, and locked against other runs until it is closed.
 
     `UsageError`, with `hint`, if it cannot be written or is still locked by another run after
-    `wait_s`. A link is followed. A pipe, a terminal or another special file is not locked and
-    counts as empty. A file that was created here and stays empty is removed on closing. For a file
-    of matbench's `own`, the folder is created.
+    `wait_s`. A link is followed; a pipe or a device is refused. A file that was created here and
+    stays empty is removed on closing. For a file of matbench's `own`, the folder is created.
     """
 
     def __init__(
@@ -36,24 +35,24 @@ class LockedFile:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.is_dir():
                 raise UsageError(f"{path}: is a folder; name a file in it")
-            self.is_regular = path.is_file() or not path.exists()
-            self._target = path.resolve() if self.is_regular else path
+            if path.exists() and not path.is_file():
+                raise UsageError(f"{path}: is no ordinary file; {hint}")
+            self._target = path.resolve()
             folder = self._target.parent
             if not folder.is_dir():
                 raise UsageError(f"{path}: no folder {folder}; create it, or {hint}")
-            if self.is_regular:
-                lock = filelock.FileLock(folder / f".{self._target.name}.lock")
-                lock.acquire(timeout=wait_s)
-                undo.callback(_unlock, lock)
+            lock = filelock.FileLock(folder / f".{self._target.name}.lock")
+            lock.acquire(timeout=wait_s)
+            undo.callback(_unlock, lock)
             if not self._target.exists():
                 undo.callback(self._remove_if_empty)
-            self._file = undo.enter_context(FileIO(self._target, "a+" if self.is_regular else "a"))
+            self._file = undo.enter_context(FileIO(self._target, "a+"))
             self._undo = undo.pop_all()
 
     @property
     def size(self) -> int:
-        """Its size in bytes; 0 for special files."""
-        return os.fstat(self._file.fileno()).st_size if self.is_regular else 0
+        """Its size in bytes."""
+        return os.fstat(self._file.fileno()).st_size
 
     def append(self, lines: bytes) -> None:
         """Append `lines` on a new line, completely or, with an `OSError`, not at all."""
@@ -66,17 +65,15 @@ class LockedFile:
             left = memoryview(lines)
             while left:
                 left = left[self._file.write(left) :]
-            if self.is_regular:
-                os.fsync(self._file.fileno())
+            os.fsync(self._file.fileno())
         except OSError:
             with suppress(OSError):
                 self.truncate(size)
             raise
 
     def truncate(self, size: int) -> None:
-        """Cut off everything after the first `size` bytes; special files have nothing to cut."""
-        if self.is_regular:
-            self._file.truncate(size)
+        """Cut off everything after the first `size` bytes."""
+        self._file.truncate(size)
 
     def close(self) -> None:
         """Unlock it; may be called twice."""

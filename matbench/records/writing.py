@@ -93,7 +93,7 @@ class RecordWriter:
         if isinstance(error, RecordError):
             return MatbenchError(f"{self.path}: an outcome contradicts itself: {error}")
         hint = "fix that, or name another file"
-        if self.written and self._file is not None and self._file.is_regular:
+        if self.written:
             kept = f"it holds {self.written} outcomes of this run"
             hint = f"{kept}; fix that and continue with --resume {self.path}"
         return MatbenchError(f"{self.path}: cannot be written: {error.strerror}; {hint}")

@@ -247,38 +247,6 @@ def test_an_access_that_comes_too_late_to_be_seen_is_said() -> None:
     assert followed(source, 127, 5).unknown == ()
 
 
-#: Loops of a ring in a loop: each goes on with the stage at which the last one stopped.
-RINGS = """
-extern "C" __global__ void k(float *p, int n, int parts, int count)
-{
-    int stage = 0;
-    for (int part = 0; part < parts; ++part) {
-        #pragma unroll 1
-        for (int i = 0; i < n + part % 2; ++i) {
-            p[stage * 32 + threadIdx.x] = (float)i;
-            if (++stage == 3) {
-                #pragma unroll 1
-                for (int j = 0; j < count; ++j)
-                    ((volatile float *)p)[threadIdx.x] = 0.0f;
-                stage = 0;
-            }
-        }
-        ((volatile float *)p)[threadIdx.x] = 1.0f;
-    }
-}
-"""
-
-
-@pytest.mark.parametrize(("n", "parts"), [(1000, 7), (16, 40), (333, 25)])
-def test_a_ring_goes_on_from_part_to_part(n: int, parts: int) -> None:
-    found = followed(RINGS, n, parts, 5)
-    assert found.is_complete, found.unknown
-    passes = n * parts + parts // 2
-    assert found.traffic["global stores"].requested_bytes == pytest.approx(
-        128 * (passes + passes // 3 * 5 + parts)
-    )
-
-
 #: One lane works while the others wait for it.
 ONE_LANE = """
 extern "C" __global__ void k(float *p, int n)

@@ -53,18 +53,6 @@ def test_a_last_line_torn_anywhere_costs_only_itself(path: Path) -> None:
         assert len(environments) == 2
 
 
-def test_a_torn_first_line_is_begun_anew(path: Path) -> None:
-    write(path, outcome())
-    first = path.read_bytes().split(b"\n")[0]
-    for end in range(len(first)):
-        path.write_bytes(first[:end])
-        assert read(path) == ([], [])
-        if end % 7:
-            continue
-        write(path, outcome(), mode="append")
-        assert read(path) == ([environment()], [outcome()])
-
-
 def test_a_tail_of_zeros_is_torn_too(path: Path) -> None:
     write(path, outcome())
     with path.open("ab") as file:

@@ -264,10 +264,7 @@ class Looks:
             )
             return machine_code.machine_code(
                 (made.listing, made.entry, made.architecture),
-                self.kernel,
-                self.problem,
-                case.params,
-                placed.launch,
+                placed,
                 architecture,
                 resources=made.resources,
                 multiprocessors=gpu.limits["multiprocessors"] if gpu else None,

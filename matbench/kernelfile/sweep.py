@@ -273,7 +273,7 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
             wanted = divmod(int(requirement[3:].rstrip("af")), 10)
             same = {"a": have == wanted, "f": have[0] == wanted[0]}.get(requirement[-1], True)
             if have < wanted or not same:
-                return f"needs {requirement}; this device is sm_{have[0]}{have[1]}"
+                return f"needs {requirement}; the device is sm_{have[0]}{have[1]}"
     if device.backend == "opencl" and kernel.source:
         return opencl_c.obstacle(kernel)
     return device.missing.get(kernel.library or "")
@@ -347,5 +347,5 @@ def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
         return f"needs {launch.workspace_bytes:,} bytes of workspace, which no device has"
     for limit, (what, number) in asked.items():
         if number > limits[limit]:
-            return f"needs {number:,} {what}; this device allows {limits[limit]:,}"
+            return f"needs {number:,} {what}; the device allows {limits[limit]:,}"
     return None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from matbench.analysis import sample_notes, statistics
+from matbench.analysis import statistics
 from matbench.errors import CaseError
 from matbench.measure.options import Options
 from matbench.model import Conditions
@@ -163,17 +163,14 @@ def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:
 def timing_of(
     samples: Sequence[float], seed: int, *, graph: bool = False, notes: Sequence[str] = ()
 ) -> Timing:
-    """Samples with their median, its interval and notes on their quality.
-
-    `seed` is that of the inputs.
-    """
+    """Samples with their median and its interval; `seed` is that of the inputs."""
     return Timing(
         samples_ns=tuple(samples),
         median_ns=float(np.median(samples)),
         interval_ns=statistics.median_interval(samples),
         graph=graph,
         seed=f"{seed:x}",
-        notes=(*sample_notes.notes(samples), *notes),
+        notes=tuple(notes),
     )
 
 

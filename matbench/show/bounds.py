@@ -40,7 +40,7 @@ def _width_in_words(each: Width, name: str) -> str:
     title = ", ".join(filter(None, [f"this device, {name}" if each.here else name, params]))
     fits, a = each.occupancy, architectures.named(name)
     if fits is None:
-        return f"{title}: {each.reason or 'not known'}."
+        return f"{title}: {f'{each.status}: {each.reason}' if each.status else 'not known'}."
     parts = [
         f"{a.threads:,} threads hold {_blocks(fits.by['threads'])} of {each.threads_per_block:,}"
     ]

@@ -37,7 +37,7 @@ _FIELDS = {
     "driver_blocks": "driver_blocks",
     "occupancy_share": "occupancy.share",
     "limiters": "occupancy.limiters",
-    **under("", "modelled_loads measured_ns reason"),
+    **under("", "modelled_loads measured_ns status reason"),
 }
 _COLUMNS = (
     Column("parameters"),
@@ -216,7 +216,6 @@ def _width_row(each: Width, *, chosen: bool) -> Row:
     if fits is not None and each.driver_blocks not in (None, fits.blocks):
         resident += f" (driver: {each.driver_blocks})"
     limiters = UNKNOWN if fits is None else ", ".join(fits.limiters)
-    status, _, reason = (each.reason or limiters).partition(": ")
     return Row(
         cells=(
             settings_of(each.params) or UNKNOWN,
@@ -231,7 +230,7 @@ def _width_row(each: Width, *, chosen: bool) -> Row:
             count(each.modelled_loads),
             duration(each.measured_ns),
         ),
-        status=status,
-        reason=reason,
+        status=each.status or limiters,
+        reason=each.reason or "",
         best=chosen,
     )

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from matbench import workloads
-from matbench.analysis import cards, ranking, repetitions, sample_notes
+from matbench.analysis import cards, ranking, repetitions
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records import encoding, resuming
 from matbench.records.blocks import PERTURBATION_LIMIT
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
-from matbench.show import footnotes, safe, units
+from matbench.show import footnotes, patterns, safe, units
 from matbench.show.heading import device_lines
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
@@ -36,9 +36,8 @@ def report(
     first, baselines on the CPU last, then by how much devices of the same name differ.
     """
     every, given = list(outcomes), list(environments)
-    kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
-    merged = repetitions.merged(kept)
-    found, about = cards.told_apart(merged, given)
+    merged = map(patterns.noted, repetitions.merged(resuming.without_retried(every)))
+    found, about = cards.told_apart(list(merged), given)
     footer = _counts(found)
     if fastest:
         shown = every = ranking.fastest(found)
@@ -217,21 +216,19 @@ def _claimed(row: Ranked) -> str:
 
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
-    """The notes that matter for reading the row; CSV and JSON have all notes."""
+    """Whether its samples settled, and the notes on them and on the case."""
     own = _about(outcome.timing, outcome.notes)
     hot = _about(outcome.hot) if outcome.cold is not None else []
     return tuple(map(safe.lines, [*own, *(f"hot samples: {note}" for note in hot)]))
 
 
 def _about(timing: Timing | None, others: Sequence[str] = ()) -> list[str]:
-    """Whether these samples settled, and the notes that matter for their median."""
-    notes, found = list(others), []
-    if timing is not None:
-        notes = [*timing.notes, *others]
-        if timing.settled is False:
-            found = [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
-    half_width = ranking.spread(timing)
-    return [*found, *(note for note in notes if sample_notes.matters(note, half_width))]
+    if timing is None:
+        return list(others)
+    found = []
+    if timing.settled is False:
+        found = [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
+    return [*found, *timing.notes, *others]
 
 
 # Rows that are alike at several sizes

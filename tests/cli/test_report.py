@@ -99,7 +99,7 @@ def test_each_kernel_met_its_fate(sweep: Sweep) -> None:
         elif tile == 128 and kernel != "foreign":
             assert outcome.status == "skipped"
             assert outcome.reason is not None
-            assert outcome.reason.startswith("needs 16,384 threads per block; this device allows ")
+            assert outcome.reason.startswith("needs 16,384 threads per block; the device allows ")
         elif kernel == "liar":
             assert outcome.status == "wrong"
             assert outcome.median_ns is None

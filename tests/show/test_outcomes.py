@@ -6,7 +6,6 @@ import json
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import any_record
@@ -34,8 +33,6 @@ from matbench.records.outcome import Accuracy, Claims, Outcome
 from matbench.show import outcomes
 from matbench.show.formats import text
 from matbench.show.table import Section
-
-FEW_OUTLIERS = "1 of 10 samples is an outlier (up to 1.01 × the median)"
 
 
 def titles(section: Section) -> list[str]:
@@ -358,7 +355,7 @@ def test_hot_samples_beside_cold_ones_say_what_is_wrong_with_them() -> None:
         0.5,
         settled=False,
         stopped="time is up",
-        notes=("clocks throttled during sampling: SwPowerCap", FEW_OUTLIERS),
+        notes=("clocks throttled during sampling: SwPowerCap",),
         conditions=tuple(Conditions(sm_mhz=clock) for clock in (345, 1200, 1210)),
     )
     both = on_h200("both", 1, cold=timing(1), hot=beside)
@@ -367,7 +364,6 @@ def test_hot_samples_beside_cold_ones_say_what_is_wrong_with_them() -> None:
     assert line_of(page, "both ★").endswith("¹ ²")
     assert "¹ hot samples: not settled: time is up" in page
     assert "² hot samples: clocks throttled during sampling: SwPowerCap" in page
-    assert "outlier" not in page
     assert "SM clock held: 1,980 MHz, hot: 1,205 MHz" in page
     assert "before each; hot: the cache is not overwritten" in page
     assert re.search(r"both ★ .* 500\.0 µs +1\.0% ", page)
@@ -376,7 +372,7 @@ def test_hot_samples_beside_cold_ones_say_what_is_wrong_with_them() -> None:
         "cold", "500000.0", "3",
     )  # fmt: skip
     assert (row["hot_settled"], row["hot_stopped"]) == ("false", "time is up")
-    assert FEW_OUTLIERS in row["hot_notes"]
+    assert row["hot_notes"] == "clocks throttled during sampling: SwPowerCap"
     assert row["notes"] == ""
 
 
@@ -412,17 +408,23 @@ def test_notes_are_footnotes_and_the_same_note_is_one() -> None:
     assert slowed in page
 
 
-@pytest.mark.parametrize("where", ["timing", "outcome"])
-def test_a_note_that_changes_nothing_is_in_the_records_alone(where: str) -> None:
-    kept = "drifting: +7.5% from the first to the last third of the samples"
-    notes = (FEW_OUTLIERS, kept)
-    found = (
-        outcome("x", 1, cold=timing(1, notes=notes))
-        if where == "timing"
-        else outcome("x", 1, notes=notes)
+def test_patterns_in_samples_are_notes_of_tables_but_not_of_records() -> None:
+    """They follow from the samples; a drift of 4% matters, one of 0.6% does not."""
+    drifting, steady = (
+        timing(
+            1,
+            samples_ns=tuple(1e6 * (1 + slope * i) for i in range(30)),
+            interval_ns=(1e6, 1.002e6),
+            notes=("mine",),
+        )
+        for slope in (0.002, 0.0003)
     )
-    table = made(found, outcome("y", 2))
-    assert "outlier" not in shown(table) + text(table, "github")
-    assert kept in shown(table)
-    assert rows(table)[0]["notes"] == "; ".join(notes)
-    assert FEW_OUTLIERS in text(table, "json")
+    said = "drifting: +4.0% from the first to the last third of the samples"
+    table = made(outcome("a", 1, cold=steady, hot=drifting), outcome("b", 2, cold=drifting))
+    below = shown(table)
+    assert said in below
+    assert f"hot samples: {said}" in below
+    a, b = sorted(rows(table), key=lambda row: row["kernel"])
+    both = f"{said}; mine"
+    assert (a["notes"], a["hot_notes"], b["notes"]) == ("mine", both, both)
+    assert "drifting" not in text(table, "json")

@@ -71,6 +71,8 @@ def result_count(stem: str, operands: tuple[Operand, ...]) -> int:
         both = len(operands) > 1 and operands[1].kind in ("predicate", "register")
         if stem in ("VOTE", "VOTEU", "ELECT", "SYNCS"):
             return 1 + (operands[1].kind == "register" if len(operands) > 1 else 0)
+        if stem in ("IMNMX", "UIMNMX"):  # of pairs
+            return 3
         return 2 if both and (stem != "SHFL" or operands[1].kind == "register") else 1
     if stem in ("P2R", "MOV", "SEL", "FSEL", "USEL", "PRMT", "VOTE", "VOTEU"):
         return 1 + (stem.startswith("VOTE") and len(operands) > 2)
@@ -100,10 +102,10 @@ def _width(instruction: Instruction) -> int:
         return 1 if "32" in modifiers else 2
     if "64" in modifiers and stem != "SHF" and stem != "USHF":
         return 2
-    if stem == "F2F" and modifiers[:1] == ("F64",):
-        return 2
-    if stem in ("I2F", "F2I"):
-        return 2 if (modifiers[:1] if stem == "I2F" else modifiers[-1:])[0:1] == ("F64",) else 1
+    if stem in ("F2F", "I2F", "FRND"):
+        return 2 if modifiers[:1] == ("F64",) else 1
+    if stem in ("F2I", "IMNMX", "UIMNMX"):
+        return 2 if modifiers[:1] in (("S64",), ("U64",)) else 1
     return 1
 
 

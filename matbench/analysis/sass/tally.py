@@ -14,6 +14,7 @@ from matbench.analysis.sass.effects import access_bytes, bank_reads
 from matbench.analysis.sass.flow import Code, Loop
 from matbench.analysis.sass.listing import Instruction
 from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Access, Place, Walk, walk
+from matbench.records.explanation import NotDerived
 
 #: Warps of a block that are followed; in larger blocks as many, evenly spread.
 _MOST_WARPS = 16
@@ -46,7 +47,7 @@ class Tally(NamedTuple):
     costs: dict[int, dict[str, float]]
     bulk: frozenset[str]
     is_complete: bool
-    unknown: tuple[str, ...]
+    unknown: tuple[NotDerived, ...]
 
     @property
     def instructions(self) -> float:
@@ -84,7 +85,7 @@ class _Adder:
         self.visits: Counter[int] = Counter()
         self.walks: dict[frozenset[tuple[int, int]], Walk] = {}
         self.traffic: dict[str, memory.Cost] = {}
-        self.unknown: dict[str, None] = {}
+        self.unknown: dict[NotDerived, None] = {}
         self.costs: dict[tuple[object, ...], memory.Cost] = {}
         self.access_cycles: dict[int, dict[str, float]] = {}
 
@@ -128,7 +129,7 @@ class _Adder:
             ) / len(costs)
 
     def _do_not_know(self, each: Instruction) -> None:
-        self.unknown[f"the addresses of {each.opcode} at {each.address:#x}"] = None
+        self.unknown[NotDerived("addresses", each.opcode, each.address)] = None
 
     def _cost(self, each: Instruction, kind: str, access: Access) -> memory.Cost:
         """Computed once for accesses that differ by whole lines only, as most do."""
@@ -151,7 +152,7 @@ class _Adder:
             for each in block:
                 known = pipes.class_of(each)
                 if known is None:
-                    self.unknown[f"what {each.stem} takes: an opcode that is not known"] = None
+                    self.unknown[NotDerived("opcode", each.stem)] = None
                 own[known or "not known"] += count
                 if known == "tensor":
                     tensor_cycles += count * self._tensor(each)
@@ -199,7 +200,7 @@ class _Adder:
         work, precision = pipes.tensor_multiply_adds(each), pipes.tensor_precision(each)
         rate = self.tensor_rates.get(precision or "")
         if work is None or not rate:
-            self.unknown[f"the rate of {each.opcode} on tensor cores"] = None
+            self.unknown[NotDerived("rate", each.opcode)] = None
             return 0.0
         return work / rate
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import chart, ranking, sample_notes
+from matbench.analysis import chart, ranking
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import WORD_BYTES, DeviceInfo, Problem, settings_of
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Outcome
-from matbench.show import safe, units
+from matbench.show import patterns, safe, units
 from matbench.show.charts import definitions, style
 from matbench.show.charts.definitions import Spec
 from matbench.show.charts.style import Look
@@ -122,6 +122,7 @@ def of(
 
     `limits` are those that were measured by themselves, by device.
     """
+    outcomes = list(map(patterns.noted, outcomes))
     tables = ranking.tables(outcomes, devices)
     fastest = set(map(id, ranking.fastest(outcomes)))
     keys: dict[_Key, list[_Ranked]] = {}
@@ -305,8 +306,7 @@ def _cells(
     median, count = ranking.time_ns(outcome), len(outcome.samples_ns)
     rate = f"{units.number(row.work_per_s / view.scale)} {view.unit}" if row.work_per_s else ""
     claims = f"claims: {'; '.join(row.claims)}" if row.claims else ""
-    notes = (note for note in row.notes if sample_notes.matters(note, row.spread))
-    remarks = [outcome.reason or "", claims, *notes]
+    remarks = [outcome.reason or "", claims, *row.notes]
     cells: list[tuple[str, float | None]] = [
         (safe.line(case.kernel), None),
         (safe.line(settings_of(case.params)), None),

@@ -8,6 +8,7 @@ from support.machine_code import listing_of
 
 from matbench.analysis.sass import flow, listing
 from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Place, Walk, walk
+from matbench.records.explanation import NotDerived
 
 
 def walked(*instructions: str, block: int = 32, most: int = MOST_INSTRUCTIONS) -> Walk:
@@ -37,6 +38,19 @@ def test_what_a_predicate_was_before_an_election_decides_nothing() -> None:
     )
     assert found.stopped is None
     assert found.visits[0x10] == found.visits[0x40] == 100_000
+
+
+def test_what_may_have_been_written_is_not_known() -> None:
+    found = walked(
+        "LDG.E R0, desc[UR4][R2.64]",
+        "ISETP.NE.AND P0, PT, R0, RZ, PT",
+        "MOV R1, 0x1",
+        "@P0 MOV R1, 0x2",
+        "ISETP.EQ.AND P1, PT, R1, 0x1, PT",
+        "@P1 EXIT",
+        "EXIT",
+    )
+    assert found.stopped == NotDerived("branch", address=0x50)
 
 
 @given(

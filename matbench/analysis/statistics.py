@@ -203,8 +203,8 @@ def compare_samples(
     """Decide whether the candidate is FASTER, SLOWER or the SAME as the baseline, or UNDECIDED.
 
     SAME if the whole interval of the ratio lies between 1 / (1 + `threshold`) and 1 + `threshold`;
-    else FASTER or SLOWER if it excludes 1. Samples, all positive and finite, are UNDECIDED if they
-    are too few for the confidence.
+    else FASTER or SLOWER if it excludes 1. Samples that are not positive, or too few for the
+    confidence, are UNDECIDED.
 
     `paired`: samples i of both were taken together, in random order. The interval is that of the
     median of candidate / baseline over the pairs, extended to the ratio of medians. The
@@ -236,6 +236,8 @@ def _unfit(a: Vector, b: Vector, *, paired: bool) -> str | None:
     for name, x in (("baseline", a), ("candidate", b)):
         if not x.size:
             return f"no {name} samples"
+        if not (x > 0).all():  # a clock may be too coarse
+            return f"{np.count_nonzero(~(x > 0))} of {x.size} {name} samples are not positive"
     if paired and a.size != b.size:
         return f"{a.size} baseline and {b.size} candidate samples are not pairs"
     return None

@@ -308,7 +308,7 @@ class Sweep:
                     done = self._drawn(found.outcome)
                     done = msgspec.structs.replace(done, repetition=repetition)
                     with signals.held():  # what is recorded counts as done
-                        for writer in writers:
+                        for writer in reversed(writers):  # the copy first
                             writer.write(done)
                         self.outcomes.append(done)
                     display.done(done, place)
@@ -331,7 +331,7 @@ class Sweep:
         if output.target is None:
             return [last]
         path, mode = output.target
-        return [RecordWriter(path, self.environment, mode), last]
+        return [RecordWriter(path, self.environment, mode, copy=last), last]
 
     def _known(self, writers: list[RecordWriter]) -> dict[CaseKey, Outcome]:
         """The finished cases of a resumed file.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
@@ -12,6 +15,13 @@ from pathlib import Path
 import filelock
 
 from matbench.errors import UsageError
+
+
+class ChangedError(OSError):
+    """Another program removed, replaced, cut or extended the file while it was open."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.ESTALE, "another program removed or changed it during the run")
 
 
 class LockedFile:
@@ -44,9 +54,14 @@ class LockedFile:
             lock = filelock.FileLock(folder / f".{self._target.name}.lock")
             lock.acquire(timeout=wait_s)
             undo.callback(_unlock, lock)
-            if not self._target.exists():
+            is_new = not self._target.exists()
+            if is_new:
                 undo.callback(self._remove_if_empty)
-            self._file = undo.enter_context(FileIO(self._target, "a+"))
+            self._file = FileIO(self._target, "a+")
+            undo.callback(lambda: self._file.close())
+            if is_new:
+                _sync_folder(folder)
+            self._size = self.size
             self._undo = undo.pop_all()
 
     @property
@@ -55,8 +70,12 @@ class LockedFile:
         return os.fstat(self._file.fileno()).st_size
 
     def append(self, lines: bytes) -> None:
-        """Append `lines` on a new line, completely or, with an `OSError`, not at all."""
-        size = self.size
+        """Append `lines` on a new line, completely or, with an `OSError`, not at all.
+
+        A `ChangedError` means that earlier lines may be lost.
+        """
+        self.require_unchanged()
+        size = self._size
         if size:
             self._file.seek(size - 1)
             if self._file.read(1) != b"\n":
@@ -70,10 +89,43 @@ class LockedFile:
             with suppress(OSError):
                 self.truncate(size)
             raise
+        self._size = self.size
+
+    def require_unchanged(self) -> None:
+        """`ChangedError` unless the path leads to this file, as long as it was left here."""
+        opened = os.fstat(self._file.fileno())
+        try:
+            is_here = os.path.samestat(self._target.stat(), opened)
+        except OSError:
+            is_here = False
+        if not is_here or opened.st_size != self._size:
+            raise ChangedError
 
     def truncate(self, size: int) -> None:
         """Cut off everything after the first `size` bytes."""
         self._file.truncate(size)
+        self._size = size
+
+    def replace(self, lines: bytes) -> None:
+        """Replace the contents with `lines`; an `OSError` leaves them unchanged.
+
+        `lines` are written to a temporary file beside this one, which then replaces it.
+        """
+        handle, name = tempfile.mkstemp(dir=self._target.parent, prefix=f".{self._target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(lines)
+                file.flush()
+                os.fsync(handle)
+            shutil.copymode(self._target, name)
+            Path(name).replace(self._target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        self._file.close()
+        self._file = FileIO(self._target, "a+")
+        self._size = len(lines)
+        _sync_folder(self._target.parent)
 
     def close(self) -> None:
         """Unlock it; may be called twice."""
@@ -93,13 +145,23 @@ def _refusals(path: Path, hint: str) -> Iterator[None]:
         yield
     except filelock.Timeout as error:
         # A lock that cannot be created times out like one that is held.
-        reason = f"cannot be written: no file can be created in {path.parent}; {hint}"
+        reason = f"cannot be written: no file can be created in {path.resolve().parent}; {hint}"
         if Path(error.lock_file).exists():
             reason = f"another run is writing to it; wait until it ends or {hint}"
         raise UsageError(f"{path}: {reason}") from None
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links or a NUL, say
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"{path}: cannot be written: {why}; {hint}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush a file's new name to disk, on systems that can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _unlock(lock: filelock.BaseFileLock) -> None:

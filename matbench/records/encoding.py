@@ -3,32 +3,73 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable
-from typing import Any
+from math import isfinite
+from numbers import Real
+from typing import Any, TypeVar
 
 import msgspec
+
+from matbench.records.outcome import Timing
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 #: Legal in JSON, but a line end to some readers or a control character to some terminals.
 _UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
+def finite(record: T) -> T:
+    """The record as it is written: numbers that are not finite become unknown, with a note.
+
+    The note is added to the samples, or else to the outcome, that the numbers belong to. Samples
+    are dropped one by one; a pair of bounds becomes unknown as a whole.
+    """
+    found: T = _finite(record, "", [])
+    return found
+
+
+def _finite(value: Any, place: str, lost: list[str]) -> Any:
+    """The value without numbers that are not finite; their places are added to `lost`."""
+    if isinstance(value, msgspec.Struct):
+        notes = getattr(value, "notes", None)
+        told: list[str] = lost if notes is None else []
+        above = f"{place}." if place and notes is None else ""
+        names = value.__struct_fields__
+        fields = {name: _finite(getattr(value, name), above + name, told) for name in names}
+        if notes is not None and told:
+            note = f"not finite, so recorded as unknown: {', '.join(told)}"
+            fields["notes"] = (*notes, note)
+        if isinstance(value, Timing) and len(fields["samples_ns"]) < len(value.samples_ns):
+            # They were those of all samples; this module does not compute statistics.
+            fields |= {"median_ns": None, "interval_ns": None}
+        return type(value)(**fields)
+    if isinstance(value, dict):
+        return {name: _finite(item, f"{place}.{name}", lost) for name, item in value.items()}
+    if isinstance(value, tuple):
+        if value and not isinstance(value[0], Real):
+            return tuple(_finite(item, place, lost) for item in value)
+    elif not isinstance(value, Real):
+        return value
+    numbers = value if isinstance(value, tuple) else (value,)
+    kept = tuple(filter(_is_finite, numbers))
+    if len(kept) == len(numbers):
+        return value
+    lost.append(f"{place} ({', '.join(sorted({str(n) for n in numbers if not _is_finite(n)}))})")
+    return kept if place == "samples_ns" else None
+
+
+def _is_finite(number: Any) -> bool:
+    return isinstance(number, int) or isfinite(number)  # an integer may be too large for a float
+
+
 def line(record: msgspec.Struct) -> str:
     """One line of JSON, without a newline."""
-    plain = msgspec.to_builtins(record, enc_hook=lambda number: number.item())  # NumPy's
-    text = json.dumps(_finite(plain), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    plain = msgspec.to_builtins(finite(record), enc_hook=lambda number: number.item())  # NumPy's
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # File names that are not UTF-8 appear in argv and messages as lone surrogates.
     text = text.encode("utf-8", "replace").decode("utf-8")
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def array(records: Iterable[msgspec.Struct]) -> str:

@@ -24,6 +24,7 @@ from matbench.records.tuning import TuningRecord
 
 MAX_FILE_BYTES = 256 * 1024**2
 MAX_LINE_BYTES = 16 * 1024**2
+_FIRST_BYTES = b'{"type":"environment",'
 
 
 class RecordError(ValueError):
@@ -130,8 +131,10 @@ class Contents:
             try:
                 self._add(text.removesuffix(b",") if self.is_array else line)
             except RecordError as error:
-                is_torn = isinstance(error, _TornError) and not line.endswith(b"\n")
-                if not (is_torn and self._is_ours):
+                # The start of a file's first line shows whether matbench wrote it.
+                start = line[: len(_FIRST_BYTES)]
+                is_ours = self._is_ours or _FIRST_BYTES.startswith(start)
+                if not isinstance(error, _TornError) or line.endswith(b"\n") or not is_ours:
                     self._refuse(f"not a record: {error}; fix or remove the line")
                 self.note = f"{self._path}:{self._number}: incomplete line ignored"
                 return

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from matbench import regular
 from matbench.errors import UsageError
 from matbench.model import DeviceInfo, Problem
 from matbench.records import encoding
@@ -20,6 +21,7 @@ from matbench.records.provenance import state_folder
 from matbench.records.tuning import Tuned
 
 _WAIT_S = 10
+_MOST_BYTES = 1 << 28
 _HINT = "set MATBENCH_STATE_DIR to another folder"
 _Key = tuple[str, str, str, str, Problem]
 
@@ -36,7 +38,8 @@ class Store:
         An unfinished search replaces only another unfinished one.
         """
         try:
-            data = self.path.read_bytes()
+            with regular.opened(self.path) as file:  # a pipe could block for ever
+                data = file.read(_MOST_BYTES)
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -55,18 +58,16 @@ class Store:
 
     def require(self) -> None:
         """`UsageError` if winners cannot be stored here; call this before measuring."""
-        self._opened().close()
+        self._append(None)
 
     def keep(self, winner: Tuned) -> bool:
         """Add a winner; false if its search is unfinished and an earlier one was complete."""
+        known = {_key(known): known for known in self.winners()}.get(_key(winner))
+        if known is not None and known.complete and not winner.complete:
+            return False
         plain = msgspec.structs.replace(winner, problem=without_inputs(winner.problem))
-        try:
-            with closing(self._opened()) as file:
-                file.append(f"{encoding.line(plain)}\n".encode())
-        except OSError as error:
-            reason = f"the winner cannot be stored: {error.strerror}"
-            raise UsageError(f"{self.path}: {reason}; {_HINT}") from None
-        return plain in self.winners()
+        self._append(encoding.line(plain).encode())
+        return True
 
     def nearest(self, sha256: str, device: DeviceInfo, problem: Problem) -> list[Tuned]:
         """Winners for this source on this device: of the same size first, then by similar M·N·K."""
@@ -79,8 +80,18 @@ class Store:
         fitting = [w for w in self.winners() if (w.sha256, w.backend, w.device) == wanted]
         return sorted(fitting, key=distance)
 
-    def _opened(self) -> LockedFile:
-        return LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S, own=True)
+    def _append(self, line: bytes | None) -> None:
+        """Add one line; with None only find out whether that is possible."""
+        try:
+            opened = LockedFile(self.path, hint=_HINT, wait_s=_WAIT_S, own=True)
+            with closing(opened) as file:
+                size = file.size
+                file.append((line or b"") + b"\n")
+                if line is None:
+                    file.truncate(size)
+        except OSError as error:
+            reason = f"the winner cannot be stored: {error.strerror}"
+            raise UsageError(f"{self.path}: {reason}; {_HINT}") from None
 
 
 def _key(winner: Tuned) -> _Key:

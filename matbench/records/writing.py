@@ -11,7 +11,7 @@ from typing import Literal
 
 from matbench.errors import MatbenchError, UsageError
 from matbench.records import encoding
-from matbench.records.appending import LockedFile
+from matbench.records.appending import ChangedError, LockedFile
 from matbench.records.environment import Environment
 from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
@@ -24,9 +24,12 @@ class RecordWriter:
     """Appends outcomes to one file, flushing each to disk.
 
     `new` rejects a file that is not empty, `append` and `resume` add to it (or create it), and
-    `force` empties it before the first outcome is written. Entering raises a `UsageError` if the
+    `force` replaces it once the first outcome is written. Entering raises a `UsageError` if the
     file cannot be written or is locked by another run. `environments` and `outcomes` are the
     earlier contents of an appended or resumed file, `notes` say what was repaired in it.
+
+    If another program removes or changes the file, writing or leaving raises a `MatbenchError`. It
+    names the `copy`, another writer that gets each outcome before this one.
 
     With `best_effort` no error is raised: `error` keeps the first, and recording ends.
     """
@@ -38,11 +41,13 @@ class RecordWriter:
         mode: Mode = "new",
         *,
         best_effort: bool = False,
+        copy: RecordWriter | None = None,
     ) -> None:
         self.path = path
         self.environment = environment
         self.mode = mode
         self.best_effort = best_effort
+        self.copy = copy
         self.environments: list[Environment] = []
         self.outcomes: list[Outcome] = []
         self.notes: list[str] = []
@@ -66,7 +71,15 @@ class RecordWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._close()
+        try:
+            # An earlier failure has its own message.
+            failed = self.error is not None or isinstance(error, Exception)
+            if self.written and self._file is not None and not failed:
+                self._file.require_unchanged()
+        except OSError as changed:
+            self._refuse(changed)
+        finally:
+            self._close()
 
     def write(self, outcome: Outcome | Grade) -> None:
         """Append one outcome or grade; `MatbenchError` if it cannot be written or is not valid."""
@@ -78,21 +91,31 @@ class RecordWriter:
             decode(data)  # one unreadable line would make the whole file unreadable
             if not self.written:
                 data = f"{encoding.line(self.environment)}\n".encode() + data
-                if self.mode == "force":
-                    self._file.truncate(0)
-            self._file.append(data)
+            if self.mode == "force" and not self.written:
+                self._file.replace(data)
+            else:
+                self._file.append(data)
         except (OSError, RecordError) as error:
-            refusal = self._refusal(error)
-            if not self.best_effort:
-                raise refusal from None
-            self.error = refusal
+            self._refuse(error)
             return
         self.written += 1
 
-    def _refusal(self, error: OSError | RecordError) -> MatbenchError:
+    def _refuse(self, error: OSError | RecordError) -> None:
+        refused = self._refused(error)
+        if not self.best_effort:
+            raise refused from None
+        self.error = refused
+
+    def _refused(self, error: OSError | RecordError) -> MatbenchError:
         if isinstance(error, RecordError):
             return MatbenchError(f"{self.path}: an outcome contradicts itself: {error}")
         hint = "fix that, or name another file"
+        if isinstance(error, ChangedError):
+            hint = "the outcomes of this run may be lost: repeat it"
+            if self.copy is not None and self.copy.error is None:
+                kept = f"all {self.copy.written} outcomes of this run are in {self.copy.path}"
+                hint = f"{kept} until the next run: copy that file"
+            return MatbenchError(f"{self.path}: {error.strerror}; {hint}")
         if self.written:
             kept = f"it holds {self.written} outcomes of this run"
             hint = f"{kept}; fix that and continue with --resume {self.path}"

@@ -36,7 +36,8 @@ def report(
     first, baselines on the CPU last, then by how much devices of the same name differ.
     """
     every, given = list(outcomes), list(environments)
-    merged = map(patterns.noted, repetitions.merged(resuming.without_retried(every)))
+    kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
+    merged = map(patterns.noted, repetitions.merged(kept))
     found, about = cards.told_apart(list(merged), given)
     footer = _counts(found)
     if fastest:

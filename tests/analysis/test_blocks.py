@@ -37,6 +37,13 @@ def test_durations_waves_tail_and_imbalance() -> None:
     assert found.span_ratio == found.multiprocessor_span_ratio == 1
 
 
+def test_aligned_counters_make_the_naive_span_right() -> None:
+    found = analysed(sampled(UNEVEN, event_ns=200_000))
+    assert found.counters == "aligned"
+    assert found.naive_span_ticks == 400_000
+    assert found.naive_span_ratio == 1
+
+
 def test_counters_that_start_apart_make_the_naive_span_wrong() -> None:
     found = analysed(sampled(UNEVEN, bases={1: 5_000_000}, event_ns=212_000, empty_ns=12_000))
     assert found.counters == "not aligned"
@@ -69,6 +76,25 @@ def test_counters_near_the_end_of_64_bits() -> None:
     assert found.counter_offset_ticks == pytest.approx(10_000_000, abs=2)
     assert found.multiprocessor_span_ticks == 400_000
     assert found.naive_span_ticks == 2**64 - 10_000_000 + 400_000
+
+
+def test_multiprocessors_that_ran_nothing_count_as_idle() -> None:
+    found = analysed(sampled(UNEVEN), gpu_or_cpu(multiprocessors=4))
+    assert found.multiprocessors_used == 2
+    assert found.blocks_per_multiprocessor == Spread(0, 0.5, 2)
+    assert found.imbalance == pytest.approx(200 / (350 / 4) - 1)
+
+
+def test_a_gap_between_blocks_is_no_busy_time() -> None:
+    ran = [Block(0, 0, 100), Block(0, 900, 1000), Block(1, 0, 500), Block(1, 100, 400)]
+    found = analysed(sampled(ran))
+    assert found.imbalance == pytest.approx(500 / 350 - 1)
+    assert (found.resident_most, found.resident_median) == (2, 1.5)
+
+
+def test_blocks_that_touch_are_not_resident_together() -> None:
+    assert analysed(sampled([Block(0, 0, 10), Block(0, 10, 20)])).resident_most == 1
+    assert analysed(sampled([Block(0, 0, 11), Block(0, 10, 20)])).resident_most == 2
 
 
 def test_a_single_block() -> None:

@@ -76,6 +76,11 @@ def test_scipy_is_not_loaded_before_it_is_needed() -> None:
 # How well the median is known
 
 
+def test_the_median_of_contaminated_noise() -> None:
+    noise, median = INDEPENDENT["contaminated"]
+    assert np.median(noise(np.random.default_rng(0), 1_000_000)) == pytest.approx(median, abs=3e-3)
+
+
 @pytest.mark.parametrize("count", [10, 25, 100])
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_the_interval_covers_the_median(name: str, count: int) -> None:
@@ -129,6 +134,13 @@ def test_spread_and_half_width_are_shares_of_the_median() -> None:
     assert spread([7.0] * 5) == relative_half_width([7.0] * 5) == 0
 
 
+def test_one_outlier_moves_neither() -> None:
+    samples = [100.0 + 0.1 * i for i in range(30)]
+    spoilt = [*samples[:-1], 1e6]
+    assert median_interval(spoilt) == median_interval(samples)
+    assert spread(spoilt) == spread(samples)
+
+
 positive = st.floats(1e-3, 1e12)
 
 
@@ -141,6 +153,17 @@ def test_order_does_not_matter_to_the_median(samples: list[float], order: object
     assert spread(shuffled) == spread(samples)
     low, high = median_interval(samples)
     assert min(samples) <= low <= np.median(samples) <= high <= max(samples)
+
+
+@exact
+@given(st.lists(positive, min_size=2, max_size=60), st.integers(-20, 20))
+def test_the_unit_does_not_matter(samples: list[float], power: int) -> None:
+    scale = 2.0**power
+    scaled = [x * scale for x in samples]
+    low, high = median_interval(samples)
+    assert median_interval(scaled) == (low * scale, high * scale)
+    assert relative_half_width(scaled) == relative_half_width(samples)
+    assert spread(scaled) == spread(samples)
 
 
 # When to stop
@@ -189,6 +212,14 @@ def test_a_noisier_kernel_takes_more_until_it_is_settled() -> None:
     assert relative_half_width(samples[:count]) <= 0.005
 
 
+def test_precision_is_what_is_asked_for() -> None:
+    samples = times(np.random.default_rng(0).normal(0, 1, 2000), 0.01)
+    counts = [take(StoppingRule(precision=p), samples, 1e5)[0] for p in (0.02, 0.005, 0.002)]
+    assert counts == sorted(counts)
+    assert counts[0] == 10
+    assert counts[2] > 4 * counts[1] / 1.5
+
+
 def test_looks_are_rare() -> None:
     rule = StoppingRule()
     looks = [n for n in range(1, 200) if rule.decide([1.0] * n, 0)]
@@ -206,6 +237,14 @@ def test_an_interval_that_fell_into_one_of_two_modes_is_not_settled() -> None:
 def test_time_bounds_a_kernel_that_does_not_settle() -> None:
     samples = times(np.random.default_rng(0).normal(0, 1, 500), 0.2)
     assert take(StoppingRule(), samples, 40e6) == (50, TIME_IS_UP)
+
+
+def test_a_40_ms_kernel_does_not_run_100_times() -> None:
+    quiet = times(np.random.default_rng(0).normal(0, 1, 200), 0.001, 40e6)
+    assert take(StoppingRule(), quiet, 40e6) == (10, SETTLED)
+    noisy = times(np.random.default_rng(0).normal(0, 1, 200), 0.05, 40e6)
+    count, reason = take(StoppingRule(), noisy, 40e6)
+    assert (count, reason) == (50, TIME_IS_UP)
 
 
 def test_a_last_look_when_the_time_is_up() -> None:
@@ -234,6 +273,13 @@ def test_three_slow_launches_alike_are_not_95_percent() -> None:
 
 def test_identical_samples_are_settled() -> None:
     assert take(StoppingRule(), np.full(20, 10240.0), 1e5) == (10, SETTLED)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1.0])
+def test_what_is_no_time_never_settles(bad: float) -> None:
+    for samples in ([bad] * 10, [bad] * 6 + [1e6] * 4):
+        assert StoppingRule().decide(samples, 0) is None
+        assert StoppingRule().decide(samples, 2e9) == TIME_IS_UP
 
 
 def test_an_unknown_elapsed_time_does_not_run_forever() -> None:
@@ -385,6 +431,29 @@ def test_constant_samples(candidate: float, verdict: str, paired: bool) -> None:
     assert compare_samples([5.0] * 9, [candidate] * 9, paired=paired).verdict == verdict
 
 
+def test_constant_samples_end_a_plan_at_the_first_look() -> None:
+    plan = ComparisonPlan()
+    for slowdown, verdict in ((1.0, "SAME"), (1.5, "SLOWER"), (0.5, "FASTER")):
+        result = plan.decide([5.0] * 12, [5.0 * slowdown] * 12, 0)
+        assert result is not None
+        assert (result.verdict, result.looks) == (verdict, 1)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("bad", [math.nan, 0.0, -1.0])
+def test_what_is_no_time_yields_no_verdict(bad: float, paired: bool) -> None:
+    good = [5.0] * 30
+    for spoilt in ([*good[:-1], bad], [bad] * 30):
+        for result, name in (
+            (compare_samples(good, spoilt, paired=paired), "candidate"),
+            (compare_samples(spoilt, good, paired=paired), "baseline"),
+            (compare_samples(spoilt, spoilt, paired=paired), "baseline"),
+        ):
+            assert result.verdict == "UNDECIDED"
+            assert f"{name} samples are not positive" in result.reason
+            assert (result.ratio, result.interval, result.p_value) == (None, None, None)
+
+
 def test_no_samples_yield_no_verdict() -> None:
     assert compare_samples([], [1.0] * 20).reason == "no baseline samples"
     assert compare_samples([1.0] * 20, []).reason == "no candidate samples"
@@ -424,6 +493,26 @@ def test_swapping_the_two_swaps_the_verdict(
     if there.interval and back.interval:
         assert back.interval == pytest.approx([1 / end for end in there.interval[::-1]], rel=1e-12)
         assert there.interval[0] * (1 - 1e-12) <= there.ratio <= there.interval[1] * (1 + 1e-12)
+
+
+@exact
+@given(
+    st.lists(st.tuples(near, near), min_size=10, max_size=40),
+    st.integers(-30, 30),
+    st.randoms(use_true_random=False),
+)
+def test_neither_the_unit_nor_the_order_of_pairs_matters(
+    drawn: list[tuple[float, float]], power: int, order: object
+) -> None:
+    def compared(sample: list[tuple[float, float]], scale: float) -> Comparison:
+        a, b = ([scale * x[i] for x in sample] for i in (0, 1))
+        return compare_samples(a, b, confidence=0.9, paired=True)
+
+    shuffled = list(drawn)
+    order.shuffle(shuffled)  # type: ignore[attr-defined]
+    first, other = compared(drawn, 1.0), compared(shuffled, 2.0**power)
+    assert other.ratio == pytest.approx(first.ratio, rel=1e-12)
+    assert other.interval == pytest.approx(first.interval, rel=1e-9)
 
 
 def test_a_verdict_needs_the_pairs_and_the_medians_to_agree() -> None:
@@ -489,6 +578,13 @@ def test_half_a_pair_waits_for_its_partner() -> None:
     assert result is not None
     assert result.samples == (12, 12)
     assert plan.decide([5.0] * 12, [5.0] * 11, 0) is None
+
+
+def test_a_bad_sample_ends_the_plan_at_the_next_look() -> None:
+    result = ComparisonPlan().decide([5.0] * 12, [5.0] * 11 + [math.nan], 0)
+    assert result is not None
+    assert result.verdict == "UNDECIDED"
+    assert "1 of 12 candidate samples" in result.reason
 
 
 def test_the_order_within_pairs_is_random_and_seeded() -> None:

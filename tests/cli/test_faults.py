@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.cli import QUICK, Matbench
 from support.paths import ROOT
 from support.terminal import COMMAND
 
@@ -50,3 +51,37 @@ def test_the_true_reason_is_told(
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"matbench: {told}")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def pipes(own_state: None) -> Path:
+    """The state folder, with pipes in place of its files."""
+    state = Path(os.environ["MATBENCH_STATE_DIR"])
+    state.mkdir()
+    for name in ("last-run", "tuned"):
+        os.mkfifo(state / f"{name}.jsonl")
+    return state
+
+
+def test_a_run_passes_over_pipes_among_its_own_files(
+    pipes: Path, matbench: Matbench, device: DeviceInfo
+) -> None:
+    assert "1 measured" in matbench("run", *ONE_CASE, *QUICK).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", "tiled", "--sizes", "8", "--tuned"), "tuned.jsonl: cannot be read: not a regular"),
+        (
+            ("tune", "tiled", "--sizes", "8"),
+            "tuned.jsonl: is no ordinary file; set MATBENCH_STATE_DIR",
+        ),
+    ],
+)
+def test_a_pipe_among_its_own_files_is_told(
+    arguments: tuple[str, ...], told: str, pipes: Path, matbench: Matbench, device: DeviceInfo
+) -> None:
+    stderr = matbench(*arguments, code=2).stderr
+    assert told in stderr
+    assert stderr.count("\n") == 1

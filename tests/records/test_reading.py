@@ -17,7 +17,7 @@ from support.records import environment, outcome
 
 from matbench.errors import UsageError
 from matbench.records import encoding, reading
-from matbench.records.outcome import ErrorCells
+from matbench.records.outcome import ErrorCells, Outcome
 from matbench.records.reading import read
 from matbench.records.writing import Mode, RecordWriter
 
@@ -51,6 +51,18 @@ def test_a_last_line_torn_anywhere_costs_only_itself(path: Path) -> None:
         environments, resumed = read(path, notes)
         assert (resumed, notes) == ([*found, outcome(kernel="next")], [])
         assert len(environments) == 2
+
+
+def test_a_torn_first_line_is_begun_anew(path: Path) -> None:
+    write(path, outcome())
+    first = path.read_bytes().split(b"\n")[0]
+    for end in range(len(first)):
+        path.write_bytes(first[:end])
+        assert read(path) == ([], [])
+        if end % 7:
+            continue
+        write(path, outcome(), mode="append")
+        assert read(path) == ([environment()], [outcome()])
 
 
 def test_a_tail_of_zeros_is_torn_too(path: Path) -> None:
@@ -167,6 +179,39 @@ def test_a_file_of_any_bytes_is_read_or_refused(
         assert "\n" not in str(error)
     else:
         assert len(environments) + len(found) <= data.count(b"\n") + 1
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    group=st.sampled_from([None, "case", "cold", "environment"]), data=st.data(), value=json_values
+)
+def test_a_field_of_any_value_is_read_or_refused(
+    group: str | None, data: st.DataObject, value: Any, tmp_path: Path
+) -> None:
+    first, second = map(json.loads, WHOLE.splitlines())
+    holder = first if group == "environment" else second[group] if group else second
+    holder[data.draw(st.sampled_from(sorted(holder)))] = value
+    path = tmp_path / "fuzzed.jsonl"
+    path.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
+    try:
+        (found,) = read(path)[1]
+    except UsageError as error:
+        assert str(error).startswith(f"{path}:{1 if group == 'environment' else 2}: ")
+    else:
+        assert isinstance(found, Outcome)
 
 
 def test_what_later_versions_add_is_skipped(path: Path) -> None:

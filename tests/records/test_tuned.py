@@ -152,15 +152,12 @@ def test_to_require_it_changes_nothing(store: Store) -> None:
 def test_a_full_disk_is_told_and_costs_no_earlier_winner(store: Store) -> None:
     store.keep(winner(8))
     before = store.path.read_bytes()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before), hard))
-    try:
-        with pytest.raises(
-            UsageError, match=r"tuned\.jsonl: the winner cannot be stored: File too"
-        ):
-            store.keep(winner(9))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with full_after(len(before)):
+        for attempt in (store.require, lambda: store.keep(winner(9))):
+            with pytest.raises(
+                UsageError, match=r"tuned\.jsonl: the winner cannot be stored: File too"
+            ):
+                attempt()
     assert store.path.read_bytes() == before
 
 

@@ -106,7 +106,6 @@ def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
     assert "name another file" in refused(file / "x.jsonl")
     assert "name another file" in refused(tmp_path / ("x" * 300))
     assert "name another file" in refused(loop)
-    assert "no ordinary file" in refused(Path("/dev/null"))
     assert "name another file" in refused(Path("/proc/x.jsonl"))
     assert only(tmp_path) == ["file", "loop"]
 
@@ -144,15 +143,34 @@ def test_killed_at_any_moment_the_file_is_valid(path: Path) -> None:
 # The disk
 
 
-def test_each_row_is_on_the_disk_once_it_is_written(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mode", ["new", "append", "force", "resume"])
+def test_a_power_failure_loses_no_row(
+    mode: Mode, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    synced: list[bytes] = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(path.read_bytes()))
-    with RecordWriter(path, environment()) as writer:
+    """Each row is synced once it is written, and a new file's name, too. `force` syncs the new file
+    before it replaces the old one."""
+    rows: list[tuple[bytes, bool]] = []
+    names: list[int] = []
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        state, here = os.fstat(descriptor), path.stat()
+        if os.path.samestat(state, path.parent.stat()):
+            names.append(here.st_ino)
+        else:
+            rows.append((os.pread(descriptor, state.st_size, 0), os.path.samestat(state, here)))
+        fsync(descriptor)
+
+    if mode != "new":
+        write(path, outcome(kernel="earlier"))
+    monkeypatch.setattr(os, "fsync", noted)
+    with RecordWriter(path, environment(), mode) as writer:
         for kernel in ("first", "second"):
             writer.write(outcome(kernel=kernel))
-            assert synced[-1] == path.read_bytes()
+            assert rows
+            assert rows[-1][0] == path.read_bytes()
+            assert mode in ("append", "resume") or names[-1:] == [path.stat().st_ino]
+    assert rows[0][1] == (mode != "force")
 
 
 def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:
@@ -167,6 +185,47 @@ def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:
         assert path.read_bytes() == before
         writer.write(outcome(kernel="after"))
     assert [one.case.kernel for one in read(path)[1]] == ["tiled", "after"]
+
+
+def test_force_goes_on_after_the_disk_was_full(path: Path) -> None:
+    write(path, outcome())
+    with RecordWriter(path, environment(), "force") as writer:
+        writer.write(outcome(kernel="new"))
+        with full_after(path.stat().st_size + 100), pytest.raises(MatbenchError):
+            writer.write(outcome(kernel="lost"))
+        writer.write(outcome(kernel="after"))
+    assert [one.case.kernel for one in read(path)[1]] == ["new", "after"]
+
+
+def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
+    write(path, outcome())
+    before = path.read_bytes()
+    with RecordWriter(path, environment(), "force") as writer:
+        with full_after(100), pytest.raises(MatbenchError):
+            writer.write(outcome(kernel="new"))
+        assert path.read_bytes() == before
+        assert only(path.parent) == [".x.jsonl.lock", "x.jsonl"]
+    assert only(path.parent) == ["x.jsonl"]
+
+
+@pytest.mark.parametrize("mode", ["new", "append", "force"])
+def test_a_file_that_is_gone_when_the_run_ends_is_told(path: Path, mode: Mode) -> None:
+    copy = RecordWriter(path.with_name("copy"), environment())
+    with (
+        pytest.raises(MatbenchError, match=r"all 1 outcomes of this run are in .*copy until"),
+        RecordWriter(path, environment(), mode, copy=copy) as writer,
+        copy,
+    ):
+        for each in (copy, writer):
+            each.write(outcome())
+        path.unlink()
+    with (
+        pytest.raises(MatbenchError, match=r"the outcomes of this run may be lost"),
+        RecordWriter(path, environment()) as writer,
+    ):
+        writer.write(outcome())
+        path.unlink()
+        raise KeyboardInterrupt
 
 
 # Two runs
@@ -241,10 +300,8 @@ def test_best_effort_never_stops_a_run(tmp_path: Path) -> None:
     with RecordWriter(file / "state" / "x", environment(), "force", best_effort=True) as writer:
         writer.write(outcome())
     assert "cannot be written" in str(writer.error)
-    with (
-        RecordWriter(tmp_path / "x", environment(), "force", best_effort=True) as writer,
-        largest_file(100),
-    ):
+    path = tmp_path / "x"
+    with RecordWriter(path, environment(), "force", best_effort=True) as writer, full_after(100):
         writer.write(outcome())
         writer.write(outcome())
     assert "File too large" in str(writer.error)

@@ -19,6 +19,7 @@ from matbench import __version__
 from matbench.analysis import pareto
 from matbench.cache import Cache
 from matbench.errors import UsageError
+from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.records.reading import Finding
@@ -63,9 +64,10 @@ def page(
     findings: Iterable[tuple[Finding, Sequence[Outcome]]] = (),
 ) -> str:
     """The whole document; the same records give the same bytes."""
+    kept = [encoding.finite(outcome) for outcome in outcomes]
     devices = [device for environment in environments for device in environment.devices]
-    more, about = _findings.of(findings), summary.of(outcomes, environments)
-    found = cases.of(outcomes, devices, more.limits)
+    more, about = _findings.of(findings), summary.of(kept, environments)
+    found = cases.of(kept, devices, more.limits)
     taken = samples.of(found.outcomes)
     shown = ["summary", *_sections(found, any(taken), more), "results"]
     scripts = (bundle(), (_HERE / "page.js").read_text(encoding="utf-8"))

@@ -1,8 +1,9 @@
 """The on-disk cache of references, compiled code and parsed kernel files.
 
 Every entry has a checksum, of its key too, and is dropped if it does not match; nothing is
-unpickled (the `diskcache` library unpickles, and is no longer maintained). Only the user can write
-to the folder; its size is bounded, and the least recently used entries are removed first.
+unpickled (the `diskcache` library unpickles, and is no longer maintained). PyCUDA keeps compiled
+code in the same folder. Only the user can write to the folder; its size is bounded, and the least
+recently used entries are removed first.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import mmap
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,12 +20,13 @@ from pathlib import Path
 
 import platformdirs
 
+from matbench import regular
 from matbench.errors import UsageError
 
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 _DIGEST_BYTES = hashlib.sha256().digest_size
-#: What matbench writes; other files of the folder are somebody else's.
-_ENTRY = re.compile(r"[0-9a-f]{64}\.bin|tmp\w+\.part")
+#: What matbench and PyCUDA write; other files of the folder are somebody else's.
+_ENTRY = re.compile(r"[0-9a-f]{32,64}\.(bin|cubin)|tmp\w+\.part")
 #: Larger data is divided for its digest.
 _PART_BYTES = 8 * 1024**2
 
@@ -97,11 +100,12 @@ class Cache:
 
     def _mapped(self, path: Path) -> memoryview:
         """An entry, in memory only where it is read; entries are replaced, never changed."""
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             os.utime(file.fileno())
-            if os.fstat(file.fileno()).st_size == 0:  # cannot be mapped
+            size = os.fstat(file.fileno()).st_size
+            if not 0 < size <= self.limit_bytes:
                 return memoryview(b"")
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
 
     def put(self, key: str, value: bytes | memoryview) -> None:
         """Store `value`, unless it is larger than the whole cache or the disk is full."""
@@ -116,10 +120,22 @@ class Cache:
                 part = Path(file.name)
                 file.write(_checksum(key, value))
                 file.write(value)
-            part.replace(self._path(key))
+            target = self._path(key)
+            with suppress(OSError):
+                target.rmdir()  # an empty folder is the only thing that is not replaced
+            part.replace(target)
         except OSError:
             if part is not None:
                 part.unlink(missing_ok=True)
+
+    def drop(self, suffix: str, content: bytes) -> None:
+        """Remove files ending in `suffix` with this `content`, which turned out to be damaged."""
+        for path in self.folder.glob(f"*{suffix}"):
+            with suppress(OSError):
+                with regular.opened(path) as file:
+                    is_damaged = file.read(len(content) + 1) == content
+                if is_damaged:
+                    path.unlink()
 
     def get_or_make(self, key: str, make: Callable[[], bytes | memoryview]) -> memoryview:
         """The entry; if it is missing, it is made and stored."""
@@ -130,13 +146,19 @@ class Cache:
         return found
 
     def _entries(self) -> list[tuple[float, int, Path]]:
-        """When each entry was last used, its size and its path, oldest first."""
         found = []
         for path in self.folder.glob("*.*"):
-            if _ENTRY.fullmatch(path.name):
-                with suppress(OSError):  # another process removed it
-                    state = path.lstat()
-                    found.append((state.st_mtime, state.st_size, path))
+            if not _ENTRY.fullmatch(path.name):
+                continue
+            try:
+                state = path.lstat()
+            except OSError:
+                continue
+            if stat.S_ISDIR(state.st_mode):
+                continue
+            # PyCUDA does not update the time stamps of files that it reads.
+            used = max(state.st_mtime, state.st_atime)
+            found.append((used, state.st_size, path))
         return sorted(found)
 
     def _make_room(self, size: int) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -123,6 +125,45 @@ def test_an_entry_of_another_key_is_dropped(cache: Cache) -> None:
     assert list(cache.folder.iterdir()) == []
 
 
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(2**40)
+
+
+#: What can be in the place of a file. Reading some of it would never end.
+NO_ENTRIES: dict[str, Callable[[Path], None]] = {
+    "folder": Path.mkdir,
+    "pipe": os.mkfifo,
+    "socket": lambda path: os.mknod(path, stat.S_IFSOCK),
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "link to a folder": lambda path: path.symlink_to("."),
+    "huge file": sparse,
+}
+
+
+@pytest.mark.parametrize("make", NO_ENTRIES.values(), ids=NO_ENTRIES)
+def test_an_entry_that_is_no_file_is_replaced(cache: Cache, make: Callable[[Path], None]) -> None:
+    cache.put("key", b"value")
+    path = entry(cache)
+    path.unlink()
+    make(path)
+    assert bytes(cache.get_or_make("key", lambda: b"value")) == b"value"
+    assert kept(cache, "key") == b"value"
+    assert not path.is_symlink()
+
+
+@pytest.mark.parametrize("make", NO_ENTRIES.values(), ids=NO_ENTRIES)
+def test_what_is_no_file_is_in_nobodys_way(cache: Cache, make: Callable[[Path], None]) -> None:
+    cache.put("key", b"value")
+    for name in ("a" * 64 + ".bin", "a" * 32 + ".cubin"):
+        make(cache.folder / name)
+    cache.drop(".cubin", b"damaged")
+    assert cache.size_bytes() >= 37
+    assert cache.clear() >= 37
+    assert all(path.is_dir() and not path.is_symlink() for path in cache.folder.iterdir())
+
+
 def test_those_used_longest_ago_go_first(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache", limit_bytes=1000)
     now = time.time()
@@ -134,6 +175,25 @@ def test_those_used_longest_ago_go_first(tmp_path: Path) -> None:
     cache.put("e", bytes(200))
     assert {key for key in "abcde" if cache.get(key) is not None} == set("acde")
     assert cache.size_bytes() <= 1000
+
+
+def test_what_pycuda_keeps_there_counts_too(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache", limit_bytes=1000)
+    cache.put("a", bytes(100))
+    now = time.time()
+    used, unused = "1" * 32 + ".cubin", "2" * 32 + ".cubin"
+    for age, name in enumerate((used, unused)):
+        path = cache.folder / name
+        path.write_bytes(bytes([age]) * 400)
+        os.utime(path, (now - 10 - 1000 * age, now - 2000))  # read, and never written again
+    assert cache.size_bytes() == 932
+    cache.put("b", bytes(200))
+    assert {path.name for path in cache.folder.glob("*.cubin")} == {used}
+    cache.drop(".cubin", bytes(400) + b"more")
+    assert cache.size_bytes() == 764
+    cache.drop(".cubin", bytes(400))
+    assert cache.size_bytes() == 364
+    assert cache.clear() == 364
 
 
 def test_it_never_holds_more_than_its_limit(tmp_path: Path) -> None:

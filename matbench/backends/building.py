@@ -12,8 +12,27 @@ from itertools import takewhile
 from pathlib import Path
 
 from matbench import temporary
+from matbench.kernelfile import includes
+from matbench.model import Kernel
 
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 _ERROR = re.compile(r"(?:^|\s)(?:error|fatal)\b[^:]*:")
+
+
+def includes_own_files(kernel: Kernel) -> bool:
+    """Whether it includes files that do not belong to the compiler and so can change any time."""
+    return bool(kernel.includes) or any(
+        not name.startswith("<") or _is_own(kernel, name[1:].partition(">")[0])
+        for name in includes.operands(kernel.source)
+    )
+
+
+def _is_own(kernel: Kernel, name: str) -> bool:
+    return bool(kernel.file) and any(
+        (folder / name).is_file() for folder in includes.folders(kernel)
+    )
+
+
 #: Held while the working folder is another: all threads of a process share it.
 _moving = threading.RLock()
 
@@ -23,7 +42,7 @@ def apart() -> Iterator[Path]:
     """Work in a private folder, which takes all temporary files and is removed afterwards.
 
     Compilers, linkers and OpenCL runtimes look for libraries, headers and settings in the working
-    folder, which may be anyone's. PyOpenCL leaves a source behind that does not compile.
+    folder, which may be anyone's. PyCUDA and PyOpenCL leave a source behind that does not compile.
     """
     with temporary.folder() as folder, _moving:
         usual = tempfile.tempdir

@@ -6,9 +6,13 @@ import os
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from matbench.backends.building import apart, first_error
+from matbench.backends.building import apart, first_error, includes_own_files
+from matbench.model import Kernel, LaunchRules
+
+KERNEL = Kernel("mine", "", LaunchRules(block=(1,), grid=(1,)))
 
 NVCC = """mine.cu(3): warning #177-D: variable "x" was declared but never referenced
       int x;
@@ -58,6 +62,24 @@ ptxas error   : Entry function 'mine' uses too much shared data (0x14000 bytes, 
 )
 def test_the_first_error_is_shown_with_its_line(output: str, shown: list[str]) -> None:
     assert first_error(output).splitlines() == shown
+
+
+@pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        ("int x;", False),
+        ("#include <cuda_fp16.h>", False),
+        ("  #  include <mine.h>", True),
+        ('#include "anything.h"', True),
+        ("#include CHOSEN", True),
+        ('// #include "mine.h"\n/*\n#include "mine.h"\n*/', False),
+        ('const char *text = "#include";', False),
+    ],
+)
+def test_own_includes_are_told_from_the_compilers(source: str, own: bool, tmp_path: Path) -> None:
+    (tmp_path / "mine.h").touch()
+    kernel = msgspec.structs.replace(KERNEL, source=source, file=str(tmp_path / "mine.cu"))
+    assert includes_own_files(kernel) == own
 
 
 def test_temporary_files_go_however_the_block_ends(

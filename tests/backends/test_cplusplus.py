@@ -90,7 +90,7 @@ def built(folder: Path, source: str, variant: Variant, **given: Any) -> tuple[st
     kernel = catalogue.load(path, given={"launch": launch, "sweep": {"HALF": [4]}, **given})
     [params] = sweep.parameter_sets(kernel, {})
     asked = compilation.request(kernel, params, variant, (9, 0))
-    report = msgspec.msgpack.decode(compilation.through_nvcc(asked))[0].decode()
+    report = msgspec.msgpack.decode(compilation._through_nvcc(asked))[0].decode()
     symbol = symbols.lowered(report, asked.entry)
     return symbol, compilation.reported(report, symbol)
 

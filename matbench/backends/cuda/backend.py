@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from matbench.backends.cuda import cublas, nvml
-from matbench.backends.cuda.compilation import compiled
+from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
 from matbench.backends.cuda.program import graph as captured
@@ -99,11 +99,14 @@ class CudaBackend:
     ) -> Program:
         if kernel.library is not None:
             return self._library_call(kernel)
+        from pycuda.compiler import SourceModule
+
         capability = self.info.compute_capability or (0, 0)
         code = compiled(kernel, params, variant, capability, self.cache)
 
         def load() -> Any:
-            return driver().module_from_buffer(code.cubin).get_function(code.entry)
+            module, _ = through_pycuda(SourceModule, code.request, self.cache)
+            return module.get_function(code.entry)
 
         try:
             return CudaProgram(kernel, load, code, self.stream)

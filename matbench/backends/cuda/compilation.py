@@ -1,12 +1,20 @@
-"""Compiling with nvcc: the request, the machine code, and what ptxas reports about it."""
+"""Compiling with nvcc: the request, the machine code, and what ptxas reports about it.
+
+Kernels for the device in use are compiled through PyCUDA, which shares our cache folder. `explain`
+must also work without PyCUDA, for any architecture: then nvcc runs with the same request and only
+its report is kept.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +23,14 @@ import msgspec
 
 from matbench import programs, temporary
 from matbench.backends import building
-from matbench.backends.building import first_error
+from matbench.backends.building import INCLUDE, apart, first_error, includes_own_files
 from matbench.backends.cuda import symbols
 from matbench.backends.protocol import UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, instrument
-from matbench.model import Included, Kernel, Resources
+from matbench.model import Kernel, Resources
 
 #: Environment variables that change the options and headers of nvcc and the host compiler.
 _SETTINGS = (
@@ -105,16 +113,13 @@ class Request(NamedTuple):
     """A request to nvcc: a text and options, for one architecture (`90`, `90a`).
 
     `entry` is its name in the machine code, or, for a C++ entry, the mark that reveals its name.
-    `headers` are the user's files that it includes, as they are now; None if it also includes files
-    that are neither the user's nor the toolkit's and so can change without notice.
     """
 
     text: str
     entry: str
     options: tuple[str, ...]
     architecture: str
-    include_folders: tuple[str, ...] = ()
-    headers: tuple[Included, ...] | None = ()
+    include_folders: tuple[str, ...]
 
     @property
     def virtual_and_real(self) -> tuple[str, str]:
@@ -137,22 +142,31 @@ def request(
     options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in macros.items())]
     if kernel.std is not None:
         options.append(f"-std={kernel.std}")
+    # If PyCUDA finds `#include`, it runs the preprocessor and hashes its output even if the code is
+    # in its cache (0.3 to 0.8 s per build). The kernel's own headers need that, because they can
+    # change; nvcc's change only with its release, which PyCUDA hashes anyway.
+    if settings := settings_in_force():
+        options.append(f"-DMATBENCH_SETTINGS={_checksum(settings)}")
+    if may_change(kernel):
+        # PyCUDA's hash ignores line numbers, which the line table depends on; so hash the text.
+        options.append(f"-DMATBENCH_TEXT={_checksum((text, includes.again(kernel)))}")
+        text += "// #include\n"  # however the kernel writes it
+    else:
+        text = INCLUDE.sub("# include", text)
     major, minor = capability
     exact = (
         r.removeprefix("sm_")
         for r in kernel.requires
         if r.startswith(f"sm_{major}") and r[-1] in "af"
     )
-    own = includes.again(kernel)
-    return Request(
-        text,
-        entry,
-        tuple(options),
-        next(exact, f"{major}{minor}"),
-        # Without extra folders, no header can shadow the toolkit's.
-        tuple(map(str, includes.folders(kernel))) if own else (),
-        None if _includes_others(kernel, own) else own,
-    )
+    # Without extra include folders, no header can shadow the toolkit's.
+    own = kernel.file and includes_own_files(kernel)
+    folders = tuple(map(str, includes.folders(kernel))) if own else ()
+    return Request(text, entry, tuple(options), next(exact, f"{major}{minor}"), folders)
+
+
+def _checksum(of: object) -> int:
+    return zlib.crc32(repr(of).encode())
 
 
 def settings_in_force() -> list[str]:
@@ -160,19 +174,15 @@ def settings_in_force() -> list[str]:
     return building.settings(*_SETTINGS)
 
 
-def _includes_others(kernel: Kernel, own: Sequence[Included]) -> bool:
-    """Whether it includes headers besides its `own`, the toolkit's and C++'s (`<cstdint>`)."""
-    texts = (kernel.source, *includes.texts(own))
-    operands = {operand for text in texts for operand in includes.operands(text)}
-    known = {header.name for header in own}
-    names = {includes.name_in(operand) for operand in operands} - known
-    return bool(operands and settings_in_force()) or not all(map(_is_compilers, names))
-
-
-def _is_compilers(name: str | None) -> bool:
-    if name is None:  # a macro's
-        return False
-    return name.isidentifier() or any((folder / name).is_file() for folder in header_folders())
+def may_change(kernel: Kernel) -> bool:
+    """Whether it includes headers that are neither the toolkit's nor C++'s own (`<cstdint>`)."""
+    names = [name[1:].partition(">")[0] for name in includes.operands(kernel.source)]
+    if not names or includes_own_files(kernel) or settings_in_force():
+        return bool(names)
+    return not all(
+        name.isidentifier() or any((folder / name).is_file() for folder in header_folders())
+        for name in names
+    )
 
 
 class Compiled(NamedTuple):
@@ -207,18 +217,62 @@ def compiled(
 
 
 def _compiled(asked: Request, cache: Cache) -> Compiled:
-    """What nvcc makes of a request; it runs only if that is not in the cache, or cannot be."""
-    if asked.headers is None:
-        made: bytes | memoryview = through_nvcc(asked)
-    else:
-        text = asked._replace(entry="")  # all entries of a text are compiled together
-        key = repr(("nvcc", text, settings_in_force(), nvcc().release))
-        made = cache.get_or_make(key, lambda: through_nvcc(asked))
-    output, cubin = msgspec.msgpack.decode(made, type=tuple[bytes, bytes])
-    report = output.decode(errors="replace")
+    """Compile, and detect damaged or exchanged code in PyCUDA's cache.
+
+    PyCUDA writes its cache in place and does not verify it, so a killed process or a failing disk
+    could leave damaged code there for good. We keep ptxas' report under what PyCUDA compiled and
+    the code's checksum: code without a report is dropped and compiled again.
+    """
+    from pycuda.compiler import compile as compile_cubin
+
+    report = ""
+    what = asked._replace(entry="")  # all entries of a text are compiled, and reported, together
+    for _ in range(2):
+        cubin, report = through_pycuda(compile_cubin, asked, cache)
+        key = repr(("ptxas", what, hashlib.sha256(cubin).hexdigest()))
+        if report:
+            cache.put(key, report.encode())
+            break
+        kept = cache.get(key)
+        if kept is not None:
+            report = bytes(kept).decode()
+            break
+        cache.drop(".cubin", cubin)
     variables = sum(map(int, re.findall(r"(\d+) bytes gmem", report)))
     entry = symbols.lowered(report, asked.entry)
-    return Compiled(asked, entry, cubin, reported(report, entry), variables)
+    return Compiled(asked, entry, bytes(cubin), reported(report, entry), variables)
+
+
+def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tuple[Any, str]:
+    """The result of PyCUDA's `compile` or `SourceModule` for a request, and nvcc's output.
+
+    nvcc runs only if the code is not in the cache; otherwise there is no output.
+    """
+    from pycuda.driver import CompileError
+
+    cache.prepare()
+    arch, code = asked.virtual_and_real
+    arguments = {
+        "nvcc": nvcc().path,
+        "options": list(asked.options),
+        "no_extern_c": True,
+        "arch": arch,
+        "code": code,
+        "include_dirs": list(asked.include_folders),
+    }
+    with warnings.catch_warnings(record=True) as said, apart():
+        warnings.simplefilter("always")  # PyCUDA passes on nvcc's output as a warning
+        try:
+            try:
+                made = make(asked.text, cache_dir=str(cache.folder), **arguments)
+            except OSError:  # the cache's disk is full
+                made = make(asked.text, cache_dir=False, **arguments)
+        except CompileError as error:
+            output = error.stderr or error.stdout or str(error)
+            if isinstance(output, bytes):  # from the preprocessor
+                output = output.decode(errors="replace")
+            raise BuildError(first_error(output)) from None
+    return made, "\n".join(str(warning.message) for warning in said)
 
 
 def precompile(
@@ -244,10 +298,23 @@ def compiled_resources(
     """
     if "{}{}".format(*capability) not in architectures():
         return None
-    return compiled(kernel, params, "plain", capability, cache).given
+    asked = request(kernel, params, "plain", capability)
+    report, _ = through_nvcc(asked, cache, kernel)
+    return reported(report, symbols.lowered(report, asked.entry))
 
 
-def through_nvcc(asked: Request) -> bytes:
+def through_nvcc(asked: Request, cache: Cache, kernel: Kernel) -> tuple[str, bytes]:
+    """What nvcc and ptxas report, and the machine code; from the cache unless it may change."""
+    if may_change(kernel):
+        made: bytes | memoryview = _through_nvcc(asked)
+    else:
+        key = repr(("nvcc", asked, nvcc().release))
+        made = cache.get_or_make(key, lambda: _through_nvcc(asked))
+    report, cubin = msgspec.msgpack.decode(made, type=tuple[bytes, bytes])
+    return report.decode(errors="replace"), cubin
+
+
+def _through_nvcc(asked: Request) -> bytes:
     """The output of nvcc and ptxas, and the machine code."""
     arch, code = asked.virtual_and_real
     folders = [f"-I{folder}" for folder in asked.include_folders]
@@ -273,7 +340,7 @@ def through_nvcc(asked: Request) -> bytes:
 def try_out() -> None:
     """Compile an empty kernel; `BuildError` says why nvcc cannot."""
     oldest = min(architectures(), key=int, default="75")
-    through_nvcc(Request("__global__ void nothing() {}\n", "nothing", (), oldest))
+    _through_nvcc(Request("__global__ void nothing() {}\n", "nothing", (), oldest, ()))
 
 
 def reported(report: str, entry: str) -> Resources:

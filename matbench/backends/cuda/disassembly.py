@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 
 from matbench import temporary
-from matbench.backends.cuda import compilation
+from matbench.backends.cuda import compilation, symbols
 from matbench.backends.protocol import Disassembly, UnavailableError
 from matbench.cache import Cache
 from matbench.errors import BuildError
@@ -37,11 +37,12 @@ def disassembled(
     if "{}{}".format(*capability) not in compilation.architectures():
         release = compilation.nvcc().release
         raise UnavailableError("nvcc {} does not know sm_{}{}".format(release, *capability))
-    code = compilation.compiled(kernel, params, "plain", capability, cache)
-    key = repr(("nvdisasm", hashlib.sha256(code.cubin).hexdigest(), code.entry))
-    listing = cache.get_or_make(key, lambda: _listing(code.cubin, code.entry).encode())
-    architecture = code.request.virtual_and_real[1]
-    return Disassembly(bytes(listing).decode(), code.entry, architecture, code.given)
+    asked = compilation.request(kernel, params, "plain", capability)
+    report, cubin = compilation.through_nvcc(asked, cache, kernel)
+    entry = symbols.lowered(report, asked.entry)
+    key = repr(("nvdisasm", hashlib.sha256(cubin).hexdigest(), entry))
+    text = bytes(cache.get_or_make(key, lambda: _listing(cubin, entry).encode())).decode()
+    return Disassembly(text, entry, asked.virtual_and_real[1], compilation.reported(report, entry))
 
 
 def _listing(cubin: bytes, entry: str) -> str:

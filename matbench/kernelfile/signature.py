@@ -156,8 +156,7 @@ def name_of(node: Node) -> Node:
 
 def function(node: Node) -> Function:
     """The signature of a function definition."""
-    name = _named(node)
-    assert name is not None
+    name = name_of(node)
     template: tuple[TemplateParameter, ...] = ()
     is_extern_c = 'extern "C"' in syntax.text_of(node)[: name.start_byte - node.start_byte]
     for above in syntax.parents(node):

@@ -364,6 +364,43 @@ def test_every_type_arrives_as_it_was_passed(kind: str, opencl: Backend, tmp_pat
     opencl.release(C)
 
 
+CPLUSPLUS = """
+namespace ns {
+template <int X> struct Scale {
+    float by;
+    __device__ float of(float x) const { return X * by * x; }
+};
+template <int X> __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    auto twice = [=](float x) { return 2 * x; };
+    const int pair[2] = {threadIdx.x, N};
+    float &cell = *reinterpret_cast<float *>(&C[0]);
+    cell = Scale<X>{3}.of(twice(pair[1]));
+}
+}
+"""
+
+
+@pytest.mark.parametrize("variant", ["plain", "clocked"])
+def test_a_kernel_in_cplusplus(
+    variant: backends.Variant, opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = kernel_text(front='entry = "ns::mine<TILE>"', body=CPLUSPLUS)
+    kernel = kernel_of(tmp_path, text)
+    monkeypatch.setattr("matbench.backends.opencl._CPLUSPLUS", ("-cl-std=none",))
+    with pytest.raises(BuildError, match=r"mine\.cu:\d+:1: error: unknown type name 'namespace'"):
+        opencl.build(kernel, {"TILE": 5}, variant)  # a runtime that only knows C
+    monkeypatch.undo()
+    program = opencl.build(kernel, {"TILE": 5}, variant)
+    C, stamps = opencl.allocate(8), opencl.allocate(backends.STAMP_BYTES)
+    program.launch(ONE, [C, C, C, 1, 7, 1, *([stamps] if variant == "clocked" else [])])
+    found = np.empty(1, np.float32)
+    opencl.read(C, found)
+    assert found[0] == 5 * 3 * 2 * 7
+    for buffer in (C, stamps):
+        opencl.release(buffer)
+
+
 def test_shared_memory_is_as_large_as_the_launch_says(opencl: Backend, tmp_path: Path) -> None:
     body = """
     extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)

@@ -23,7 +23,7 @@ from matbench.measure import calling
 from matbench.measure.calling import Way
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.sighting import Product, Sighting
-from matbench.measure.worker import Worker
+from matbench.measure.worker import LateError, Worker
 from matbench.model import STORAGE, Case, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
@@ -121,14 +121,14 @@ def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
     ]
     for index, case in enumerate(probed):
         told(f"check {index + 1} of {len(probed)}: {case.label}, {case.problem.inputs}")
-        outcome = worker.measure(case).outcome
+        outcome = worker.measure(case)
         yield outcome
         if outcome.status != "measured":
             return
 
 
 def _is_late(error: CaseError) -> bool:
-    return "took longer" in error.reason
+    return isinstance(error, LateError)
 
 
 def _may_pass(error: CaseError) -> bool:
@@ -392,5 +392,5 @@ class _Search:
         M, N, K = (61, 61, 61) if way.call.is_square else (67, 43, 59)
         problem, params = Problem(M, N, K), way.geometry.params
         case = sweep.case(self.kernel(way), problem, params, self.worker.device)
-        outcome = self.worker.measure(case).outcome
+        outcome = self.worker.measure(case)
         return f"{called}, at {problem.size}: {outcome.reason}" if outcome.status == "wrong" else ""

@@ -72,6 +72,7 @@ class Checks:
         self.result = self.buffers.given[-1]
         self.first = prepared.first(self.result)
         self.arguments = self.arguments_for(self.buffers)
+        self.accuracy: Accuracy | None = None
 
     def sets(self, count: int) -> list[Buffers]:
         """`count` sets of buffers for this kernel."""
@@ -95,7 +96,7 @@ class Checks:
             named[WORKSPACE] = buffers.workspace.data
         return launcher.arguments(self.case, named, self.backend.info.limits)
 
-    def before_timing(self) -> Accuracy:
+    def before_timing(self) -> None:
         """Check all trials made on the host; `WrongError` at the first that fails."""
         accuracy = self._trial(self.prepared.reference, "reference")
         self.backend.copy(self.first, self.result.data)
@@ -111,7 +112,7 @@ class Checks:
             given = self.judge.compare(self.C, self.prepared.given, self.bound).accuracy
             accuracy = msgspec.structs.replace(given, bound_ratio=accuracy.bound_ratio)
         self.require_guards()
-        return accuracy
+        self.accuracy = accuracy
 
     def after_timing(self) -> None:
         """Check that it is right again on the reference inputs, bit for bit, and wrote only to C.

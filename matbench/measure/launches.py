@@ -40,11 +40,13 @@ _HOLD_NS_PER_LAUNCH = 10_000
 
 
 class Times(NamedTuple):
-    """The times of a case."""
+    """The times of a case, with the device's bandwidth and notes if they were looked at."""
 
     cold: Timing | None = None
     hot: Timing | None = None
     blocks: BlockTimes | None = None
+    copy_bytes_per_s: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def own_times(
@@ -107,17 +109,15 @@ class Launches:
         return taken
 
     def untimed(self) -> None:
-        """Some verified launches without timing: more if the inputs have little that can vary."""
-        problem = self.checks.case.problem
+        """Some verified launches without timing: more if the inputs have little that can vary, or
+        one with the inputs of the key to replay."""
+        problem, key = self.checks.case.problem, self.options.replay
         few = problem.M * problem.N * problem.K < _TINY
-        for _ in range(8 if few else 2):
+        launches = 8 if few else 2
+        if key is not None:
+            self._keys, launches = iter([key]), 1
+        for _ in range(launches):
             self.once_ns()
-        self.verify()
-
-    def replay(self, key: int) -> None:
-        """One verified launch with the inputs of a key."""
-        self._keys = iter([key])
-        self.once_ns()
         self.verify()
 
     def verify(self) -> None:

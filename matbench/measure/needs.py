@@ -114,7 +114,7 @@ class Trials:
         right = 0
         for case in freed:
             if case.skip is None and self.worker.deadlines_passed(case) < _DEADLINES:
-                right += self.worker.measure(case).outcome.status == "measured"
+                right += self.worker.measure(case).status == "measured"
         excluded = len(freed)
         if not excluded:
             return None, "not tried: it excludes no probe that other conditions allow"
@@ -142,7 +142,7 @@ class Trials:
     def _outcomes(self, **claims: Any) -> Iterator[Outcome]:
         kernel = msgspec.structs.replace(self._kernel, **claims)
         for case in self.tried:
-            yield self.worker.measure(msgspec.structs.replace(case, kernel=kernel)).outcome
+            yield self.worker.measure(msgspec.structs.replace(case, kernel=kernel))
 
     def _passes(self, **claims: Any) -> bool:
         return all(outcome.status == "measured" for outcome in self._outcomes(**claims))

@@ -21,9 +21,10 @@ from matbench.measure import remote
 from matbench.measure.cluster import Cluster
 from matbench.measure.handing_out import Group, HandingOut
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Found, not_measured, not_run
+from matbench.measure.outcomes import not_measured, not_run
 from matbench.measure.output import Listener
 from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import Outcome
 
 #: How often to look whether the worker of a case is still there.
 _LOOK_S = 0.5
@@ -72,21 +73,21 @@ class RemoteCrew:
 
     def measured(
         self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
-    ) -> Iterator[tuple[str, Found]]:
+    ) -> Iterator[tuple[str, Outcome]]:
         """Measure all cases of the groups; `begin` is called with the place of each that begins."""
         groups = list(groups)
         self._losses.clear()
         self._ahead = {id(group.tasks[0]): group.tasks[1:] for group in groups}
 
-        def measure(device: DeviceInfo, case: Case) -> tuple[str, Found]:
+        def measure(device: DeviceInfo, case: Case) -> tuple[str, Outcome]:
             if case.skip is not None:
-                return device.where, Found(not_run(case, device))
+                return device.where, not_run(case, device)
             begin(device, case, device.where)
             return device.where, self._measured(device, case)
 
-        return (found for _, found in self._handing_out.at_the_same_time(groups, measure))
+        return (done for _, done in self._handing_out.at_the_same_time(groups, measure))
 
-    def _measured(self, device: DeviceInfo, case: Case) -> Found:
+    def _measured(self, device: DeviceInfo, case: Case) -> Outcome:
         """What a device's worker found about a case; after two lost workers it has failed."""
         while True:
             address = self.cluster.address(device)
@@ -99,13 +100,13 @@ class RemoteCrew:
                 for printer, said in answer.said:
                     if self.listener is not None:
                         self.listener(printer, said)
-                return answer.found
+                return answer.outcome
             self._desks.pop(device.identity, None)
             self._losses[id(case)] += 1
             where = f"{device.where} ({address})"
             if self._losses[id(case)] >= _TRIES:
                 reason = f"its worker was lost {_TRIES} times, last on {where}"
-                return Found(not_measured(case, device, "failed", reason))
+                return not_measured(case, device, "failed", reason)
             _log.warning("lost the worker on %s; %s is tried again", where, case.label)
 
     def _answer(self, device: DeviceInfo, address: str, case: Case) -> remote.Answer | None:

@@ -184,7 +184,7 @@ class Search:
         builders.start(worker.device, [standing.case for standing in finalists], builds)
         for standing in finalists:
             advance(f"{standing.case.label}: measuring and checking in full")
-            standing.goes_on(worker.measure(standing.case).outcome, last)
+            standing.goes_on(worker.measure(standing.case), last)
         while self.winner is None:
             ranked = [standing for standing in self.ranking() if standing.round == last]
             if not ranked:

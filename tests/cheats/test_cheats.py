@@ -85,7 +85,7 @@ def measure(case: Case, device: DeviceInfo, without: Iterable[str] = ()) -> Resu
     options = Options(timed=True, blocks=False, max_time_s=0.05, checks=CHECKS - set(without))
     session = Session(backends.open_backend(device, cache), cache, options)
     try:
-        outcome = session.measure(case).outcome
+        outcome = session.measure(case)
     except MatbenchError as error:
         return Result("failed", str(error))
     finally:

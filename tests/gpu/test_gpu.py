@@ -78,7 +78,7 @@ def built(info: DeviceInfo) -> None:
 
 def measured(session: Session, case: Case) -> Any:
     assert case.skip is None, case.skip
-    outcome = session.measure(case).outcome
+    outcome = session.measure(case)
     assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
     return outcome
 
@@ -385,7 +385,7 @@ def test_work_on_another_stream_is_seen(
         return taken
 
     monkeypatch.setattr(cuda, "time_ns", outlived)
-    outcome = timed.measure(case_of("tiled", "256", info, TILE=16)).outcome
+    outcome = timed.measure(case_of("tiled", "256", info, TILE=16))
     monkeypatch.undo()
     cuda.release(area)
     assert outcome.status == "wrong", outcome
@@ -516,14 +516,14 @@ def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelW
     with worker.Crew(options, Deadlines(build_s=120, run_s=3)) as crew:
         device = crew.worker(info)
         for name, (body, _) in BAD.items():
-            good = device.measure(tiled).outcome
+            good = device.measure(tiled)
             assert good.status == "measured", good.reason
             assert good.median_ns is not None
             medians.append(good.median_ns)
             path = write_kernel(name, body=body)
             bad = sweep.case(catalogue.load(path), problem("20"), {"TILE": 8}, info)
-            failures[name] = device.measure(bad).outcome
-        last = device.measure(tiled).outcome
+            failures[name] = device.measure(bad)
+        last = device.measure(tiled)
         assert last.status == "measured", last.reason
     for name, (_, words) in BAD.items():
         assert failures[name].status == "failed", name

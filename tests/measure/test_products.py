@@ -38,7 +38,7 @@ def judging(session: Session, folder: Path) -> Judged:
         path.write_text(gemm.source(name), encoding="utf-8")
         kernel = catalogue.load(path)
         problem = Problem(*size, alpha=gemm.alpha, beta=gemm.beta, batch=gemm.batch)
-        return session.measure(sweep.case(kernel, problem, {}, session.backend.info)).outcome
+        return session.measure(sweep.case(kernel, problem, {}, session.backend.info))
 
     return judge
 
@@ -207,7 +207,7 @@ def test_what_a_wrong_result_is_instead(words: str, session: Session, tmp_path: 
     path.write_text(text, encoding="utf-8")
     problem = Problem(*SIZE, alpha=gemm.alpha, beta=gemm.beta)
     case = sweep.case(catalogue.load(path), problem, {}, session.backend.info)
-    outcome = session.measure(case).outcome
+    outcome = session.measure(case)
     assert outcome.status == "wrong"
     assert outcome.reason is not None
     assert outcome.reason.endswith(words)
@@ -278,7 +278,7 @@ __global__ void added(const float *A, const float *B, float *C, int M, int N, in
     )
     path.with_suffix(".toml").write_text("[launch]\nblock = [64]\ngrid = [1]\n", encoding="utf-8")
     case = sweep.case(catalogue.load(path), Problem(*SIZE), {}, session.backend.info)
-    outcome = session.measure(case).outcome
+    outcome = session.measure(case)
     assert (outcome.status, outcome.reason) == ("measured", None)
 
 

@@ -45,7 +45,7 @@ def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
 ) -> None:
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
     taken = "#define thread 1.5\n" + GOOD_BODY  # a name of the clocked build's own
-    outcome = timed.measure(case_of(write_kernel(body=taken), timed)).outcome
+    outcome = timed.measure(case_of(write_kernel(body=taken), timed))
     assert outcome.status == "measured"
     assert outcome.median_ns is not None
     assert outcome.blocks is None
@@ -60,7 +60,7 @@ def test_shared_memory_that_only_the_launch_sizes_does_not_begin_as_zeros(
     path = write_kernel(
         body=GOOD_BODY.replace("float sum = 0.0f", kept), launch=f"{launch}shared_bytes = 256"
     )
-    assert "shared memory" in (timed.measure(case_of(path, timed)).outcome.reason or "")
+    assert "shared memory" in (timed.measure(case_of(path, timed)).reason or "")
 
 
 def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
@@ -126,7 +126,7 @@ def test_work_that_outlives_its_launch_is_seen(
         return taken
 
     monkeypatch.setattr(timed.backend, "time_ns", outlived)
-    outcome = timed.measure(case).outcome
+    outcome = timed.measure(case)
     assert outcome.status == status, outcome.reason
     if status == "wrong":
         assert outcome.reason is not None
@@ -214,7 +214,7 @@ def test_every_set_of_a_batch_is_looked_at(
         return taken
 
     monkeypatch.setattr(timed.backend, "time_hot_ns", overwritten)
-    outcome = timed.measure(case).outcome
+    outcome = timed.measure(case)
     assert outcome.status == "wrong"
     assert outcome.reason is not None
     assert outcome.reason.startswith(f"{what}: ")
@@ -222,7 +222,7 @@ def test_every_set_of_a_batch_is_looked_at(
 
 def test_the_times_of_a_wrong_kernel_are_none(write_kernel: KernelWriter, timed: Session) -> None:
     off = GOOD_BODY.replace("= sum;", "= sum + 1.0f;")
-    outcome = timed.measure(case_of(write_kernel(body=off), timed)).outcome
+    outcome = timed.measure(case_of(write_kernel(body=off), timed))
     assert outcome.status == "wrong"
     assert outcome.reason is not None
     assert "each off by +1" in outcome.reason
@@ -236,7 +236,7 @@ def test_cold_and_hot_samples_are_recorded_alike(
     """With both kinds, each has its own samples, interval, conditions and settled mark."""
     changes = {"cold": True, "hot": True, "uncertainty": 1e-9}
     timed.options = msgspec.structs.replace(timed.options, **changes)
-    outcome = timed.measure(case_of(write_kernel(), timed)).outcome
+    outcome = timed.measure(case_of(write_kernel(), timed))
     for timing in (outcome.cold, outcome.hot):
         assert timing is not None
         assert len(timing.samples_ns) >= 3
@@ -261,7 +261,7 @@ def test_a_time_that_is_impossible_is_wrong_on_a_gpu_and_noted_on_a_cpu(
     monkeypatch.setattr(timed.backend, "info", info)
     monkeypatch.setattr(timed, "limits", lambda: None)  # which would take half a minute
     timed.options = msgspec.structs.replace(timed.options, cold=kind == "gpu", hot=kind == "cpu")
-    outcome = timed.measure(case).outcome
+    outcome = timed.measure(case)
     said = "is impossible: it takes at least 1e+12 µs to wait for ever"
     if kind == "gpu":
         assert outcome.status == "wrong"
@@ -283,8 +283,8 @@ def test_nothing_that_a_wrong_kernel_may_have_written_to_is_used_again(
     first = timed._prepared
     timed.measure(good)
     assert timed._prepared is first
-    assert timed.measure(bad).outcome.status == "wrong"
-    assert timed.measure(good).outcome.status == "measured"
+    assert timed.measure(bad).status == "wrong"
+    assert timed.measure(good).status == "measured"
     assert timed._prepared is not first
 
 
@@ -304,12 +304,12 @@ def test_what_was_written_to_matbenchs_own_copies_is_noticed(
         return found
 
     monkeypatch.setattr(Launches, "time", scribbled)
-    outcome = timed.measure(case).outcome
+    outcome = timed.measure(case)
     assert outcome.status == "wrong"
     assert outcome.reason is not None
     assert outcome.reason.startswith("sources: wrote to memory that is not its own")
     monkeypatch.undo()
-    assert timed.measure(case).outcome.status == "measured"
+    assert timed.measure(case).status == "measured"
 
 
 def test_a_source_that_could_tell_builds_apart_is_refused(
@@ -332,7 +332,7 @@ def test_a_write_outside_on_inputs_from_the_host_is_not_blamed_on_a_sample(
     write_kernel: KernelWriter, timed: Session
 ) -> None:
     body = OUTSIDE.replace("WHERE", WHOLE).replace("WRITE", "C[M * N + 2] = 1.0f")
-    outcome = timed.measure(case_of(write_kernel(body=body), timed)).outcome
+    outcome = timed.measure(case_of(write_kernel(body=body), timed))
     assert outcome.reason == "guards: wrote outside C: 1 element, starting 3 after its end"
 
 
@@ -343,7 +343,7 @@ def test_a_write_outside_says_more_than_changed_inputs(
     if timed.backend.info.backend == "cuda":
         write = write.replace("__global ", "")
     body = OUTSIDE.replace("WHERE", "1").replace("WRITE", write)
-    outcome = timed.measure(case_of(write_kernel(body=body), timed)).outcome
+    outcome = timed.measure(case_of(write_kernel(body=body), timed))
     assert outcome.reason == "guards: wrote outside A: 1 element, starting 1 after its end"
 
 
@@ -361,7 +361,7 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
         patch.setattr(Launches, "time", spoil)
         with pytest.raises(CaseError):
             timed.measure(case)
-    outcome = timed.measure(case).outcome
+    outcome = timed.measure(case)
     assert outcome.status == "measured", outcome.reason
 
 

@@ -18,7 +18,7 @@ from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import search_space, tuning
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Found, compared, not_measured
+from matbench.measure.outcomes import compared, not_measured
 from matbench.measure.tuning import Budget, Search
 from matbench.measure.worker import Crew
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -89,9 +89,9 @@ class Clockwork:
         self.looks.append((case.params["TURNS"], samples, limit_ns, check))
         return self._outcome(case, samples, Accuracy(0.5, 0.5, 0.5) if check else None)
 
-    def measure(self, case: Case) -> Found:
+    def measure(self, case: Case) -> Outcome:
         self.measured.append(case.params["TURNS"])
-        return Found(self._outcome(case, 30, Accuracy(0.25, 0.25, 0.25)))
+        return self._outcome(case, 30, Accuracy(0.25, 0.25, 0.25))
 
     def compare(
         self, first: Case, second: Case, plan: ComparisonPlan, seed: int

@@ -209,10 +209,10 @@ def test_the_sweep_goes_on_whatever_a_kernel_does(
         crew.worker(device).measure(good)
     with Crew(CHECK_ONLY, deadlines) as crew:
         worker = crew.worker(device)
-        found.append(worker.measure(good).outcome)
+        found.append(worker.measure(good))
         for name, body in BAD_BODIES.items():
-            found.append(worker.measure(case_of(write_kernel(name, body=body), device)).outcome)
-            found.append(worker.measure(good).outcome)
+            found.append(worker.measure(case_of(write_kernel(name, body=body), device)))
+            found.append(worker.measure(good))
     for outcome in found[::2]:
         assert (outcome.case.kernel, outcome.status, outcome.reason) == ("good", "measured", None)
     null_write, spins, no_compile, wrong = found[1::2]
@@ -237,7 +237,7 @@ def impatient(request: pytest.FixtureRequest) -> Iterator[Worker]:
     on_gpu = request.param == "cuda"
     info = backends.devices("cuda")[0] if on_gpu else request.getfixturevalue("device")
     with Crew(CHECK_ONLY, Deadlines()) as crew:  # compiles the judge's programs
-        assert crew.worker(info).measure(case_of(GOOD, info, 16)).outcome.status == "measured"
+        assert crew.worker(info).measure(case_of(GOOD, info, 16)).status == "measured"
     with Crew(CHECK_ONLY, Deadlines(build_s=12, run_s=6)) as crew:
         yield crew.worker(info)
 
@@ -256,11 +256,11 @@ def test_a_hostile_kernel_says_why_and_the_next_case_is_measured(
     info, expected = impatient.device, EXPECTED[path.stem]
     if info.backend not in expected["backends"]:
         pytest.skip(f"harmless on {info.backend}")
-    outcome = impatient.measure(case_of(path, info, 16)).outcome
+    outcome = impatient.measure(case_of(path, info, 16))
     words = expected.get("reason") or expected["reason_on"][info.backend]
     assert outcome.status in ("failed", "wrong")
     assert any(word.lower() in str(outcome.reason).lower() for word in words), outcome.reason
-    assert impatient.measure(case_of(GOOD, info, 16)).outcome.status == "measured"
+    assert impatient.measure(case_of(GOOD, info, 16)).status == "measured"
 
 
 def test_what_the_compiler_refused_is_compiled_once(
@@ -271,12 +271,11 @@ def test_what_the_compiler_refused_is_compiled_once(
     with Crew(CHECK_ONLY, Deadlines()) as crew:
         worker = crew.worker(device)
         reasons = {
-            worker.measure(case).outcome.reason
-            for case in sweep.cases([kernel], problems[:1], {}, device)
+            worker.measure(case).reason for case in sweep.cases([kernel], problems[:1], {}, device)
         }
         monkeypatch.setattr(worker.pool, "call", lambda *_, **__: pytest.fail("built again"))
         for case in sweep.cases([kernel], problems[1:], {}, device):
-            reasons.add(worker.measure(case).outcome.reason)
+            reasons.add(worker.measure(case).reason)
     [reason] = reasons
     assert "nothing_of_this_name" in str(reason)
 
@@ -290,7 +289,7 @@ def test_a_worker_killed_from_outside_costs_one_case(
     )
     with Crew(CHECK_ONLY, Deadlines(run_s=60)) as crew:
         worker = crew.worker(device)
-        assert worker.measure(good).outcome.status == "measured"
+        assert worker.measure(good).status == "measured"
         process = worker.pool.call(os.getpid)
         Worker.doing = ""  # until now, what the case before did last
 
@@ -301,7 +300,7 @@ def test_a_worker_killed_from_outside_costs_one_case(
         killer = threading.Thread(target=kill)
         killer.start()
         started = time.monotonic()
-        killed = worker.measure(spins).outcome
+        killed = worker.measure(spins)
         killer.join()
         assert time.monotonic() - started < 15
         assert killed.status == "failed"
@@ -309,7 +308,7 @@ def test_a_worker_killed_from_outside_costs_one_case(
             "running: the worker process "
             "was killed from outside (SIGKILL, perhaps because memory ran out)"
         )
-        assert worker.measure(good).outcome.status == "measured"
+        assert worker.measure(good).status == "measured"
         assert worker.pool.call(os.getpid) != process
 
 
@@ -317,16 +316,14 @@ def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter
     kernel = catalogue.load(write_kernel("good"))
     with Crew(CHECK_ONLY, Deadlines()) as crew:
         worker = crew.worker(device)
-        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, "for a reason")).outcome
+        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, "for a reason"))
         assert (outcome.status, outcome.reason) == ("skipped", "for a reason")
         assert not worker.pool.is_started
 
 
 def test_numpy_needs_no_device(device: DeviceInfo) -> None:
     with Crew(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as crew:
-        outcome = (
-            crew.worker(device).measure(Case(libraries.NUMPY, Problem(9, 8, 7), {}, None)).outcome
-        )
+        outcome = crew.worker(device).measure(Case(libraries.NUMPY, Problem(9, 8, 7), {}, None))
     assert outcome.status == "measured"
     assert outcome.median_ns is not None
     assert outcome.median_ns > 0
@@ -356,7 +353,7 @@ def run_with(error: Exception, device: DeviceInfo, case: Case) -> tuple[Outcome,
     with Crew(CHECK_ONLY, Deadlines(1, 2)) as crew:
         worker = crew.worker(device)
         worker.pool = raises = Raises(error)  # type: ignore[assignment]
-        outcome = worker.measure(case).outcome
+        outcome = worker.measure(case)
         return outcome, raises.killed
 
 

@@ -48,7 +48,7 @@ def may_skip(case: Case, device: DeviceInfo) -> bool:
 
 def right(session: Session, case: Case) -> Outcome:
     assert case.skip is None, case.skip
-    outcome = session.measure(case).outcome
+    outcome = session.measure(case)
     assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
     return outcome
 

@@ -100,9 +100,8 @@ class Checks:
         """Check all trials made on the host; `WrongError` at the first that fails."""
         accuracy = self._trial(self.prepared.reference, "reference")
         self.backend.copy(self.first, self.result.data)
-        for name, trials in self.prepared.others.items():
-            for trial in trials:
-                self._trial(trial, name)
+        for trial in self.prepared.others:
+            self._trial(trial, trial.name)
         if self.built.staggered is not None:
             self._trial(self.prepared.reference, "staggered")
         if self.prepared.given is not None:
@@ -121,7 +120,7 @@ class Checks:
         nor keep its answer to other inputs.
         """
         if self.built.program.has_variables:
-            for [trial, *_] in list(self.prepared.others.values())[:1]:
+            for trial in self.prepared.others[:1]:
                 self.prepared.load(trial)
                 self.run(trial)
             self._trial(self.prepared.reference, "repeat", restored=False)
@@ -130,7 +129,7 @@ class Checks:
         if "determinism" in self.options.checks and self.case.kernel.deterministic:
             result = self.result
             words = result.words
-            changed = self.judge.differing(result.data, self.first, words, result.word_bytes)
+            changed = self.judge.differing(result, self.first)
             if changed.first is not None:
                 place = f"at offset {changed.first:,} of C"
                 if self.buffers.own is None:
@@ -155,7 +154,7 @@ class Checks:
         checks = self.options.checks
         for buffers in sets or [self.buffers]:
             if (own := buffers.workspace) is not None and "poison" in checks:
-                self.judge.fill(own.raw, own.guard_words, own.words, UNWORKED)
+                self.judge.poison(own, UNWORKED)
         if restored and "variables" in checks:
             self.built.program.restore()
         if "persisting" in checks:
@@ -175,9 +174,7 @@ class Checks:
         if trial.C is not None:
             self.backend.copy(self.C.data, trial.C)
         elif "poison" in self.options.checks:
-            self.judge.fill(
-                self.C.raw, self.C.guard_words, self.C.words, UNWRITTEN, self.C.word_bytes
-            )
+            self.judge.poison(self.C, UNWRITTEN)
         own = self.buffers.own
         if own is not None:
             for item in self.buffers.items:
@@ -316,7 +313,7 @@ class Checks:
             if self.buffers.own is not None:
                 places.take_inputs(self.judge, self.buffers.all, self.buffers.own, item)
             for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
-                changed = self.judge.differing(matrix.data, source, matrix.words, matrix.word_bytes)
+                changed = self.judge.differing(matrix, source)
                 if changed.first is not None:
                     self.require_guards()  # says more
                     raise WrongError(

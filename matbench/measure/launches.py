@@ -78,7 +78,6 @@ class Launches:
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
         self._last: list[tuple[Buffers, int]] = []
-        self._most_sets = 1  # of launches back to back
         self._outlived_ns: list[float] = []
         self.verifying_ns = 0
 
@@ -129,9 +128,6 @@ class Launches:
         self.checks.require_idle(self._outlived_ns)
         for buffers, key in () if self.takes_turns else self._last:
             self.checks.require_unchanged(buffers, key)
-        if not self.judge.has_float64:  # guards are not checked after each launch
-            for buffers in self.checks.sets(self._most_sets):
-                self.checks.require_guards(buffers)
 
     def once_ns(self) -> float:
         """One launch, in nanoseconds."""
@@ -172,7 +168,6 @@ class Launches:
             if "guards" in self.options.checks:
                 self.samples.compare_guards(buffers, key)
         self._last = launches
-        self._most_sets = max(self._most_sets, len(launches))
         if self.takes_turns:
             self.checks.require_right(self.samples.verdicts())
         self.verifying_ns += time.perf_counter_ns() - started

@@ -25,7 +25,7 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     trials = oracle.trials(problem, case.kernel.reading, cache)
     bound = oracle.bound(case.kernel, problem)
     accuracies = []
-    for trial in (trials.reference, *(t for found in trials.others.values() for t in found)):
+    for trial in (trials.reference, *(make() for make in trials.others)):
         C = np.empty((problem.M, problem.N), np.float32)
         _product(problem, trial, C)
         verdict = oracle.judge(C, trial, bound)

@@ -58,18 +58,25 @@ def _copy(
     by_rows = place.column_step == 1
     rows, columns = (place.lines, place.width) if by_rows else (place.width, place.lines)
     params: dict[str, int] = {}
-    more: list[Argument] = []
     if index == 2 and target.word_bytes == 2:
         params = {own.result.upper(): 1, "WORD_BYTES": 2}
-        more, entry = [UNWRITTEN, UNWRITTEN_NARROW], f"{entry}_narrow"
+        entry = f"{entry}_narrow"
         if judge.backend.info.backend != "cuda":
             raise CaseError(f"{own.result} results need CUDA")
     elif target.word_bytes != 4:
         params = {"WORD_BYTES": target.word_bytes}
-    start = item * place.lines * place.pitch
-    steps = (place.row_step, place.column_step)
-    arguments: list[Argument] = [matrix.data, rows, columns, target.data, start, *steps, *more]
+    arguments: dict[str, Argument] = {
+        "matrix": matrix.data,
+        "rows": rows,
+        "columns": columns,
+        "own": target.data,
+        "start": item * place.lines * place.pitch,
+        "row_step": place.row_step,
+        "column_step": place.column_step,
+        "unwritten": UNWRITTEN,
+        "narrow": UNWRITTEN_NARROW,
+    }
     count = rows * columns
     blocks = min(8 * judge.backend.info.limits["multiprocessors"], -(-count // _THREADS))
     launch = Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
-    judge.program(entry, "places.cu", params).launch(launch, arguments)
+    judge.run(entry, "places.cu", launch, arguments, params)

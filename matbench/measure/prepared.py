@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from itertools import chain
+from functools import partial
 from typing import NamedTuple
 
 from matbench import workloads
@@ -14,6 +14,7 @@ from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
 from matbench.measure import launcher, oracle, places
 from matbench.measure.judge import (
+    GUARD_ROWS,
     OUTSIDE_C,
     OUTSIDE_C_NARROW,
     OUTSIDE_INPUTS,
@@ -79,29 +80,26 @@ class Prepared(Memory):
         self.problem = problem
         self.reading = reading
         self.cache = cache
-        self.guards = guards
-        self._is_vector = len(workloads.of(problem).dimensions) == 1
+        is_vector = len(workloads.of(problem).dimensions) == 1
+        self._guard_rows = (1 if is_vector else GUARD_ROWS) if guards else 0
         self.is_spoiled = False  # by a kernel that may have written anywhere
         self._sets: dict[tuple[object, ...], list[Buffers]] = {}
         self._first: dict[int, Buffer] = {}
         self._C_bytes = 8 if reading.result == "float64" else 4
-        trials = oracle.trials(problem, reading, cache)
+        trials = self._trials()
         with contextlib.ExitStack() as unwind:
             unwind.callback(self.release)
-            self.reference = self._upload(trials.reference, lambda made: made.reference)
+            self.reference = self._upload(trials.reference, lambda: self._trials().reference)
             self.given: DeviceTrial | None = None
             if trials.given is not None:
-                self.given = self._upload(trials.given, lambda made: made.given)
+                self.given = self._upload(trials.given, self._given_on_host)
             others = trials.others
             del trials  # the reference is large
-            self.others = {
-                name: [
-                    self._upload(trial, lambda made, n=name, i=index: made.others[n][i])  # type: ignore[misc]
-                    for index, trial in enumerate(found)
-                ]
-                for name, found in others.items()
-            }
-            uploaded = (self.reference, self.given, *chain(*self.others.values()))
+            self.others = [
+                self._upload(make(), partial(self._other_on_host, number))
+                for number, make in enumerate(others)
+            ]
+            uploaded = (self.reference, self.given, *self.others)
             self.seals = [
                 judge.seal(buffer) for trial in uploaded if trial for buffer in trial.inputs
             ]
@@ -141,11 +139,10 @@ class Prepared(Memory):
         """Scratch memory of whole words between guards; to be given back by `free`, because cases
         differ in its size."""
         shape = 1, -(-nbytes // 4)
-        made = self.judge.guarded(
-            "the workspace", shape, OUTSIDE_WORKSPACE, guards=self.guards, is_vector=True
+        guard_rows = min(1, self._guard_rows)
+        return self.judge.guarded(
+            self, "the workspace", shape, OUTSIDE_WORKSPACE, guard_rows=guard_rows
         )
-        self.hold(made.raw)
-        return made
 
     def load(self, trial: DeviceTrial) -> None:
         """Copy a trial's inputs to the buffers that kernels read."""
@@ -156,18 +153,19 @@ class Prepared(Memory):
         """Whether all uploaded inputs are unchanged."""
         return all(map(self.judge.is_intact, self.seals))
 
-    def _upload(
-        self, trial: oracle.Trial, choose: Callable[[oracle.Trials], oracle.Trial | None]
-    ) -> DeviceTrial:
-        def again() -> oracle.Trial:
-            made = choose(oracle.trials(self.problem, self.reading, self.cache))
-            assert made is not None
-            return made
+    def _trials(self) -> oracle.Trials:
+        return oracle.trials(self.problem, self.reading, self.cache)
 
-        uploaded = self.judge.upload(trial, self.reading, again)
-        for buffer in uploaded.buffers:
-            self.hold(buffer)
-        return uploaded
+    def _given_on_host(self) -> oracle.Trial:
+        given = self._trials().given
+        assert given is not None
+        return given
+
+    def _other_on_host(self, number: int) -> oracle.Trial:
+        return self._trials().others[number]()
+
+    def _upload(self, trial: oracle.Trial, on_host: Callable[[], oracle.Trial]) -> DeviceTrial:
+        return self.judge.upload(self, trial, self.reading, on_host)
 
     def _guarded_inputs(self) -> tuple[Guarded, ...]:
         workload, word_bytes = workloads.of(self.problem), WORD_BYTES[self.reading.storage]
@@ -191,17 +189,15 @@ class Prepared(Memory):
     ) -> Guarded:
         outside = OUTSIDE_C if name == "C" else OUTSIDE_INPUTS
         narrow = OUTSIDE_C_NARROW if name == "C" else OUTSIDE_NARROW
-        made = self.judge.guarded(
+        return self.judge.guarded(
+            self,
             name,
             shape,
             narrow if word_bytes == 2 else outside,
             word_bytes=word_bytes,
-            guards=self.guards,
-            is_vector=self._is_vector,
+            guard_rows=self._guard_rows,
             width=width,
         )
-        self.hold(made.raw)
-        return made
 
 
 def host_memory_bytes() -> int | None:

@@ -28,6 +28,7 @@ from matbench.cache import Cache
 from matbench.errors import BuildError, MatbenchError, OutOfMemoryError
 from matbench.kernelfile import catalogue, front_matter, signature, sweep
 from matbench.measure import judge, oracle, worker
+from matbench.measure.launcher import Memory
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.oracle import matmul
 from matbench.measure.session import Session
@@ -292,18 +293,17 @@ def test_the_device_judges_as_the_host_does(
         C = (trial.inputs[0] @ trial.inputs[1]).astype(np.float32)
         if value is not None:
             C.flat[C.size // 2] = value
-        uploaded = made.upload(trial, Reading(), lambda: trial)  # noqa: B023
-        matrix = made.guarded("C", shape[:2], judge.OUTSIDE_C)
-        cuda.write(matrix.data, C)
         bound = oracle.Bound(oracle.error_factor(size.K) * U32)
-        found, expected = made.compare(matrix, uploaded, bound), oracle.judge(C, trial, bound)
+        with Memory(cuda) as memory:
+            uploaded = made.upload(memory, trial, Reading(), lambda: trial)  # noqa: B023
+            matrix = made.guarded(memory, "C", shape[:2], judge.OUTSIDE_C)
+            cuda.write(matrix.data, C)
+            found, expected = made.compare(matrix, uploaded, bound), oracle.judge(C, trial, bound)
         assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
         if np.isfinite(C).all():
             for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):
                 mine, other = getattr(found.accuracy, name), getattr(expected.accuracy, name)
                 assert mine == other or mine == pytest.approx(other, rel=1e-9)
-        for each in (matrix.raw, *uploaded.buffers):
-            cuda.release(each)
     made.close()
 
 

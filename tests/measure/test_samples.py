@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend
 from matbench.cache import Cache
+from matbench.errors import BuildError, CaseError
 from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN, Judge
 from matbench.measure.prepared import Buffers, Prepared
-from matbench.measure.samples import Samples, _OnHost
+from matbench.measure.samples import Samples
 from matbench.model import U32, Inputs, Precision, Problem, Reading, Storage
 
 
@@ -232,7 +233,7 @@ def test_answers_lie_masked(judge: Judge) -> None:
     backend = judge.backend
     prepared = prepared_on(judge, Problem(33, 40, 50, inputs="signed"))
     try:
-        for trial in (prepared.reference, *prepared.others["integers"]):
+        for trial in (prepared.reference, *prepared.others):
             expected = trial.on_host().expected
             for answer in (trial.exact, trial.R):
                 if answer is None:
@@ -257,7 +258,7 @@ def test_copies_of_inputs_are_watched(judge: Judge) -> None:
     prepared = prepared_on(judge, Problem(9, 9, 9))
     try:
         assert prepared.is_intact()
-        for trial in (prepared.reference, *prepared.others["integers"]):
+        for trial in (prepared.reference, *prepared.others):
             for buffer in trial.inputs:
                 kept = np.empty(81, np.float32)
                 judge.backend.read(buffer, kept)
@@ -269,26 +270,20 @@ def test_copies_of_inputs_are_watched(judge: Judge) -> None:
         prepared.release()
 
 
-def test_without_float64_the_host_does_the_same(judge: Judge) -> None:
-    """A device without double: the same inputs and verdicts."""
-    prepared = prepared_on(judge, Problem(17, 18, 19))
-    try:
-        [buffers] = prepared.sets((17, 18), 1)
-        samples = Samples(prepared)
-        samples.write(buffers, 5)
-        made = downloaded(buffers, judge.backend, np.uint32)
-        samples._method = _OnHost(samples)
-        samples.write(buffers, 5)
-        for mine, other in zip(made, downloaded(buffers, judge.backend, np.uint32), strict=True):
-            assert np.array_equal(mine, other)
-        assert samples.changed_inputs(buffers, 5) is None
-        C = right_result(samples.trial(5))
-        for result, wrong in ((C, 0), (C + (np.arange(18) == 3), 17)):
-            put(result.astype(np.float32), buffers, judge.backend)
-            samples.compare(buffers, 5, oracle.Bound(10 * U32))
-            assert samples.verdicts()[0].wrong == wrong
-    finally:
-        prepared.release()
+class WithoutDoubles:
+    """A backend whose compiler knows no double."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.info = backend.info
+        self.allocate = backend.allocate
+
+    def build(self, kernel: Any, params: Any) -> Any:
+        raise BuildError("error: use of type 'double' requires cl_khr_fp64\nmore")
+
+
+def test_a_device_without_float64_cannot_check_results(backend: Backend) -> None:
+    with pytest.raises(CaseError, match=r"^results cannot be checked on .*'double' requires .*64$"):
+        Judge(WithoutDoubles(backend))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("inputs", ["uniform", "normal"])

@@ -295,7 +295,7 @@ def test_what_was_written_to_matbenchs_own_copies_is_noticed(
     timed.measure(case)
     prepared = timed._prepared
     assert prepared is not None
-    upload = prepared.others["integers"][0].inputs[0]  # used before the samples, not after
+    upload = prepared.others[0].inputs[0]  # used before the samples, not after
     untimed = Launches.time
 
     def scribbled(launches: Launches) -> Any:

@@ -103,12 +103,14 @@ def test_references_of_dot_products_are_exact_sums(N: int, inputs: str, seed: in
         assert abs(Fraction(S) - size) <= N * Fraction(1, 2**53) * size
         assert abs(R) <= S
         assert trial.scale is trial.S
-    for trial in (*trials.others["integers"], *trials.others["selection"]):
+    others = [make() for make in trials.others]
+    assert [trial.name for trial in others] == ["integers", "selection", "selection"]
+    for trial in others:
         terms = products(trial)
         assert trial.exact is not None
         assert Fraction(float(trial.exact[0, 0])) == sum(terms)
         assert sum(map(abs, terms)) <= 2**24 or sum(map(bool, terms)) <= 1
-    [whole] = trials.others["integers"]
+    whole = others[0]
     assert all(not (values % 1).any() for values in whole.inputs)
     assert whole.inputs[0][0, -1] * whole.inputs[1][0, -1] != 0  # the last product counts
     if N > 20:
@@ -149,7 +151,7 @@ def test_whole_numbers_are_turned_round_and_cubed(N: int, seed: int) -> None:
     at = problem("cubes", N, seed=seed)
     found = trials_of(at)
     sample = oracle.sample_trial(at, Reading(), found.reference, oracle.Sample(seed))
-    every = [found.reference, *found.others["selection"], sample]
+    every = [found.reference, *(make() for make in found.others), sample]
     for trial in every:
         assert trial.exact is not None
         assert trial.exact[0, 0] == sum(digit**3 for digit in trial.inputs[0][0].tolist())

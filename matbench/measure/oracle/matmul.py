@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from matbench.measure.oracle import (
     Array,
     Float32,
     Float64,
-    Later,
     Sample,
     Trial,
     Trials,
@@ -45,11 +45,7 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     return Trials(
         _completed(reference, problem, added),
         _completed(given, problem, added) if rounded else None,
-        Later(
-            integers=lambda: [
-                _completed(_integers(problem, reading, *whole.result()), problem, added)
-            ]
-        ),
+        [lambda: _completed(_integers(problem, reading, *whole.result()), problem, added)],
     )
 
 
@@ -145,7 +141,7 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
     """The reference trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
 
     If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
-    `selects_exactly` says otherwise.
+    `selection_of` says otherwise.
     """
     assert trial.R is not None
     assert trial.S is not None
@@ -184,25 +180,33 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
     R[chosen] = problem.alpha * (A[chosen].astype(np.float64) @ B) + added[chosen]
     picked = np.flatnonzero(by_column >= 0)
     R[:, picked] = problem.alpha * (A.astype(np.float64) @ B[:, picked]) + added[:, picked]
-    exactly = selects_exactly(problem, reading)
-    size = np.abs(power) if exactly is None else np.abs(added)
+    selection = selection_of(problem, reading)
+    size = np.abs(power) if selection is Selection.SPLIT else np.abs(added)
     for place in ((chosen, slice(None)), (slice(None), picked)):
-        S[place] = 0 if exactly else np.maximum(np.abs(R), size)[place]
+        S[place] = 0 if selection is Selection.EXACT else np.maximum(np.abs(R), size)[place]
     kind = trial.inputs[0].dtype
     return Trial("sample", (A.astype(kind), B.astype(kind)), R=R, S=S, C=C)
 
 
-def selects_exactly(problem: Problem, reading: Reading) -> bool | None:
-    """Whether a selected term must match to the last bit.
+class Selection(IntEnum):
+    """How exact a selected term must be, as `matrix_compare` of `samples.cu` is told."""
 
-    False if alpha, beta or a type rounds it. None if inputs are split, or small ones may be below
-    the range of exponents: then the term's error bound is that of a term of size 1.
-    """
+    #: Inputs are split, or small ones may be below the range of exponents: within the error bound
+    #: of a term of size 1.
+    SPLIT = -1
+    #: Alpha, beta or a type rounds it: within its error bound.
+    ROUNDED = 0
+    #: To the last bit.
+    EXACT = 1
+
+
+def selection_of(problem: Problem, reading: Reading) -> Selection:
+    """How exact a term must be that a row or column selects."""
     if not reading.exact or reading.exponents[0] > -126:
-        return None
+        return Selection.SPLIT
     bits = SIGNIFICAND_BITS[reading.precision]
     fits = max(UNIT_ROUNDOFF[kind] for kind in (reading.sums_in, reading.result)) <= 2.0**-bits
-    return fits and not _is_scaled(problem)
+    return Selection.EXACT if fits and not _is_scaled(problem) else Selection.ROUNDED
 
 
 class _Moved(NamedTuple):

@@ -80,6 +80,10 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
     name = subject.function.name
     titled = f"`{name}`"
     try:
+        worker.open()
+    except CaseError as error:
+        raise MatbenchError(error.reason) from None  # not the kernel's fault
+    try:
         search = _Search(subject, worker, load, told)
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
@@ -125,15 +129,6 @@ def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
         yield outcome
         if outcome.status != "measured":
             return
-
-
-def _is_late(error: CaseError) -> bool:
-    return isinstance(error, LateError)
-
-
-def _may_pass(error: CaseError) -> bool:
-    """Whether the failure may be due to other programs that use the device."""
-    return _is_late(error) or isinstance(error, OutOfMemoryError)
 
 
 class _Search:
@@ -182,6 +177,9 @@ class _Search:
             return None
         try:
             case = sweep.case(self.kernel(way), problem, way.geometry.params, self.worker.device)
+            if case.unmet == "requires":
+                self.refused[build] = case.skip or ""
+                return None
             if case.skip is not None:
                 self.note(way, 0.005, case.skip)
                 return None
@@ -193,10 +191,8 @@ class _Search:
             self.refused[build] = error.reason
             return None
         except CaseError as error:
-            if error.reason.startswith("opening the device") and not self.ran:
-                raise MatbenchError(error.reason) from None  # not the kernel's fault
             self.failures += 1
-            self.late += _is_late(error)
+            self.late += isinstance(error, LateError)
             self.note(way, 0.01, error.reason.partition(" (see --")[0])
             return None
         except MatbenchError as error:
@@ -213,8 +209,8 @@ class _Search:
         after a pause."""
         try:
             return self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
-        except CaseError as error:
-            if not (_may_pass(error) and self.ran):
+        except (LateError, OutOfMemoryError):
+            if not self.ran:
                 raise
         time.sleep(_PAUSE_S)
         return self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
@@ -375,7 +371,7 @@ class _Search:
         """Why no call is right, as far as trials show."""
         nearness, words, way = self.nearest
         name = f"`{self.function.name}`"
-        refused = words if "CUDA" in words else next(iter(self.refused.values()), "")
+        refused = next(iter(self.refused.values()), "")
         if refused and not self.ran:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
         if way is None or (self.ran and nearness < 0.1):

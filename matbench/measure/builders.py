@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from matbench import signals
 from matbench.backends import Variant
 from matbench.measure.process import Pool, result
 from matbench.model import BuildKey, Case, DeviceInfo
@@ -20,23 +18,14 @@ _Model = tuple[str, str]
 _OWN = (("samples.cu", "seal"), ("poison.cu", "poison_shared"), ("limits.cu", "copy_fours"))
 
 
-#: How long processes wait for more to build. Each takes tens of megabytes.
-_IDLE_S = 1.0
-
-
 class Builders:
-    """Processes that put builds into the cache, for devices whose timing they do not disturb.
-
-    They end when there is nothing left to build, and start again when there is.
-    """
+    """Processes that put builds into the cache, for devices whose timing they do not disturb."""
 
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
         self.pool = Pool(processes=max(1, min(8, (os.cpu_count() or 1) // 2)))
         self.futures: dict[tuple[_Model, BuildKey, tuple[Variant, ...]], Any] = {}
         self._own: set[_Model] = set()
-        self._lock = threading.Lock()
-        self._left = 0
 
     def start(
         self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
@@ -69,27 +58,8 @@ class Builders:
     def close(self) -> None:
         self.pool.kill()
 
-    @signals.held()
     def _schedule(self, task: Callable[..., None], *args: Any) -> Any:
-        with self._lock:
-            self._left += 1
-        future = self.pool.schedule(task, *args, timeout_s=self.deadline_s)
-        future.add_done_callback(self._count)
-        return future
-
-    def _count(self, _: Any) -> None:
-        with self._lock:
-            self._left -= 1
-            if self._left:
-                return
-        later = threading.Timer(_IDLE_S, self._rest)  # this thread is one of the pool's
-        later.daemon = True
-        later.start()
-
-    def _rest(self) -> None:
-        with self._lock:
-            if not self._left:
-                self.pool.kill()
+        return self.pool.schedule(task, *args, timeout_s=self.deadline_s)
 
 
 def _precompile_own(device: DeviceInfo, file: str, entry: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
+
+import psutil
 
 from matbench import workloads
 from matbench.backends import Backend, Buffer
@@ -200,18 +201,15 @@ class Prepared(Memory):
         )
 
 
-def host_memory_bytes() -> int | None:
-    """The memory of this machine; None if it is not known."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
+def host_memory_bytes() -> int:
+    """The memory of this machine."""
+    return int(psutil.virtual_memory().total)
 
 
 def require_host_memory(problem: Problem) -> None:
     """`OutOfMemoryError` if the trials do not fit in this host's memory, before it swaps."""
     needed, available = workloads.of(problem).host_bytes(problem), host_memory_bytes()
-    if available is not None and needed > 0.8 * available:
+    if needed > 0.8 * available:
         raise OutOfMemoryError(
             f"out of host memory: the inputs and references of {problem.size} need "
             f"{needed:,} bytes; this machine has {available:,}"

@@ -93,7 +93,7 @@ def space(
             continue
         case = sweep.case(kernel, problem, params, device)
         if case.skip is not None:
-            kind = case.skip.rpartition(" (")[0] or re.sub(r"\d[\d,]*", "#", case.skip)
+            kind = case.unmet or case.skip
             refused[kind] = Refused(refused.get(kind, Refused(0, ""))[0] + 1, case.skip)
         elif candidates.setdefault(_identity(case, words), case) is not case:
             merged += 1

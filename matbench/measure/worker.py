@@ -145,6 +145,10 @@ class Worker:
         """Start opening the device."""
         self.pool.schedule(_start)
 
+    def open(self) -> None:
+        """Open the device; `CaseError` if that fails."""
+        self._task(_Step("opening the device"), _start)
+
     def deadlines_passed(self, case: Case) -> int:
         """How often this kernel with these parameters missed its deadline, on any problem or
         device."""
@@ -174,7 +178,7 @@ class Worker:
 
     def sight(self, case: Case, limit_s: float, *, poisoned: bool = False) -> Sighting:
         """What one launch computes, ignoring its front matter; `CaseError` if it fails."""
-        self._task(_Step("opening the device"), _start)  # again, if a kernel killed the process
+        self.open()  # again, if a kernel killed the process
         self._compiled(case, ("plain",))
         step = self._running._replace(deadline_s=limit_s)
         more = {"poisoned": poisoned}

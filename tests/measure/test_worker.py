@@ -21,7 +21,7 @@ from support.kernels import SPIN_BODY, KernelWriter
 from matbench import backends, signals
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, libraries, sweep
-from matbench.measure import builders, worker
+from matbench.measure import worker
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
 from matbench.measure.process import DeadlineError, DiedError, Pool, result
@@ -100,35 +100,6 @@ def test_a_thread_does_not_wait_for_a_task_that_is_ended(pool: Pool) -> None:
     pool.kill()
     thread.join(30)
     assert [str(error) for error in found] in (["was stopped"], ["exited before the task began"])
-
-
-def test_compilers_end_when_nothing_is_left_to_build_and_start_again(
-    monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
-) -> None:
-    monkeypatch.setattr("matbench.backends.can_precompile", lambda _: True)
-    monkeypatch.setattr(builders, "_precompile", _nothing)
-    monkeypatch.setattr(builders, "_IDLE_S", 0.05)
-    made = builders.Builders(60)
-    try:
-        for size in (8, 16):
-            case = _case("tiled", size, device)
-            made.start(device, [case], ("plain",))
-            made.wait(device, case)
-            ends = time.monotonic() + 30
-            while made.pool.is_started:
-                assert time.monotonic() < ends
-                time.sleep(0.01)
-    finally:
-        made.close()
-
-
-def _nothing(*_: object) -> None:
-    pass
-
-
-def _case(name: str, tile: int, device: DeviceInfo) -> Case:
-    kernel = catalogue.Catalogue(catalogue.builtin()).get(name)
-    return sweep.case(kernel, Problem(64, 64, 64), {"TILE": tile}, device)
 
 
 def _raise(error: Exception) -> None:

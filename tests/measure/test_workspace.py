@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.kernels import KernelWriter, kernel_text
+from support.kernels import kernel_text
 from support.paths import ROOT
 
 from matbench.analysis import statistics
@@ -90,12 +90,6 @@ def test_its_size_is_that_of_the_case(device: DeviceInfo, M: int, N: int, TILE: 
     assert case.launch is not None
     covered = -(-N // TILE) * TILE
     assert case.launch.workspace_bytes == 4 * M * covered + device.limits["multiprocessors"]
-
-
-def test_without_one_a_launch_has_none(write_kernel: KernelWriter, device: DeviceInfo) -> None:
-    case = sweep.case(catalogue.load(write_kernel()), Problem(8, 8, 8), {"TILE": 8}, device)
-    assert case.launch is not None
-    assert case.launch.workspace_bytes == 0
 
 
 @pytest.mark.parametrize(("nbytes", "words"), [(0, 0), (1, 1), (4, 1), (4097, 1025)])

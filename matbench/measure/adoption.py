@@ -90,12 +90,11 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
     failed = None
     try:
         for way in itertools.islice(search.ways(), _MOST_WAYS):
+            way = search.generalized(way, search.steps(way))
             plain = search.table(way)
             for claim in ({}, *search.claims(way)):
                 table = {**claim, **plain}
-                words = ", ".join(
-                    (calling.words(way, table), *(f"{k} = {v}" for k, v in claim.items()))
-                )
+                words = ", ".join((calling.words(way), *(f"{k} = {v}" for k, v in claim.items())))
                 try:
                     kernel = load(table)
                 except UsageError as error:
@@ -107,7 +106,7 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
                 if wrong is None and outcomes:
                     many = len({outcome.case.problem.size for outcome in outcomes})
                     right = f"correct at all {many} sizes tried"
-                    warnings = tuple(calling.warnings(way, table, search.hints))
+                    warnings = tuple(calling.warnings(way, search.hints))
                     return Adopted(name, table, f"{titled} {words}, {right}", warnings)
                 where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
                 failed = failed or f"{titled} {words}; but it fails a check{where}"
@@ -307,9 +306,8 @@ class _Search:
         return None
 
     def table(self, way: Way) -> dict[str, Any]:
-        """The table of a way, with the conditions that trials show to be needed."""
-        way, where = self.generalized(way, self.steps(way))
-        more: dict[str, Any] = {"where": (["M == N", "N == K"] if way.is_square else []) + where}
+        """The table of a way, which may read C."""
+        more: dict[str, Any] = {"where": way.where}
         if way.geometry.batched:
             more["batch"] = [4]
         if "beta" in way.call.args:
@@ -344,9 +342,9 @@ class _Search:
                 found[axes[0]] = base
         return found
 
-    def generalized(self, way: Way, steps: dict[str, int]) -> tuple[Way, list[str]]:
-        """The way, and its conditions on sizes, in terms of the swept constants for which a second
-        value was right; the others are fixed."""
+    def generalized(self, way: Way, steps: dict[str, int]) -> Way:
+        """The way with multiples in terms of the swept constants for which a second value was
+        right; the others are fixed."""
         self.until = max(self.until, time.monotonic() + _SEARCH_S / 2)  # builds take long on CUDA
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
         for name, value in way.geometry.params.items():
@@ -362,8 +360,8 @@ class _Search:
                     break
             else:
                 way = way._replace(geometry=way.geometry.fixed(name))
-        where = [f"{a} % {names.get(a, step)} == 0" for a, step in steps.items() if step > 1]
-        return way, where
+        multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
+        return way._replace(multiples=multiples)
 
     # -- if nothing is right ---------------------------------------------------------------
 

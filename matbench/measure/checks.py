@@ -13,10 +13,11 @@ import numpy as np
 from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
-from matbench.measure import diagnosis, launcher, oracle, places
+from matbench.measure import diagnosis, launcher, oracle
 from matbench.measure.judge import UNWORKED, UNWRITTEN, DeviceTrial, Guarded, Judge
 from matbench.measure.options import Options
-from matbench.measure.prepared import Buffers, Prepared
+from matbench.measure.places import Buffers
+from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples, Verdict
 from matbench.model import WORKSPACE, Case
 from matbench.records.outcome import Accuracy, ErrorCells
@@ -175,28 +176,21 @@ class Checks:
             self.backend.copy(self.C.data, trial.C)
         elif "poison" in self.options.checks:
             self.judge.poison(self.C, UNWRITTEN)
-        own = self.buffers.own
-        if own is not None:
-            for item in self.buffers.items:
-                places.write(self.judge, self.buffers.all, own, item)
+        for item in self.buffers.items:
+            self.buffers.place(self.judge, item)
         if staggered and self.built.staggered is not None:
             unused = self.C.data
             self.built.staggered.launch(self.launch, [*self.arguments, unused])
         else:
             self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
-        self._take(0)
+        self.buffers.take(self.judge, 0)
 
     @property
     def looked_at(self) -> list[int]:
         """The products of a batch that trials check; samples check all."""
         items = self.buffers.items
         return sorted({0, items[len(items) // 2], items[-1]})
-
-    def _take(self, item: int) -> None:
-        """Copy C of a product of the batch to where it is compared."""
-        if self.buffers.own is not None:
-            places.take(self.judge, self.buffers.all, self.buffers.own, item)
 
     def _trial(self, trial: DeviceTrial, check: str, *, restored: bool = True) -> Accuracy:
         """Run once and check everything.
@@ -209,7 +203,7 @@ class Checks:
         items = self.buffers.items
         found = None
         for item in self.looked_at:
-            self._take(item)
+            self.buffers.take(self.judge, item)
             found = self.judge.compare(self.C, trial, self.bound)
             if check in self.options.checks and found.wrong:
                 self.require_guards()  # says more
@@ -257,7 +251,7 @@ class Checks:
         items = self.buffers.items
         which = f"{_of_batch(verdict.item, items)}with the inputs of --replay {key:x}"
         if again is not None:
-            self._take(again.item)
+            self.buffers.take(self.judge, again.item)
             reason, found = self._explained(self.samples.trial(key, again.item))
             which = f"{_of_batch(again.item, items)}with the inputs of --replay {key:x}"
             return WrongError(self.case, "samples", f"{which}: {reason}", found)
@@ -297,10 +291,10 @@ class Checks:
                 "launch, which is not in its time",
             )
 
-    def require_guards(self, buffers: Buffers | None = None) -> None:
-        """`WrongError` if a guard was overwritten; by default those of the first set."""
+    def require_guards(self) -> None:
+        """`WrongError` if a guard of the first set was overwritten."""
         if "guards" in self.options.checks:
-            for matrix in (buffers or self.buffers).passed:
+            for matrix in self.buffers.passed:
                 broken = self.judge.broken_guard(matrix)
                 if broken:
                     raise WrongError(self.case, "guards", broken)
@@ -310,8 +304,7 @@ class Checks:
         if "inputs" not in self.options.checks:
             return
         for item in self.looked_at:
-            if self.buffers.own is not None:
-                places.take_inputs(self.judge, self.buffers.all, self.buffers.own, item)
+            self.buffers.take_inputs(self.judge, item)
             for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
                 changed = self.judge.differing(matrix, source)
                 if changed.first is not None:

@@ -16,7 +16,7 @@ from matbench.errors import CaseError
 from matbench.measure.checks import Checks
 from matbench.measure.launcher import Memory
 from matbench.measure.options import Options
-from matbench.measure.prepared import Buffers
+from matbench.measure.places import Buffers
 from matbench.measure.samples import keys
 from matbench.measure.sampling import Sampler, clock, sample_until_known, timing_of
 from matbench.records.outcome import BlockTimes, Timing

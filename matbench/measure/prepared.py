@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import psutil
 
@@ -26,36 +25,8 @@ from matbench.measure.judge import (
     Judge,
 )
 from matbench.measure.launcher import Memory
+from matbench.measure.places import Buffers
 from matbench.model import WORD_BYTES, Kernel, Problem, Reading
-
-
-class Buffers(NamedTuple):
-    """The buffers of one launch: guarded inputs and C, or the kernel's own layout of them; and
-    the kernel's workspace if it takes one."""
-
-    inputs: tuple[Guarded, ...]
-    C: Guarded
-    own: places.Own | None = None
-    workspace: Guarded | None = None
-
-    @property
-    def all(self) -> tuple[Guarded, ...]:
-        return (*self.inputs, self.C)
-
-    @property
-    def given(self) -> tuple[Guarded, ...]:
-        """The matrices that the kernel receives."""
-        return self.own.matrices if self.own is not None else self.all
-
-    @property
-    def passed(self) -> tuple[Guarded, ...]:
-        """Everything that the kernel receives and may write to."""
-        return self.given if self.workspace is None else (*self.given, self.workspace)
-
-    @property
-    def items(self) -> range:
-        """The products of a batch."""
-        return range(self.own.batch if self.own is not None else 1)
 
 
 class Prepared(Memory):

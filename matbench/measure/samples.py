@@ -17,11 +17,12 @@ import numpy as np
 
 from matbench import workloads
 from matbench.backends import Argument
-from matbench.measure import oracle, places
+from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN, between, guards
 from matbench.measure.oracle.draws import drawn
 from matbench.measure.oracle.matmul import selection_of
-from matbench.measure.prepared import Buffers, Prepared
+from matbench.measure.places import Buffers
+from matbench.measure.prepared import Prepared
 from matbench.model import Launch, Storage
 
 _THREADS = 256
@@ -87,14 +88,12 @@ class Samples:
         """Write new inputs for a launch, and poison to C."""
         for item in buffers.items:
             self._write(buffers, _key_of(key, item))
-            if buffers.own is not None:
-                places.write(self.judge, buffers.all, buffers.own, item)
+            buffers.place(self.judge, item)
 
     def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> None:
         """Compare C after a launch, each product of a batch with its own."""
         for item in buffers.items:
-            if buffers.own is not None:
-                places.take(self.judge, buffers.all, buffers.own, item)
+            buffers.take(self.judge, item)
             arguments = self._drawn(buffers, _key_of(key, item)) | bound._asdict()
             *sums, compare = _COMPARED_BY[self.problem.workload]
             for entry in sums:
@@ -119,8 +118,7 @@ class Samples:
         """The verdict on inputs that changed since `write`; None if none did."""
         before = self.verdicts()
         for item in buffers.items:
-            if buffers.own is not None:
-                places.take_inputs(self.judge, buffers.all, buffers.own, item)
+            buffers.take_inputs(self.judge, item)
             self._start(f"{self._inputs}_changed", self._drawn(buffers, _key_of(key, item)))
             self._seal(key)
         found = self.verdicts()

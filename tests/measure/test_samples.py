@@ -18,7 +18,8 @@ from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN, Judge
-from matbench.measure.prepared import Buffers, Prepared
+from matbench.measure.places import Buffers
+from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
 from matbench.model import U32, Inputs, Precision, Problem, Reading, Storage
 

@@ -289,7 +289,7 @@ def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter
         worker = crew.worker(device)
         outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, "for a reason"))
         assert (outcome.status, outcome.reason) == ("skipped", "for a reason")
-        assert not worker.pool.is_started
+        assert worker.pool._pool is None
 
 
 def test_numpy_needs_no_device(device: DeviceInfo) -> None:
@@ -385,8 +385,7 @@ def test_a_worker_does_not_run_the_main_module_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("doing", "taken"),
-    [("result(future)", 1)]
-    + [("builders._schedule(time.sleep, 600)", taken) for taken in (1, 2, 3)],
+    [("result(future)", 1)] + [("pool.schedule(time.sleep, 600)", taken) for taken in (1, 2)],
 )
 def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(
     doing: str, taken: int, tmp_path: Path
@@ -395,13 +394,12 @@ def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(
     script = tmp_path / "script.py"
     script.write_text(f"""
 import os, signal, threading, time
-from matbench import backends, signals
-from matbench.measure.builders import Builders
-from matbench.measure.process import result
+from matbench import signals
+from matbench.measure.process import Pool, result
 
 signals.listen()
-builders = Builders(600)
-future = builders.pool.schedule(time.sleep, 600)
+pool = Pool()
+future = pool.schedule(time.sleep, 600)
 enter = threading.Condition.__enter__
 
 left = {taken}
@@ -420,7 +418,7 @@ try:
     {doing}
 except KeyboardInterrupt:
     time.sleep(1)  # until the process has taken the task
-    builders.close()
+    pool.kill()
     print("ended")
 """)
     done = subprocess.run(

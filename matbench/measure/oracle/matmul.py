@@ -37,15 +37,13 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     """All kinds but samples; the product is computed once, or twice if inputs are rounded."""
     rounded = reading.precision not in ("float32", "float64")
     as_given = not rounded and least(reading) == 0
-    with ThreadPoolExecutor(1) as at_once:  # NumPy uses only one core
-        whole = at_once.submit(_whole_numbers, problem, reading)
-        given = reference_trial(problem, cache, reading)
-        reference = given if as_given else rounded_trial(given, reading, cache)
+    given = reference_trial(problem, cache, reading)
+    reference = given if as_given else rounded_trial(given, reading, cache)
     added = contents(problem, reading)
     return Trials(
         _completed(reference, problem, added),
         _completed(given, problem, added) if rounded else None,
-        [lambda: _completed(_integers(problem, reading, *whole.result()), problem, added)],
+        [lambda: _completed(integer_trial(problem, reading), problem, added)],
     )
 
 
@@ -242,13 +240,6 @@ def integer_trial(problem: Problem, reading: Reading = FLOAT32) -> Trial:
     results of 16 bits, with alpha or beta, or if the kernel is not `exact`, C may have rounding
     errors, within the error bound of the reference trial.
     """
-    return _integers(problem, reading, *_whole_numbers(problem, reading))
-
-
-def _whole_numbers(
-    problem: Problem, reading: Reading
-) -> tuple[npt.NDArray[np.int16], Float32, Float32]:
-    """A, x and y of the integer trial."""
     random = generator(problem, "integers")
     M, N, K = problem.M, problem.N, problem.K
     bits = 14 if "float16" in (reading.sums_in, reading.result) else 24
@@ -260,16 +251,6 @@ def _whole_numbers(
     largest = max(1, min(4096, widest, 2**bits // (3 * min(K, most))))
     whole = random.integers(-largest, largest, (M, K), dtype=np.int16, endpoint=True)
     whole[random.integers(8, size=(M, K), dtype=np.uint8) == 0] = 0
-    return whole, x, y
-
-
-def _integers(
-    problem: Problem,
-    reading: Reading,
-    whole: npt.NDArray[np.int16],
-    x: Float32,
-    y: Float32,
-) -> Trial:
     A = whole.astype(np.float32)
     B, C = np.outer(x, y), np.outer(A @ x, y)  # exact in float32, in any order of summation
     if reading.precision == "float64":

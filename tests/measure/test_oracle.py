@@ -182,8 +182,6 @@ def test_samples_have_the_reference_that_they_say(problem: Problem, cache: Cache
     factor = oracle.error_factor(problem.K)
     for key in range(4):
         trial = matmul.sample_trial(problem, Reading(), given, Sample(key))
-        assert trial.R is not None
-        assert trial.S is not None
         A, B = trial.inputs
         R, S = exact_product(A, B), exact_product(abs(A), abs(B))
         assert (abs(R - trial.R) <= 1e-12 * S).all()
@@ -433,7 +431,6 @@ def test_a_float32_product_in_any_order_is_right(
     ):
         verdict = oracle.judge(C, trial, Bound(factor * U32))
         assert verdict.wrong == 0
-        assert verdict.accuracy.bound_ratio is not None
         assert verdict.accuracy.bound_ratio <= 1
 
 

@@ -68,7 +68,6 @@ def test_every_product_of_blas_is_right(
     kind = "double" if "double" in (operand, result) else "float"
     outcome = judged(gemm._replace(operand=operand, result=result, sum=kind), size)
     assert (outcome.status, outcome.reason) == ("measured", None)
-    assert outcome.accuracy is not None
     # On average: where terms cancel, single errors are larger.
     limit = 1e-12 if result == "double" else 1e-3
     assert outcome.accuracy.avg_rel_err is None or outcome.accuracy.avg_rel_err < limit
@@ -209,7 +208,6 @@ def test_what_a_wrong_result_is_instead(words: str, session: Session, tmp_path: 
     case = sweep.case(catalogue.load(path), problem, {}, session.backend.info)
     outcome = session.measure(case)
     assert outcome.status == "wrong"
-    assert outcome.reason is not None
     assert outcome.reason.endswith(words)
 
 
@@ -235,7 +233,6 @@ def test_every_element_has_to_be_the_same_again_unless_declared(
     )  # fmt: skip
     outcome = judged(moving)
     assert outcome.status == "wrong"
-    assert outcome.reason is not None
     assert outcome.reason.startswith("determinism: ")
     assert judged(moving._replace(more="deterministic = false")).status == "measured"
 
@@ -325,7 +322,6 @@ def test_timed_launches_are_verified_in_any_layout(
         )  # right on the original inputs, which are not negative, but not on those of samples
         outcome = judged(late, name="late")
         assert outcome.status == "wrong"
-        assert outcome.reason is not None
         assert outcome.reason.startswith("samples: ")
     finally:
         timed.close()
@@ -373,8 +369,6 @@ def test_what_scaling_adds_to_the_reference() -> None:
     A, B = (matrix.astype(np.float64) for matrix in made.reference.inputs)
     C = made.reference.C
     assert C is not None
-    assert made.reference.R is not None
-    assert made.reference.S is not None
     assert np.allclose(made.reference.R, -0.5 * (A @ B) + 2.0 * C, rtol=1e-14)
     assert np.allclose(made.reference.S, 0.5 * (A @ B) + 2.0 * np.abs(C), rtol=1e-14)
     plain = matmul.trials(msgspec.structs.replace(problem, alpha=1.0, beta=0.0), Reading(), Cache())
@@ -388,8 +382,6 @@ def test_integers_that_alpha_and_beta_round_may_be_off() -> None:
         problem = Problem(5, 6, 1, alpha=0.7, beta=0.1)
         [made] = (make() for make in matmul.trials(problem, reading, Cache()).others)
         assert made.exact is None
-        assert made.R is not None
-        assert made.S is not None
         assert (np.abs(made.R) <= made.S).all()
         [make] = matmul.trials(Problem(5, 6, 1), reading, Cache()).others
         plain = make()

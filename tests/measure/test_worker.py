@@ -190,13 +190,11 @@ def test_the_sweep_goes_on_whatever_a_kernel_does(
     for outcome in (null_write, spins, no_compile):
         assert outcome.status == "failed"
         assert outcome.median_ns is None
-    assert null_write.reason is not None
     if device.backend == "opencl":
         assert null_write.reason.startswith("running: the worker process crashed (segmentation")
     else:
         assert "illegal" in null_write.reason
     assert spins.reason == "running took longer than 8 s and was stopped (see --timeout)"
-    assert no_compile.reason is not None
     assert "nothing_of_this_name" in no_compile.reason
     assert "no-compile.cu" in no_compile.reason
     assert wrong.status == "wrong"
@@ -296,7 +294,6 @@ def test_numpy_needs_no_device(device: DeviceInfo) -> None:
     with Crew(Options(minimum_samples=3, max_time_s=0.01), Deadlines()) as crew:
         outcome = crew.worker(device).measure(Case(libraries.NUMPY, Problem(9, 8, 7), {}, None))
     assert outcome.status == "measured"
-    assert outcome.median_ns is not None
     assert outcome.median_ns > 0
 
 
@@ -344,7 +341,6 @@ def test_every_error_is_one_failed_row(
 ) -> None:
     outcome, kills = run_with(error, device, case_of(write_kernel("good"), device))
     assert outcome.status == "failed"
-    assert outcome.reason is not None
     assert outcome.reason.endswith(reason)
     assert kills == killed
 

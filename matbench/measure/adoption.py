@@ -87,32 +87,16 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
         search = _Search(subject, worker, load, told)
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
-    failed = None
+    first = None
     try:
         for way in itertools.islice(search.ways(), _MOST_WAYS):
-            way = search.generalized(way, search.steps(way))
-            plain = search.table(way)
-            for claim in ({}, *search.claims(way)):
-                table = {**claim, **plain}
-                words = ", ".join((calling.words(way), *(f"{k} = {v}" for k, v in claim.items())))
-                try:
-                    kernel = load(table)
-                except UsageError as error:
-                    return Adopted(
-                        name, None, f"{titled} {words}; but its table is not valid: {error}"
-                    )
-                outcomes = list(_checked(kernel, worker, told))
-                wrong = next((each for each in outcomes if each.status != "measured"), None)
-                if wrong is None and outcomes:
-                    many = len({outcome.case.problem.size for outcome in outcomes})
-                    right = f"correct at all {many} sizes tried"
-                    warnings = tuple(calling.warnings(way, search.hints))
-                    return Adopted(name, table, f"{titled} {words}, {right}", warnings)
-                where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
-                failed = failed or f"{titled} {words}; but it fails a check{where}"
+            adopted = search.judged(search.generalized(way))
+            if adopted.table is not None:
+                return adopted
+            first = first or adopted
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
-    return Adopted(name, None, failed or search.failure())
+    return first or Adopted(name, None, search.failure())
 
 
 def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
@@ -305,6 +289,27 @@ class _Search:
             return seen._replace(problem=problem, is_square=True)
         return None
 
+    def judged(self, way: Way) -> Adopted:
+        """The kernel called that way, with a claim if it needs one; or the first check it fails."""
+        name, failed, plain = self.function.name, "", self.table(way)
+        for claim in ({}, *self.claims(way)):
+            table = {**claim, **plain}
+            words = ", ".join((calling.words(way), *(f"{k} = {v}" for k, v in claim.items())))
+            words = f"`{name}` {words}"
+            try:
+                kernel = self.load(table)
+            except UsageError as error:
+                return Adopted(name, None, f"{words}; but its table is not valid: {error}")
+            outcomes = list(_checked(kernel, self.worker, self.told))
+            wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
+            if wrong is None and outcomes:
+                many = len({outcome.case.problem.size for outcome in outcomes})
+                warnings = tuple(calling.warnings(way, self.hints))
+                return Adopted(name, table, f"{words}, correct at all {many} sizes tried", warnings)
+            where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
+            failed = failed or f"{words}; but it fails a check{where}"
+        return Adopted(name, None, failed)
+
     def table(self, way: Way) -> dict[str, Any]:
         """The table of a way, which may read C."""
         more: dict[str, Any] = {"where": way.where}
@@ -342,9 +347,10 @@ class _Search:
                 found[axes[0]] = base
         return found
 
-    def generalized(self, way: Way, steps: dict[str, int]) -> Way:
-        """The way with multiples in terms of the swept constants for which a second value was
-        right; the others are fixed."""
+    def generalized(self, way: Way) -> Way:
+        """The way with the multiples that trials show to be needed, in terms of the swept constants
+        for which a second value was right; the others are fixed."""
+        steps = self.steps(way)
         self.until = max(self.until, time.monotonic() + _SEARCH_S / 2)  # builds take long on CUDA
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
         for name, value in way.geometry.params.items():

@@ -62,22 +62,20 @@ class Prober:
         self.multiplier = multiplier
         self.scale = scale
         self.terms = terms
-        self.rows = terms
         self.probes = 0
 
     def sums(self, products: Float64) -> Float64:
         """The kernel's sum of each row of products; `NoTreeError` if columns of C differ."""
         found = [
-            self._launch(products[start : start + self.rows])
-            for start in range(0, len(products), self.rows)
+            self._launch(products[start : start + self.terms])
+            for start in range(0, len(products), self.terms)
         ]
         self.probes += len(products)
         return np.concatenate(found)
 
     def _launch(self, products: Float64) -> Float64:
         many = len(products)
-        side = self.rows
-        A, B = np.zeros((side, self.terms)), np.zeros((self.terms, side))
+        A, B = np.zeros((self.terms, self.terms)), np.zeros((self.terms, self.terms))
         if not self.scale.is_product:
             A[:many], B[:] = products, 1
             C = self.multiplier.multiply(A, B)[:many]

@@ -26,7 +26,7 @@ from matbench.measure.options import Options
 from matbench.measure.session import Session
 
 #: A grade must not take long.
-MOST_LAUNCHES = 500
+MOST_LAUNCHES = 350
 #: Runs are repeated where they may differ, which takes long on a CPU; on a GPU all are.
 REPEATED = {"graded-atomics", "graded-split", "graded-in-order"}
 

@@ -125,18 +125,17 @@ class Judge:
         self.backend = backend
         self.masked = masked  # false in controls
         self.programs: dict[tuple[object, ...], Program] = {}
+        try:
+            self.program("compare_reference", "judge.cu")
+        except BuildError as error:
+            raise CaseError(
+                f"cannot check results on {backend.info.label}, which needs float64: {error.reason}"
+            ) from None
         units = backend.info.limits["multiprocessors"]
         # Each thread's result is read back, so there are no more threads than needed.
         self.most_blocks = _MOST_BLOCKS if backend.info.kind == "gpu" else 4 * units
         self.partial = backend.allocate(7 * 8 * self.most_blocks * _THREADS)
         self.sink = backend.allocate(4)
-        try:
-            self.program("compare_reference", "judge.cu")
-        except BuildError as error:
-            reason = error.reason.splitlines()[0]
-            raise CaseError(
-                f"results cannot be checked on {backend.info.label}; does it have float64? {reason}"
-            ) from None
 
     def close(self) -> None:
         for buffer in (self.partial, self.sink):

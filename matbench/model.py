@@ -377,8 +377,9 @@ BuildKey = tuple[str, str, str, frozenset[tuple[str, int]]]
 class Case(msgspec.Struct, frozen=True):
     """One kernel on one problem with one set of parameters.
 
-    `skip` is the reason if it cannot run; `is_mistaken`: the kernel file itself is wrong. `notes`
-    say where its parameters come from.
+    `skip` is the reason if it cannot run; `is_mistaken`: the kernel file itself is wrong. `unmet`
+    is what it does not meet, if that is the reason: a condition of `where`, "requires", or the name
+    of a device's limit. `notes` say where its parameters come from.
     """
 
     kernel: Kernel
@@ -387,6 +388,7 @@ class Case(msgspec.Struct, frozen=True):
     launch: Launch | None
     skip: str | None = None
     is_mistaken: bool = False
+    unmet: str | None = None
     notes: tuple[str, ...] = ()
 
     @property

@@ -123,7 +123,7 @@ def check(
                 reason = given_up.setdefault(str(case.params), _given_up(case, probed[index:]))
                 case = skipped(case, reason)
                 probed[index] = purpose, case
-            outcome = worker.measure(case).outcome
+            outcome = worker.measure(case)
             display.end(place)
             return Probe(purpose=purpose, outcome=outcome)
 

@@ -194,7 +194,7 @@ class Looks:
             crew.build_ahead([(info, case) for case in cases])
             for case in cases:
                 display.begin(case.label)
-                self.measured.append((case, crew.worker(info).measure(case).outcome))
+                self.measured.append((case, crew.worker(info).measure(case)))
             if any(outcome.status == "measured" for _, outcome in self.measured):
                 display.begin("the device's limits")
                 self._measure_limits(crew, info)

@@ -304,8 +304,8 @@ class Sweep:
                     self.outcomes.append(done)
                     display.done(done)
                 left = [(infos, case) for infos, case, done in cases if done is None]
-                for place, found in crew.measured(self._groups(left), begin):
-                    done = self._drawn(found.outcome)
+                for place, outcome in crew.measured(self._groups(left), begin):
+                    done = self._drawn(outcome)
                     done = msgspec.structs.replace(done, repetition=repetition)
                     with signals.held():  # what is recorded counts as done
                         for writer in reversed(writers):  # the copy first

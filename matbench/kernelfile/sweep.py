@@ -247,10 +247,13 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
     """
     values = {**device.limits, **params, **kernel.values(problem)}
     try:
-        reason = _unmet_requirement(kernel, device) or _not_computed(kernel, problem)
-        reason = reason or _unmet_condition(kernel, values)
-        if reason:
+        if reason := _unmet_requirement(kernel, device):
+            return Case(kernel, problem, params, None, reason, unmet="requires")
+        if reason := _not_computed(kernel, problem):
             return Case(kernel, problem, params, None, reason)
+        if condition := _unmet_condition(kernel, values):
+            reason = _needed(condition, values)
+            return Case(kernel, problem, params, None, reason, unmet=condition)
         launch = _launch(kernel, values)
     except expressions.ExpressionError as error:
         reason = f"front matter: {error}"
@@ -259,7 +262,8 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
         _check_arguments(kernel, values)
     except expressions.ExpressionError as error:
         return Case(kernel, problem, params, None, f"front matter: {error}")
-    return Case(kernel, problem, params, launch, _beyond_limits(launch, device.limits))
+    limit, reason = _beyond_limits(launch, device.limits) or (None, None)
+    return Case(kernel, problem, params, launch, reason, unmet=limit)
 
 
 def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
@@ -282,10 +286,15 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
 def _unmet_condition(kernel: Kernel, values: Mapping[str, int | float]) -> str | None:
     for condition in (*workloads.get(kernel.workload).where, *kernel.launch.where):
         if not expressions.evaluate(condition, values):
-            used = expressions.names_in(condition, values)
-            given = ", ".join(f"{name} = {values[name]}" for name in used)
-            return f"needs {condition} ({given})" if given else f"needs {condition}"
+            return condition
     return None
+
+
+def _needed(condition: str, values: Mapping[str, int | float]) -> str:
+    """A condition that is not met, with the values that it names."""
+    used = expressions.names_in(condition, values)
+    given = ", ".join(f"{name} = {values[name]}" for name in used)
+    return f"needs {condition} ({given})" if given else f"needs {condition}"
 
 
 def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
@@ -334,8 +343,8 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
     )
 
 
-def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
-    """The first device limit that a launch exceeds, whatever its front matter says."""
+def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> tuple[str, str] | None:
+    """The first device limit that a launch exceeds, whatever its front matter says, and how."""
     asked = {
         "max_threads_per_block": ("threads per block", launch.threads_per_block),
         "max_shared_bytes_per_block": ("bytes of shared memory per block", launch.shared_bytes),
@@ -344,8 +353,9 @@ def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
         asked[f"max_block_{axis}"] = f"threads in {axis}", threads
         asked[f"max_grid_{axis}"] = f"blocks in {axis}", blocks
     if launch.workspace_bytes >= 2**63:
-        return f"needs {launch.workspace_bytes:,} bytes of workspace, which no device has"
+        needed = f"needs {launch.workspace_bytes:,} bytes of workspace, which no device has"
+        return "workspace_bytes", needed
     for limit, (what, number) in asked.items():
         if number > limits[limit]:
-            return f"needs {number:,} {what}; the device allows {limits[limit]:,}"
+            return limit, f"needs {number:,} {what}; the device allows {limits[limit]:,}"
     return None

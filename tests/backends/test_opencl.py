@@ -24,6 +24,7 @@ from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError, UsageError
 from matbench.kernelfile import catalogue, front_matter, signature
 from matbench.measure import judge, oracle
+from matbench.measure.launcher import Memory
 from matbench.measure.oracle import matmul
 from matbench.model import U32, DeviceInfo, Kernel, Launch, Problem, Reading
 
@@ -463,10 +464,15 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
 # -- the judge on the device ---------------------------------------------------------------------
 
 
+@pytest.fixture
+def memory(opencl: Backend) -> Iterator[Memory]:
+    with Memory(opencl) as made:
+        yield made
+
+
 @pytest.fixture(scope="module")
 def bench_judge(opencl: Backend) -> Iterator[judge.Judge]:
     made = judge.Judge(opencl)
-    assert made.has_float64
     yield made
     made.close()
 
@@ -491,13 +497,12 @@ def test_the_device_judges_as_the_host_does(
     bound = oracle.Bound(oracle.error_factor(problem.K) * U32)
     expected = oracle.judge(C, trial, bound)
 
-    uploaded = bench_judge.upload(trial, Reading(), lambda: trial)
-    matrix = bench_judge.guarded("C", (problem.M, problem.N), judge.OUTSIDE_C)
-    opencl.write(matrix.data, C)
-    found = bench_judge.compare(matrix, uploaded, bound)
-    assert np.array_equal(bench_judge.result(matrix, uploaded), C, equal_nan=True)
-    for each in (matrix.raw, *uploaded.buffers):
-        opencl.release(each)
+    with Memory(opencl) as memory:
+        uploaded = bench_judge.upload(memory, trial, Reading(), lambda: trial)
+        matrix = bench_judge.guarded(memory, "C", (problem.M, problem.N), judge.OUTSIDE_C)
+        opencl.write(matrix.data, C)
+        found = bench_judge.compare(matrix, uploaded, bound)
+        assert np.array_equal(bench_judge.result(matrix, uploaded), C, equal_nan=True)
     assert (found.wrong, found.first_wrong) == (expected.wrong, expected.first_wrong)
     if np.isfinite(C).all():
         for name in ("max_rel_err", "avg_rel_err", "bound_ratio"):
@@ -519,9 +524,9 @@ def test_the_device_judges_as_the_host_does(
     ],
 )
 def test_a_guard_tells_where_it_was_written(
-    offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend
+    offset: int, told: str | None, bench_judge: judge.Judge, memory: Memory
 ) -> None:
-    matrix = bench_judge.guarded("C", (5, 7), judge.OUTSIDE_C)
+    matrix = bench_judge.guarded(memory, "C", (5, 7), judge.OUTSIDE_C)
     assert bench_judge.broken_guard(matrix) is None
     bench_judge.fill(matrix.raw, matrix.guard_words + offset, 1, 1)
     broken = bench_judge.broken_guard(matrix)
@@ -532,7 +537,6 @@ def test_a_guard_tells_where_it_was_written(
         assert broken.startswith("wrote outside C: 1 element")
         assert told in broken
         assert bench_judge.broken_guard(matrix) is None  # it was restored
-    opencl.release(matrix.raw)
 
 
 @pytest.mark.parametrize(
@@ -540,10 +544,10 @@ def test_a_guard_tells_where_it_was_written(
     [(-1, "1 before its start"), (0, None), (34, None), (35, "1 after its end")],
 )
 def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
-    offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend
+    offset: int, told: str | None, bench_judge: judge.Judge, opencl: Backend, memory: Memory
 ) -> None:
     """35 numbers of 2 bytes end in the middle of a 4-byte word."""
-    matrix = bench_judge.guarded("A", (5, 7), judge.OUTSIDE_NARROW, word_bytes=2)
+    matrix = bench_judge.guarded(memory, "A", (5, 7), judge.OUTSIDE_NARROW, word_bytes=2)
     whole = np.empty(matrix.raw.nbytes // 2, np.uint16)
     opencl.read(matrix.raw, whole)
     assert (whole == judge.OUTSIDE_NARROW).all()
@@ -552,18 +556,19 @@ def test_a_guard_of_narrow_numbers_begins_right_after_the_last(
     found = bench_judge.broken_guard(matrix)
     assert (found is None) if told is None else (found is not None and told in found)
     assert bench_judge.broken_guard(matrix) is None  # restored
-    opencl.release(matrix.raw)
 
 
 def test_differences_of_narrow_numbers_are_counted_one_by_one(
-    bench_judge: judge.Judge, opencl: Backend
+    bench_judge: judge.Judge, opencl: Backend, memory: Memory
 ) -> None:
     values = np.arange(1001, dtype=np.uint16)
-    first, second = opencl.allocate(values.nbytes), opencl.allocate(values.nbytes)
-    opencl.write(first, values)
+    first, same = (
+        bench_judge.guarded(memory, "A", (1, 1001), judge.OUTSIDE_NARROW, word_bytes=2)
+        for _ in range(2)
+    )
+    opencl.write(first.data, values)
+    opencl.write(same.data, values)
     values[[500, 1000]] += 1
-    opencl.write(second, values)
-    assert bench_judge.differing(first, second, 1001, word_bytes=2) == judge.Difference(2, 500)
-    assert bench_judge.differing(first, first, 1001, word_bytes=2) == judge.Difference(0, None)
-    for buffer in (first, second):
-        opencl.release(buffer)
+    other = memory.upload(values)
+    assert bench_judge.differing(first, other) == judge.Difference(2, 500)
+    assert bench_judge.differing(first, same.data) == judge.Difference(0, None)

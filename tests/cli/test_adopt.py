@@ -18,7 +18,7 @@ from matbench.errors import CaseError, OutOfMemoryError
 from matbench.kernelfile import catalogue, tables
 from matbench.measure import adoption
 from matbench.measure.sighting import Sighting
-from matbench.measure.worker import Worker
+from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, DeviceInfo
 
 #: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
@@ -292,7 +292,7 @@ LAUNCH = """void multiply(float *a, float *b, float *c, int n)
 
 @pytest.mark.parametrize(
     "error",
-    [CaseError("running took longer than 3 s and was stopped"), OutOfMemoryError("out of memory")],
+    [LateError("running took longer than 3 s and was stopped"), OutOfMemoryError("out of memory")],
     ids=["late", "out of memory"],
 )
 @pytest.mark.parametrize("times", [1, 2])

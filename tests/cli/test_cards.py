@@ -20,9 +20,9 @@ from support.kernels import KernelWriter
 
 from matbench import signals
 from matbench.measure import worker
-from matbench.measure.outcomes import Found
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance, reading
+from matbench.records.outcome import Outcome
 
 RUN = ("run", "naive-2d", "tiled", "--set", "TILE=8", *QUICK)
 
@@ -131,7 +131,7 @@ def test_check_and_tune_use_all_gpus(
     used: set[str] = set()
     measure = worker.Worker.measure
 
-    def noted(self: worker.Worker, case: Case) -> Found:
+    def noted(self: worker.Worker, case: Case) -> Outcome:
         used.add(self.device.place)
         return measure(self, case)
 
@@ -194,7 +194,7 @@ def test_ctrl_c_keeps_what_all_gpus_have_done(
     begun: list[str] = []
     write = worker.Worker.measure
 
-    def measure(self: worker.Worker, case: Case) -> Found:
+    def measure(self: worker.Worker, case: Case) -> Outcome:
         begun.append(case.label)
         if len(begun) == 5:  # three or four are done, and will soon be recorded
             until = time.monotonic() + 30

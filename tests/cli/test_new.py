@@ -54,7 +54,7 @@ def test_a_new_file_loads_and_is_right_at_once(
         assert "needs CUDA" in str(cases[0].skip)
         pytest.skip(str(cases[0].skip))
     case = runnable[-1]
-    outcome = session.measure(case).outcome
+    outcome = session.measure(case)
     assert (outcome.status, outcome.reason) == ("measured", None)
 
 

@@ -17,7 +17,6 @@ from support.records import repeated, timing
 from matbench.analysis import repetitions
 from matbench.cli import main
 from matbench.measure import worker
-from matbench.measure.session import Found
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records import reading
 from matbench.records.outcome import Outcome
@@ -45,7 +44,7 @@ def test_each_repetition_has_processes_of_its_own(
     measured: list[tuple[str, int]] = []
     original = worker.Worker.measure
 
-    def measure(self: worker.Worker, case: Case) -> Found:
+    def measure(self: worker.Worker, case: Case) -> Outcome:
         made = original(self, case)
         measured.append((case.label, self.pool.call(os.getpid)))
         return made

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from matbench.analysis import architectures
 from matbench.analysis.bounds import BOUND_SHARE
 from matbench.records.explanation import Explanation, Width
-from matbench.show import machine_code, safe
+from matbench.show import machine_code
 from matbench.show.units import Formatter, bytes_, count, percent, rates
 
 #: Below this occupancy there are few warps to hide latency.
@@ -92,7 +92,7 @@ def _unmeasured(found: Explanation) -> str:
     if outcome.status == "measured":
         return "no limits were measured"
     first, _, _ = (outcome.reason or "").partition("\n")
-    return f"{outcome.status}, {safe.line(first)}"
+    return f"{outcome.status}, {first}"
 
 
 def _computed(found: Explanation) -> str:

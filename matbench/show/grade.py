@@ -13,7 +13,6 @@ from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.grade import Grade, Level, Statement, Sums
-from matbench.show import safe
 from matbench.show.heading import used_devices
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN, count, is_known, number, share, superscript
@@ -47,9 +46,7 @@ def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Repo
     """A profile of each kernel and, if there are several, a table of all."""
     shown, about = list(grades), list(environments)
     graded = [grade for grade in shown if grade.reason is None]
-    others = grouped(
-        (g for g in shown if g.reason is not None), lambda g: safe.line(g.reason or "")
-    )
+    others = grouped((g for g in shown if g.reason is not None), lambda g: g.reason or "")
     missing = [f"not graded: {', '.join(_names(found))}: {why}" for why, found in others.items()]
     return Report(
         sections=(
@@ -64,12 +61,12 @@ def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Repo
 
 
 def _names(grades: Sequence[Grade]) -> list[str]:
-    return list(dict.fromkeys(safe.line(grade.case.kernel) for grade in grades))
+    return list(dict.fromkeys(grade.case.kernel for grade in grades))
 
 
 def name_of(grade: Grade) -> str:
     """The kernel and its parameters."""
-    return safe.line(f"{grade.case.kernel} {settings_of(grade.case.params)}".strip())
+    return f"{grade.case.kernel} {settings_of(grade.case.params)}".strip()
 
 
 # -- profiles --------------------------------------------------------------------------------------
@@ -114,7 +111,7 @@ def _lines(grade: Grade) -> Iterator[tuple[str, str, int]]:
 
 def _unclear(statement: Statement | None) -> str:
     reason = statement.reason if statement is not None else None
-    return f"unclear: {safe.line(reason)}" if reason else "unclear"
+    return f"unclear: {reason}" if reason else "unclear"
 
 
 def errors(grade: Grade) -> str:
@@ -165,7 +162,7 @@ def specials(grade: Grade) -> str:
     if not found.differ:
         return "NaN, infinities and overflow as in IEEE arithmetic"
     kinds = grouped(found.differ, lambda case: found.differ[case])
-    return "; ".join(safe.line(f"{got} for {', '.join(cases)}") for got, cases in kinds.items())
+    return "; ".join(f"{got} for {', '.join(cases)}" for got, cases in kinds.items())
 
 
 def subnormals(grade: Grade) -> str:
@@ -269,10 +266,10 @@ def rows_of(grade: Grade) -> str:
 def constants(grade: Grade) -> str:
     found = grade.constants
     if found is None or found.verdict == "unclear":
-        return safe.line(found.reason or "unclear") if found is not None else "unclear"
+        return found.reason or "unclear" if found is not None else "unclear"
     if found.verdict == "same bits":
-        return safe.line(f"the same bits for other values of {', '.join(found.tried)}")
-    return safe.line(f"other bits for other values of {', '.join(found.differ)}")
+        return f"the same bits for other values of {', '.join(found.tried)}"
+    return f"other bits for other values of {', '.join(found.differ)}"
 
 
 def _listed(values: Sequence[int]) -> str:
@@ -310,7 +307,7 @@ def _row(grade: Grade, *, with_params: bool) -> Row:
     bounds, growing, sums = grade.bounds, grade.growth, grade.sums
     uniform = next((found.largest for found in grade.ulps if found.inputs == "uniform"), None)
     cells = (
-        name_of(grade) if with_params else safe.line(grade.case.kernel),
+        name_of(grade) if with_params else grade.case.kernel,
         grade.letter,
         count(bounds.bits) if bounds and is_known(bounds.bits) else UNKNOWN,
         f"{growing.slope:.2f}" if growing and growing.slope is not None else UNKNOWN,

@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from matbench.model import Kernel
-from matbench.show import safe
 
 if TYPE_CHECKING:  # rich and tabulate take longer to import than a list takes to print
     from rich.console import RenderableType
@@ -96,7 +95,7 @@ def details(kernel: Kernel, diff: str = "") -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for label, value in lines.items():
         if value:
-            table.add_row(Text(label, style="bold"), Text(safe.lines(value)))
+            table.add_row(Text(label, style="bold"), Text(value))
     return table
 
 

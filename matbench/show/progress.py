@@ -52,7 +52,7 @@ class Progress:
         # Padded, so that the case stays where it is meanwhile.
         doing = f"{self.doing:<10} " if self.doing else ""
         for label in self.labels:
-            yield _line(doing + safe.line(label))
+            yield _line(doing + label)
         room = options.size.height - _OTHER_LINES - max(0, len(self.labels) - 1)
         if self.fastest and room > 0:
             yield from self._ranking(room, options.max_width)
@@ -88,8 +88,8 @@ class Progress:
 
 def failure(outcome: Outcome) -> Text:
     """A case that is wrong or failed, with the first line of its reason."""
-    reason = safe.lines(outcome.reason or "").partition("\n")[0]
-    about = safe.line(f"{outcome.case.label}: {reason}")
+    reason, _, _ = (outcome.reason or "").partition("\n")
+    about = _line(f"{outcome.case.label}: {reason}")
     return Text.assemble((outcome.status, outcomes.STYLES[outcome.status]), " ", about)
 
 
@@ -100,7 +100,7 @@ def places(leaders: Iterable[Ranked]) -> list[Place]:
         case = row.outcome.case
         size = outcomes.size_label(case.problem) + ", float64" * row.is_double
         rate = units.rates([row.work_per_s], workloads.of(case.problem).rate)(row.work_per_s)
-        found.append(Place(size, safe.line(f"{case.kernel} {settings_of(case.params)}"), rate))
+        found.append(Place(size, f"{case.kernel} {settings_of(case.params)}".strip(), rate))
     return found
 
 
@@ -117,4 +117,4 @@ def _aligned(places: Sequence[Place], width: int) -> list[Text]:
 
 
 def _line(text: str, style: str = "") -> Text:
-    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+    return Text(safe.flat(text), style=style, no_wrap=True, overflow="ellipsis")

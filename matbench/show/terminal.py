@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from matbench.show.footnotes import Footnotes
-from matbench.show.formats import last_cell
+from matbench.show import safe
+from matbench.show.footnotes import Footnotes, last_cell
 from matbench.show.table import Column, Report, Section
 
 #: If the last column would be narrower than this, reasons go below the table. Remarks, in tables
@@ -23,6 +25,20 @@ _GAP = 2
 
 #: Names and parameters may be broken after a space, a hyphen or an equals sign.
 _PIECE = re.compile(r"[^\s=-]*[\s=-]*")
+
+
+class Screen(Console):
+    """A console on which text is never markup and cannot control the terminal; only rich can."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else safe.text(segment.text)
+            yield segment._replace(text=text)
 
 
 def renderables(report: Report, width: int | None = None) -> list[RenderableType]:
@@ -36,6 +52,7 @@ def renderables(report: Report, width: int | None = None) -> list[RenderableType
 
 def section_renderables(section: Section, width: int | None = None) -> Iterator[RenderableType]:
     """A section's heading and its table."""
+    section = section.printable()
     title, *others = section.heading
     yield Text(title, style="bold")
     yield from map(Text, (*others, ""))

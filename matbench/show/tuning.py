@@ -9,7 +9,7 @@ from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.tuning import TuningRecord
-from matbench.show import safe, units
+from matbench.show import units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
@@ -37,7 +37,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
     sizes = grouped(records, lambda record: size_label(record.outcome.case.problem))
     return section(
         heading=(
-            safe.line(records[0].outcome.case.kernel),
+            records[0].outcome.case.kernel,
             *device_lines([record.outcome for record in records], environments),
             *_claimed(records[0]),
             *(f"size {size}: {_searched(found[0])}" for size, found in sizes.items()),
@@ -61,7 +61,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
 def _claimed(record: TuningRecord) -> list[str]:
     """The claims of the kernel that weaken its checks: all candidates have them."""
     found = claims.weakening(record.outcome.case.claims)
-    return [safe.line(f"claims: {'; '.join(found)}")] if found else []
+    return [f"claims: {'; '.join(found)}"] if found else []
 
 
 def _searched(record: TuningRecord) -> str:
@@ -90,7 +90,7 @@ def _row(record: TuningRecord, time: units.Formatter, *, best: bool) -> Row:
     known = timing is not None and timing.interval_ns is not None
     return Row(
         cells=(
-            safe.line(settings_of(outcome.case.params)) or UNKNOWN,
+            settings_of(outcome.case.params) or UNKNOWN,
             time(outcome.median_ns),
             units.percent(ranking.spread(timing)) if known else UNKNOWN,
             units.speedup(turns.ratio if turns else None),

@@ -182,8 +182,8 @@ def test_a_width_that_does_not_fit_has_its_reason() -> None:
 
 def test_without_a_time_the_reason_is_said() -> None:
     case = case_of("tiled", 64)
-    found = said(case, status="wrong", reason="result: C is \x1b[2Joff\nat row 3")
-    assert found.endswith("What limits it is not known: wrong, result: C is \ufffd[2Joff.")
+    found = said(case, status="wrong", reason="result: C is off\nat row 3")
+    assert found.endswith("What limits it is not known: wrong, result: C is off.")
     interrupted = words(explanation(case, H200, None, LIMITS, []))
     assert list(interrupted)[-1] == "What limits it is not known: the run was interrupted."
     unlimited = words(explanation(case, H200, outcome_of(case, 1e6), None, []))

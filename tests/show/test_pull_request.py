@@ -120,7 +120,7 @@ def test_changes_are_shown_and_the_rest_is_folded() -> None:
         assert line in open_
     assert "<summary>1 SAME, 1 UNDECIDED</summary>" in folded
     verdicts = [row[-1] for row in cells(text)]
-    assert verdicts == ["SLOWER", "FASTER", "wrong: tiled: wrong: integers: 3 of 9 wrong",
+    assert verdicts == ["SLOWER", "FASTER", "no verdict: tiled: wrong: integers: 3 of 9 wrong",
                         "SAME: the whole interval is within ±1%", "UNDECIDED: noisy"]  # fmt: skip
     assert cells(open_) == cells(text)[:3]
     assert folded.count("</details>") == 1

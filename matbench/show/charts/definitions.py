@@ -137,26 +137,20 @@ def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bo
     }  # fmt: skip
 
 
-def bars(
-    looks: Mapping[str, Look] | None = None, form: str = PLAIN, *, beside: bool = False
-) -> Spec:
-    """One bar a kernel with its interval and figure; if wanted, a tick at the value `beside`.
-
-    Without `looks` the bars are of something else, and cannot be isolated.
-    """
+def bars(looks: Mapping[str, Look], form: str = PLAIN, *, beside: bool = False) -> Spec:
+    """One bar a kernel with its interval and figure; if wanted, a tick at the value `beside`."""
     tick = {"type": "tick", "thickness": 2, "height": 15}
     x = quantity("value", "linear", form)
-    look = {"color": {"value": PALETTE[0]}} if looks is None else {"color": _colours(looks, None)}
     return {
         "encoding": {
             "y": _rows("kernel"),
             "tooltip": {"field": "tip"},
-            **({} if looks is None else {"opacity": _stands_out()}),
+            "opacity": _stands_out(),
         },
         "layer": [
             {
                 "mark": {"type": "bar", "height": 11, "cornerRadiusEnd": 2},
-                "encoding": {"x": x, **look},
+                "encoding": {"x": x, "color": _colours(looks, None)},
             },
             {
                 "mark": {"type": "rule", "strokeWidth": 1.4},

@@ -1,14 +1,15 @@
 "use strict";
 (() => {
-const { columns, views, cases, samples, specs, looks, config, sections, front, verdicts, blocks, maps } =
+const { columns, views, cases, samples, specs, looks, config, sections, verdicts, blocks, maps } =
   JSON.parse(document.getElementById("data").textContent);
-const has = new Set(sections), best = new Set(front);
+const has = new Set(sections);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
 const section = (name) => document.getElementById(name);
 
-for (const [id, c] of cases.entries()) {
+for (const [id, c] of cases.entries()) {  // each figure by the key of its column
+  columns.forEach(({ key, is_number }, i) => { c[key] = is_number ? c.numbers[i] : c.text[i]; });
   Object.assign(c, { id, low: c.low ?? 1, high: c.high ?? 1 });
-  c.order = c.numbers[column.size];
+  Object.assign(c, { order: c.size, size: c.text[column.size] });
 }
 
 // State: what the reader chose, kept in the URL
@@ -70,6 +71,8 @@ const point = (c, value, more = {}) => ({
   kernel: c.kernel, n: c.n, is_baseline: !!c.is_baseline, hollow: !!c.has_claims,
   value, low: value * c.low, high: value * c.high, tip: tip(c), ...more,
 });
+
+const exactly = (c, value, more = {}) => point(c, value, { low: value, high: value, ...more });
 
 const METRICS = {
   rate: { title: () => view().unit, of: (c) => c.rate, figure: (c) => word(c.rate) },
@@ -180,22 +183,22 @@ const drawBars = (chart, spec, points) =>
 function error() {
   const place = section("error").querySelector(".panels");
   clear(place);
-  const rows = fastest().filter((c) => c.error > 0);
+  const rows = fastest().filter((c) => c.max_rel_err > 0);
   for (const [precision, found] of grouped(rows, (c) => c.precision)) {
     const curve = found.filter((c) => c.n != null && c.beside == null);
     if (new Set(curve.map((c) => c.n)).size < 2) continue;
     draw(panel(place, precision, `Largest relative error over n of ${precision} kernels.`,
       { full: true, note: "largest relative error over n" }), { ...specs.errors, height: 300 },
-      curve.sort((a, b) => onTop([a], [b])).map((c) => point(c, c.error, { low: c.error, high: c.error })));
+      curve.sort((a, b) => onTop([a], [b])).map((c) => exactly(c, c.max_rel_err)));
   }
   const here = rows.filter((c) => c.size === sizeNow());
   if (here.length > 1) {
     const chart = panel(place, `Speed against error at ${sizeName()}`,
       `${view().unit} against the largest relative error. On the front: ` +
-      here.filter((c) => best.has(c.id)).map((c) => c.kernel).join(", ") + ".",
+      here.filter((c) => c.on_front).map((c) => c.kernel).join(", ") + ".",
       { note: `${view().unit} over the largest relative error`, full: true });
     draw(chart, specs.scatter,
-      here.map((c) => point(c, c.rate, { error: c.error, on_front: best.has(c.id) })));
+      here.map((c) => point(c, c.rate, { error: c.max_rel_err, on_front: !!c.on_front })));
   }
 }
 
@@ -271,12 +274,12 @@ function findings() {
   clear(verdictPanels);
   clear(blockPanels);
   for (const found of verdicts) drawFinding(verdictPanels, found);
-  const here = fastest().filter((c) => c.size === sizeNow() && c.imbalance != null)
-    .sort((a, b) => b.imbalance - a.imbalance);
+  const here = fastest().filter((c) => c.size === sizeNow() && c.block_imbalance != null)
+    .sort((a, b) => b.block_imbalance - a.block_imbalance);
   section("blocks").querySelector(".controls").hidden = !here.length;
   if (here.length) {
-    const points = here.map((c) => point(c, c.imbalance, {
-      low: c.imbalance, high: c.imbalance, figure: c.text[column.block_imbalance] }));
+    const points = here.map((c) =>
+      exactly(c, c.block_imbalance, { figure: c.text[column.block_imbalance] }));
     drawBars(panel(blockPanels, `Imbalance at ${sizeName()}`, `Imbalance of ${here.length} kernels.`,
       { note: "busiest multiprocessor above the mean" }), specs["bars-of-shares"], points);
   }
@@ -375,7 +378,7 @@ function showAll() {
 
 /** Every legend: a button for each kernel of its section, which highlights it in all charts. */
 function legends() {
-  const SHOWN = { roofline: (c) => c.intensity != null, error: (c) => c.error > 0 };
+  const SHOWN = { roofline: (c) => c.intensity != null, error: (c) => c.max_rel_err > 0 };
   for (const place of document.querySelectorAll(".chips")) {
     const shown = fastest().filter(SHOWN[place.closest("section").id] ?? (() => true));
     const kernels = [...new Set(shown.sort((a, b) => b.rate - a.rate).map((c) => c.kernel))];

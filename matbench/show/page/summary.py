@@ -12,30 +12,21 @@ from matbench.analysis.ranking import DeviceRanking, ProblemRanking, Ranked
 from matbench.model import settings_of
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.show import safe, units
+from matbench.show import units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
-
-
-class Winner(NamedTuple):
-    """The fastest kernel at one size, as cells of a table."""
-
-    size: str
-    kernel: str
-    parameters: str
-    time: str
-    rate: str
-    of_cublas: str
-    error: str
+from matbench.show.table import Column, Group, Row, Section, section
+from matbench.show.units import UNKNOWN
 
 
 class Summary(NamedTuple):
-    """`devices` has the lines about each device."""
+    """`winners` is the table of the fastest kernel of each size, and `devices` has the lines about
+    each device."""
 
     sentence: str
     warning: str
     counts: str
-    winners: list[Winner]
+    winners: Section | None
     devices: list[list[str]]
     dates: str
     commands: list[str]
@@ -53,7 +44,7 @@ def of(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> Summ
         sentence=_sentence(ranked) if ranked else "No case was measured.",
         warning=f"{' and '.join(bad)}, of {len(outcomes):,} cases" if bad else "",
         counts=counts or "no cases",
-        winners=[_winner(problem, row) for problem, row in ranked],
+        winners=_winners(ranked) if len(ranked) > 1 else None,
         devices=_devices(tables, environments),
         dates=_dates(environments),
         commands=list(dict.fromkeys(map(_command, environments))),
@@ -76,7 +67,7 @@ def _place(row: Ranked) -> tuple[bool, bool, bool, float]:
 def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
     square = [(p, row) for p, row in ranked if p.problem.size.isdecimal()]
     problem, row = (square or list(ranked))[-1]
-    name = safe.line(row.outcome.case.kernel)
+    name = row.outcome.case.kernel
     rivals = {
         r.outcome.case.kernel for r in problem.rows if r.rivals and _place(r)[:3] == _place(row)[:3]
     }
@@ -96,16 +87,26 @@ def _rate(row: Ranked) -> str:
     return units.rates([row.work_per_s], unit)(row.work_per_s)
 
 
-def _winner(problem: ProblemRanking, row: Ranked) -> Winner:
-    case = row.outcome.case
-    return Winner(
-        size_label(problem.problem),
-        safe.line(case.kernel),
-        settings_of(case.params),
-        units.duration(row.outcome.median_ns),
-        _rate(row),
-        f"{row.of_cublas:.2f} ×" if row.of_cublas is not None else "",
-        units.error(row.outcome.max_rel_err),
+def _winners(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> Section:
+    numbers = ("time", "rate", "× cuBLAS", "max rel err")
+    columns = (Column("size"), Column("fastest kernel"), Column("parameters"))
+    rows = (
+        Row((
+            size_label(problem.problem),
+            row.outcome.case.kernel,
+            settings_of(row.outcome.case.params) or UNKNOWN,
+            units.duration(row.outcome.median_ns),
+            _rate(row),
+            units.times(row.of_cublas),
+            units.error(row.outcome.max_rel_err),
+        ))
+        for problem, row in ranked
+    )  # fmt: skip
+    return section(
+        ["The fastest kernel of each size"],
+        (*columns, *(Column(title, right=True) for title in numbers)),
+        "",
+        [Group("", tuple(rows))],
     )
 
 
@@ -126,11 +127,11 @@ def _devices(
 
 def _dates(environments: Iterable[Environment]) -> str:
     """When the first run was made, and the last."""
-    times = sorted(safe.line(e.time[:16].replace("T", " ")) for e in environments)
+    times = sorted(e.time[:16].replace("T", " ") for e in environments)
     return " to ".join(dict.fromkeys([*times[:1], *times[-1:]])) + " UTC" if times else "unknown"
 
 
 def _command(environment: Environment) -> str:
     words = environment.argv
     whole = ("matbench", *words) if words[:1] != ("matbench",) else words
-    return safe.lines(shlex.join(whole))
+    return shlex.join(whole)

@@ -134,7 +134,7 @@ def test_what_is_copied_from_a_page(tmp_path: Path, matbench: Matbench) -> None:
     page = tmp_path / "page.html"
     matbench("page", written(tmp_path / "new", name), "--output", page)
     with browser() as window:
-        window.open(page, "#cols=kernel,size")
+        window.open(page)
         window.evaluate(
             "void (navigator.clipboard.writeText = async (t) => { window.copied = t; })"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +21,6 @@ from matbench.show.table import Column, Report, Section
 _LEAST_REASON_WIDTH = 32
 _LEAST_REMARK_WIDTH = 20
 _GAP = 2
-
-#: Names and parameters may be broken after a space, a hyphen or an equals sign.
-_PIECE = re.compile(r"[^\s=-]*[\s=-]*")
 
 
 class Screen(Console):
@@ -102,10 +98,8 @@ def _fitted(section: Section, width: int | None) -> _Fitted:
         if room() < short and columns[index].drop:
             kept.remove(index)
     words = [index for index in kept if not columns[index].right]  # they can wrap
-    whole = {index: max(map(_longest_piece, texts[index])) for index in words}
     while room() < short and max((widths[index] for index in words), default=1) > 1:
-        loose = [index for index in words if widths[index] > whole[index]] or words
-        widest = max(loose, key=lambda index: widths[index])
+        widest = max(words, key=lambda index: widths[index])
         widths[widest] = min(widths[widest] - 1, width)
     has_words = any(row.status for row in section.rows)
     inline = room() >= min(full, _LEAST_REASON_WIDTH if has_words else _LEAST_REMARK_WIDTH)
@@ -119,10 +113,6 @@ def _last_cells(section: Section, *, inline: bool) -> list[str]:
     return [last_cell(row, footnotes, inline=inline) for row in section.rows]
 
 
-def _longest_piece(cell: str) -> int:
-    return max(cell_len(piece.strip()) for piece in _PIECE.findall(cell))
-
-
 def _section(fitted: _Fitted) -> Iterator[RenderableType]:
     section, widths = fitted.section, fitted.widths
     footnotes = Footnotes()
@@ -134,8 +124,7 @@ def _section(fitted: _Fitted) -> Iterator[RenderableType]:
         table = _table(fitted, header=False)
         for row in group.rows:
             last = Text(last_cell(row, footnotes, inline=fitted.inline), style=row.style)
-            cells = map(_wrapped, row.cells, widths)
-            table.add_row(*cells, last, style="bold" if row.best else "")
+            table.add_row(*map(Text, row.cells), last, style="bold" if row.best else "")
         yield table
     if below := [*section.legend, *footnotes.lines()]:
         notes = Table.grid(padding=(0, 1))
@@ -154,12 +143,3 @@ def _table(fitted: _Fitted, *, header: bool) -> Table:
     for column, width in zip(table.columns, fitted.widths, strict=True):
         column.width = width
     return table
-
-
-def _wrapped(cell: str, width: int) -> Text:
-    lines = [""]
-    for piece in filter(None, _PIECE.findall(cell)):
-        if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece
-    return Text("\n".join(lines))

@@ -69,7 +69,7 @@ def test_a_narrow_terminal_keeps_sizes_and_speeds() -> None:
 def test_a_low_terminal_keeps_the_largest_sizes() -> None:
     assert drawn(STATE, height=5)[2:] == [
         "… 2 more",
-        "1000, float64  double-sums                     312 GFLOP/s",
+        "1000, float64  double-sums  312 GFLOP/s",
     ]
     assert len(drawn(STATE, height=6)[2:]) == 3  # all of them, without the heading
     assert drawn(STATE, height=7)[2] == "fastest so far"

@@ -27,21 +27,21 @@ class Column(msgspec.Struct, frozen=True):
     title: str
     key: str
     is_number: bool = False
-    is_shown: bool = False
 
 
 COLUMNS = (
-    Column("kernel", "kernel", is_shown=True),
-    Column("parameters", "params", is_shown=True),
-    Column("size", "size", is_number=True, is_shown=True),
-    Column("status", "status", is_shown=True),
-    Column("time", "median_ns", is_number=True, is_shown=True),
-    Column("±", "spread", is_number=True, is_shown=True),
+    Column("kernel", "kernel"),
+    Column("parameters", "params"),
+    Column("size", "size", is_number=True),
+    Column("status", "status"),
+    Column("time", "median_ns", is_number=True),
+    Column("±", "spread", is_number=True),
+    Column("rate", "work_per_s", is_number=True),
+    Column("% of limit", "of_limit", is_number=True),
+    Column("% of cuBLAS", "of_cublas", is_number=True),
+    Column("max rel err", "max_rel_err", is_number=True),
+    Column("remarks", "remarks"),
     Column("hot", "hot_median_ns", is_number=True),
-    Column("rate", "work_per_s", is_number=True, is_shown=True),
-    Column("% of limit", "of_limit", is_number=True, is_shown=True),
-    Column("% of cuBLAS", "of_cublas", is_number=True, is_shown=True),
-    Column("max rel err", "max_rel_err", is_number=True, is_shown=True),
     Column("avg rel err", "avg_rel_err", is_number=True),
     Column("of bound", "bound_ratio", is_number=True),
     Column("precision", "precision"),
@@ -53,7 +53,6 @@ COLUMNS = (
     Column("timing", "timing_mode"),
     Column("inputs", "inputs"),
     Column("device", "device"),
-    Column("remarks", "remarks", is_shown=True),
 )
 _TITLES = [column.title for column in table.COLUMNS]
 _PATHS = table.FIELDS | {"work_per_s": "work_per_s"}

@@ -15,8 +15,7 @@ for (const [id, c] of cases.entries()) {  // each figure by the key of its colum
 // State: what the reader chose, kept in the URL
 
 const DEFAULTS = {
-  view: "0", metric: "rate", base: "", size: "", case: "", q: "", status: "", best: "", sort: "",
-  cols: "", theme: "",
+  view: "0", metric: "rate", base: "", size: "", case: "", q: "", best: "", sort: "",
 };
 const state = { ...DEFAULTS };
 const only = new Set();  // the kernels that stand out; each is an `only` of its own in the URL
@@ -349,11 +348,6 @@ function choices() {
   for (const s of select("case")) {
     fill(s, casesHere().map((c) => [String(c.id), `${c.kernel} ${c.text[column.params]}`.trim()]), caseNow());
   }
-  for (const s of select("status")) {
-    const known = [...new Set(cases.map((c) => c.status))];
-    fill(s, [["", "any"], ...known.map((v) => [v, v])], state.status);
-    s.closest("label").hidden = known.length < 2;
-  }
 }
 
 function toggle(kernel) {
@@ -396,16 +390,12 @@ function legends() {
 
 // The table of all results
 
-const shownColumns = () => {
-  const keys = state.cols ? state.cols.split(",") : columns.filter((c) => c.is_shown).map((c) => c.key);
-  return columns.map((c, i) => ({ ...c, i })).filter((c) => keys.includes(c.key) &&
-    (state.cols || cases.some((row) => row.text[c.i] && !(c.key === "status" && row.text[c.i] === "measured"))));
-};
+const shownColumns = columns.map((c, i) => ({ ...c, i }))
+  .filter((c) => cases.some((row) => row.text[c.i]));
 
 function rowsNow() {
   const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = cases.filter((c) => (!state.status || c.status === state.status) &&
-    (!state.best || c.is_fastest) &&
+  const rows = cases.filter((c) => (!state.best || c.is_fastest) &&
     words.every((w) => c.text.some((text) => text.toLowerCase().includes(w))));
   const key = state.sort.replace(/^-/, "");
   if (!(key in column)) return rows;
@@ -418,11 +408,11 @@ function rowsNow() {
 }
 
 function table() {
-  const shown = shownColumns(), rows = rowsNow();
+  const rows = rowsNow();
   const [head, body] = section("results").querySelectorAll("thead, tbody");
   const key = state.sort.replace(/^-/, "");
   const focused = document.activeElement?.dataset?.key;
-  head.replaceChildren(element("tr", {}, ...shown.map((c) => {
+  head.replaceChildren(element("tr", {}, ...shownColumns.map((c) => {
     const way = c.key !== key ? "" : state.sort.startsWith("-") ? "descending" : "ascending";
     const button = element("button", { type: "button", onclick: () => sort(c) }, c.title +
       ({ ascending: " ▲", descending: " ▼" }[way] ?? ""));
@@ -432,7 +422,7 @@ function table() {
     return cell;
   })));
   if (focused) head.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
-  body.replaceChildren(...rows.map((row) => element("tr", {}, ...shown.map((c) => element("td", {
+  body.replaceChildren(...rows.map((row) => element("tr", {}, ...shownColumns.map((c) => element("td", {
     className: c.key === "status" ? `status ${row.status}` : c.key === "remarks" ? "remarks" : c.is_number ? "number" : c.key,
   }, cellText(c, row))))));
   document.getElementById("count").textContent = rows.length === cases.length
@@ -448,51 +438,23 @@ function sort({ key, is_number }) {
   table();
 }
 
-function columnChoices() {
-  const shown = new Set(shownColumns().map((c) => c.key));
-  section("results").querySelector(".columns div").replaceChildren(
-    ...columns.filter((c, i) => cases.some((row) => row.text[i])).map((c) => {
-      const box = element("input", { type: "checkbox", checked: shown.has(c.key), value: c.key });
-      box.onchange = () => {
-        const boxes = [...section("results").querySelectorAll(".columns input:checked")];
-        setState({ cols: boxes.map((b) => b.value).join(",") });
-        table();
-      };
-      return element("label", {}, box, " " + c.title);
-    }));
-}
-
 function csv() {
-  const shown = shownColumns();
   // A spreadsheet must not take text of a record for a formula.
   const quote = (text) => /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   const safe = (text) => quote(/^[=+@\t-]/.test(text) ? "'" + text : text);
   const cell = (row, c) => (c.is_number && c.key !== "size" ? String(row.numbers[c.i] ?? "") : safe(row.text[c.i]));
-  return [shown.map((c) => c.key).join(","),
-    ...rowsNow().map((row) => shown.map((c) => cell(row, c)).join(","))].join("\n");
+  return [shownColumns.map((c) => c.key).join(","),
+    ...rowsNow().map((row) => shownColumns.map((c) => cell(row, c)).join(","))].join("\n");
 }
 
 async function copy(button, text) {
   const name = button.textContent;
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {  // no clipboard for files opened from disk
-    const area = element("textarea", { value: text });
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
+  await navigator.clipboard.writeText(text);
   button.textContent = "Copied";
   setTimeout(() => { button.textContent = name; }, 1500);
 }
 
 // Start
-
-function theme() {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme = state.theme || (dark ? "dark" : "light");
-}
 
 function charts() {
   choices();
@@ -506,13 +468,11 @@ function charts() {
 }
 
 function all() {
-  theme();
   charts();
   for (const input of document.querySelectorAll("input[data-state]")) {
     if (input.type === "checkbox") input.checked = !!state[input.dataset.state];
     else input.value = state[input.dataset.state];
   }
-  columnChoices();
   table();
 }
 
@@ -520,15 +480,11 @@ document.addEventListener("input", ({ target }) => {
   const name = target.dataset?.state;
   if (!name) return;
   setState({ [name]: target.type === "checkbox" ? (target.checked ? "1" : "") : target.value });
-  if (["q", "status", "best"].includes(name)) table(); else charts();
+  if (["q", "best"].includes(name)) table(); else charts();
 });
 document.addEventListener("keydown", ({ key, target }) => {
   if (key === "Escape" && only.size && !target.matches("input, select")) showAll();
 });
-document.getElementById("theme").onclick = () => {
-  setState({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });
-  theme();
-};
 document.getElementById("copy-csv").onclick = (e) => copy(e.currentTarget, csv());
 for (const link of document.querySelectorAll('a[href^="#"]')) {
   link.onclick = (event) => {  // the hash holds the state
@@ -539,7 +495,6 @@ for (const link of document.querySelectorAll('a[href^="#"]')) {
     target.scrollIntoView();
   };
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
 addEventListener("hashchange", () => { readState(); all(); });
 const plain = location.hash.includes("=") ? "" : location.hash;
 readState();

@@ -27,7 +27,7 @@ class Summary(NamedTuple):
     warning: str
     counts: str
     winners: Section | None
-    devices: list[list[str]]
+    devices: list[tuple[str, ...]]
     dates: str
     commands: list[str]
 
@@ -36,6 +36,7 @@ def of(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> Summ
     """The summary of records; its sentence is about the largest square size of the first device."""
     devices = [device for environment in environments for device in environment.devices]
     tables = ranking.tables(outcomes, devices)
+    about = (device_lines(t.outcomes, environments, baselines=t.baselines) for t in tables)
     statuses = Counter(outcome.status for outcome in outcomes)
     counts = ", ".join(f"{statuses[s]} {s}" for s in ranking.STATUSES if statuses[s])
     bad = [f"{statuses[s]} {s}" for s in ("wrong", "failed") if statuses[s]]
@@ -45,7 +46,7 @@ def of(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> Summ
         warning=f"{' and '.join(bad)}, of {len(outcomes):,} cases" if bad else "",
         counts=counts or "no cases",
         winners=_winners(ranked) if len(ranked) > 1 else None,
-        devices=_devices(tables, environments),
+        devices=list(dict.fromkeys(map(tuple, about))),
         dates=_dates(environments),
         commands=list(dict.fromkeys(map(_command, environments))),
     )
@@ -108,21 +109,6 @@ def _winners(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> Section:
         "",
         [Group("", tuple(rows))],
     )
-
-
-def _devices(
-    tables: Sequence[DeviceRanking], environments: Sequence[Environment]
-) -> list[list[str]]:
-    """The lines about each device, whatever was computed on it."""
-    found: dict[tuple[bool, str, str], list[Outcome]] = {}
-    for table in tables:
-        first = table.outcomes[0].case
-        key = table.baselines, first.backend, first.device
-        found.setdefault(key, []).extend(table.outcomes)
-    return [
-        device_lines(outcomes, environments, baselines=baselines)
-        for (baselines, _, _), outcomes in found.items()
-    ]
 
 
 def _dates(environments: Iterable[Environment]) -> str:

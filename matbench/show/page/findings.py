@@ -20,7 +20,7 @@ from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
 from matbench.records.reading import Finding
 from matbench.records.tuning import TuningRecord
-from matbench.show import blocks, comparisons, formats, grade, units
+from matbench.show import blocks, comparisons, formats, grade, tuning
 from matbench.show.charts import definitions, timeline
 from matbench.show.charts.definitions import Spec
 from matbench.show.outcomes import size_label
@@ -62,9 +62,10 @@ def of(findings: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
         if isinstance(one, BlockProfile)
     ]
     explained = [one for one, _ in found if isinstance(one, Explanation)]
+    searches = tuning.report(tried, ()).sections
     return Findings(
-        verdicts="".join(map(table, _compared(compared))),
-        verdict_charts=[*_forests(compared), *_searches(tried)],
+        verdicts="".join(map(table, [*_compared(compared), *searches])),
+        verdict_charts=list(_forests(compared)),
         blocks="".join(_launch(title, profile) for title, profile in clocked),
         block_charts=[chart for found in clocked for chart in _timeline(*found)],
         arithmetic="".join(map(table, grade.report(grades, ()).sections)),
@@ -117,40 +118,6 @@ def _ratio(record: ComparisonRecord) -> dict[str, Any]:
         "low": 1 / high if high else None,
         "high": 1 / low if low else None,
         "tip": dict(zip(titles, row.cells, strict=True)) | {"verdict": row.status},
-    }
-
-
-# Tuning
-
-
-def _searches(records: Sequence[TuningRecord]) -> Iterator[Chart]:
-    def search(record: TuningRecord) -> tuple[str, str]:
-        case = record.outcome.case
-        return case.kernel, size_label(case.problem)
-
-    for (kernel, size), found in grouped(records, search).items():
-        space = found[0].space
-        points = [_candidate(record) for record in found if record.outcome.median_ns]
-        yield Chart(
-            f"Tuning {kernel} at {size}",
-            f"µs by round; {found[0].tried:,} of {space.candidates:,} candidates tried",
-            definitions.search(points),
-        )
-
-
-def _candidate(record: TuningRecord) -> dict[str, Any]:
-    assert record.outcome.median_ns
-    place = "winner" if record.is_best else "default" if record.is_default else "candidate"
-    return {
-        "kind": place,
-        "value": record.outcome.median_ns / 1e3,
-        "round": record.round,
-        "tip": {
-            "parameters": settings_of(record.outcome.case.params),
-            "time": units.duration(record.outcome.median_ns),
-            "round": str(record.round),
-            "place": place,
-        },
     }
 
 

@@ -127,9 +127,10 @@ def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bo
     }  # fmt: skip
 
 
-def bars(looks: Mapping[str, Look], form: str = PLAIN, *, beside: bool = False) -> Spec:
-    """One bar a kernel with its interval and figure; if wanted, a tick at the value `beside`."""
+def bars(looks: Mapping[str, Look], form: str = PLAIN) -> Spec:
+    """One bar a kernel with its interval and figure, and a tick `beside` it if that differs."""
     tick = {"type": "tick", "thickness": 2, "height": 15}
+    differs = {"condition": {"test": "datum.beside == datum.value", "value": 0}, "value": 1}
     x = quantity("value", "linear", form)
     return {
         "encoding": {
@@ -146,7 +147,7 @@ def bars(looks: Mapping[str, Look], form: str = PLAIN, *, beside: bool = False) 
                 "mark": {"type": "rule", "strokeWidth": 1.4},
                 "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
             },
-            *([{"mark": tick, "encoding": {"x": {**x, "field": "beside"}}}] if beside else []),
+            {"mark": tick, "encoding": {"x": {**x, "field": "beside"}, "opacity": differs}},
             {
                 "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
                 "encoding": {"x": {**x, "field": "high"}, "text": {"field": "figure"}},

@@ -138,9 +138,7 @@ def _specs(looks: Mapping[str, Look]) -> dict[str, Spec]:
             looks, quantity("value", form=SCIENTIFIC, close=True), least=definitions.LEAST_ERRORS
         ),
         "bars": definitions.bars(looks),
-        "bars-beside": definitions.bars(looks, beside=True),
         "bars-of-shares": definitions.bars(looks, PERCENT),
-        "bars-of-shares-beside": definitions.bars(looks, PERCENT, beside=True),
         "scatter": definitions.scatter(looks),
         "strip": definitions.strip(looks),
         "ecdf": definitions.ecdf(),

@@ -68,10 +68,8 @@ function tip(c) {
 
 const point = (c, value, more = {}) => ({
   kernel: c.kernel, n: c.n, is_baseline: !!c.is_baseline, hollow: !!c.has_claims,
-  value, low: value * c.low, high: value * c.high, tip: tip(c), ...more,
+  value, low: value * c.low, high: value * c.high, beside: value, tip: tip(c), ...more,
 });
-
-const exactly = (c, value, more = {}) => point(c, value, { low: value, high: value, ...more });
 
 const METRICS = {
   rate: { title: () => view().unit, of: (c) => c.rate, figure: (c) => word(c.rate) },
@@ -139,25 +137,31 @@ const order = Object.keys(looks);
 /** The fastest kernels last, so that their lines are on top. */
 const onTop = ([a], [b]) => order.indexOf(b.kernel) - order.indexOf(a.kernel);
 
+/** A chart over n for each precision that has several; returns the rows at other sizes. */
+function curves(place, rows, title, spec) {
+  const rest = [];
+  for (const [precision, found] of grouped(rows, ([c]) => c.precision)) {
+    const regular = found.filter(([c]) => c.n != null && c.beside == null);
+    const curve = new Set(regular.map(([c]) => c.n)).size > 1 ? regular : [];
+    rest.push(...found.filter((row) => !curve.includes(row)));
+    if (!curve.length) continue;
+    const kernels = new Set(curve.map(([c]) => c.kernel)).size;
+    const chart = panel(place, precision, `${title} over n of ${kernels} ${precision} kernels. ` +
+      "The table of all results has the figures.", { full: true, note: `${title} over n` });
+    draw(chart, { ...specs[spec], height: 300 },
+      curve.sort(onTop).map(([c, value, more]) => point(c, value, more)));
+  }
+  return rest;
+}
+
 function speed() {
   const place = section("speed").querySelector(".panels");
   clear(place);
   const metric = METRICS[state.metric];
   const rows = fastest().map((c) => [c, metric.of(c)]).filter(([, v]) => v != null);
   const title = metric.title();
-  const later = [];
-  for (const [precision, found] of grouped(rows, ([c]) => c.precision)) {
-    const curve = found.filter(([c]) => c.n != null && c.beside == null);
-    if (new Set(curve.map(([c]) => c.n)).size > 1) {
-      const kernels = new Set(curve.map(([c]) => c.kernel)).size;
-      const chart = panel(place, precision, `${title} over n of ${kernels} ${precision} kernels. ` +
-        "The table of all results has the figures.", { full: true, note: `${title} over n` });
-      draw(chart, { ...specs[metric.is_share ? "shares" : "curve"], height: 300 },
-        curve.sort(onTop).map(([c, v]) => point(c, v)));
-      later.push(...found.filter((row) => !curve.includes(row)));
-    } else later.push(...found);
-  }
-  later.sort(([a, v], [b, w]) => a.order - b.order || w - v);
+  const later = curves(place, rows, title, metric.is_share ? "shares" : "curve")
+    .sort(([a, v], [b, w]) => a.order - b.order || w - v);
   if (later.length && later.length < rows.length) {
     place.append(element("h3", { className: "full apart", textContent: "Other sizes" }));
   }
@@ -166,13 +170,12 @@ function speed() {
     const name = `${sizeOf(found[0][0])}, ${precision}`;
     const points = found.map(([c, v]) => {
       const other = rows.find(([o]) => o.kernel === c.kernel && o.n === beside && beside != null);
-      return point(c, v, { beside: other?.[1], figure: metric.figure(c, v) });
+      return point(c, v, { beside: other?.[1] ?? v, figure: metric.figure(c, v) });
     });
-    const has_ticks = points.some((p) => p.beside != null);
+    const tick = points.some((p) => p.beside !== p.value) ? `; tick: at ${beside.toLocaleString("en")}` : "";
     const chart = panel(place, name, `${title} of ${points.length} kernels at ${name}: fastest ` +
-      `${points[0].kernel}, ${points[0].figure}.`,
-      { note: has_ticks ? `${title}; tick: at ${beside.toLocaleString("en")}` : title });
-    drawBars(chart, specs[`bars${metric.is_share ? "-of-shares" : ""}${has_ticks ? "-beside" : ""}`], points);
+      `${points[0].kernel}, ${points[0].figure}.`, { note: title + tick });
+    drawBars(chart, specs[metric.is_share ? "bars-of-shares" : "bars"], points);
   }
 }
 
@@ -182,15 +185,10 @@ const drawBars = (chart, spec, points) =>
 function error() {
   const place = section("error").querySelector(".panels");
   clear(place);
-  const rows = fastest().filter((c) => c.max_rel_err > 0);
-  for (const [precision, found] of grouped(rows, (c) => c.precision)) {
-    const curve = found.filter((c) => c.n != null && c.beside == null);
-    if (new Set(curve.map((c) => c.n)).size < 2) continue;
-    draw(panel(place, precision, `Largest relative error over n of ${precision} kernels.`,
-      { full: true, note: "largest relative error over n" }), { ...specs.errors, height: 300 },
-      curve.sort((a, b) => onTop([a], [b])).map((c) => exactly(c, c.max_rel_err)));
-  }
-  const here = rows.filter((c) => c.size === sizeNow());
+  const known = fastest().filter((c) => c.max_rel_err > 0);
+  const rows = known.map((c) => [c, c.max_rel_err, { low: c.max_rel_err, high: c.max_rel_err }]);
+  curves(place, rows, "largest relative error", "errors");
+  const here = known.filter((c) => c.size === sizeNow());
   if (here.length > 1) {
     const chart = panel(place, `Speed against error at ${sizeName()}`,
       `${view().unit} against the largest relative error. On the front: ` +
@@ -277,8 +275,8 @@ function findings() {
     .sort((a, b) => b.block_imbalance - a.block_imbalance);
   section("blocks").querySelector(".controls").hidden = !here.length;
   if (here.length) {
-    const points = here.map((c) =>
-      exactly(c, c.block_imbalance, { figure: c.text[column.block_imbalance] }));
+    const points = here.map((c) => point(c, c.block_imbalance, {
+      low: c.block_imbalance, high: c.block_imbalance, figure: c.text[column.block_imbalance] }));
     drawBars(panel(blockPanels, `Imbalance at ${sizeName()}`, `Imbalance of ${here.length} kernels.`,
       { note: "busiest multiprocessor above the mean" }), specs["bars-of-shares"], points);
   }

@@ -162,12 +162,6 @@ def test_kernels_that_were_not_graded_are_named_with_the_reason() -> None:
     assert "not graded: one, two: needs CUDA" in plain(GRADE, *bad)
 
 
-def test_hostile_names_are_made_safe() -> None:
-    case = msgspec.structs.replace(CASE, kernel="\x1b[31mred")
-    text = plain(msgspec.structs.replace(GRADE, case=case))
-    assert "\x1b" not in text
-
-
 def test_errors_of_grade_A_are_those_of_the_longest_sums() -> None:
     assert "up to 1.00·u of |A|·|B|, element by element, at K = 1,024 (u = 2⁻²⁴)" in plain(GRADE)
 

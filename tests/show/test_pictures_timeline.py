@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.launches import Block, analysed, gpu_or_cpu, sampled
-from support.pictures import TITLE, Mark, bars, near, needs_plots, picture, words
+from support.pictures import TITLE, Mark, bars, needs_plots, words
 
 from matbench.errors import UsageError
 from matbench.records.blocks import BlockProfile
@@ -65,16 +65,6 @@ def test_a_timeline_says_what_it_shows(tmp_path: Path) -> None:
         "tail", "1 of 5 multiprocessors ran no block",
     ):  # fmt: skip
         assert part in said
-
-
-@needs_plots
-def test_a_png_as_wide_as_a_laptop(tmp_path: Path) -> None:
-    profile = launched()
-    timeline.draw(profile, tmp_path / "t.PNG", TITLE)
-    image = picture(tmp_path / "t.PNG")
-    assert 2000 <= image.shape[1] <= 2400, "two pixels to one of the SVG"
-    assert near(image, "#482173").sum() > 1000, "the shortest blocks' colour"
-    assert near(image, "#fde725").sum() > 1000, "the longest ones'"
 
 
 @needs_plots

@@ -99,9 +99,3 @@ def test_a_wrong_version_shows_the_start_of_a_long_message() -> None:
 def test_only_some_versions_before_are_shown() -> None:
     page = printed(watch.screen("mine.cu", GPU, [version(n % 10) for n in range(12)]), 60)
     assert page.count("right;") == 8
-
-
-def test_text_of_a_file_is_harmless() -> None:
-    page = printed(watch.screen("a\x1b[2J.cu", GPU, [version(1, "bad \x1b[31m\x07")]))
-    assert "\x1b" not in page
-    assert "\x07" not in page

@@ -8,7 +8,7 @@ from dataclasses import replace
 from matbench.analysis.claims import weakening
 from matbench.model import settings_of
 from matbench.records import encoding
-from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.show import footnotes, units
 from matbench.show.heading import device_lines
@@ -218,8 +218,8 @@ def _matrix(title: str, square: _Square) -> Section:
     for (first, second), record in square.items():
         if record.comparison is not None and record.ratio:
             verdict = record.comparison.verdict
-            cells[first, second] = _cell(record.ratio, verdict)
-            cells[second, first] = _cell(1 / record.ratio, _TURNED.get(verdict, verdict))
+            cells[first, second] = cell(record.ratio, verdict)
+            cells[second, first] = cell(1 / record.ratio, _TURNED.get(verdict, verdict))
     rows = (Row((a, *(cells.get((a, b), UNKNOWN) for b in names))) for a in names)
     columns = (Column("baseline"), *(Column(name, right=True) for name in names))
     return Section((title,), columns, "", (Group("", tuple(rows)),))
@@ -244,16 +244,7 @@ def _squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square
             yield f"size {size}" + (f", {constants}" if constants else ""), square
 
 
-def _cell(ratio: float, verdict: str) -> str:
+def cell(ratio: float, verdict: str) -> str:
     """`14.7 × faster`; after the verdict, if that is neither FASTER nor SLOWER."""
     factor = units.speedup(ratio)
     return factor if verdict in _TURNED else f"{verdict}: {factor}"
-
-
-def in_words(name: str, comparison: Comparison) -> str:
-    """`1.40 × slower than tiled`, `the same as tiled` or `undecided against tiled`."""
-    factor = units.speedup(comparison.ratio)
-    if comparison.verdict in _TURNED:
-        return f"{factor} than {name}"
-    said = "the same as" if comparison.verdict == "SAME" else "undecided against"
-    return f"{said} {name}" + (f" ({factor})" if comparison.ratio is not None else "")

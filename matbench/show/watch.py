@@ -68,10 +68,10 @@ def line(version: Version) -> str:
 
 
 def _in_words(record: ComparisonRecord) -> str:
-    opponent = record.baseline_name
     if record.comparison is None or record.ratio is None:
-        return f"not compared with {opponent}: {record.reason}"
-    return comparisons.in_words(opponent, record.comparison)
+        return f"not compared with {record.baseline_name}: {record.reason}"
+    factor = comparisons.cell(record.ratio, record.comparison.verdict)
+    return f"{factor} than {record.baseline_name}"
 
 
 def _section(heading: Sequence[str], version: Version) -> Section:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
-from typing import Any
 
 import msgspec
 import pytest
 from rich.cells import cell_len
 from support.tables import compared, environment, line_of, rows, shown
 
-from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Claims
 from matbench.show import comparisons
 from matbench.show.formats import text
@@ -146,21 +144,6 @@ def test_a_square_says_why_a_pair_has_no_verdict() -> None:
     page = shown(comparisons.matrix([compared(None, notes=("a note",))]))
     assert "needs K * 4 <= 49152 (K = 1000)" in page
     assert "a note" in page
-
-
-@pytest.mark.parametrize(
-    ("ratio", "verdict", "words"),
-    [
-        (0.5, "FASTER", "2.00 × faster than tiled"),
-        (1.4, "SLOWER", "1.40 × slower than tiled"),
-        (1.004, "SAME", "the same as tiled (1.004 × slower)"),
-        (1.02, "UNDECIDED", "undecided against tiled (1.02 × slower)"),
-        (None, "UNDECIDED", "undecided against tiled"),
-    ],
-)
-def test_a_comparison_in_words(ratio: float | None, verdict: Any, words: str) -> None:
-    found = Comparison(ratio, None, math.nan, verdict, 1, (24, 24), "")
-    assert comparisons.in_words("tiled", found) == words
 
 
 def test_a_note_of_every_row_stands_once_above_the_table() -> None:

@@ -67,7 +67,7 @@ def test_a_version_that_is_not_compared_yet_has_its_time() -> None:
 def test_a_version_on_one_line() -> None:
     assert watch.line(version(2)) == (
         "version 2, 12:00:02: right; 250.0 µs at 1000 (TILE=16); 2.00 × faster than version 1; "
-        "the same as naive (1.004 × slower)"
+        "SAME: 1.004 × slower than naive"
     )
     assert watch.line(version(1, "no such\nthing")) == (
         "version 1, 12:00:01: not timed: no such thing"

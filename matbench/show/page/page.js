@@ -210,13 +210,6 @@ function roofline() {
   draw(chart, spec, rows.map((c) => point(c, c.rate, { intensity: c.intensity })));
 }
 
-const unpack = (series) => {
-  const bytes = Uint8Array.from(atob(series.packed), (c) => c.charCodeAt(0));
-  const reader = new DataView(bytes.buffer);
-  return Array.from({ length: bytes.length / 4 }, (_, i) => reader.getFloat32(4 * i, true))
-    .filter(Number.isFinite);
-};
-
 function sampled() {
   const place = section("samples").querySelector(".panels");
   clear(place);
@@ -225,15 +218,15 @@ function sampled() {
   if (here.length > 1) {
     draw(panel(place, `All kernels at ${sizeName()}`,
       `Times of the launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" }),
-      { ...specs.strip, height: 10 + 20 * here.length }, here.flatMap((c) => unpack(samples[c.id][0])
+      { ...specs.strip, height: 10 + 20 * here.length }, here.flatMap((c) => samples[c.id][0].values
         .map((value) => ({ kernel: c.kernel, value }))), "canvas");
   }
   const one = cases[Number(caseNow())];
   if (!one) return;
-  const kinds = samples[one.id].map((s) => ({ ...s, values: unpack(s) }));
+  const kinds = samples[one.id];
   const name = `${one.kernel} ${one.text[column.params]}`.trim();
   const count = kinds.reduce((sum, s) => sum + s.values.length, 0);
-  const shares = kinds.flatMap(({ mode, values }) => values.sort((a, b) => a - b)
+  const shares = kinds.flatMap(({ mode, values }) => [...values].sort((a, b) => a - b)
     .slice(0, Math.ceil(0.995 * values.length))  // stragglers would hide the shape of the rest
     .map((value, i) => ({ kind: mode, value, share: (i + 1) / values.length })));
   const beyond = shares.length < count ? "; without the slowest 0.5%, which are in the next chart" : "";
@@ -241,8 +234,8 @@ function sampled() {
     { note: `share of launches over µs${beyond}` }), specs.ecdf, shares);
   const chart = panel(place, `${name}: in order`, `Times of ${count} launches of ${name} in order.`,
     { note: "µs, launch by launch", full: true });
-  draw(chart, specs.course, samples[one.id].flatMap((s) => unpack(s)
-    .map((value, index) => ({ kind: s.mode, index, value }))), "canvas");
+  draw(chart, specs.course, kinds.flatMap(({ mode, values }) =>
+    values.map((value, index) => ({ kind: mode, index, value }))), "canvas");
   const TOLD = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
   for (const [key, title] of Object.entries(TOLD)) {
     const found = (kinds[0][key] ?? []).map((value, index) => ({ index, value }))

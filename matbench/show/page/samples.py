@@ -1,25 +1,20 @@
-"""Samples and the conditions they were taken under, packed for a page."""
+"""Samples and the conditions they were taken under, as a page has them."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 
 import msgspec
-import numpy as np
 
 from matbench.model import Conditions
 from matbench.records.outcome import Outcome, Timing
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The samples of one case of one kind: base64 of little-endian float32, in microseconds.
-
-    Conditions are those before and during sampling.
-    """
+    """The samples of one case of one kind, in microseconds, and the conditions meanwhile."""
 
     mode: str
-    packed: str
+    values: list[float]
     sm_mhz: tuple[float | None, ...] = ()
     power_w: tuple[float | None, ...] = ()
     temperature_c: tuple[float | None, ...] = ()
@@ -36,12 +31,10 @@ def of(outcomes: list[Outcome]) -> list[list[Series]]:
 
 
 def _series(mode: str, timing: Timing) -> Series:
-    with np.errstate(over="ignore"):
-        kept = (np.array(timing.samples_ns) / 1e3).astype("<f4")
     during = timing.conditions[1:]
     return Series(
         mode=mode,
-        packed=base64.b64encode(kept.tobytes()).decode("ascii"),
+        values=[float(f"{ns / 1e3:.5g}") for ns in timing.samples_ns],
         sm_mhz=_known(moment.sm_mhz for moment in during),
         power_w=_known(moment.power_w for moment in during),
         temperature_c=_known(moment.temperature_c for moment in during),

@@ -52,12 +52,8 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
     panels = [_row(precision, lines, unit, scale, height) for precision, lines in rows]
     if any(point.beside for line in shown.lines for point in line.points):
         panels.append(_awkward(shown.lines))
-    heading = _heading(shown)
-    said = [_said(precision, lines, unit, scale) for precision, lines in rows]
-    drawing.draw(
-        path, {"vconcat": panels, "align": "none", "resolve": _OWN_LOOKS}, title, heading,
-        description=" ".join([*heading, *said]),
-    )  # fmt: skip
+    spec = {"vconcat": panels, "align": "none", "resolve": _OWN_LOOKS}
+    drawing.draw(path, spec, title, _heading(shown))
 
 
 def _heading(shown: Chart) -> list[str]:
@@ -83,15 +79,6 @@ def _heading(shown: Chart) -> list[str]:
         left_out.append(f"{cases if shown.left_out == 1 else more} not shown")
     rows = [[shown.workload.title, *shown.shared], notes, left_out]
     return [" · ".join(row) for row in rows if row]
-
-
-def _said(precision: str, lines: Sequence[Line], unit: str, scale: float) -> str:
-    """What a screen reader says of a row."""
-    fastest = lines[0].points[-1]
-    return (
-        f"{unit} over n of {len(lines)} {precision} kernels, the fastest at n = {fastest.n:,} "
-        f"{lines[0].label} with {units.number(fastest.work_per_s / scale)} {unit}."
-    )
 
 
 def _row(precision: str, lines: Sequence[Line], unit: str, scale: float, height: int) -> Spec:

@@ -18,12 +18,10 @@ _PNG_SCALE = 2
 _TITLE, _LINE = 90, 150
 
 
-def draw(
-    path: Path, spec: Spec, title: str, lines: Sequence[str] = (), *, description: str = ""
-) -> None:
-    """Draw a chart below a heading; `UsageError` if the file cannot be written.
+def draw(path: Path, spec: Spec, title: str, lines: Sequence[str] = ()) -> None:
+    """Draw a chart below a heading, which is what a screen reader says of an SVG.
 
-    `description` is what a screen reader says of an SVG beside the title.
+    `UsageError` if the file cannot be written.
     """
     import vl_convert
 
@@ -43,6 +41,6 @@ def draw(
         files.write(path, vl_convert.vegalite_to_png(chart, scale=_PNG_SCALE, allowed_base_urls=[]))
         return
     svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
-    told = html.escape(safe.text(description or ". ".join(lines)))
+    told = html.escape(safe.text(". ".join(lines)))
     about = f' role="img"><title>{html.escape(safe.text(title))}</title><desc>{told}</desc>'
     files.write(path, svg.replace(">", about, 1).encode())

@@ -20,10 +20,16 @@ TOP = 10
 
 
 def report(records: Iterable[TuningRecord], environments: Iterable[Environment]) -> Report:
-    """A group for each size, its candidates in the order given: the winner first."""
+    """A section for each kernel on each device, a group for each size, its candidates in the order
+    given: the winner first."""
     shown, about = list(records), list(environments)
+
+    def place(record: TuningRecord) -> tuple[str, ...]:
+        case = record.outcome.case
+        return case.backend, case.device, case.kernel
+
     return Report(
-        sections=(_section(shown, about),) if shown else (),
+        sections=tuple(_section(found, about) for found in grouped(shown, place).values()),
         footer=f"{len(shown):,} candidate{'s' if len(shown) > 1 else ''} measured"
         if shown
         else "no candidate could be measured",

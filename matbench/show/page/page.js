@@ -71,16 +71,13 @@ const point = (c, value, more = {}) => ({
   value, low: value * c.low, high: value * c.high, beside: value, tip: tip(c), ...more,
 });
 
+const share = (title, key) => ({
+  title: () => title, of: (c) => c[key], is_share: true, figure: (c) => c.text[column[key]],
+});
 const METRICS = {
   rate: { title: () => view().unit, of: (c) => c.rate, figure: (c) => word(c.rate) },
-  limit: {
-    title: () => "share of the limit", of: (c) => c.of_limit, is_share: true,
-    figure: (c) => c.text[column.of_limit],
-  },
-  cublas: {
-    title: () => "share of cuBLAS", of: (c) => c.of_cublas, is_share: true,
-    figure: (c) => c.text[column.of_cublas],
-  },
+  limit: share("share of the limit", "of_limit"),
+  cublas: share("share of cuBLAS", "of_cublas"),
   speedup: {
     title: () => `speedup over ${state.base}`,
     of: (c) => {
@@ -224,7 +221,7 @@ function sampled() {
   const one = cases[Number(caseNow())];
   if (!one) return;
   const kinds = samples[one.id];
-  const name = `${one.kernel} ${one.text[column.params]}`.trim();
+  const name = `${one.kernel} ${one.params}`.trim();
   const count = kinds.reduce((sum, s) => sum + s.values.length, 0);
   const shares = kinds.flatMap(({ mode, values }) => [...values].sort((a, b) => a - b)
     .slice(0, Math.ceil(0.995 * values.length))  // stragglers would hide the shape of the rest
@@ -321,23 +318,21 @@ function caseNow() {
 function choices() {
   const select = (name) => document.querySelectorAll(`select[data-state="${name}"]`);
   for (const s of select("view")) fill(s, views.map((v, i) => [String(i), v.label]), state.view);
-  const metrics = Object.entries({
-    rate: view().unit, limit: "share of the limit", cublas: "share of cuBLAS", speedup: "speedup",
-  }).filter(([name]) => name === "rate" || fastest().some((c) => name === "speedup" ||
-    c[name === "limit" ? "of_limit" : "of_cublas"] != null));
-  if (!metrics.some(([name]) => name === state.metric)) state.metric = "rate";
-  for (const s of select("metric")) fill(s, metrics, state.metric);
   const kernels = [...new Set(fastest().map((c) => c.kernel))].sort();
   if (!kernels.includes(state.base)) {
     state.base = fastest().find((c) => c.is_baseline)?.kernel ?? kernels[0] ?? "";
   }
+  const metrics = Object.entries(METRICS).filter(([, m]) => fastest().some((c) => m.of(c) != null))
+    .map(([name, m]) => [name, m.title()]);
+  if (!metrics.some(([name]) => name === state.metric)) state.metric = "rate";
+  for (const s of select("metric")) fill(s, metrics, state.metric);
   for (const s of select("base")) {
     fill(s, kernels.map((k) => [k, k]), state.base);
     s.closest("label").hidden = state.metric !== "speedup";
   }
   for (const s of select("size")) fill(s, sizesHere().map((c) => [c.size, sizeOf(c)]), sizeNow());
   for (const s of select("case")) {
-    fill(s, casesHere().map((c) => [String(c.id), `${c.kernel} ${c.text[column.params]}`.trim()]), caseNow());
+    fill(s, casesHere().map((c) => [String(c.id), `${c.kernel} ${c.params}`.trim()]), caseNow());
   }
 }
 

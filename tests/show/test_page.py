@@ -18,7 +18,7 @@ from matbench.errors import UsageError
 from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.outcome import Accuracy, Outcome
-from matbench.show.page import cases, document, samples, summary
+from matbench.show.page import cases, document, summary
 
 RESULTS = sorted((ROOT / "results").glob("*.jsonl"))
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028&amp;"
@@ -137,7 +137,8 @@ def test_the_front_is_what_nothing_beats_twice() -> None:
 
 def test_samples_are_microseconds() -> None:
     timing = records.timing(samples_ns=(1000.0, 2000.4, 1234.567))
-    [[series]] = samples.of([records.outcome(cold=timing)])
+    [case] = cases.of([records.outcome(cold=timing)], [], {}).cases
+    [series] = case.series
     assert series.mode == "cold"
     assert series.values == [1.0, 2.0004, 1.2346]
 
@@ -151,7 +152,7 @@ def test_every_committed_file_makes_a_page(path: Path) -> None:
     environments, outcomes = reading.read(path)
     page = document.page(outcomes, environments)
     data = data_of(page)
-    assert len(data["cases"]) == len(data["samples"]) == len(outcomes)
+    assert len(data["cases"]) == len(outcomes)
     assert data["sections"][0] == "summary"
     assert data["sections"][-1] == "results"
     assert "http-equiv" in page

@@ -1,4 +1,4 @@
-"""The cases of a page: the rows of its table, and the points of its charts."""
+"""The cases of a page: the rows of its table, the points of its charts, and all samples."""
 
 from __future__ import annotations
 
@@ -55,7 +55,18 @@ COLUMNS = (
     Column("device", "device"),
 )
 _TITLES = [column.title for column in table.COLUMNS]
+#: The conditions that are drawn below samples.
+_TOLD = ("sm_mhz", "power_w", "temperature_c")
 _PATHS = table.FIELDS | {"work_per_s": "work_per_s"}
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Samples of one kind, in microseconds, and the conditions while they were taken."""
+
+    mode: str
+    values: list[float]
+    conditions: dict[str, list[float | None]]
+    throttled: list[str]
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,6 +90,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     low: float = 1.0
     high: float = 1.0
     intensity: float | None = None
+    series: list[Series] = []
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,9 +263,24 @@ def _cases(number: int, view: View, problems: _Problems, fastest: set[int]) -> I
                 low=_short(median / high) or 1.0 if median and high else 1.0,
                 high=_short(median / low) or 1.0 if median and low else 1.0,
                 intensity=_short(_intensity(outcome)),
+                series=_series(outcome),
                 text=_texts(row, cells, problem),
                 numbers=_numbers(row, problem),
             )
+
+
+def _series(outcome: Outcome) -> list[Series]:
+    """Cold before hot."""
+    return [
+        Series(
+            mode,
+            [float(f"{ns / 1e3:.5g}") for ns in timing.samples_ns],
+            {name: [getattr(moment, name) for moment in timing.conditions[1:]] for name in _TOLD},
+            sorted({reason for moment in timing.conditions[1:] for reason in moment.throttled}),
+        )
+        for mode, timing in (("cold", outcome.cold), ("hot", outcome.hot))
+        if timing is not None and timing.samples_ns
+    ]
 
 
 def _intensity(outcome: Outcome) -> float | None:

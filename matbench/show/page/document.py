@@ -27,7 +27,7 @@ from matbench.show import safe
 from matbench.show.charts import definitions, error_map, style
 from matbench.show.charts.definitions import PERCENT, SCIENTIFIC, Spec, quantity
 from matbench.show.charts.style import Look
-from matbench.show.page import cases, samples, summary
+from matbench.show.page import cases, summary
 from matbench.show.page import findings as _findings
 from matbench.show.page.cases import COLUMNS, Found
 from matbench.show.page.findings import Chart, Findings, table
@@ -67,8 +67,7 @@ def page(
     devices = [device for environment in environments for device in environment.devices]
     more, about = _findings.of(findings), summary.of(kept, environments)
     found = cases.of(kept, devices, more.limits)
-    taken = samples.of(found.outcomes)
-    shown = ["summary", *_sections(found, any(taken), more), "results"]
+    shown = ["summary", *_sections(found, more), "results"]
     texts = {
         "title": html.escape(about.sentence),
         "navigation": "".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
@@ -85,7 +84,7 @@ def page(
         {name: safe.text(text) for name, text in texts.items()},
         policy=_policy(scripts),
         style=_file("page.css"),
-        data=_data(found, taken, more, shown),
+        data=_data(found, more, shown),
         library=scripts[0],
         script=scripts[1],
     )
@@ -95,14 +94,14 @@ def _file(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def _sections(found: Found, has_samples: bool, more: Findings) -> list[str]:
+def _sections(found: Found, more: Findings) -> list[str]:
     """The sections between summary and results that have something to show."""
     timed = [outcome for outcome in found.outcomes if ranking.time_ns(outcome) is not None]
     has = {
         "speed": bool(timed),
         "error": any(outcome.max_rel_err for outcome in timed),
         "roofline": any(view.roofline for view in found.views),
-        "samples": has_samples,
+        "samples": any(case.series for case in found.cases),
         "verdicts": bool(more.verdicts),
         "blocks": bool(more.blocks) or any(o.blocks and o.blocks.imbalance for o in timed),
         "arithmetic": bool(more.arithmetic),
@@ -111,13 +110,12 @@ def _sections(found: Found, has_samples: bool, more: Findings) -> list[str]:
     return [name for name in _TITLES if has.get(name)]
 
 
-def _data(found: Found, taken: list[list[samples.Series]], more: Findings, shown: list[str]) -> str:
+def _data(found: Found, more: Findings, shown: list[str]) -> str:
     """All that the script needs, harmless within a script tag."""
     contents: dict[str, Any] = {
         "columns": COLUMNS,
         "views": found.views,
         "cases": found.cases,
-        "samples": taken,
         "verdicts": more.verdict_charts,
         "blocks": more.block_charts,
         "sections": shown,

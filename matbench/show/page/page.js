@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-const { columns, views, cases, samples, specs, looks, config, sections, verdicts, blocks, maps } =
+const { columns, views, cases, specs, looks, config, sections, verdicts, blocks, maps } =
   JSON.parse(document.getElementById("data").textContent);
 const has = new Set(sections);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
@@ -210,17 +210,17 @@ function roofline() {
 function sampled() {
   const place = section("samples").querySelector(".panels");
   clear(place);
-  const here = fastest().filter((c) => c.size === sizeNow() && samples[c.id].length)
+  const here = fastest().filter((c) => c.size === sizeNow() && c.series)
     .sort((a, b) => b.rate - a.rate);
   if (here.length > 1) {
     draw(panel(place, `All kernels at ${sizeName()}`,
       `Times of the launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" }),
-      { ...specs.strip, height: 10 + 20 * here.length }, here.flatMap((c) => samples[c.id][0].values
+      { ...specs.strip, height: 10 + 20 * here.length }, here.flatMap((c) => c.series[0].values
         .map((value) => ({ kernel: c.kernel, value }))), "canvas");
   }
-  const one = cases[Number(caseNow())];
+  const one = caseNow();
   if (!one) return;
-  const kinds = samples[one.id];
+  const kinds = one.series;
   const name = `${one.kernel} ${one.params}`.trim();
   const count = kinds.reduce((sum, s) => sum + s.values.length, 0);
   const shares = kinds.flatMap(({ mode, values }) => [...values].sort((a, b) => a - b)
@@ -235,7 +235,7 @@ function sampled() {
     values.map((value, index) => ({ kind: mode, index, value }))), "canvas");
   const TOLD = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
   for (const [key, title] of Object.entries(TOLD)) {
-    const found = (kinds[0][key] ?? []).map((value, index) => ({ index, value }))
+    const found = kinds[0].conditions[key].map((value, index) => ({ index, value }))
       .filter((p) => p.value != null);
     if (!found.length) continue;
     const [least, largest] = [Math.min(...found.map((p) => p.value)), Math.max(...found.map((p) => p.value))];
@@ -243,7 +243,7 @@ function sampled() {
     const part = panel(place, title, `${title} while sampled: ${range}`, { note: range, full: true });
     if (least < largest) draw(part, specs.condition, found); else part.remove();
   }
-  const throttled = kinds.flatMap((s) => s.throttled ?? []);
+  const throttled = kinds.flatMap((s) => s.throttled);
   if (throttled.length) {
     chart.parentElement.append(element("p", { className: "warning",
       textContent: `Clocks held down while sampled: ${[...new Set(throttled)].join(", ")}` }));
@@ -307,12 +307,12 @@ function sizeNow() {
 const sizeOf = (c) => (c.n == null ? c.size : `n = ${c.n.toLocaleString("en")}`);
 const sizeName = () => sizeOf(cases.find((c) => c.size === sizeNow()) ?? {});
 
-const casesHere = () => inView().filter((c) => c.size === sizeNow() && samples[c.id].length)
+const casesHere = () => inView().filter((c) => c.size === sizeNow() && c.series)
   .sort((a, b) => (b.rate ?? 0) - (a.rate ?? 0));
 
 function caseNow() {
   const here = casesHere();
-  return String((here.find((c) => String(c.id) === state.case) ?? here[0])?.id ?? "");
+  return here.find((c) => String(c.id) === state.case) ?? here[0];
 }
 
 function choices() {
@@ -332,7 +332,7 @@ function choices() {
   }
   for (const s of select("size")) fill(s, sizesHere().map((c) => [c.size, sizeOf(c)]), sizeNow());
   for (const s of select("case")) {
-    fill(s, casesHere().map((c) => [String(c.id), `${c.kernel} ${c.params}`.trim()]), caseNow());
+    fill(s, casesHere().map((c) => [String(c.id), `${c.kernel} ${c.params}`.trim()]), String(caseNow()?.id));
   }
 }
 

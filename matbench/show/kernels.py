@@ -13,9 +13,6 @@ from matbench.model import Kernel
 if TYPE_CHECKING:  # rich and tabulate take longer to import than a list takes to print
     from rich.console import RenderableType
 
-#: The formats of `matbench list`.
-FORMATS = ("rich", "plain", "github", "json")
-
 
 def text(kernels: Sequence[Kernel], fmt: str) -> str:
     """One line or one object for each kernel."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from matbench.analysis import ranking
 from matbench.analysis.ranking import DeviceRanking, ProblemRanking, Ranked
-from matbench.model import settings_of
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.show import units
+from matbench.show import outcomes, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
-from matbench.show.table import Column, Group, Row, Section, section
-from matbench.show.units import UNKNOWN
+from matbench.show.table import Column, Group, Section, section
+
+#: The columns of the table of the fastest kernels.
+_WINNER = ("size", "kernel", "parameters", "time", "rate", "% of cuBLAS", "max rel err")
 
 
 class Summary(NamedTuple):
@@ -32,18 +34,18 @@ class Summary(NamedTuple):
     commands: list[str]
 
 
-def of(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
+def of(found: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
     """The summary of records; its sentence is about the largest square size of the first device."""
     devices = [device for environment in environments for device in environment.devices]
-    tables = ranking.tables(outcomes, devices)
+    tables = ranking.tables(found, devices)
     about = (device_lines(t.outcomes, environments, baselines=t.baselines) for t in tables)
-    statuses = Counter(outcome.status for outcome in outcomes)
+    statuses = Counter(outcome.status for outcome in found)
     counts = ", ".join(f"{statuses[s]} {s}" for s in ranking.STATUSES if statuses[s])
     bad = [f"{statuses[s]} {s}" for s in ("wrong", "failed") if statuses[s]]
     ranked = [(problem, row) for table in tables[:1] for problem, row in _fastest(table)]
     return Summary(
         sentence=_sentence(ranked) if ranked else "No case was measured.",
-        warning=f"{' and '.join(bad)}, of {len(outcomes):,} cases" if bad else "",
+        warning=f"{' and '.join(bad)}, of {len(found):,} cases" if bad else "",
         counts=counts or "no cases",
         winners=_winners(ranked) if len(ranked) > 1 else None,
         devices=list(dict.fromkeys(map(tuple, about))),
@@ -74,7 +76,7 @@ def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
     }
     size = size_label(problem.problem)
     where = f"at n = {size}" if problem.problem.size.isdecimal() else f"at size {size}"
-    figures = [_rate(row)]
+    figures = [_rate(row)(row.work_per_s)]
     if row.of_cublas is not None and row.outcome.case.group != "baseline":
         figures.append(f"{row.of_cublas:.2f} × cuBLAS")
     if row.outcome.max_rel_err is not None:
@@ -83,32 +85,18 @@ def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
     return f"{name} {what} {where}: {', '.join(filter(None, figures))}."
 
 
-def _rate(row: Ranked) -> str:
-    unit = "B/s" if row.gbytes_per_s is not None else "FLOP/s"
-    return units.rates([row.work_per_s], unit)(row.work_per_s)
+def _rate(row: Ranked) -> units.Formatter:
+    return units.rates([row.work_per_s], "B/s" if row.gbytes_per_s is not None else "FLOP/s")
 
 
 def _winners(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> Section:
-    numbers = ("time", "rate", "× cuBLAS", "max rel err")
-    columns = (Column("size"), Column("fastest kernel"), Column("parameters"))
-    rows = (
-        Row((
-            size_label(problem.problem),
-            row.outcome.case.kernel,
-            settings_of(row.outcome.case.params) or UNKNOWN,
-            units.duration(row.outcome.median_ns),
-            _rate(row),
-            units.times(row.of_cublas),
-            units.error(row.outcome.max_rel_err),
-        ))
-        for problem, row in ranked
-    )  # fmt: skip
-    return section(
-        ["The fastest kernel of each size"],
-        (*columns, *(Column(title, right=True) for title in numbers)),
-        "",
-        [Group("", tuple(rows))],
-    )
+    rows = []
+    for problem, row in ranked:
+        [own] = outcomes.rows([row], _rate(row))
+        rows.append(replace(own, cells=(size_label(problem.problem), *own.cells), mark=""))
+    heading = ["The fastest kernel of each size"]
+    every = section(heading, [Column("size"), *outcomes.COLUMNS], "", [Group("", tuple(rows))])
+    return every.with_columns(_WINNER)
 
 
 def _dates(environments: Iterable[Environment]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from rich.cells import cell_len
@@ -52,7 +51,7 @@ def section_renderables(section: Section, width: int | None = None) -> Iterator[
     title, *others = section.heading
     yield Text(title, style="bold")
     yield from map(Text, (*others, ""))
-    yield from _section(_fitted(section, width))
+    yield from _section(*_fitted(section, width))
     yield Text()
 
 
@@ -69,17 +68,11 @@ def plain_table(*columns: Column, header: bool = True) -> Table:
     return table
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """The columns that fit, and all widths, the status column's last."""
+def _fitted(section: Section, width: int | None) -> tuple[Section, tuple[int, ...], bool]:
+    """Drop columns, the least important first, until the rest fits with the bare status.
 
-    section: Section
-    widths: tuple[int, ...]
-    inline: bool
-
-
-def _fitted(section: Section, width: int | None) -> _Fitted:
-    """Drop columns, the least important first, until the rest fits with the bare status."""
+    Returns what is left, all widths, the status column's last, and whether reasons stand in it.
+    """
     columns = section.columns
     texts = [[c.title, *(row.cells[i] for row in section.rows)] for i, c in enumerate(columns)]
     widths = [max(map(cell_len, cells)) for cells in texts]
@@ -88,7 +81,7 @@ def _fitted(section: Section, width: int | None) -> _Fitted:
         for inline in (False, True)
     )
     if width is None:
-        return _Fitted(section, (*widths, full), inline=True)
+        return section, (*widths, full), True
     kept = list(range(len(columns)))
 
     def room() -> int:
@@ -105,7 +98,7 @@ def _fitted(section: Section, width: int | None) -> _Fitted:
     inline = room() >= min(full, _LEAST_REASON_WIDTH if has_words else _LEAST_REMARK_WIDTH)
     last = min(full, room()) if inline else short
     narrowed = section.with_columns([columns[index].title for index in kept])
-    return _Fitted(narrowed, (*(widths[index] for index in kept), last), inline)
+    return narrowed, (*(widths[index] for index in kept), last), inline
 
 
 def _last_cells(section: Section, *, inline: bool) -> list[str]:
@@ -113,17 +106,16 @@ def _last_cells(section: Section, *, inline: bool) -> list[str]:
     return [last_cell(row, footnotes, inline=inline) for row in section.rows]
 
 
-def _section(fitted: _Fitted) -> Iterator[RenderableType]:
-    section, widths = fitted.section, fitted.widths
+def _section(section: Section, widths: tuple[int, ...], inline: bool) -> Iterator[RenderableType]:
     footnotes = Footnotes()
-    yield _table(fitted, header=True)
+    yield _table(section, widths, header=True)
     yield Text("─" * (sum(widths) + _GAP * (len(widths) - 1)))
     for group in section.groups:
         if group.title:
             yield Text(f"\n{group.title}", style="bold")
-        table = _table(fitted, header=False)
+        table = _table(section, widths, header=False)
         for row in group.rows:
-            last = Text(last_cell(row, footnotes, inline=fitted.inline), style=row.style)
+            last = Text(last_cell(row, footnotes, inline=inline), style=row.style)
             table.add_row(*map(Text, row.cells), last, style="bold" if row.best else "")
         yield table
     if below := [*section.legend, *footnotes.lines()]:
@@ -136,10 +128,9 @@ def _section(fitted: _Fitted) -> Iterator[RenderableType]:
         yield notes
 
 
-def _table(fitted: _Fitted, *, header: bool) -> Table:
+def _table(section: Section, widths: tuple[int, ...], *, header: bool) -> Table:
     """A table with the section's column widths, so that the tables of a section line up."""
-    last = Column(fitted.section.last_title)
-    table = plain_table(*fitted.section.columns, last, header=header)
-    for column, width in zip(table.columns, fitted.widths, strict=True):
+    table = plain_table(*section.columns, Column(section.last_title), header=header)
+    for column, width in zip(table.columns, widths, strict=True):
         column.width = width
     return table

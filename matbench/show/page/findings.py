@@ -52,16 +52,16 @@ class Findings(NamedTuple):
 
 def of(findings: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
     """What a page shows of findings, each with the outcomes that it is about."""
-    found = list(findings)
-    compared = [one for one, _ in found if isinstance(one, ComparisonRecord)]
-    tried = [one for one, _ in found if isinstance(one, TuningRecord)]
-    grades = [one for one, _ in found if isinstance(one, Grade)]
+    pairs = list(findings)
+    compared = [finding for finding, _ in pairs if isinstance(finding, ComparisonRecord)]
+    tried = [finding for finding, _ in pairs if isinstance(finding, TuningRecord)]
+    grades = [finding for finding, _ in pairs if isinstance(finding, Grade)]
+    explained = [finding for finding, _ in pairs if isinstance(finding, Explanation)]
     clocked = [
-        (about[0].case.label if about else one.device, one)
-        for one, about in found
-        if isinstance(one, BlockProfile)
+        (about[0].case.label if about else finding.device, finding)
+        for finding, about in pairs
+        if isinstance(finding, BlockProfile)
     ]
-    explained = [one for one, _ in found if isinstance(one, Explanation)]
     searches = tuning.report(tried, ()).sections
     return Findings(
         verdicts="".join(map(table, [*_compared(compared), *searches])),
@@ -69,7 +69,7 @@ def of(findings: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
         blocks="".join(_launch(title, profile) for title, profile in clocked),
         block_charts=[chart for found in clocked for chart in _timeline(*found)],
         arithmetic="".join(map(table, grade.report(grades, ()).sections)),
-        limits={one.case.device: one.limits for one in explained if one.limits is not None},
+        limits={e.case.device: e.limits for e in explained if e.limits is not None},
     )
 
 

@@ -8,7 +8,18 @@ import pytest
 from matbench.analysis import order as orders
 from matbench.analysis.order import Tree
 from matbench.model import Problem
-from matbench.records.grade import Algorithm, Bounds, Grade, Growth, Level, Order, Runs, Sums, Ulps
+from matbench.records.grade import (
+    Algorithm,
+    Bounds,
+    Constants,
+    Grade,
+    Growth,
+    Level,
+    Order,
+    Runs,
+    Sums,
+    Ulps,
+)
 from matbench.records.outcome import CaseRecord, Claims
 from matbench.show import formats, grade
 
@@ -127,6 +138,8 @@ def test_no_order_has_no_tree() -> None:
             "larger than u times any size (u = 2⁻²⁴); grade A for 11 bits",
         ),
         ("bounds", Bounds(reason="it broke"), "unclear: it broke"),
+        ("constants", Constants(reason="none to try"), "constants      none to try"),
+        ("sums", Sums(reason="it broke", input_bits=11), "read with 11 bits; unclear: it broke"),
     ],
 )
 def test_what_is_known_and_what_is_not(field: str, statement: object, words: str) -> None:

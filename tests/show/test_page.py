@@ -13,12 +13,11 @@ from support import records, tables
 from support.browser import needs_page
 from support.paths import ROOT
 
-from matbench.analysis import pareto
 from matbench.errors import UsageError
 from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.outcome import Accuracy, Outcome
-from matbench.show.page import cases, document, summary
+from matbench.show.page import cases, document, findings, summary
 
 RESULTS = sorted((ROOT / "results").glob("*.jsonl"))
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028&amp;"
@@ -54,6 +53,7 @@ def test_the_sentence_is_about_the_largest_square_size() -> None:
     )
     assert found.warning == ""
     assert found.winners is not None
+    assert "★" not in str(found.winners), "each is the fastest"
     assert len(found.winners.rows) == len({o.case.problem.size for o in outcomes})
 
 
@@ -110,6 +110,8 @@ def test_figures_are_those_of_the_tables() -> None:
     assert row["time"] == "15.74 ms"
     assert row["rate"] == "8.73 TFLOP/s"
     assert fastest.low <= 1 <= fastest.high
+    work = {case.n: case.numbers[titles.index("size")] or 0 for case in found.cases if case.n}
+    assert all(work.values()), "the table sorts sizes by their work"
 
 
 def test_views_keep_apart_what_cannot_be_compared() -> None:
@@ -128,8 +130,8 @@ def test_the_front_is_what_nothing_beats_twice() -> None:
         square("both worse", 64, 9.5, 1e-2),
         square("between", 64, 3.0, 1e-6),
     ]
-    keys = pareto.front((o.case.kernel, o) for o in found)
-    assert keys == ["fast", "between", "exact"]
+    shown = cases.of(found, [], {}).cases
+    assert {case.text[0] for case in shown if case.on_front} == {"fast", "between", "exact"}
 
 
 # Samples
@@ -141,6 +143,21 @@ def test_samples_are_microseconds() -> None:
     [series] = case.series
     assert series.mode == "cold"
     assert series.values == [1.0, 2.0004, 1.2346]
+
+
+# Findings
+
+
+def test_comparisons_are_tables_and_three_kernels_a_matrix() -> None:
+    def verdicts(*pairs: tuple[str, str]) -> str:
+        compared = [tables.compared(baseline_name=a, candidate_name=b) for a, b in pairs]
+        return findings.of((record, []) for record in compared).verdicts
+
+    two = verdicts(("a", "b"))
+    assert "<h3>candidate b against baseline a</h3>" in two
+    assert "<p>cuda · A GPU</p>" in two
+    assert "<h3>size 1000</h3>" not in two
+    assert "<h3>size 1000</h3>" in verdicts(("a", "b"), ("a", "c"), ("b", "c"))
 
 
 # The document

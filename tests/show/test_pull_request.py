@@ -123,6 +123,7 @@ def test_changes_are_shown_and_the_rest_is_folded() -> None:
     assert verdicts == ["SLOWER", "FASTER", "no verdict: tiled: wrong: integers: 3 of 9 wrong",
                         "SAME: the whole interval is within ±1%", "UNDECIDED: noisy"]  # fmt: skip
     assert cells(open_) == cells(text)[:3]
+    assert {len(row) for row in cells(text)} == {8}
     assert folded.count("</details>") == 1
     assert folded.index("</details>") < folded.index("opencl · A Processor")
     assert cells(text)[0][:6] == ["17x33x65", "tiled", "TILE=16", "100.0 µs", "120.0 µs",

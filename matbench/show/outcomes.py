@@ -273,10 +273,7 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
     """A group for cases without a result at any size, and one for each other set of sizes."""
 
     def row(found: list[_Placed]) -> Row:
-        ranked = [row for _, row in found]
-        made, *others = rows(ranked, units.durations([]))
-        if ranked[0].outcome.status == "failed":
-            return made
+        made, *others = rows([row for _, row in found], units.durations([]))
         return replace(made, reason=footnotes.merged([made.reason, *(o.reason for o in others)]))
 
     sizes = grouped(repeated, lambda found: tuple(dict.fromkeys(problem for problem, _ in found)))

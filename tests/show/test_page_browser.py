@@ -112,6 +112,10 @@ def test_every_chart_has_marks_and_names_and_asks_nothing_of_anyone(
         "[...document.querySelectorAll('#speed .chips button')].map((b) => b.value)"
     )
     assert {"pipelined", "cublas", "uncoalesced-1d"} <= set(names)
+    headings = window.evaluate(
+        "[...document.querySelectorAll('#speed h3')].map((h) => h.innerText)"
+    )
+    assert {"Other sizes", "n = 1,000, float32 TFLOP/s; tick: at 1,024"} <= set(headings)
     empty = window.evaluate(
         "[...document.querySelectorAll('.chart canvas')].filter((c) => !c.width)"
     )

@@ -10,7 +10,6 @@ from support import records
 from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
 
 from matbench.analysis import widths
-from matbench.analysis.architectures import named
 from matbench.analysis.explanation import explanation
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
@@ -141,31 +140,6 @@ def test_counters_settle_whether_memory_bounds_it() -> None:
     assert "its measured DRAM traffic takes 88% of the bandwidth of a copy" in found
     assert "It is memory-bound." in found
     assert "`--counters`" not in found
-
-
-def test_what_fits_is_said_resource_by_resource() -> None:
-    kernel, problem = KERNELS.get("tiled"), Problem(1000, 1000, 1000)
-    builds = widths.Builds(kernel, lambda *_: Resources(static_shared_bytes=2048))
-    width = widths.elsewhere(problem, {"TILE": 16}, named("g80"), builds)
-    found = list(
-        words(explanation(Case(kernel, problem, {"TILE": 16}, None), None, None, None, [width]))
-    )
-    assert found[1:] == [
-        "G80 1.0, TILE = 16: 768 threads hold 3 blocks of 256, 16,384 bytes of shared memory hold "
-        "8 blocks of 2,048, and a multiprocessor holds at most 8 blocks. So 3 blocks can be "
-        "resident, limited by threads: 24 of 24 warps.",
-        "What limits it is not known: there is no device.",
-    ]
-
-
-def test_a_width_that_does_not_fit_has_its_reason() -> None:
-    kernel, problem = KERNELS.get("tiled"), Problem(1000, 1000, 1000)
-    builds = widths.Builds(kernel, lambda *_: None)
-    width = widths.elsewhere(problem, {"TILE": 32}, named("g80"), builds)
-    found = list(
-        words(explanation(Case(kernel, problem, {"TILE": 32}, None), None, None, None, [width]))
-    )
-    assert found[1] == "G80 1.0, TILE = 32: illegal: 32 × 32 = 1,024 threads per block > 512."
 
 
 def test_without_a_time_the_reason_is_said() -> None:

@@ -98,6 +98,11 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
 MARKS = """[...document.querySelectorAll('section:not([hidden]) .chart:has(svg)')].map((chart) =>
   chart.querySelectorAll('.role-mark path, .role-mark text, .role-mark line').length)"""
 
+#: The highlighted kernels, and how visible each line is.
+PRESSED = "[...document.querySelectorAll('#speed [aria-pressed=\"true\"]')].map((b) => b.value)"
+OPACITIES = """[...document.querySelectorAll('#speed .mark-line path')].map((p) =>
+  p.style.opacity || p.getAttribute('opacity'))"""
+
 
 def test_every_chart_has_marks_and_names_and_asks_nothing_of_anyone(
     window: Browser, ladder: Path
@@ -164,11 +169,8 @@ def test_the_url_keeps_what_was_chosen(window: Browser, ladder: Path) -> None:
     assert window.evaluate("document.querySelector('[data-state=\"metric\"]').value") == "cublas"
     assert window.evaluate("document.querySelector('[data-state=\"q\"]').value") == "sliced"
     assert window.column("time") == before
-    pressed = "[...document.querySelectorAll('#speed [aria-pressed=\"true\"]')].map((b) => b.value)"
-    assert window.evaluate(pressed) == ["sliced-k"]
-    faint = "[...document.querySelectorAll('#speed .mark-line path')].map((p) => p.style.opacity"
-    faint += " || p.getAttribute('opacity'))"
-    assert set(window.evaluate(faint)) == {"1", "0.12"}
+    assert window.evaluate(PRESSED) == ["sliced-k"]
+    assert set(window.evaluate(OPACITIES)) == {"1", "0.12"}
 
 
 def test_what_is_shown_can_be_copied(window: Browser, ladder: Path) -> None:
@@ -273,17 +275,14 @@ def test_the_keyboard_reaches_everything(window: Browser, everything: Path) -> N
     from selenium.webdriver import ActionChains, Keys
 
     window.open(everything)
-    pressed = "[...document.querySelectorAll('#speed [aria-pressed=\"true\"]')].map((b) => b.value)"
     window.evaluate("document.querySelector('#speed .chips button').focus()")
     ActionChains(window.driver).send_keys(Keys.SPACE, Keys.TAB, Keys.SPACE).perform()
-    assert window.evaluate(pressed) == ["a", "b,c&d=e"]
+    assert window.evaluate(PRESSED) == ["a", "b,c&d=e"]
     window.open(everything, window.evaluate("location.hash"))
-    assert window.evaluate(pressed) == ["a", "b,c&d=e"], "whatever characters a name has"
-    faint = "[...document.querySelectorAll('#speed .mark-line path')].map((p) => p.style.opacity"
-    faint += " || p.getAttribute('opacity'))"
-    assert sorted(window.evaluate(faint)) == ["0.12", "1", "1"]
+    assert window.evaluate(PRESSED) == ["a", "b,c&d=e"], "whatever characters a name has"
+    assert sorted(window.evaluate(OPACITIES)) == ["0.12", "1", "1"]
     ActionChains(window.driver).send_keys(Keys.ESCAPE).perform()
-    assert window.evaluate(pressed) == []
+    assert window.evaluate(PRESSED) == []
     assert "only" not in window.evaluate("location.hash")
     outside = window.evaluate(
         "[...document.querySelectorAll('button, select, input, a, summary')]"

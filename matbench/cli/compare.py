@@ -13,7 +13,7 @@ import click
 
 from matbench import temporary
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed, show_report, show_rich
+from matbench.cli.console import Interruption, say, say_printed, show_report
 from matbench.cli.gate import GateOptions
 from matbench.cli.kernel_files import KernelFiles, is_path, kernel_names
 from matbench.cli.options import (
@@ -144,10 +144,8 @@ def compare(
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
-    if matrix and fmt == "rich":
-        show_rich(*comparisons.matrix(records, [side.label for side in _sides(pairs)]))
-    else:
-        show_report(comparisons.report(records, [about]), fmt)
+    view = comparisons.matrix if matrix and fmt == "rich" else comparisons.report
+    show_report(view(records, [about]), fmt)
     gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
     before = [record.baseline.is_broken for record in records]

@@ -164,7 +164,7 @@ def test_without_an_environment_of_its_device_it_is_named_by_the_case() -> None:
 
 def test_csv_has_a_line_for_each_width() -> None:
     text = formats.text(report(explained("g80", tiles=(16, 32)), []), "csv")
-    names = "architecture params resident_blocks limiters status reason".split()
+    names = ["architecture", "params", "resident_blocks", "limiters", "status", "reason"]
     rows = [[row[name] for name in names] for row in csv.DictReader(io.StringIO(text))]
     assert rows == [
         ["G80 1.0", "TILE=16", "1", "registers", "", ""],

@@ -283,14 +283,6 @@ def test_numbers_in_their_forms() -> None:
     assert without.cells[3] == "5.0%"  # half the middle half of 0.9, 1.0, 1.1
 
 
-def test_speed_has_one_unit_in_a_section() -> None:
-    slow = made(outcome("a", 27.03), outcome("b", 15000)).sections[0]
-    fast = made(outcome("a", 0.256, GPU), outcome("b", 0.382, GPU)).sections[0]
-    of_slow = [row.cells[titles(slow).index("GFLOP/s")] for row in slow.rows]
-    assert of_slow == ["73.992", "0.133"]
-    assert [row.cells[titles(fast).index("TFLOP/s")] for row in fast.rows] == ["7.81", "5.24"]
-
-
 def test_what_nothing_is_known_of_has_no_column() -> None:
     unchecked = outcome("x", accuracy=Accuracy(1e-6, 1e-7, None))
     table = made(unchecked, outcome("y", status="skipped", reason="no"))
@@ -298,17 +290,6 @@ def test_what_nothing_is_known_of_has_no_column() -> None:
     assert "parameters: TILE=16" in table.sections[0].heading
     assert "★" not in shown(table)
     assert "per block" not in shown(made(outcome("x", 1, blocks=None)))
-
-
-def test_what_is_the_same_in_every_row_is_a_line() -> None:
-    exact = Accuracy(0.0, 0.0, 0.0)
-    found = [outcome("x", n, params={"TILE": 8 * n}, accuracy=exact) for n in (1, 2)]
-    page = shown(made(*found))
-    assert "kernel: x · max rel err: 0 · avg rel err: 0 · of bound: 0.0%" in page.splitlines()
-    assert line_of(page, "TILE=8 ★")
-    assert line_of(page, "time").split() == [
-        "parameters", "time", "±", "per", "block", "TFLOP/s", "×", "slowest",
-    ]  # fmt: skip
 
 
 def test_what_nobody_knows_is_no_column_and_the_first_to_go() -> None:

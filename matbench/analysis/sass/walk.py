@@ -91,10 +91,9 @@ def special_registers(place: Place) -> dict[str, Value]:
     x, y, _ = place.block
     index = dict(zip("XYZ", (thread % x, thread // x % y, thread // (x * y)), strict=True))
     found: dict[str, Value] = {f"SR_TID.{axis}": value for axis, value in index.items()}
-    for axis, number in zip("XYZ", place.block_index, strict=True):
-        found[f"SR_CTAID.{axis}"] = np.full(LANES, number, dtype=np.int64)
-    for axis, number in zip("XYZ", place.grid, strict=True):
-        found[f"SR_NCTAID.{axis}"] = np.full(LANES, number, dtype=np.int64)
+    for name, numbers in (("SR_CTAID", place.block_index), ("SR_NCTAID", place.grid)):
+        for axis, number in zip("XYZ", numbers, strict=True):
+            found[f"{name}.{axis}"] = np.full(LANES, number, dtype=np.int64)
     found["SR_LANEID"] = np.arange(LANES, dtype=np.int64)
     # Without clusters, a block is the only one of its own.
     found["SR_CgaCtaId"] = np.zeros(LANES, dtype=np.int64)
@@ -110,9 +109,7 @@ def walk(
     most: int = MOST_INSTRUCTIONS,
 ) -> Walk:
     """Follow a warp from the first instruction until its lanes exit or `most` are carried out."""
-    walker = _Walker(code, place, constants, full_visits, most)
-    stopped = walker.run()
-    return Walk(walker.visits, walker.accesses, stopped, walker.carried_out)
+    return _Walker(code, place, constants, full_visits, most).run()
 
 
 class _Walker:
@@ -148,14 +145,14 @@ class _Walker:
         #: For each test for equality: on which side of each other its operands were.
         self.signs: dict[int, npt.NDArray[Any]] = {}
 
-    def run(self) -> NotDerived | None:
-        """Follow it; returns why it could not be followed to its end."""
+    def run(self) -> Walk:
+        stopped = None
         try:
             while self.waiting:
                 self._step()
         except _EndError as end:
-            return end.reason
-        return None
+            stopped = end.reason
+        return Walk(self.visits, self.accesses, stopped, self.carried_out)
 
     def _step(self) -> None:
         """Carry out one block of code."""

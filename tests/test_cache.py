@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import stat
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.disk import full_after
 
 from matbench.cache import DEFAULT_LIMIT_BYTES, Cache, default_folder
 from matbench.errors import UsageError
@@ -278,12 +278,8 @@ def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_a_full_disk_keeps_nothing_and_breaks_nothing(cache: Cache) -> None:
     cache.put("before", b"value")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
+    with full_after(1000):
         assert bytes(cache.get_or_make("key", lambda: bytes(5000))) == bytes(5000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert kept(cache, "key") is None
     assert kept(cache, "before") == b"value"
     assert len(list(cache.folder.iterdir())) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -46,8 +45,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     monkeypatch.setattr(compilation, "_wheels", lambda: [site / "nvidia"])
     monkeypatch.setattr(compilation, "find", lambda: root / "bin" / "nvcc")
-    library = ctypes.CDLL(str(drivers.driver(tmp_path / "driver")))
+    driver, library = drivers.driver(tmp_path / "driver"), drivers.loaded(tmp_path)
     monkeypatch.setattr(libcuda, "library", lambda: library)
+    monkeypatch.setattr(libcuda, "path", lambda: driver)
     for name in ("CPATH", "LIBRARY_PATH", "LDFLAGS"):
         monkeypatch.delenv(name, raising=False)
     return site

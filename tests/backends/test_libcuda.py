@@ -49,9 +49,7 @@ def test_a_driver_says_what_it_is_without_pycuda(tmp_path: Path) -> None:
 def test_whether_there_is_a_gpu(
     status: int, file: bool, is_present: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ctypes
-
-    library = ctypes.CDLL(str(drivers.driver(tmp_path, status=status)))
+    library = drivers.loaded(tmp_path, status=status)
     monkeypatch.setattr(libcuda, "library", lambda: library)
     monkeypatch.setattr(libcuda, "_DEVICE_FILE", tmp_path if file else tmp_path / "none")
     assert libcuda.gpu_is_present() is is_present

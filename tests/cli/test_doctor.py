@@ -3,7 +3,6 @@ commands print if they take the CPU instead of the GPU."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import sys
@@ -57,8 +56,9 @@ class Machine:
 
     def driver(self, **about: int) -> None:
         # A path of its own, or the library that is already loaded would be taken.
-        folder = self.folder / "-".join(["driver", *map(str, about.values())])
-        library = ctypes.CDLL(str(drivers.driver(folder, **about)))
+        library = drivers.loaded(
+            self.folder / "-".join(["driver", *map(str, about.values())]), **about
+        )
         self.patch.setattr(libcuda, "library", lambda: library)
 
     def module(self, name: str, module: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import filelock
 import msgspec
 import pytest
+from support.disk import full_after
 from support.paths import ROOT
 from support.record_files import only
 from support.records import device, winner
@@ -152,15 +152,11 @@ def test_to_require_it_changes_nothing(store: Store) -> None:
 def test_a_full_disk_is_told_and_costs_no_earlier_winner(store: Store) -> None:
     store.keep(winner(8))
     before = store.path.read_bytes()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before), hard))
-    try:
-        with pytest.raises(
-            UsageError, match=r"tuned\.jsonl: the winner cannot be stored: File too"
-        ):
-            store.keep(winner(9))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with (
+        full_after(len(before)),
+        pytest.raises(UsageError, match=r"tuned\.jsonl: the winner cannot be stored: File too"),
+    ):
+        store.keep(winner(9))
     assert store.path.read_bytes() == before
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.disk import full_after
 from support.paths import ROOT, TESTS
 from support.record_files import only, write
 from support.records import environment, outcome
@@ -157,23 +155,12 @@ def test_each_row_is_on_the_disk_once_it_is_written(
             assert synced[-1] == path.read_bytes()
 
 
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """The operating system writes what fits, and refuses the rest."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:
     with RecordWriter(path, environment()) as writer:
         writer.write(outcome())
         before = path.read_bytes()
         with (
-            largest_file(len(before) + 100),
+            full_after(len(before) + 100),
             pytest.raises(MatbenchError, match=r"holds 1 outcomes.*--resume"),
         ):
             writer.write(outcome(kernel="lost"))
@@ -256,7 +243,7 @@ def test_best_effort_never_stops_a_run(tmp_path: Path) -> None:
     assert "cannot be written" in str(writer.error)
     with (
         RecordWriter(tmp_path / "x", environment(), "force", best_effort=True) as writer,
-        largest_file(100),
+        full_after(100),
     ):
         writer.write(outcome())
         writer.write(outcome())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -28,12 +29,12 @@ int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {{
 """
 
 
-def shared_library(path: Path, code: str, *options: str) -> Path:
-    """A library compiled from C, named by its file."""
+def shared_library(path: Path, code: str, *options: str, name: str | None = None) -> Path:
+    """A library compiled from C; a process that has loaded it finds it by its name."""
     if _GCC is None:
         pytest.skip("needs gcc")
     path.parent.mkdir(parents=True, exist_ok=True)
-    name = f"-Wl,-soname,{path.name}"
+    name = f"-Wl,-soname,{name or path.name}"
     command = [_GCC, "-shared", "-fPIC", "-x", "c", "-", name, *options, "-o", path]
     subprocess.run(command, input=code, text=True, check=True, env=os.environ | {"PATH": _PATH})
     return path
@@ -43,6 +44,13 @@ def driver(folder: Path, *, version: int = 13000, status: int = 0) -> Path:
     """The driver's library: it supports CUDA `version` / 1000, and `cuInit` returns `status`."""
     code = _DRIVER.format(version=version, status=status)
     return shared_library(folder / "libcuda.so.1", code)
+
+
+def loaded(folder: Path, *, version: int = 13000, status: int = 0) -> ctypes.CDLL:
+    """That library in this process, under another name: later tests have no driver."""
+    code = _DRIVER.format(version=version, status=status)
+    path = shared_library(folder / "loaded" / "libcuda.so.1", code, name="stand-in")
+    return ctypes.CDLL(str(path))
 
 
 def program(path: Path, script: str = "") -> Path:

@@ -159,9 +159,9 @@ def _by_multiprocessor(profile: BlockProfile, blocks: _Blocks) -> BlockProfile:
     rate, units = profile.ticks_per_ns, max(profile.multiprocessors, len(blocks.names))
     resident = _most_together(blocks.start, blocks.end, blocks.unit)
     counts = np.bincount(blocks.unit, minlength=units)
-    apart_ticks, step_ns = _apart_ticks(blocks, rate), _timer_step_ns(blocks)
+    apart_ticks = _apart_ticks(blocks, rate)
     span_ns, unit_ticks = float(blocks.end_ns.max()), int(blocks.end.max())
-    allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * (step_ns or 0.0), _LITTLE_SHARE * span_ns)
+    allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * _timer_step_ns(blocks), _LITTLE_SHARE * span_ns)
     counters: Counters = "aligned" if apart_ticks / rate <= allowed_ns else "not aligned"
     return msgspec.structs.replace(
         profile,
@@ -175,7 +175,6 @@ def _by_multiprocessor(profile: BlockProfile, blocks: _Blocks) -> BlockProfile:
         imbalance=_imbalance(blocks, units),
         counters="one" if len(blocks.names) == 1 else counters,
         counter_offset_ticks=apart_ticks,
-        timer_step_ns=step_ns,
         span_ns=span_ns,
         multiprocessor_span_ticks=unit_ticks,
         multiprocessor_span_ns=unit_ticks / rate,
@@ -265,10 +264,10 @@ def _apart_ticks(blocks: _Blocks, rate: float) -> float:
     return float(np.ptp(ahead - (moments - moments[0]) * rate))
 
 
-def _timer_step_ns(blocks: _Blocks) -> float | None:
-    """The smallest observed step of the shared clock."""
+def _timer_step_ns(blocks: _Blocks) -> float:
+    """The smallest observed step of the shared clock; 0 if none was."""
     seen = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
-    return float(np.diff(seen).min()) if len(seen) > 1 else None
+    return float(np.diff(seen).min()) if len(seen) > 1 else 0.0
 
 
 def _place(blocks: _Blocks, rate: float, device_kind: str) -> Placed | None:

@@ -10,7 +10,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis import repetitions, statistics
-from matbench.analysis.ranking import held_mhz
+from matbench.analysis.ranking import sm_mhz
 from matbench.model import Problem
 from matbench.records import resuming
 from matbench.records.comparison import Comparison, ComparisonRecord
@@ -172,7 +172,7 @@ def _case_differences(first: Outcome, second: Outcome) -> list[str]:
         found.append(f"device differs: was {then.device}, now {now.device}")
     elif then.device_id != now.device_id:
         found.append(f"device differs: was {then.device_id}, now {now.device_id}")
-    mhz = _sm_mhz(first), _sm_mhz(second)
+    mhz = sm_mhz(first), sm_mhz(second)
     if mhz[0] and mhz[1] and not abs(mhz[1] / mhz[0] - 1) <= CLOCK_TOLERANCE:
         clocks = f"was {mhz[0]:,.0f} MHz, now {mhz[1]:,.0f} MHz"
         found.append(f"the SM clock of {_label(first)} differs: {clocks}")
@@ -185,11 +185,6 @@ def _load_differences(old: _Set, new: _Set) -> list[str]:
         return []
     shares = f"was {then:.0%}, now {now:.0%} of the processors"
     return [f"the load of other programs at {_label(old[0])} differs: {shares}"]
-
-
-def _sm_mhz(outcome: Outcome) -> float | None:
-    stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
-    return held_mhz(outcome.timing) or stamped
 
 
 def _others_share(outcomes: _Set) -> float | None:

@@ -229,6 +229,12 @@ def held_mhz(timing: Timing | None) -> float | None:
     return sum(clocks) / len(clocks) if clocks else None
 
 
+def sm_mhz(outcome: Outcome) -> float | None:
+    """The SM clock while a case was sampled, or else while its blocks were timed."""
+    stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
+    return held_mhz(outcome.timing) or stamped
+
+
 def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Each kernel at its fastest parameters, for each device, problem and kind of samples.
 
@@ -266,6 +272,5 @@ def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> floa
         return per_s / outcome.copy_bytes_per_s if outcome.copy_bytes_per_s else None
     if device is None:
         return None
-    stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
-    most = limits.of_case(device, held_mhz(outcome.timing) or stamped, case)
+    most = limits.of_case(device, sm_mhz(outcome), case)
     return per_s / most if most else None

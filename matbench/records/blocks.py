@@ -125,7 +125,6 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
     imbalance: Excess | None = None
     counters: Counters
     counter_offset_ticks: Amount | None = None
-    timer_step_ns: Amount | None = None
     naive_span_ticks: Count
     naive_span_ns: Amount
     span_ns: Amount | None = None

@@ -129,8 +129,3 @@ def test_tensor_cores_are_not_held_against_multiply_adds(asks: str) -> None:
     assert result.tensor_cores
     assert (result.bound.by, result.bound.computed_share) == ("neither", None)
     assert not explained().tensor_cores
-
-
-def test_an_explanation_is_plain_json() -> None:
-    result = explained()
-    assert msgspec.json.decode(msgspec.json.encode(result), type=Explanation) == result

@@ -104,6 +104,8 @@ def test_false_alarms_are_rare(name: str, draw: Callable[..., Vector]) -> None:
     assert len(alarms) <= 0.01 * len(every), alarms
 
 
-@pytest.mark.parametrize("samples", [[], [5.0], [1.0, 9.0, 5.0], [10240.0] * 50])
-def test_few_or_equal_samples_show_no_pattern(samples: list[float]) -> None:
+@pytest.mark.parametrize(
+    "samples", [[], [5.0], [1.0, 9.0, 5.0], [10240.0] * 50, [10240.0, 11264.0] * 20]
+)
+def test_few_or_equal_samples_or_neighbouring_ticks_show_no_pattern(samples: list[float]) -> None:
     assert found(samples) == []

@@ -16,7 +16,7 @@ from matbench.model import DeviceInfo
 #: Output that needs a device that reports the multiprocessor of a block.
 TOLD = (
     "multiprocessors_used", "blocks_per_multiprocessor", "resident_most", "resident_median",
-    "imbalance", "counter_offset_ticks", "timer_step_ns", "multiprocessor_span_ticks",
+    "imbalance", "counter_offset_ticks", "multiprocessor_span_ticks",
     "multiprocessor_span_ns", "multiprocessor_span_ratio",
 )  # fmt: skip
 TWO_DIMENSIONS = ("blocks", "tiled", "--sizes", "100x64x32", "--set", "TILE=8")

@@ -68,14 +68,14 @@ def tally(
     index = (grid[0] // 2, grid[1] // 2, grid[2] // 2)
     adder = _Adder(code, tensor_rates)
     left = _MOST_INSTRUCTIONS
-    for followed, warp in enumerate(chosen, 1):  # noqa: B007
+    for warp in chosen:
         place = Place(block, grid, index, warp)
         visits = walk(code, place, constants, full_visits=0, most=min(left, MOST_INSTRUCTIONS))
         left -= visits.carried_out
         adder.add(visits, place, constants)
         if visits.stopped is not None:
             break  # the others are not going further
-    return adder.tally(warps, followed)
+    return adder.tally(warps)
 
 
 class _Adder:
@@ -88,9 +88,11 @@ class _Adder:
         self.unknown: dict[NotDerived, None] = {}
         self.costs: dict[tuple[object, ...], memory.Cost] = {}
         self.access_cycles: dict[int, dict[str, float]] = {}
+        self.followed = 0
 
     def add(self, visits: Walk, place: Place, constants: Mapping[int, int]) -> None:
         """Warps that take the same way are alike: one of them is followed in full."""
+        self.followed += 1
         way = frozenset(visits.visits.items())
         if way not in self.walks:
             self.walks[way] = visits
@@ -141,7 +143,8 @@ class _Adder:
             self.costs[key] = _cost(each, kind, addresses, access.active)
         return self.costs[key]
 
-    def tally(self, warps: int, followed: int) -> Tally:
+    def tally(self, warps: int) -> Tally:
+        followed = self.followed
         classes: Counter[str] = Counter()
         banks = [0.0, 0.0]
         tensor_cycles = 0.0

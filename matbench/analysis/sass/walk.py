@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -92,10 +91,9 @@ def special_registers(place: Place) -> dict[str, Value]:
     x, y, _ = place.block
     index = dict(zip("XYZ", (thread % x, thread // x % y, thread // (x * y)), strict=True))
     found: dict[str, Value] = {f"SR_TID.{axis}": value for axis, value in index.items()}
-    for axis, number in zip("XYZ", place.block_index, strict=True):
-        found[f"SR_CTAID.{axis}"] = np.full(LANES, number, dtype=np.int64)
-    for axis, number in zip("XYZ", place.grid, strict=True):
-        found[f"SR_NCTAID.{axis}"] = np.full(LANES, number, dtype=np.int64)
+    for name, numbers in (("SR_CTAID", place.block_index), ("SR_NCTAID", place.grid)):
+        for axis, number in zip("XYZ", numbers, strict=True):
+            found[f"{name}.{axis}"] = np.full(LANES, number, dtype=np.int64)
     found["SR_LANEID"] = np.arange(LANES, dtype=np.int64)
     # Without clusters, a block is the only one of its own.
     found["SR_CgaCtaId"] = np.zeros(LANES, dtype=np.int64)
@@ -111,9 +109,7 @@ def walk(
     most: int = MOST_INSTRUCTIONS,
 ) -> Walk:
     """Follow a warp from the first instruction until its lanes exit or `most` are carried out."""
-    walker = _Walker(code, place, constants, full_visits, most)
-    stopped = walker.run()
-    return Walk(walker.visits, walker.accesses, stopped, walker.carried_out)
+    return _Walker(code, place, constants, full_visits, most).run()
 
 
 class _Walker:
@@ -149,14 +145,14 @@ class _Walker:
         #: For each test for equality: on which side of each other its operands were.
         self.signs: dict[int, npt.NDArray[Any]] = {}
 
-    def run(self) -> NotDerived | None:
-        """Follow it; returns why it could not be followed to its end."""
+    def run(self) -> Walk:
+        stopped = None
         try:
             while self.waiting:
                 self._step()
         except _EndError as end:
-            return end.reason
-        return None
+            stopped = end.reason
+        return Walk(self.visits, self.accesses, stopped, self.carried_out)
 
     def _step(self) -> None:
         """Carry out one block of code."""
@@ -323,8 +319,10 @@ class _Walker:
             taken = rest
         if taken is None:
             raise _EndError("branch", each.address)
-        if each.stem != "EXIT":
-            self._wait(self._goal(each, taken), taken)
+        if each.target is not None:
+            self._wait(each.target, taken)
+        elif each.stem != "EXIT":
+            raise _EndError("target", each.address)
         others: npt.NDArray[Any] = rest & ~taken
         return others
 
@@ -337,15 +335,6 @@ class _Walker:
         except UnknownError:
             return None
         return taken
-
-    def _goal(self, each: Instruction, taken: npt.NDArray[Any]) -> int:
-        """The address that a branch goes to."""
-        if each.target is not None:
-            return each.target
-        if each.stem == "RET":
-            with suppress(UnknownError):
-                return int(self.lanes.number(each.operands[0])[np.argmax(taken)])
-        raise _EndError("target", each.address)
 
     def _enters_wait(self, each: Instruction) -> bool:
         """Whether it goes past a loop that waits for another block, if that is over already."""

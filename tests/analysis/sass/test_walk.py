@@ -40,6 +40,13 @@ def test_what_a_predicate_was_before_an_election_decides_nothing() -> None:
     assert found.visits[0x10] == found.visits[0x40] == 100_000
 
 
+def test_ways_that_meet_again_are_no_loop() -> None:
+    program = ("NOP", "@P0 BRA 0x40", "NOP", "BRA 0x50", "NOP", "@P1 BRA 0x10", "EXIT")
+    text = listing_of(*((each, 0) for each in program))
+    [loop] = flow.code(listing.function(text, "k")).loops
+    assert loop == flow.Loop(0x10, frozenset({0x10, 0x20, 0x40, 0x50}))
+
+
 def test_what_may_have_been_written_is_not_known() -> None:
     found = walked(
         "LDG.E R0, desc[UR4][R2.64]",

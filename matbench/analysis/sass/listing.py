@@ -153,6 +153,8 @@ def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) ->
     if guarded := _GUARD.match(text):
         guard, text = operand(guarded[1]), guarded[2]
     opcode, _, rest = text.partition(" ")
+    # A return says after its register where the address in it counts from.
+    rest = re.sub(r"(?<=\w) `\(.*", "", rest)
     operands = tuple(operand(each) for each in _pieces(rest))
     target = None
     for each in operands:

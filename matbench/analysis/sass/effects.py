@@ -125,7 +125,7 @@ def _width(instruction: Instruction) -> int:
     if stem in _TENSOR_BITS:
         return _fragments(instruction)[2]
     if stem == "LDSM":
-        return int(modifiers[-1]) if modifiers and modifiers[-1] in ("2", "4") else 1
+        return matrix_count(instruction)
     if stem.startswith(("LD", "ULD", "ATOM")):
         return access_bytes(instruction) // 4 or 1
     if stem in ("DFMA", "DADD", "DMUL") or "WIDE" in modifiers:
@@ -148,6 +148,11 @@ def access_bytes(instruction: Instruction) -> int:
     if instruction.stem == "LDSM" or instruction.stem == "STSM":
         return 16
     return next((sizes[each] for each in instruction.modifiers if each in sizes), 4)
+
+
+def matrix_count(instruction: Instruction) -> int:
+    """The matrices that `LDSM` or `STSM` loads or stores."""
+    return next((int(each) for each in instruction.modifiers if each in ("2", "4")), 1)
 
 
 def row(name: str, count: int) -> Iterator[str]:

@@ -137,19 +137,6 @@ def test_bytes_of_a_lane(opcode: str, nbytes: int) -> None:
     assert effects.access_bytes(instruction(f"{opcode} R4, [R2]")) == nbytes
 
 
-@pytest.mark.parametrize(
-    ("text", "watches"),
-    [
-        ("LDG.E.STRONG.GPU R4, [R2.64]", True),
-        ("LD.E.STRONG.SYS R4, [R2.64]", True),
-        ("LDG.E R4, [R2.64]", False),
-        ("ATOMG.E.ADD.STRONG.GPU PT, R4, [R2.64], R6", False),
-    ],
-)
-def test_loads_of_what_another_block_may_write(text: str, watches: bool) -> None:
-    assert effects.watches(instruction(text)) == watches
-
-
 def test_reads_of_the_even_and_the_odd_bank() -> None:
     """Each register is read once, unless the instruction before kept it in the same place."""
     path = {

@@ -7,6 +7,7 @@ from support.machine_code import listing_of
 
 from matbench.analysis.sass import flow, listing
 from matbench.analysis.sass.memory import Cost
+from matbench.analysis.sass.prediction import demand
 from matbench.analysis.sass.tally import Tally, tally
 from matbench.records.explanation import NotDerived
 
@@ -57,6 +58,33 @@ def test_everything_that_a_loop_does() -> None:
         0x20: {"shared loads": 4}, 0x80: {"global stores": 1}, 0x90: {"global loads": 2},
     }  # fmt: skip
     assert (found.bulk, found.is_complete, found.unknown) == ({"UTMALDG"}, True, ())
+
+
+def test_accesses_of_one_pattern_that_begin_elsewhere_or_have_fewer_lanes() -> None:
+    found = tallied(
+        "S2R R0, SR_TID.X",
+        "ISETP.LT.AND P0, PT, R0, 0x10, PT",
+        "LDG.E R1, [R0.X4]",
+        "LDG.E R1, [R0.X4+0x4]",
+        "@P0 LDG.E R1, [R0.X4]",
+        "EXIT",
+    )
+    assert found.traffic == {"global loads": Cost(3, 3, 4 + 5 + 2, 128 + 128 + 64)}
+    assert (found.loop, found.passes, found.path) == (None, 0, ())
+
+
+@pytest.mark.parametrize(("load", "binds"), [("LDS", "shared memory"), ("LDG.E", "L1 cache")])
+def test_the_most_demanded_resource_comes_first(load: str, binds: str) -> None:
+    start = ("S2R R0, SR_TID.X", "IMAD.SHL.U32 R2, R0, 0x80, RZ", f"{load} R1, [R2]")
+    found = tallied(*start, "DADD R4, R6, R8", "HADD2 R4, R6, R8", "MUFU.RCP R4, R6", "EXIT")
+    expected = {
+        binds: 32, "special functions": 2, "issue slots": 7 / 4, "register banks": 7 / 4,
+        "integer multiplier": 1 / 2, "float64 pipe": 1 / 2, "float32 pipe": 1 / 4,
+        "float16 pipe": 1 / 4,
+    }  # fmt: skip
+    assert demand(found, (9, 0)) == expected
+    assert next(iter(demand(found, (9, 0)))) == binds
+    assert demand(found, (7, 0)) == {}
 
 
 def test_what_is_not_known_is_said() -> None:
@@ -139,21 +167,35 @@ def test_the_innermost_loop_with_most_of_the_work_is_the_hot_one(inner: int, hea
     assert (len(rows), rows[0]) == ((12 + 3 * inner, 0x10) if header == 0x10 else (3, 0x60))
 
 
-@pytest.mark.parametrize(("least", "is_ordinary"), [(3, False), (1, True)])
-def test_an_ordinary_pass_leaves_out_what_few_passes_do(least: int, is_ordinary: bool) -> None:
-    found = tallied(
+def every_fourth_pass_differs(passes: int, least: int, block: int = 32) -> Tally:
+    """In passes whose number, modulo 4, is not less than that there is an addition."""
+    return tallied(
         "MOV R1, RZ",
         "LOP3.LUT R2, R1, 0x3, RZ, 0xc0, !PT",
         f"ISETP.LT.AND P1, PT, R2, {least:#x}, PT",
         "@P1 BRA 0x50",
         "FADD R4, R4, R5",
         "VIADD R1, R1, 0x1",
-        "ISETP.LT.AND P0, PT, R1, 0x28, PT",
+        f"ISETP.LT.AND P0, PT, R1, {passes:#x}, PT",
         "@P0 BRA 0x10",
         "EXIT",
+        block=block,
     )
-    assert found.passes == 40
+
+
+@pytest.mark.parametrize(("least", "is_ordinary"), [(3, False), (1, True)])
+def test_an_ordinary_pass_leaves_out_what_few_passes_do(least: int, is_ordinary: bool) -> None:
+    found = every_fourth_pass_differs(1000, least)
+    assert (found.passes, found.classes["float32"]) == (1000, 250 * (4 - least))
     assert (0x40 in [each.address for each in found.path]) == is_ordinary
+
+
+def test_all_warps_together_are_followed_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("matbench.analysis.sass.tally._MOST_INSTRUCTIONS", 2000)
+    assert every_fourth_pass_differs(100, 3, block=64).is_complete
+    found = every_fourth_pass_differs(100, 3, block=512)
+    assert not found.is_complete
+    assert {missing.what for missing in found.unknown} == {"passes"}
 
 
 @pytest.mark.parametrize(

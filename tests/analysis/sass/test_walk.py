@@ -82,6 +82,7 @@ def test_a_counter_may_jump_over_the_number_that_ends_its_loop(
         f"ISETP.NE.AND P0, PT, R1, {end:#x}, PT",
         "@P0 BRA 0x10",
         "EXIT",
+        most=2000,
     )
     if passes is None:
         assert found.stopped == NotDerived("passes", address=0x10)
@@ -140,6 +141,10 @@ def test_accesses_have_the_addresses_of_the_lanes_that_take_part() -> None:
         # Waits for another block end at once; this one is not the last to arrive.
         (["LDG.E.STRONG.GPU R0, [R2.64]", "ISETP.EQ.AND P0, PT, R0, RZ, PT", "@P0 BRA 0x0",
           "EXIT"], {0x0: 1, 0x30: 1}),
+        # Nor is a loop entered that waits for another block.
+        (["LDG.E.STRONG.GPU R0, [R2.64]", "ISETP.NE.AND P0, PT, R0, RZ, PT", "@P0 BRA 0x60",
+          "LDG.E.STRONG.GPU R0, [R2.64]", "ISETP.EQ.AND P0, PT, R0, RZ, PT", "@P0 BRA 0x30",
+          "EXIT"], {0x0: 1, 0x60: 1}),
         (["SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R5", "@!P0 BRA 0x0", "EXIT"],
          {0x0: 1, 0x20: 1}),
         (["ATOMG.E.INC.STRONG.GPU PT, R0, [R2.64], R5", "ISETP.NE.AND P0, PT, R0, 0x3, PT",
@@ -154,6 +159,19 @@ def test_blocks_that_are_visited(instructions: list[str], visits: dict[int, int]
     found = walked(*instructions, labels={0x30: "f"} if "CALL" in instructions[1] else None)
     assert found.stopped is None
     assert found.visits == visits
+
+
+@pytest.mark.parametrize("branch", ["@P0 BRA 0x0", "BRA P0, 0x0", "@P0 EXIT"])
+def test_a_branch_that_depends_on_what_was_loaded(branch: str) -> None:
+    found = walked("LDG.E R0, [R2.64]", "ISETP.EQ.AND P0, PT, R0, RZ, PT", branch, "EXIT")
+    assert found.stopped == NotDerived("branch", address=0x20)
+
+
+def test_variables_have_addresses() -> None:
+    found = walked("LDC.64 R2, c[0x4][0x8]", "STG.E [R2.64], R0", "EXIT", full_visits=1)
+    [store] = found.accesses[0x10]
+    assert store.addresses is not None
+    assert (store.addresses % 256 == 0).all()
 
 
 @pytest.mark.parametrize("branch", ["BRX R2 -0x10", "RET.REL.NODEC R2 `(k)"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from matbench.analysis.sass import memory, pipes
-from matbench.analysis.sass.effects import access_bytes, bank_reads
+from matbench.analysis.sass.effects import access_bytes, bank_reads, matrix_count
 from matbench.analysis.sass.flow import Code, Loop
 from matbench.analysis.sass.listing import Instruction
 from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Access, Place, Walk, walk
@@ -248,7 +247,7 @@ def _cost(
 ) -> memory.Cost:
     nbytes = access_bytes(each)
     if each.stem in ("LDSM", "STSM"):
-        return memory.matrices(addresses, int(re.sub(r"\D", "", each.modifiers[-1]) or 1))
+        return memory.matrices(addresses, matrix_count(each))
     if kind.startswith("shared"):
         return memory.shared(addresses, active, nbytes)
     return memory.global_(addresses, active, nbytes)

@@ -1,20 +1,17 @@
-"""Integer instructions on lanes, against Python's whole numbers."""
+"""Integer instructions on lanes, against arithmetic by hand."""
 
 from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from matbench.analysis.sass import listing
 from matbench.analysis.sass.integers import LANES, Lanes, UnknownError, compute
 
-WORD = st.integers(0, 2**32 - 1)
 M = 2**32 - 1
 SIGN = 2**31
 T, F = True, False
@@ -47,17 +44,6 @@ def in_lanes(value: int | Sequence[int]) -> np.ndarray:
 
 def instruction(text: str) -> listing.Instruction:
     return listing._instruction(0, text, 0, {})
-
-
-def run(*texts: str, **registers: int | bool) -> dict[str, int]:
-    """The values after instructions, in lane 0; all lanes start with the same."""
-    lanes = Lanes(CONSTANTS, SPECIAL)
-    for name, value in registers.items():
-        kind = bool if isinstance(value, bool) else np.int64
-        lanes.values[name] = np.full(LANES, value, dtype=kind)
-    for text in texts:
-        lanes.values.update(compute(instruction(text), lanes))
-    return {name: int(value[0]) for name, value in lanes.values.items() if value is not None}
 
 
 #: An instruction as nvdisasm shows it, what it reads, and what it writes, in the first lanes.
@@ -111,7 +97,7 @@ TABLE: list[tuple[str, Values, Values]] = [
     # Sums with a shifted number, and upper halves of such sums.
     ("LEA R4, P0, R0, R2, 0x2", {"R0": [5, SIGN, M], "R2": 8},
         {"R4": [28, 8, 4], "P0": [F, F, T]}),
-    ("LEA R4, -R0, R2, 0x2", {"R0": [5, 1], "R2": 8}, {"R4": [M - 11, 4]}),
+    ("LEA R4, P0, -R0, R2, 0x2", {"R0": [5, 1], "R2": 8}, {"R4": [M - 11, 4], "P0": [F, T]}),
     ("ULEA UR4, UR6, -UR5, 0x3", {"UR6": 5, "UR5": 8}, {"UR4": 32}),
     ("LEA.HI R4, R0, R2, RZ, 0x1", {"R0": [SIGN, SIGN - 1], "R2": 10}, {"R4": [11, 10]}),
     ("LEA.HI R4, R0, R2, R1, 0x4", {"R0": 15 << 28, "R1": 1, "R2": 2}, {"R4": 16 + 15 + 2}),
@@ -162,8 +148,20 @@ TABLE: list[tuple[str, Values, Values]] = [
     ("PRMT R4, R0, 0x7362, R1", {"R0": 0x03020100, "R1": 0x07060504}, {"R4": 0x07030602}),
     ("PRMT R4, R0, 0x9910, RZ", {"R0": [0xFF80, 0x7F80]}, {"R4": [M - 0x7F, 0x7F80]}),
     ("IABS R4, R0", {"R0": [5, M - 4, SIGN]}, {"R4": [5, 5, SIGN]}),
+    # The values of other lanes; in groups of eight, too.
+    ("SHFL.IDX P0, R4, R0, 0x5, 0x1f", {"R0": LANE}, {"R4": 5, "P0": T}),
+    ("SHFL.IDX P0, R4, R0, 0x5, 0x181f", {"R0": LANE},
+        {"R4": [lane // 8 * 8 + 5 for lane in LANE], "P0": T}),
+    ("SHFL.BFLY PT, R4, R0, R1, 0x1f", {"R0": LANE, "R1": 3}, {"R4": [lane ^ 3 for lane in LANE]}),
+    ("SHFL.DOWN P0, R4, R0, 0x2, 0x1f", {"R0": LANE},
+        {"R4": [*LANE[2:], 30, 31], "P0": [T] * 30 + [F] * 2}),
+    ("SHFL.DOWN P0, R4, R0, 0x2, 0x181f", {"R0": LANE},
+        {"R4": [lane + 2 * (lane % 8 < 6) for lane in LANE], "P0": ([T] * 6 + [F] * 2) * 4}),
+    ("SHFL.UP P0, R4, R0, 0x2, RZ", {"R0": LANE},
+        {"R4": [0, 1, *LANE[:-2]], "P0": [F] * 2 + [T] * 30}),
     # Floats on the way of a division.
-    ("I2F.U32.RP R4, R0", {"R0": [5, M]}, {"R4": bits(5, 2**32)}),
+    ("I2F.U32.RP R4, R0", {"R0": [5, 2**24 + 1, M]}, {"R4": bits(5, 2**24 + 2, 2**32)}),
+    ("I2F.RP R4, R0", {"R0": [2**24 + 1, M - 2**24]}, {"R4": bits(2**24 + 2, -(2**24))}),
     ("I2F R4, R0", {"R0": [5, M]}, {"R4": bits(5, -1)}),
     ("MUFU.RCP R4, R0", {"R0": bits(4)}, {"R4": bits(0.25)}),
     ("F2I.FTZ.U32.TRUNC.NTZ R4, R0", {"R0": bits(2.75, -1, 1e20)}, {"R4": [2, 0, M]}),
@@ -224,111 +222,18 @@ def test_addresses(text: str, address: int) -> None:
     assert lanes.address(listing.operand(text)).tolist() == [address] * LANES
 
 
-@given(WORD, WORD, WORD, WORD)
-def test_sums_of_pairs_carry(a: int, b: int, c: int, d: int) -> None:
-    after = run(
-        "IADD3 R4, P0, R0, R2, RZ", "IADD3.X R5, R1, R3, RZ, P0, !PT", R0=a, R1=b, R2=c, R3=d
-    )
-    assert after["R5"] << 32 | after["R4"] == ((b << 32 | a) + (d << 32 | c)) % 2**64
-
-
-@given(WORD, WORD, WORD, WORD)
-def test_differences_of_pairs_borrow(a: int, b: int, c: int, d: int) -> None:
-    after = run(
-        "IADD3 R4, P0, R0, -R2, RZ", "IADD3.X R5, R1, ~R3, RZ, P0, !PT", R0=a, R1=b, R2=c, R3=d
-    )
-    assert after["R5"] << 32 | after["R4"] == ((b << 32 | a) - (d << 32 | c)) % 2**64
-
-
-@given(st.integers(-(2**31), 2**31 - 1), WORD, WORD)
-def test_an_address_is_the_base_and_four_times_the_index(i: int, low: int, high: int) -> None:
-    base = high << 32 | low
-    after = run(
-        "LEA R4, P0, R0, R2, 0x2", "LEA.HI.X.SX32 R5, R0, R3, 0x2, P0", R0=i & M, R2=low, R3=high
-    )
-    assert after["R5"] << 32 | after["R4"] == (base + 4 * i) % 2**64
-    after = run("IMAD.WIDE R4, R0, 0x4, R2", R0=i & M, R2=low, R3=high)
-    assert after["R5"] << 32 | after["R4"] == (base + 4 * i) % 2**64
-
-
-@given(st.integers(1, 2**29), WORD)
-def test_a_negated_index_carries_like_a_sum(i: int, low: int) -> None:
-    after = run("LEA R4, P0, -R0, R2, 0x2", R0=i, R2=low)
-    total = (-4 * i) % 2**32 + low
-    assert (after["R4"], after["P0"]) == (total & M, total >> 32)
-
-
-@given(WORD, WORD, st.integers(0, 31))
-def test_shifts(a: int, b: int, by: int) -> None:
-    both = b << 32 | a
-    after = run(
-        f"SHF.L.U32 R4, R0, {by:#x}, RZ",
-        f"SHF.R.U32.HI R5, RZ, {by:#x}, R1",
-        f"SHF.R.S32.HI R6, RZ, {by:#x}, R1",
-        f"SHF.L.U64.HI R7, R0, {by:#x}, R1",
-        R0=a,
-        R1=b,
-    )
-    signed = b - (b >> 31 << 32)
-    assert after["R4"] == a << by & M
-    assert after["R5"] == b >> by
-    assert after["R6"] == signed >> by & M
-    assert after["R7"] == both << by >> 32 & M
-
-
-@given(WORD, WORD, WORD, st.integers(0, 255))
-def test_any_logic(a: int, b: int, c: int, table: int) -> None:
-    after = run(f"LOP3.LUT R4, R0, R1, R2, {table:#x}, !PT", R0=a, R1=b, R2=c)
-    bits = [table >> ((a >> i & 1) * 4 + (b >> i & 1) * 2 + (c >> i & 1)) & 1 for i in range(32)]
-    assert after["R4"] == sum(bit << i for i, bit in enumerate(bits))
-
-
-@given(st.booleans(), st.booleans(), st.booleans(), st.integers(0, 255), st.integers(0, 255))
-def test_any_logic_of_predicates(a: bool, b: bool, c: bool, first: int, second: int) -> None:
-    text = f"PLOP3.LUT P3, P4, P0, P1, !P2, {first:#x}, {second:#x}"
-    after = run(text, P0=a, P1=b, P2=c)
-    number = 4 * a + 2 * b + (not c)
-    assert (after["P3"], after["P4"]) == (first >> number & 1, second >> number & 1)
-
-
-@given(WORD)
-def test_whole_numbers_become_floats_and_back(a: int) -> None:
-    """As the steps of a division by a number that is not known when compiling."""
-    after = run(
-        "I2F.U32.RP R4, R0", "I2F.RP R5, R0", "I2F R6, R0", "MUFU.RCP R7, R4",
-        "F2I.FTZ.U32.TRUNC.NTZ R8, R4", R0=a,
-    )  # fmt: skip
-    signed = a - (a >> 31 << 32)
-    for name, exact in (("R4", a), ("R5", signed)):
-        up = np.float32(exact)
-        if int(up) < exact:
-            up = np.nextafter(up, np.float32(np.inf))
-        assert [after[name]] == bits(up)
-    assert [after["R6"]] == bits(signed)
-    with np.errstate(divide="ignore"):
-        assert [after["R7"]] == bits(np.float32(1) / np.uint32(after["R4"]).view(np.float32))
-    assert after["R8"] == min(int(np.uint32(after["R4"]).view(np.float32)), M)
-
-
-@pytest.mark.parametrize(
-    ("text", "source"),
-    [
-        ("SHFL.IDX P0, R4, R0, 0x5, 0x1f", lambda lane: 5),
-        ("SHFL.IDX P0, R4, R0, 0x5, 0x181f", lambda lane: lane // 8 * 8 + 5),  # in groups of eight
-        ("SHFL.BFLY P0, R4, R0, 0x3, 0x1f", lambda lane: lane ^ 3),
-        ("SHFL.DOWN P0, R4, R0, 0x2, 0x1f", lambda lane: lane + 2 if lane < 30 else lane),
-        ("SHFL.UP P0, R4, R0, 0x2, RZ", lambda lane: lane - 2 if lane > 1 else lane),
-    ],
-)
-def test_a_shuffle_takes_the_value_of_another_lane(text: str, source: Callable[[int], int]) -> None:
+def test_any_logic() -> None:
+    """Bits that number the rows of the table in turn give the table itself."""
     lanes = Lanes({}, {})
-    lanes.values["R0"] = 100 + np.arange(LANES)
-    found = compute(instruction(text), lanes)
-    assert list(found["R4"]) == [100 + source(lane) for lane in range(LANES)]
-    if "UP" in text or "DOWN" in text:
-        assert list(found["P0"]) == [source(lane) != lane for lane in range(LANES)]
-    else:
-        assert found["P0"].all()
+    lanes.values |= {"R0": in_lanes(0xF0), "R1": in_lanes(0xCC), "R2": in_lanes(0xAA)}
+    lanes.values |= {f"P{bit}": np.arange(LANES) >> bit & 1 == 1 for bit in range(3)}
+    for table in range(256):
+        found = compute(instruction(f"LOP3.LUT R4, R0, R1, R2, {table:#x}, !PT"), lanes)
+        assert found["R4"][0] & 0xFF == table
+        text = f"PLOP3.LUT P3, P4, P2, P1, !P0, {table:#x}, {table ^ 0xFF:#x}"
+        found = compute(instruction(text), lanes)
+        assert found["P3"][:8].tolist() == [table >> (row ^ 1) & 1 for row in range(8)]
+        assert np.array_equal(found["P4"], ~found["P3"])
 
 
 @pytest.mark.parametrize(
@@ -354,4 +259,4 @@ def test_a_shuffle_takes_the_value_of_another_lane(text: str, source: Callable[[
 )
 def test_what_is_not_known_stays_unknown(text: str) -> None:
     with pytest.raises(UnknownError):
-        run(text)
+        compute(instruction(text), Lanes(CONSTANTS, SPECIAL))

@@ -12,7 +12,6 @@ import click
 from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import open_console, say, say_printed
-from matbench.cli.error_map_file import draw_error_map, require_error_map
 from matbench.cli.kernel_files import KernelFiles
 from matbench.cli.options import (
     ConstantOptions,
@@ -22,6 +21,7 @@ from matbench.cli.options import (
     SizeOptions,
     grouped,
 )
+from matbench.cli.outputs import draw_error_map, require_error_map
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:

@@ -178,7 +178,7 @@ class Looks:
     @property
     def progress(self) -> tuple[int, int, str]:
         """How many widths are done, out of how many."""
-        done = len(self.measured) + len(self.widths)
+        done = len(self.measured) + sum(not width.here for width in self.widths)
         devices = len(self.architectures) + (self.device is not None)
         return done, devices * len(self.params), "widths"
 

@@ -25,7 +25,6 @@ from support.terminal import on_terminal, started
 from matbench import __version__
 from matbench.cli.run import Sweep
 from matbench.measure import cluster as joining
-from matbench.measure.options import Options
 from matbench.model import DeviceInfo
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
@@ -138,7 +137,8 @@ def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(joined: bool) -> No
     found = outcome(device_id="GPU-elsewhere")
     cluster: Any = object() if joined else None
     writer: Any = SimpleNamespace(mode="resume", outcomes=[found])
-    known = Sweep([], Options(), cluster=cluster)._known([writer])
+    sweep: Any = SimpleNamespace(cluster=cluster)
+    known = Sweep._known(sweep, [writer])
     key = resuming.outcome_key(found)
     assert list(known) == [key._replace(device_id="") if joined else key]
 

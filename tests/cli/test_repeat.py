@@ -152,12 +152,3 @@ def test_a_picture_has_one_point_for_each_case(matbench: Matbench) -> None:
     record_files.write(Path("other.jsonl"), *sweep()[:1], *sweep()[5:6])
     matbench("plot", "other.jsonl", "--output", "other.svg")
     assert Path("other.svg").read_text() != Path("one.svg").read_text()
-
-
-def test_a_page_has_one_row_for_each_case(matbench: Matbench) -> None:
-    pytest.importorskip("vl_convert", exc_type=ImportError)
-    record_files.write(Path("all.jsonl"), *sweep())
-    matbench("page", "all.jsonl", "--output", "page.html")
-    record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))
-    matbench("page", "one.jsonl", "--output", "one.html")
-    assert Path("page.html").read_text() == Path("one.html").read_text()

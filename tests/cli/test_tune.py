@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -155,20 +154,6 @@ def test_a_budget_of_candidates(
     assert kept.tried == 2
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("table", "budget"), [("sweep", "2"), ("tune", "1s")])
-def test_a_hundred_million_combinations_take_seconds(
-    table: str, budget: str, matbench: Matbench, device: DeviceInfo, file: Path, state: Path
-) -> None:
-    file.write_text(tunable.huge(table), encoding="utf-8")
-    started = time.monotonic()
-    result = matbench("tune", file, "--sizes", "20", "--budget", budget)
-    assert time.monotonic() - started < 60
-    assert "sampled from 100,000,000" in result.stdout
-    [kept] = Store().winners()
-    assert (kept.combinations, kept.complete) == (10**8, True)
-
-
 @pytest.mark.parametrize("arguments", [
     ["numpy"], ["single-block"], ["tiled", "--budget", "soon"], ["tiled", "--set", "TURNS=1"],
 ])  # fmt: skip
@@ -282,9 +267,3 @@ def test_without_a_winner_the_kernels_own_sweep_runs(
     assert own == [{"TURNS": 8, "KIND": 1}] * 2
     [line] = result.stderr.splitlines()
     assert line.startswith(f"tunable is not tuned for {device.name}; running its own sweep instead")
-
-
-def test_tuned_and_given_values_exclude_each_other(matbench: Matbench) -> None:
-    for given in ("TILE=8", "THREADS=64"):
-        result = matbench("run", "thread-1d", "tiled", "--tuned", "--set", given, code=2)
-        assert "--tuned cannot be combined with --set" in result.stderr

@@ -87,21 +87,6 @@ def configured(*settings: str, attributes: str | None = None) -> Callable[[Path,
     return set_up
 
 
-def included(folder: Path, evil: Path) -> None:
-    """A clean filter from a file that the configuration includes."""
-    attribute(folder, "filter")
-    (folder / "more").write_text(f'[filter "evil"]\n\tclean = {evil}\n')
-    git(folder, "config", "include.path", str(folder / "more"))
-
-
-def committed_attributes(folder: Path, evil: Path) -> None:
-    """A clean filter that a committed `.gitattributes` asks for."""
-    (folder / ".gitattributes").write_text("*.txt filter=evil\n")
-    git(folder, "add", ".gitattributes")
-    git(folder, "commit", "-q", "-m", "attributes")
-    git(folder, "config", "filter.evil.clean", str(evil))
-
-
 def hooks(folder: Path, evil: Path) -> None:
     for name in ("post-index-change", "post-checkout", "pre-commit", "reference-transaction"):
         (folder / ".git" / "hooks").mkdir(exist_ok=True)
@@ -124,19 +109,8 @@ def lazily_fetched(folder: Path, evil: Path) -> None:
 
 HOSTILE = {
     "clean filter": configured("filter.evil.clean EVIL", attributes="filter"),
-    "smudge filter": configured("filter.evil.smudge EVIL", attributes="filter"),
-    "process filter": configured(
-        "filter.evil.process EVIL", "filter.evil.required true", attributes="filter"
-    ),
-    "included": included,
-    "committed attributes": committed_attributes,
     "fsmonitor": configured("core.fsmonitor EVIL"),
     "hooks": hooks,
-    "hooks elsewhere": configured("core.hooksPath ../hooks"),
-    "textconv": configured("diff.evil.textconv EVIL", attributes="diff"),
-    "diff driver": configured("diff.evil.command EVIL", attributes="diff"),
-    "external diff": configured("diff.external EVIL"),
-    "merge driver": configured("merge.evil.driver EVIL", attributes="merge"),
     "pagers": configured(
         "core.pager EVIL", "pager.rev-parse EVIL", "pager.ls-files EVIL", "pager.ls-tree EVIL",
         "pager.check-attr EVIL",
@@ -144,10 +118,6 @@ HOSTILE = {
     "aliases": configured(
         "alias.rev-parse !EVIL", "alias.ls-files !EVIL", "alias.ls-tree !EVIL",
         "alias.describe !EVIL",
-    ),
-    "editor, askpass, ssh, proxy": configured(
-        "core.editor EVIL", "core.askPass EVIL", "core.sshCommand EVIL", "core.gitProxy EVIL",
-        "gpg.program EVIL", "credential.helper EVIL",
     ),
     "lazy fetch": lazily_fetched,
 }  # fmt: skip

@@ -5,8 +5,6 @@ The same commands on a CPU and on a GPU. The tests say what a user gets, and not
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any
 
 import pytest
 from support.cli import Matbench
-from support.kernels import KernelWriter
 
 #: Runs a command on the backend of the test: its output in a format.
 Run = Callable[..., str]
@@ -72,23 +69,6 @@ def test_a_sweep_of_the_tutorial(run: Run, sizes: tuple[int, ...]) -> None:
     assert swept == {(name, size): TUTORIAL[name] for name in TUTORIAL for size in sizes}
 
 
-def test_the_columns_of_the_table(run: Run) -> None:
-    """Times of launches and of blocks, and both errors, for every tile width."""
-    rows = list(
-        csv.DictReader(io.StringIO(run("run", "tiled", "--sizes", "64", "--format", "csv")))
-    )
-    assert {row["params"] for row in rows} == {f"TILE={width}" for width in TILE_WIDTHS}
-    assert [row["best"] for row in rows].count("true") == 1
-    for row in rows:
-        median, low, high = (
-            float(row[f"{name}_ns"]) for name in ("median", "interval_low", "interval_high")
-        )
-        assert 0 < low <= median <= high
-        assert float(row["gflops"]) == pytest.approx(2 * 64**3 / median)
-        assert float(row["block_median_ns"]) > 0
-        assert 0 < float(row["avg_rel_err"]) < float(row["max_rel_err"]) < 1e-5
-
-
 def test_both_errors(run: Run) -> None:
     """The sum of K products of 1 is exact; compensated sums are more exact than plain ones."""
     options = ("--set", "TILE=16", "--no-blocks", "--format", "json")
@@ -100,26 +80,6 @@ def test_both_errors(run: Run) -> None:
     tiled, kahan = errors["tiled", 512], errors["kahan", 512]
     assert kahan["max_rel_err"] <= 2**-23 < tiled["max_rel_err"]
     assert kahan["avg_rel_err"] <= 2**-24 < tiled["avg_rel_err"]
-
-
-def test_a_wrong_product_has_no_time(run: Run, write_kernel: KernelWriter) -> None:
-    path = write_kernel("liar")
-    path.write_text(path.read_text().replace("k < K", "k < K - 1"))
-    [row] = outcomes(run("run", path, "--sizes", "100", "--format", "json", code=1))
-    assert row["status"] == "wrong"
-    assert row["cold"] is row["hot"] is row["blocks"] is None
-
-
-def test_a_comparison(run: Run) -> None:
-    """`matbench compare tiled shared-row`: the ratio of medians taken in turns, and a verdict."""
-    rows = json.loads(run("compare", "tiled", "shared-row", "--sizes", "64", "--format", "json"))
-    [row] = [row for row in rows if row["type"] == "comparison"]
-    result = row["comparison"]
-    low, high = result["interval"]
-    assert low <= result["ratio"] <= high
-    assert result["verdict"] in ("FASTER", "SLOWER", "SAME", "UNDECIDED")
-    assert min(result["samples"]) > 0
-    assert "fastest of 3 in a quick look at TILE 8, 16, 32" in row["notes"][0]
 
 
 def test_a_smoke_run(run: Run) -> None:

@@ -7,7 +7,6 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,16 +86,18 @@ def adopt(
     say(f"next: matbench run {shlex.quote(file)}")
 
 
-@dataclass
 class Adopter:
     """Tries the kernels of one file: its source without front matter, and with its headers."""
 
-    file: str
-    bare: str
-    text: str
-    build: dict[str, Any]
-    name: str | None
-    found: list[Adopted] = field(default_factory=list)
+    def __init__(
+        self, file: str, bare: str, text: str, build: dict[str, Any], name: str | None
+    ) -> None:
+        self.file = file
+        self.bare = bare
+        self.text = text
+        self.build = build
+        self.name = name
+        self.found: list[Adopted] = []
 
     def try_all(self, functions: Sequence[Function], info: DeviceInfo) -> None:
         """Find out how to launch each function, and say what was found."""

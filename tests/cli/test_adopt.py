@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from support import foreign
 from support.cli import QUICK, Matbench, Refusal, last_run
-from support.mutations import mutated
 from support.signatures import generated
 
 from matbench.errors import CaseError, OutOfMemoryError
@@ -377,18 +376,3 @@ def test_95_of_100_generated_signatures_are_adopted_and_none_wrongly(
     tmp_path: Path, matbench: Matbench
 ) -> None:
     assert adopted_shares(range(200), tmp_path, matbench) >= 0.95
-
-
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in range(1, 60))]
-)
-def test_mutated_sources_end_in_a_table_that_is_right_or_in_a_reason(
-    seed: int, tmp_path: Path, matbench: Matbench
-) -> None:
-    names = sorted(foreign.COMPUTES)
-    path = tmp_path / "mutated.cu"
-    source = (foreign.FOLDER / names[seed % len(names)]).read_text(encoding="utf-8")
-    path.write_text(mutated(source, seed), encoding="utf-8")
-    result = matbench("adopt", path, code=None)
-    assert result.exit_code in (0, 1, 2), result.output
-    assert result.exit_code != 2 or result.stderr.count("\n") == 1

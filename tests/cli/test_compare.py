@@ -88,8 +88,7 @@ _PARTICULAR = {
 }
 
 
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("name", _PARTICULAR)
+@pytest.mark.parametrize(("name", "first"), [(name, name != "coarse") for name in _PARTICULAR])
 def test_the_inputs_of_a_pair_suit_both(
     name: str, first: bool, matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:

@@ -401,7 +401,7 @@ def test_every_command_keeps_what_it_knows(
     """A table of what is done, and none if nothing is."""
     interrupted_in(number)
     result = matbench(*command.split(), code=130)
-    assert result.stderr == f"interrupted: {told} are done\n"
+    assert result.stderr.splitlines()[-1] == f"interrupted: {told} are done"
     assert known in result.stdout
     assert bool(result.stdout) == bool(known)
 

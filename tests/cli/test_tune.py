@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -105,26 +104,6 @@ def test_given_values_are_all_that_is_tried(matbench: Matbench, state: Path) -> 
     assert default == {"TILE=16": "true", "TILE=4": "false"}
 
 
-@pytest.mark.long
-def test_what_tuning_prints_can_be_reported(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
-) -> None:
-    turns = "TURNS=1,2,3,4,5,6,7,8"
-    result = matbench(
-        "tune", file, "--sizes", "20", "--set", turns, "--set", "KIND=1", "--format", "json"
-    )
-    printed = file.with_name("tuning.json")
-    printed.write_text(result.stdout, encoding="utf-8")
-    table = matbench("report", printed).stdout
-    assert "8 measured, 0 wrong" in table
-    assert re.search(r"a quick look: only [0-9…]+ samples", table)
-    refused = matbench(
-        "run", "single-block", "--sizes", "8", "--output", printed, "--append", code=2
-    )
-    assert "cannot append to a JSON array" in refused.stderr
-    assert printed.read_text(encoding="utf-8") == result.stdout
-
-
 def test_what_no_device_here_can_run_is_skipped_with_the_reason(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:
@@ -142,16 +121,6 @@ def test_nothing_right_is_no_winner(
     result = matbench("tune", file, "--sizes", "9", "--set", "KIND=2", code=1)
     assert "no candidate could be measured" in result.stdout
     assert Store().winners() == []
-
-
-@pytest.mark.long
-def test_a_budget_of_candidates(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
-) -> None:
-    result = matbench("tune", file, "--sizes", "20", "--budget", "2", "--set", "KIND=1")
-    assert re.search(r"\b2 of [0-9,]+ candidates tried", result.stdout)
-    [kept] = Store().winners()
-    assert kept.tried == 2
 
 
 @pytest.mark.parametrize("arguments", [

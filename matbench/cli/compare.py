@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matbench.measure.worker import Worker
     from matbench.model import Kernel, Problem
     from matbench.records.comparison import ComparisonRecord
+    from matbench.records.environment import Environment
 
 #: Longest time to time two kernels in turns, in seconds.
 _TURNS_S = 10.0
@@ -92,7 +93,6 @@ def compare(
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.measure.worker import Crew
     from matbench.records import provenance
-    from matbench.show import comparisons
 
     info = device.choose()
     launches.require_one_kind(info)
@@ -101,8 +101,6 @@ def compare(
         if against is not None:
             folder = stack.enter_context(temporary.folder())
             pairs, remarks = _versions(contenders, files, against, folder)
-            for remark in remarks:
-                say(remark, err=True)
         else:
             pairs = list(combinations(_contenders(contenders, files, matrix=matrix), 2))
         kernels = [side.kernel for side in _sides(pairs)]
@@ -122,13 +120,21 @@ def compare(
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
-    if matrix and fmt == "rich":
-        show_rich(*comparisons.matrix(records, [side.label for side in _sides(pairs)]))
-    else:
-        show_report(comparisons.report(records, [about]), fmt)
+    _show(records, about, fmt, [side.label for side in _sides(pairs)] if matrix else None)
     gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
     _exit(records, gate, of_versions=against is not None)
+
+
+def _show(
+    records: list[ComparisonRecord], about: Environment, fmt: str, matrix_of: list[str] | None
+) -> None:
+    from matbench.show import comparisons
+
+    if matrix_of is not None and fmt == "rich":
+        show_rich(*comparisons.matrix(records, matrix_of))
+    else:
+        show_report(comparisons.report(records, [about]), fmt)
 
 
 def _exit(records: list[ComparisonRecord], gate: GateOptions, *, of_versions: bool) -> None:
@@ -232,7 +238,7 @@ def _versions(
 ) -> tuple[list[_Pair], list[str]]:
     """Each kernel that has changed since a revision, and its file as of then as the baseline.
 
-    Also returns remarks on the others.
+    Also prints and returns remarks on the others.
     """
     from matbench.kernelfile import catalogue, revisions
 
@@ -254,6 +260,8 @@ def _versions(
         if old.workload != kernel.workload:
             raise UsageError(f"{label} computes {old.workload}, and now {kernel.workload}")
         pairs.append((_Side(old, label), _Side(kernel, name)))
+    for remark in remarks:
+        say(remark, err=True)
     return pairs, remarks
 
 

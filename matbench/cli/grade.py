@@ -28,6 +28,7 @@ from matbench.cli.types import Seed
 
 if TYPE_CHECKING:
     from matbench.model import Case, DeviceInfo, Kernel
+    from matbench.records.environment import Environment
     from matbench.records.grade import Grade
 
 
@@ -81,7 +82,6 @@ def grade(
     from matbench.measure.worker import Crew
     from matbench.records import provenance
     from matbench.records.writing import RecordWriter
-    from matbench.show import grade as view
 
     chosen = selection.kernels(kernels, files)
     require_apart({"--output": output}, files.read_for(chosen))
@@ -108,10 +108,7 @@ def grade(
                 found.append(graded)
     if not found:
         interruption.exit(0, len(cases), "kernels")
-    show_report(view.report(found, [about]), fmt)
-    if tree and fmt not in ("csv", "json"):
-        for graded in found:
-            say("\n".join([f"\n{view.name_of(graded)}: order of addition", *view.tree(graded)]))
+    _show(found, about, fmt, tree=tree)
     interruption.exit(len(found), len(cases), "kernels")
     _exit(found, cases, at_least)
 
@@ -119,6 +116,15 @@ def grade(
 def _begin(display: Display, case: Case, what: str) -> None:
     name, _, _ = case.label.rpartition(" at ")
     display.begin(f"{name}: {what}")
+
+
+def _show(found: list[Grade], about: Environment, fmt: str, *, tree: bool) -> None:
+    from matbench.show import grade as view
+
+    show_report(view.report(found, [about]), fmt)
+    if tree and fmt not in ("csv", "json"):
+        for graded in found:
+            say("\n".join([f"\n{view.name_of(graded)}: order of addition", *view.tree(graded)]))
 
 
 def _exit(found: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support import record_files
 from support.cli import Matbench, Refusal
-from support.kernels import SLOW_BODY, kernel_text
+from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
 from support.records import outcome
 from support.repository import git
 from support.terminal import on_terminal
@@ -126,6 +126,24 @@ def test_what_did_not_change_or_is_new_is_not_measured(
     for remark in remarks:
         assert f"- {remark}" in text
     assert left(tmp_path) == []
+
+
+def test_what_was_wrong_before_is_no_reason_to_refuse_what_is_right_now(
+    matbench: Matbench, device: DeviceInfo, project: Path
+) -> None:
+    """With a factor of 2 in a header of a folder that is named, a product is wrong."""
+    Path("headers").mkdir()
+    body = "#include <factor.h>\n" + GOOD_BODY.replace("= sum;", "= FACTOR * sum;")
+    Path("mine.cu").write_text(kernel_text("mine", body=body))
+    Path("headers/factor.h").write_text("#define FACTOR 2.0f\n")
+    git(Path(), "add", ".")
+    git(Path(), "commit", "-q", "-m", "with a header")
+    Path("headers/factor.h").write_text("#define FACTOR 1.0f\n")
+    given = ("--front-matter", "include_dirs=['headers']", *BRIEFLY, "--fail-if-slower", "3%")
+    arguments = ("compare", "--against", "HEAD", "mine.cu", *given, "--format", "json")
+    [record] = records(matbench(*arguments).stdout)
+    assert record["baseline"]["status"] == "wrong"
+    assert record["candidate"]["status"] != "wrong"
 
 
 def test_several_kernels_of_several_workloads(

@@ -22,8 +22,10 @@ from support.terminal import on_terminal, started
 
 from matbench import __version__
 from matbench.cli.run import Sweep
+from matbench.cli.selection import SelectionOptions
+from matbench.kernelfile import catalogue
 from matbench.measure import cluster as joining
-from matbench.model import DeviceInfo
+from matbench.model import DeviceInfo, Problem
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
 
@@ -137,6 +139,14 @@ def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(joined: bool) -> No
     known = Sweep._known(sweep, [writer])
     key = resuming.outcome_key(found)
     assert list(known) == [key._replace(device_id="") if joined else key]
+
+
+def test_what_runs_on_the_host_is_skipped() -> None:
+    numpy = next(kernel for kernel in catalogue.builtin() if kernel.name == "numpy")
+    cluster: Any = SimpleNamespace()
+    options = SelectionOptions(None, None, (), False)
+    [(_, case)] = options.cases([numpy], [Problem(8, 8, 8)], {}, cluster)
+    assert case.skip == "runs on the CPU of one host: measure it without --cluster"
 
 
 # -- refusals ------------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ CLASHES = [
     "run tiled --output new.png --error-map new.png",
     "run tiled --output new.png --error-map ../here/new.png --force",
     "run tiled --output to-new.svg --error-map new.svg",
+    "run tiled --resume kept.svg --error-map kept.svg",
     "run tiled --output last.jsonl --force",
     "run mine.cu --output mine.cu --force",
     "run mine.cu --output mine.toml --force",

@@ -12,8 +12,9 @@ from support.cli import QUICK, Matbench, Plan, last_run, summary
 from support.kernels import KernelWriter
 
 from matbench import backends
+from matbench.cli.options import DeadlineOptions
 from matbench.measure import worker
-from matbench.measure.options import Options
+from matbench.measure.options import Deadlines, Options
 from matbench.model import DeviceInfo
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -95,6 +96,11 @@ def test_time_that_was_asked_for_is_not_late(matbench: Matbench, device: DeviceI
     )
     [outcome] = [record for record in found if record["type"] == "outcome"]
     assert outcome["status"] == "measured", outcome["reason"]
+
+
+@pytest.mark.parametrize(("timeout_s", "build_s"), [(0.5, 120), (300, 300)])
+def test_a_build_has_two_minutes_or_the_timeout(timeout_s: float, build_s: float) -> None:
+    assert DeadlineOptions(timeout_s).deadlines == Deadlines(build_s=build_s, run_s=timeout_s)
 
 
 # -- cold and hot --------------------------------------------------------------------------------

@@ -131,19 +131,21 @@ def test_what_did_not_change_or_is_new_is_not_measured(
 def test_what_was_wrong_before_is_no_reason_to_refuse_what_is_right_now(
     matbench: Matbench, device: DeviceInfo, project: Path
 ) -> None:
-    """With a factor of 2 in a header of a folder that is named, a product is wrong."""
-    Path("headers").mkdir()
-    body = "#include <factor.h>\n" + GOOD_BODY.replace("= sum;", "= FACTOR * sum;")
+    """With a factor of 2 in a header, a product is wrong."""
+    body = '#include "factor.h"\n' + GOOD_BODY.replace("= sum;", "= FACTOR * sum;")
     Path("mine.cu").write_text(kernel_text("mine", body=body))
-    Path("headers/factor.h").write_text("#define FACTOR 2.0f\n")
+    Path("factor.h").write_text("#define FACTOR 2.0f\n")
+    Path("right.cu").write_text(kernel_text("right"))
     git(Path(), "add", ".")
     git(Path(), "commit", "-q", "-m", "with a header")
-    Path("headers/factor.h").write_text("#define FACTOR 1.0f\n")
-    given = ("--front-matter", "include_dirs=['headers']", *BRIEFLY, "--fail-if-slower", "3%")
-    arguments = ("compare", "--against", "HEAD", "mine.cu", *given, "--format", "json")
-    [record] = records(matbench(*arguments).stdout)
-    assert record["baseline"]["status"] == "wrong"
-    assert record["candidate"]["status"] != "wrong"
+    Path("factor.h").write_text("#define FACTOR 1.0f\n")
+    Path("right.cu").write_text(kernel_text("right") + "// changed\n")
+    given = (*BRIEFLY, "--fail-if-slower", "900%", "--format", "json")
+    arguments = ("compare", "--against", "HEAD", "mine.cu", "right.cu", *given)
+    mine, right = records(matbench(*arguments).stdout)
+    assert mine["baseline"]["status"] == "wrong"
+    assert mine["candidate"]["status"] != "wrong"
+    assert right["comparison"] is not None
 
 
 def test_several_kernels_of_several_workloads(

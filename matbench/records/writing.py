@@ -127,7 +127,8 @@ class RecordWriter:
             return
         if self.mode == "new":
             raise UsageError(
-                f"{self.path}: already exists; use --force to replace it, or --resume to continue it"
+                f"{self.path}: already exists; use --force to replace it, or --resume to continue "
+                "it"
             )
         if self.mode == "resume":
             self._continue(self._file)

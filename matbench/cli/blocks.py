@@ -20,7 +20,7 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.outputs import require_apart
-from matbench.cli.page_file import write_page
+from matbench.cli.page import write_page
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
 

@@ -105,18 +105,10 @@ def explain(
     from matbench.analysis import widths
     from matbench.kernelfile import sweep
     from matbench.measure import counters as ncu
-    from matbench.show.pictures import files as pictures
 
-    if plot is not None:
-        pictures.require(Path(plot))
     if counters:
         ncu.executable()
-    chosen = files.one(kernel)
-    require_apart({"--plot": plot}, files.read_for([chosen]))
-    if chosen.library is not None:
-        raise UsageError(f"{chosen.name} is a library routine; it has no source to explain")
-    if chosen.on_host:
-        raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")
+    chosen = _chosen(files, kernel, plot)
     info = _device(device, needed=counters or arch == "this")
     named, here = _architectures(arch, info)
     if counters and info is not None and info.backend != "cuda":
@@ -131,9 +123,7 @@ def explain(
     looks = Looks(chosen, problem, params, info, named)
     with Interruption() as interruption:
         looks.measure(deadlines)
-    if not interruption:
-        with interruption:
-            looks.fit()
+        looks.fit()
     if not (looks.measured or looks.widths):
         interruption.exit(*looks.progress)
     if here:
@@ -148,6 +138,21 @@ def explain(
     interruption.exit(*looks.progress)
     if outcome is not None:
         exit_with([outcome])
+
+
+def _chosen(files: KernelFiles, name: str, plot: str | None) -> Kernel:
+    """The kernel, if it has a source, and if the roofline can be drawn."""
+    from matbench.show.pictures import files as pictures
+
+    if plot is not None:
+        pictures.require(Path(plot))
+    chosen = files.one(name)
+    require_apart({"--plot": plot}, files.read_for([chosen]))
+    if chosen.library is not None:
+        raise UsageError(f"{chosen.name} is a library routine; it has no source to explain")
+    if chosen.on_host:
+        raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")
+    return chosen
 
 
 class Looks:
@@ -173,7 +178,7 @@ class Looks:
     @property
     def progress(self) -> tuple[int, int, str]:
         """How many widths are done, out of how many."""
-        done = len(self.measured) + len(self.widths)
+        done = len(self.measured) + sum(not width.here for width in self.widths)
         devices = len(self.architectures) + (self.device is not None)
         return done, devices * len(self.params), "widths"
 

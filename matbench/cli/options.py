@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: How long any build may take, in seconds.
+_BUILD_S = 120.0
+
 
 def grouped(**groups: type[Any]) -> Callable[[F], F]:
     """Add groups of options to a command; it receives each group as one argument."""
@@ -244,9 +247,9 @@ class DeviceOptions:
             return [backends.host_device()]
         return backends.choose_all(self.backend, self.device)
 
-    def choose_alike(self, kernel: Kernel) -> list[DeviceInfo]:
+    def choose_alike(self, kernel: Kernel) -> tuple[DeviceInfo, ...]:
         """All selected devices, for commands that make one result on devices of one model."""
-        found = self.choose_all(kernel)
+        found = tuple(self.choose_all(kernel))
         models = dict.fromkeys(f"{info.backend} {info.name}" for info in found)
         if len(models) > 1:
             raise UsageError(
@@ -330,7 +333,6 @@ class DeadlineOptions:
     """Time limits for one case."""
 
     timeout: float
-    build_timeout: float
 
     TITLE: ClassVar = "Deadlines"
     OPTIONS: ClassVar = (
@@ -340,15 +342,8 @@ class DeadlineOptions:
             default=60.0,
             show_default=True,
             metavar="SECONDS",
-            help="Longest time to check and sample one case; its process is then stopped.",
-        ),
-        click.option(
-            "--build-timeout",
-            type=Seconds(),
-            default=120.0,
-            show_default=True,
-            metavar="SECONDS",
-            help="Longest time to build one kernel.",
+            help="Longest time to check and sample one case; its process is then stopped. A build "
+            f"may take {_BUILD_S:.0f} s, or as long as this if it is longer.",
         ),
     )
 
@@ -356,7 +351,7 @@ class DeadlineOptions:
     def deadlines(self) -> Deadlines:
         from matbench.measure.options import Deadlines
 
-        return Deadlines(build_s=self.build_timeout, run_s=self.timeout)
+        return Deadlines(build_s=max(_BUILD_S, self.timeout), run_s=self.timeout)
 
 
 @dataclass(frozen=True)
@@ -364,7 +359,6 @@ class OutputOptions:
     """Where records are kept."""
 
     output: str | None
-    append: bool
     force: bool
     resume: str | None
 
@@ -373,7 +367,6 @@ class OutputOptions:
         click.option(
             "--output", metavar="FILE", help="Write a record of each case to FILE (JSON Lines)."
         ),
-        click.option("--append", is_flag=True, help="Append to an existing output file."),
         click.option("--force", is_flag=True, help="Replace an existing output file."),
         click.option(
             "--resume",
@@ -383,8 +376,8 @@ class OutputOptions:
     )
 
     def __post_init__(self) -> None:
-        if sum((self.append, self.force, self.resume is not None)) > 1:
-            raise UsageError("--append, --force and --resume cannot be combined")
+        if self.resume is not None and self.force:
+            raise UsageError("--resume cannot be combined with --force")
         if self.resume is not None and self.output is not None:
             raise UsageError("--resume cannot be combined with --output")
 
@@ -395,8 +388,7 @@ class OutputOptions:
             return Path(self.resume), "resume"
         if self.output is None:
             return None
-        mode: Mode = "append" if self.append else "force" if self.force else "new"
-        return Path(self.output), mode
+        return Path(self.output), "force" if self.force else "new"
 
     def resuming(self, arguments: list[str], last: Path | None = None) -> str | None:
         """How to continue a run with these arguments, if there is a file to resume.
@@ -416,6 +408,6 @@ def resuming_command(arguments: Iterable[str], path: Path) -> str:
     for word in words:
         if word in ("--output", "--resume"):
             next(words, None)
-        elif word.partition("=")[0] not in ("--output", "--resume", "--append", "--force"):
+        elif word.partition("=")[0] not in ("--output", "--resume", "--force"):
             kept.append(word)
     return shlex.join(["matbench", "run", *kept, "--resume", str(path)])

@@ -122,6 +122,8 @@ class SelectionOptions:
         for kernel in kernels:
             if kernel.on_host:
                 info, missing = _host_of(kernel)
+                if not isinstance(device, DeviceOptions):
+                    missing = "runs on the CPU of one host: measure it without --cluster"
                 for case in sweep.cases([kernel], problems, overrides, info):
                     found.append(((info,), case if missing is None else skipped(case, missing)))
         return found

@@ -134,7 +134,7 @@ class Worker:
         self.listener = listener
         self.pool = Pool(_begin, device, options)
         self._preparing = _Step("preparing")  # a reference may take long
-        self._building = _Step("building", deadlines.build_s, "--build-timeout", "compiler")
+        self._building = _Step("building", deadlines.build_s, "--timeout", "compiler")
         kinds = options.cold + options.hot
         run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
         self._running = _Step("running", run_s, "--timeout", "kernel")

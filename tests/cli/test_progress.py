@@ -5,19 +5,19 @@ from __future__ import annotations
 import io
 import re
 import shlex
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
-from support.cli import QUICK, Matbench, outside
+from support.cli import QUICK, outside
 from support.kernels import SPIN_BODY, kernel_text
 from support.records import outcome
 from support.screen import screens
-from support.terminal import COMMAND, Session, on_terminal
+from support.terminal import Session, on_terminal
 
-from matbench.cli import progress
+from matbench.cli import console, progress
 from matbench.model import DeviceInfo, Problem
 from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
@@ -102,23 +102,6 @@ def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
     assert re.search(r"^ *c-liar .*wrong", end, re.MULTILINE)
 
 
-def test_a_small_terminal_without_colours(kernels: Path, device: DeviceInfo) -> None:
-    session = sweep(kernels, 40, 10, NO_COLOR="1")
-    frames = frames_of(session, 40, 10)
-    assert not COLOURED.search(session.written)
-    assert all(re.search(r"^\[ [━╸╺ ]+\] +\d/6  0:\d\d", frame, re.MULTILINE) for frame in frames)
-    [first, *_] = [frame for frame in frames if FAILED[0] in frame]
-    assert re.search(rf"^{FAILED[0]}.*…$", first, re.MULTILINE)  # on one line
-    assert "kernel output: a word from the kernel" in "\n".join(frames)
-    assert re.search(r"^9  .* [kMG]FLOP/s$", frames[-1], re.MULTILINE)
-
-
-def test_a_low_terminal(kernels: Path, device: DeviceInfo) -> None:
-    frames = frames_of(sweep(kernels, 80, 4), 80, 4)
-    assert re.search(r"5/6.*\nrunning    z-spins .*\n9  ", frames[-1])
-    assert "fastest" not in "\n".join(frames)
-
-
 def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(
     kernels: Path, device: DeviceInfo
 ) -> None:
@@ -129,34 +112,6 @@ def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(
     for line in FAILED:
         assert line in text.partition("kernel output")[0]
     assert re.search(r"^ *c-liar .*wrong", text, re.MULTILINE)
-
-
-def test_a_pipe_gets_the_table_alone(kernels: Path, device: DeviceInfo) -> None:
-    done = subprocess.run(
-        [*COMMAND, "run", "c-liar", "--kernels-dir", kernels, "--sizes", "9", *QUICK],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr == ""
-    assert "━" not in done.stdout
-
-
-def test_what_is_printed_to_a_file_meanwhile_goes_there(
-    kernels: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
-    source = tmp_path / "foreign.cu"
-    text = (kernels / "a-good.cu").read_text(encoding="utf-8")
-    bare = text[text.index('extern "C"') :].replace("TILE", "16")
-    source.write_text(bare, encoding="utf-8")
-    piped = tmp_path / "stdout"
-    session = on_terminal("adopt", source, stdout_to=piped)
-    assert session.code == 0
-    assert re.search(r"0:\d\d", session.written)
-    first, *_, wrote, following = piped.read_text(encoding="utf-8").splitlines()
-    assert first.startswith("`a_good` computes ")  # printed while the display was there
-    assert first not in session.written
-    assert wrote.startswith("wrote ")
-    assert following.startswith("next: matbench run ")
 
 
 def test_time_left_is_that_of_the_cases_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,19 +151,6 @@ def test_steps_without_outcomes_are_counted_when_the_next_begins() -> None:
     assert (display.state().done, display.state().labels) == (1, ["two"])
 
 
-def test_failures_of_an_earlier_run_are_not_reported_again(
-    matbench: Matbench, kernels: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
-    arguments = ["run", "c-liar", "--kernels-dir", kernels, "--sizes", "9", "--set", "TILE=8"]
-    matbench(*arguments, *QUICK, "--output", tmp_path / "out.jsonl", code=1)
-    session = on_terminal(*arguments, *QUICK, "--resume", tmp_path / "out.jsonl")
-    text = "\n".join(session.lines)
-    assert "1/1  0:00" in text
-    assert "━" not in screens(session.written, 100, 40)[-1]
-    assert FAILED[0] not in text
-    assert re.search(r"^ *c-liar .*wrong", text, re.MULTILINE)
-
-
 # -- after Ctrl-C --------------------------------------------------------------------------------
 
 
@@ -239,22 +181,6 @@ def test_a_run_without_output_is_continued_from_its_record(
     assert [outcome.status for outcome in found] == ["measured", "failed"]
 
 
-def test_a_run_that_was_not_recorded_is_not_continued(
-    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
-) -> None:
-    (tmp_path / "state").write_text("no folder", encoding="utf-8")
-    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
-    session = on_terminal(
-        "run", "a-good", "z-spins", "--kernels-dir", kernels,
-        "--sizes", "9", "--set", "TILE=8", *QUICK,
-        interrupt_when=lambda written: "z-spins TILE" in written,
-    )  # fmt: skip
-    assert session.code == 130
-    text = "\n".join(session.lines)
-    assert "interrupted: 1 of 2 cases are done" in text
-    assert "continue" not in text
-
-
 def test_the_cases_of_several_devices_are_shown_together() -> None:
     display = progress.Display(Console(file=io.StringIO(), force_terminal=True), 3, ())
     display.begin("one", place="cuda:0")
@@ -267,3 +193,16 @@ def test_the_cases_of_several_devices_are_shown_together() -> None:
     assert (display.state().done, display.state().labels) == (2, ["three"])
     display.end("cuda:1")  # nothing was begun there
     assert display.state().done == 2
+
+
+def test_what_is_printed_to_a_file_meanwhile_goes_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above: list[str] = []
+    with console.printing_above(above.append):
+        console.say("into the file")
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        console.say("above the display")
+    console.say("below it")
+    assert capsys.readouterr().out == "into the file\nbelow it\n"
+    assert above == ["above the display"]

@@ -106,18 +106,6 @@ def test_resuming_continues_inside_a_repetition(matbench: Matbench, measured: li
     assert order()[-2:] == [(4, 4), (8, 4)]
 
 
-def test_a_file_without_repetitions_is_the_first_of_them(
-    matbench: Matbench, measured: list[str]
-) -> None:
-    matbench("run", *TWO_CASES, "--output", OUTPUT)
-    line = OUTPUT.read_text()
-    OUTPUT.write_text(line.replace('"repetition":1,', ""))  # as earlier versions wrote it
-    measured.clear()
-    matbench("run", *TWO_CASES, "--repeat", "2", "--resume", OUTPUT)
-    assert len(measured) == 2
-    assert order() == [(4, 1), (8, 1), (4, 2), (8, 2)]
-
-
 @pytest.mark.parametrize("count", ["0", "101", "-1", "1.5"])
 def test_an_impossible_number_of_repetitions_is_refused(
     count: str, matbench: Matbench, nothing_runs: None
@@ -151,12 +139,3 @@ def test_a_picture_has_one_point_for_each_case(matbench: Matbench) -> None:
     record_files.write(Path("other.jsonl"), *sweep()[:1], *sweep()[5:6])
     matbench("plot", "other.jsonl", "--output", "other.svg")
     assert Path("other.svg").read_text() != Path("one.svg").read_text()
-
-
-def test_a_page_has_one_row_for_each_case(matbench: Matbench) -> None:
-    pytest.importorskip("vl_convert", exc_type=ImportError)
-    record_files.write(Path("all.jsonl"), *sweep())
-    matbench("page", "all.jsonl", "--output", "page.html")
-    record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))
-    matbench("page", "one.jsonl", "--output", "one.html")
-    assert Path("page.html").read_text() == Path("one.html").read_text()

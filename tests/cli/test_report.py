@@ -6,9 +6,8 @@ import csv
 import io
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from support.cli import Matbench, records_in
@@ -16,7 +15,6 @@ from support.kernels import SLOW_BODY, kernel_text
 
 from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
-from matbench.show import formats
 
 #: A kernel with another signature, that of BLAS.
 SGEMM = """
@@ -154,104 +152,9 @@ def test_json_prints_the_same_objects_as_one_array(sweep: Sweep) -> None:
     assert json.loads(sweep.printed) == lines
 
 
-@pytest.mark.parametrize("fmt", formats.FORMATS)
-def test_every_format_shows_every_kernel(fmt: str, sweep: Sweep, matbench: Matbench) -> None:
-    text = matbench("report", sweep.output, "--format", fmt).stdout
-    for kernel in KERNELS:
-        assert kernel in text or kernel.replace("-", "\\-") in text
-    assert "\x1b" not in text
-    if fmt not in ("csv", "json"):
-        assert COUNTS in text
-
-
 def csv_of(matbench: Matbench, *arguments: str | Path) -> list[dict[str, str]]:
     text = matbench("report", *arguments, "--format", "csv").stdout
     return list(csv.DictReader(io.StringIO(text)))
-
-
-def test_csv_reads_back(sweep: Sweep, matbench: Matbench) -> None:
-    outcomes = records_in(sweep.output)
-    rows = csv_of(matbench, sweep.output)
-    assert len(rows) == len(outcomes)
-    expected = {
-        (o.case.kernel, o.case.params.get("TILE"), o.case.problem.size): o.median_ns
-        for o in outcomes
-    }
-    for row in rows:
-        tile = re.search(r"TILE=(\d+)", row["params"])
-        median = expected.pop((row["kernel"], int(tile[1]) if tile else None, row["size"]))
-        assert row["median_ns"] == ("" if median is None else str(median))
-    assert not expected
-
-
-def test_tables_read_back(sweep: Sweep, matbench: Matbench) -> None:
-    """A row for each result, and one for each case without a result at any size."""
-
-    def shown(fmt: str) -> str:
-        return matbench("report", sweep.output, "--format", fmt).stdout
-
-    def cells(lines: list[list[str]]) -> list[list[str]]:
-        return [[cell.strip() for cell in line] for line in lines]
-
-    class Table(HTMLParser):
-        def __init__(self) -> None:
-            super().__init__()
-            self.rows: list[list[str]] = []
-
-        def handle_starttag(self, tag: str, attrs: Any) -> None:
-            if tag == "tr":
-                self.rows.append([])
-            elif tag in ("td", "th"):
-                self.rows[-1].append("")
-
-        def handle_data(self, data: str) -> None:
-            if self.rows and self.rows[-1]:
-                self.rows[-1][-1] += data
-
-    tab = [line.split("\t") for line in shown("tsv").splitlines() if line.count("\t") > 5]
-    pipes = [
-        re.split(r"(?<!\\)\|", line)[1:-1]
-        for line in shown("github").splitlines()
-        if line[:1] == "|"
-    ]
-    page = Table()
-    page.feed(shown("html"))
-    tables = [
-        cells(tab),
-        cells([pipes[0], *pipes[2:]]),
-        cells([row for row in page.rows if len(row) > 5]),
-    ]
-    for table in tables:
-        assert len({len(row) for row in table}) == 1
-        names = [
-            re.sub(r"\W*★", "", row[table[0].index("kernel")]).replace("\\", "")
-            for row in table[1:]
-        ]
-        assert {name: names.count(name) for name in names} == {
-            "good": 3, "slow": 3, "liar": 3, "typo": 2, "cuda-only": 2, "foreign": 4, "once": 2,
-        }  # fmt: skip
-
-
-def test_the_fastest_right_case_leads_each_size(sweep: Sweep, matbench: Matbench) -> None:
-    rows = csv_of(matbench, sweep.output)
-    assert [row["size"] for row in rows] == [size for size in SIZES for _ in range(13)]
-    order = ["measured", "wrong", "failed", "skipped"]
-    for size in SIZES:
-        group = [row for row in rows if row["size"] == size]
-        ranks = [order.index(row["status"]) for row in group]
-        assert ranks == sorted(ranks)
-        measured = [row for row in group if row["status"] == "measured"]
-        times = [float(row["median_ns"]) for row in measured]
-        assert times == sorted(times)
-        best = [row for row in group if row["best"] == "true"]
-        assert best == [row for row, time in zip(measured, times, strict=True) if time == times[0]]
-        assert measured[-1]["kernel"] == "slow"
-        assert float(measured[-1]["times_slowest"]) == 1
-        assert float(measured[0]["times_slowest"]) == pytest.approx(times[-1] / times[0])
-        for row in measured:
-            m, n, k = int(row["M"]), int(row["N"]), int(row["K"])
-            speed = 2 * m * n * k / float(row["median_ns"])
-            assert float(row["gflops"]) == pytest.approx(speed, rel=1e-6)
 
 
 def test_the_fastest_of_each_kernel_and_what_none_was_right_of(
@@ -268,28 +171,3 @@ def test_the_fastest_of_each_kernel_and_what_none_was_right_of(
             assert not times or float(row["median_ns"]) == min(times)
     text = matbench("report", sweep.output, "--fastest").stdout.rstrip()
     assert text.endswith(f"{COUNTS}; 14 shown: each kernel at its fastest parameters")
-
-
-def test_the_table_names_its_device_and_counts(
-    sweep: Sweep, matbench: Matbench, device: DeviceInfo
-) -> None:
-    text = matbench("report", sweep.output).stdout
-    assert device.backend in text
-    assert device.name in text
-    assert ("CPU timings" in text) == (device.kind == "cpu")
-    assert text.rstrip().endswith(COUNTS)
-    for title in (
-        "kernel",
-        "parameters",
-        "time",
-        "per block",
-        "FLOP/s",
-        "max rel err",
-        "avg rel err",
-    ):
-        assert title in text
-    assert "summ" in text  # the compiler's message
-    assert text.count("★") >= len(SIZES)
-    # Of two failures of one case, the later is shown.
-    both = matbench("report", sweep.output, sweep.output).stdout
-    assert both.rstrip().endswith("20 measured, 4 wrong, 2 failed, 24 skipped")

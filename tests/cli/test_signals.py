@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -14,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import QUICK, outside, records_in
+from support.cli import QUICK, Matbench, outside, records_in
 from support.kernels import GOOD_BODY, SPIN_BODY, KernelWriter, kernel_text
 from support.paths import ROOT
 from support.terminal import COMMAND, assert_gone, on_terminal, started
 
 from matbench.cli.options import OutputOptions
+from matbench.measure.worker import Worker
 from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
 
@@ -126,61 +126,10 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
     assert not locks(tmp_path)
 
 
-def test_ctrl_c_before_the_first_case_is_done(kernels: Path, device: DeviceInfo) -> None:
-    session = on_terminal(
-        "run", "--kernel", kernels / "b-spins.cu", "--sizes", "20",
-        interrupt_when=lambda written: "b-spins" in written,
-    )  # fmt: skip
-    assert session.code == 130
-    text = "\n".join(session.lines)
-    assert "Traceback" not in text
-    assert "interrupted: 0 of 1 cases are done" in text
-    assert "continue" not in text  # nothing was recorded
-
-
-@pytest.mark.long
-def test_a_run_without_a_terminal_can_be_interrupted_too(
-    kernels: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
-    output = tmp_path / "out.jsonl"
-    process = started("run", "--kernels-dir", kernels, *QUICK, "--sizes", "20", "--output", output)
-    wait_for_second_case(output)
-    os.killpg(process.pid, signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "a-good" in stdout
-    assert stderr.startswith("interrupted: 1 of 2 cases are done\n")
-    assert len(records_in(output)) == 1
-    assert_gone(process.pid)
-
-
-def test_the_command_that_continues_is_named_and_works(
-    partly: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
-    output = tmp_path / "out put.jsonl"
-    process = started("run", "--output", output, "--force", partly, *QUICK, "--sizes", "20")
-    wait_for_second_case(output)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
-    first, second = stderr.splitlines()
-    assert first == "interrupted: 1 of 2 cases are done"
-    asked, _, command = second.partition(": ")
-    assert asked == "continue with"
-    words = shlex.split(command)
-    assert words == ["matbench", "run", str(partly), *QUICK, "--sizes", "20", "--resume",
-                     str(output)]  # fmt: skip
-    # The long case is now stopped at once; finished cases are not repeated.
-    again = outside(*words[1:], "--timeout", "1")
-    assert again.returncode == 1
-    assert "1 measured, 0 wrong, 1 failed, 0 skipped" in again.stdout
-    assert len(records_in(output)) == 2
-
-
 @pytest.mark.parametrize(
     ("options", "typed", "named"),
     [
         ({"output": "a.jsonl"}, "tiled --output a.jsonl --cold", "tiled --cold"),
-        ({"output": "a.jsonl"}, "--output=a.jsonl --append tiled", "tiled"),
         ({"resume": "a.jsonl"}, "--resume a.jsonl tiled", "tiled"),
         ({"resume": "a.jsonl"}, "tiled --resume=a.jsonl --seed=1", "tiled --seed=1"),
         ({"output": "a.jsonl", "force": True}, "--force --output a.jsonl", ""),
@@ -189,13 +138,13 @@ def test_the_command_that_continues_is_named_and_works(
 def test_the_command_that_continues_however_it_was_typed(
     options: dict[str, Any], typed: str, named: str
 ) -> None:
-    given = {"output": None, "append": False, "force": False, "resume": None} | options
+    given = {"output": None, "force": False, "resume": None} | options
     found = OutputOptions(**given).resuming(typed.split(), Path("last.jsonl"))
     assert found == " ".join(f"continue with: matbench run {named} --resume a.jsonl".split())
 
 
 def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
-    options = OutputOptions(None, False, False, None)
+    options = OutputOptions(None, False, None)
     found = options.resuming(["tiled", "--cold"], Path("last run.jsonl"))
     command = "matbench run tiled --cold --resume 'last run.jsonl'"
     assert found == f"continue before any other run with: {command}"
@@ -205,11 +154,10 @@ def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
 @pytest.mark.parametrize(
     ("number", "to_all"),
     [
-        pytest.param(signal.SIGTERM, False, marks=pytest.mark.long),
-        (signal.SIGTERM, True),
+        (signal.SIGTERM, False),
         (signal.SIGHUP, True),
     ],
-    ids=["SIGTERM-to-one", "SIGTERM-to-all", "SIGHUP-to-all"],
+    ids=["SIGTERM-to-one", "SIGHUP-to-all"],
 )
 def test_a_signal_leaves_the_table_so_far_and_no_process(
     partly: Path, tmp_path: Path, device: DeviceInfo, number: signal.Signals, to_all: bool
@@ -225,20 +173,6 @@ def test_a_signal_leaves_the_table_so_far_and_no_process(
     assert "1 measured, 0 wrong, 0 failed, 0 skipped" in stdout
     assert not locks(tmp_path)
     assert_gone(process.pid)
-
-
-def test_a_terminal_that_is_closed_takes_nothing_with_it(
-    partly: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
-    output, table = tmp_path / "out.jsonl", tmp_path / "stdout"
-    session = on_terminal(
-        "run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output,
-        interrupt_when=in_the_second_case(output), hang_up=True, stdout_to=table,
-    )  # fmt: skip
-    assert session.code == 129
-    assert "1 measured, 0 wrong, 0 failed, 0 skipped" in table.read_text(encoding="utf-8")
-    assert len(records_in(output)) == 1
-    assert not locks(tmp_path)
 
 
 def test_a_table_on_a_terminal_that_is_closed(
@@ -289,7 +223,7 @@ def test_a_run_that_was_killed_leaves_no_process_and_is_continued(
 
 @pytest.mark.long
 def test_sigterm_ends_a_watch_too(write_kernel: KernelWriter, device: DeviceInfo) -> None:
-    process = started("watch", write_kernel(), "naive-2d", "--sizes", "20")
+    process = started("watch", write_kernel(), "--sizes", "20")
     assert process.stdout is not None
     assert "version 1" in process.stdout.readline()
     process.terminate()
@@ -356,8 +290,8 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (("run", *QUICK, "--sizes", "20"), "1 of 2 cases are done"),
-        (("grade",), "1 of 2 kernels are done"),
+        (("run", "naive-2d", "tiled", *QUICK, "--sizes", "20"), "1 of 2 cases are done"),
+        (("grade", "numpy", "naive-2d"), "1 of 2 kernels are done"),
     ],
     ids=["run", "grade"],
 )
@@ -367,7 +301,7 @@ def test_ctrl_c_while_an_outcome_is_written(
     """The outcome is in every record, in the table, and counted."""
     script, output = tmp_path / "script.py", tmp_path / "out.jsonl"
     script.write_text(WHILE_WRITING)
-    words = (command[0], "naive-2d", "tiled", "--set", "TILE=8", *command[1:], "--output", output)
+    words = (*command, "--set", "TILE=8", "--output", output)
     done = subprocess.run(
         [sys.executable, str(script), *map(str, words)],
         capture_output=True,
@@ -378,8 +312,8 @@ def test_ctrl_c_while_an_outcome_is_written(
     )
     assert done.returncode == 130, done.stderr
     assert f"interrupted: {told}\n" in done.stderr
-    assert "naive-2d" in done.stdout
-    assert "tiled" not in done.stdout
+    assert command[1] in done.stdout
+    assert command[2] not in done.stdout
     assert output.read_bytes().count(b"\n") == 2  # the environment and one outcome
     if command[0] == "run":
         assert records_in(provenance.last_run_path()) == records_in(output)
@@ -419,69 +353,57 @@ def test_ctrl_c_while_the_program_is_imported(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.fixture
+def interrupted_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Ctrl-C comes when a worker is asked for the nth time."""
+
+    def interrupt(number: int) -> None:
+        left = [None] * (number - 1)
+        for name in ("measure", "look", "compare", "clock_blocks"):
+            monkeypatch.setattr(Worker, name, asked(left, getattr(Worker, name)))
+
+    def asked(left: list[None], original: Callable[..., Any]) -> Callable[..., Any]:
+        def ask(*arguments: Any, **more: Any) -> Any:
+            if not left:
+                raise KeyboardInterrupt
+            left.pop()
+            return original(*arguments, **more)
+
+        return ask
+
+    return interrupt
+
+
 @pytest.mark.parametrize(
-    ("arguments", "second", "known", "said"),
+    ("command", "number", "known", "told"),
     [
-        (["check", "PARTLY"], "TILE=16", "passed 1 of 1", "probes are done"),
-        pytest.param(
-            ["explain", "PARTLY", "--sizes", "20", "--set", "TILE=8,16"],
-            "TILE=16", "TILE=8", "of ", marks=pytest.mark.long,
-        ),
-        (
-            ["compare", "partly", "naive-2d", "--kernel", "PARTLY", "--set", "TILE=8,16",
-             "--sizes", "20", "--max-time", "0.2"],
-            "1/2", "naive-2d", "interrupted: 1 of 2 comparisons are done",
-        ),
-        (["tune", "PARTLY", "--sizes", "20"], "TILE=16", "best so far", "0 of 1 sizes are done"),
-        pytest.param(
-            ["blocks", "PARTLY", "--sizes", "20", "--set", "TILE=16"],
-            "partly", "", "0 of 1 cases", marks=pytest.mark.long,
-        ),
+        ("check tiled --set TILE=8 --no-large", 2, "passed 1 of 1", "1 of 30 probes"),
+        ("explain tiled --sizes 20 --set TILE=8,16", 2, "TILE=8", "1 of 4 widths"),
+        ("compare tiled naive-2d --set TILE=8,16 --sizes 20", 2, "naive-2d", "1 of 2 comparisons"),
+        ("tune tiled --sizes 20 --set TILE=8,16", 2, "best so far", "0 of 1 sizes"),
+        ("blocks tiled --sizes 20", 1, "", "0 of 1 cases"),
+        ("run tiled --sizes 20", 1, "", "0 of 3 cases"),
+        ("check tiled --set TILE=8 --no-large", 1, "", "0 of 30 probes"),
+        ("explain tiled --sizes 20 --set TILE=8,16", 1, "", "0 of 4 widths"),
+        ("compare tiled naive-2d --set TILE=8 --sizes 20", 1, "", "0 of 1 comparisons"),
+        ("tune tiled --sizes 20 --set TILE=8,16", 1, "", "0 of 1 sizes"),
     ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
-)  # fmt: skip
+)
 def test_every_command_keeps_what_it_knows(
-    partly: Path, tmp_path: Path, device: DeviceInfo,
-    arguments: list[str], second: str, known: str, said: str,
-) -> None:  # fmt: skip
-    since: list[float] = []
-
-    def in_the_second(written: str) -> bool:
-        if second in written and not since:
-            since.append(time.monotonic())
-        return bool(since) and time.monotonic() > since[0] + 0.3
-
-    table = tmp_path / "stdout"
-    session = on_terminal(
-        *(str(partly) if word == "PARTLY" else word for word in arguments),
-        interrupt_when=in_the_second,
-        stdout_to=table,
-    )
-    assert session.code == 130
-    assert "Traceback" not in session.written
-    [line] = [line for line in session.lines if line.startswith("interrupted: ")]
-    assert said in line
-    shown = table.read_text(encoding="utf-8")
-    assert known in shown
-    assert bool(shown) == bool(known)
-
-
-@pytest.mark.parametrize("command", [
-    ["check", "SPINS"], ["explain", "SPINS", "--sizes", "20"], ["tune", "SPINS", "--sizes", "20"],
-    ["compare", "b-spins", "naive-2d", "--kernel", "SPINS", "--sizes", "20"],
-], ids=lambda command: command[0])  # fmt: skip
-def test_nothing_known_is_no_table(
-    kernels: Path, tmp_path: Path, device: DeviceInfo, command: list[str]
+    command: str,
+    number: int,
+    known: str,
+    told: str,
+    matbench: Matbench,
+    own_state: None,
+    interrupted_in: Callable[[int], None],
 ) -> None:
-    spins = kernels / "b-spins.cu"
-    table = tmp_path / "stdout"
-    session = on_terminal(
-        *(str(spins) if word == "SPINS" else word for word in command),
-        interrupt_when=lambda written: "b-spins" in written,
-        stdout_to=table,
-    )
-    assert (session.code, table.read_text(encoding="utf-8")) == (130, "")
-    assert [line for line in session.lines if line.startswith("interrupted: 0 of ")]
+    """A table of what is done, and none if nothing is."""
+    interrupted_in(number)
+    result = matbench(*command.split(), code=130)
+    assert result.stderr.splitlines()[-1] == f"interrupted: {told} are done"
+    assert known in result.stdout
+    assert bool(result.stdout) == bool(known)
 
 
 @pytest.mark.long

@@ -14,12 +14,15 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 COMMAND = [sys.executable, "-m", "matbench"]
+#: How long a command may take, in seconds.
+_LIMIT_S = 120.0
 CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
 
 
@@ -44,55 +47,68 @@ def on_terminal(
     environment: dict[str, str] | None = None,
     stdout_to: Path | None = None,
     stderr_to: Path | None = None,
-    limit_s: float = 60,
 ) -> Session:
     """Run the command on a pseudo-terminal of its own, and press Ctrl-C there when it is time.
 
     `hang_up` closes the terminal then.
     """
-    terminal, inside = pty.openpty()
-    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-    opened = [path.open("wb") if path else None for path in (stdout_to, stderr_to)]
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdin=inside,
-        stdout=opened[0] or inside,
-        stderr=opened[1] or inside,
-        start_new_session=True,
-        # The terminal becomes the controlling one, so that it sends Ctrl-C to the whole session.
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
-    )
-    os.close(inside)
-    written, ends, pressed = b"", time.monotonic() + limit_s, False
+    with ExitStack() as stack:
+        terminal, inside = pty.openpty()
+        ours = stack.enter_context(os.fdopen(terminal, "rb", 0))
+        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        outputs = [
+            stack.enter_context(path.open("wb")) if path else inside
+            for path in (stdout_to, stderr_to)
+        ]
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)],
+            stdin=inside,
+            stdout=outputs[0],
+            stderr=outputs[1],
+            start_new_session=True,
+            # The terminal becomes the controlling one, and sends Ctrl-C to the whole session.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
+        )
+        stack.callback(_end, process)
+        os.close(inside)
+        written = _until(terminal, interrupt_when, None if hang_up else b"\x03")
+        ours.close()
+        return Session(process.wait(timeout=_LIMIT_S), written)
+
+
+def _until(terminal: int, is_time: Callable[[str], bool], key: bytes | None) -> str:
+    """What is written there until its last process ends; when it is time, the key is pressed.
+
+    Without a key that is the end.
+    """
+    written, ends, pressed = b"", time.monotonic() + _LIMIT_S, False
+    while (piece := _read(terminal)) is not None:
+        written += piece
+        text = written.decode(errors="replace")
+        if not pressed and is_time(text):
+            if key is None:
+                break
+            os.write(terminal, key)
+            pressed = True
+        assert time.monotonic() < ends, text[-2000:]
+    return written.decode(errors="replace")
+
+
+def _read(terminal: int) -> bytes | None:
+    """What was written within a moment; None if the last process on the terminal is gone."""
+    if not select.select([terminal], [], [], 0.05)[0]:
+        return b""
     try:
-        while True:
-            if select.select([terminal], [], [], 0.05)[0]:
-                try:
-                    piece = os.read(terminal, 65536)
-                except OSError:  # the last process on the terminal is gone
-                    break
-                if not piece:
-                    break
-                written += piece
-            if not pressed and interrupt_when(written.decode(errors="replace")):
-                if hang_up:
-                    break
-                os.write(terminal, b"\x03")
-                pressed = True
-            assert time.monotonic() < ends, written.decode(errors="replace")[-2000:]
-        os.close(terminal)
-        terminal = -1
-        return Session(process.wait(timeout=limit_s), written.decode(errors="replace"))
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        if terminal >= 0:
-            os.close(terminal)
-        for file in opened:
-            if file is not None:
-                file.close()
+        return os.read(terminal, 65536) or None
+    except OSError:
+        return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def assert_gone(group: int) -> None:

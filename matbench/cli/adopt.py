@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     help="Folder of headers. Repeatable.",
 )
 @click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
-@grouped(device=DeviceOptions)
+@grouped
 def adopt(
     file: str,
     entry: str | None,

@@ -27,13 +27,7 @@ from matbench.errors import UsageError
 
 @main.command("blocks")
 @kernel_argument
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--timeline",
     metavar="FILE",

@@ -44,12 +44,7 @@ _DEADLINES = 2
 
 @main.command()
 @kernel_argument
-@grouped(
-    files=KernelFiles,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--large/--no-large",
     default=None,

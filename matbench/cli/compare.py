@@ -53,15 +53,7 @@ _TURNS_S = 10.0
     metavar="REV",
     help="Compare each kernel with its file as of a git revision, such as main or HEAD~1.",
 )
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    launches=LaunchOptions,
-    deadlines=DeadlineOptions,
-    gate=GateOptions,
-)
+@grouped
 @format_option
 def compare(
     contenders: tuple[str, ...],

@@ -55,13 +55,7 @@ _CURRENT = "hopper"
 
 @main.command()
 @kernel_argument
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--arch",
     metavar="LIST",

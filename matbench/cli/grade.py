@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("kernels", nargs=-1, metavar="[KERNEL|FILE]...", shell_complete=kernel_names)
-@grouped(
-    selection=SelectionOptions,
-    files=KernelFiles,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--at-least",
     type=click.Choice(["A", "B", "C"]),

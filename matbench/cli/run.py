@@ -27,7 +27,7 @@ from matbench.cli.options import (
     fastest_option,
     format_option,
     grouped,
-    uncertainty_option,
+    option,
 )
 from matbench.cli.outputs import (
     draw_error_map,
@@ -37,6 +37,7 @@ from matbench.cli.outputs import (
 )
 from matbench.cli.progress import Display, progress
 from matbench.cli.selection import Cases, SelectionOptions
+from matbench.cli.types import Share
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL
 
@@ -72,47 +73,40 @@ def _key(_context: click.Context, _option: click.Parameter, text: str | None) ->
 class RunOptions:
     """Further options of `run`."""
 
-    smoke: bool
-    repeat: int
-    uncertainty: float | None
-    no_blocks: bool
-    error_map: str | None
-    fastest: bool
-    replay: int | None
-    allow_skips: bool
-
     TITLE: ClassVar = None
-    OPTIONS: ClassVar = (
-        click.option(
-            "--smoke",
-            is_flag=True,
-            help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
-        ),
-        click.option(
-            "--repeat",
-            type=click.IntRange(1, 100),
-            default=1,
-            show_default=True,
-            metavar="N",
-            help="Measure everything N times, each time in new processes, to show how much results "
-            "vary between them. `diff` needs 5 on both sides for its best verdicts.",
-        ),
-        uncertainty_option,
-        click.option("--no-blocks", is_flag=True, help="Skip per-block times."),
-        click.option(
-            "--error-map",
-            metavar="FILE.png",
-            help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files "
-            "are kept.",
-        ),
-        fastest_option,
-        click.option(
-            "--replay",
-            metavar="KEY",
-            callback=_key,
-            help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
-        ),
-        allow_skips_option,
+
+    smoke: bool = option(
+        "--smoke",
+        is_flag=True,
+        help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
+    )
+    repeat: int = option(
+        "--repeat",
+        type=click.IntRange(1, 100),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Measure everything N times, each time in new processes, to show how much results "
+        "vary between them. `diff` needs 5 on both sides for its best verdicts.",
+    )
+    uncertainty: float | None = option(
+        "--uncertainty",
+        type=Share(),
+        metavar="SHARE",
+        help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
+    )
+    no_blocks: bool = option("--no-blocks", is_flag=True, help="Skip per-block times.")
+    error_map: str | None = option(
+        "--error-map",
+        metavar="FILE.png",
+        help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files "
+        "are kept.",
+    )
+    replay: int | None = option(
+        "--replay",
+        metavar="KEY",
+        callback=_key,
+        help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
     )
 
     def measuring(self, launches: LaunchOptions) -> Options:
@@ -133,23 +127,14 @@ class RunOptions:
 
 @main.command()
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
-@grouped(
-    selection=SelectionOptions,
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    cluster=ClusterOptions,
-    launches=LaunchOptions,
-    more=RunOptions,
-    output=OutputOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
+@fastest_option
+@allow_skips_option
 @format_option
 def run(
     kernels: tuple[str, ...],
-    files: KernelFiles,
     selection: SelectionOptions,
+    files: KernelFiles,
     sizes: SizeOptions,
     constants: ConstantOptions,
     device: DeviceOptions,
@@ -158,6 +143,8 @@ def run(
     more: RunOptions,
     output: OutputOptions,
     deadlines: DeadlineOptions,
+    fastest: bool,
+    allow_skips: bool,
     fmt: str,
 ) -> None:
     """Check and time KERNELS over sizes and parameters.
@@ -188,10 +175,10 @@ def run(
     with interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
         sweep.work_through(output, deadlines, settings)
-    sweep.show(fmt, fastest=more.fastest, interrupted=bool(interruption))
+    sweep.show(fmt, fastest=fastest, interrupted=bool(interruption))
     resume = None if more.replay is not None else output.resuming(sys.argv[2:], sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
-    exit_with(sweep.outcomes, allow_skips=more.allow_skips)
+    exit_with(sweep.outcomes, allow_skips=allow_skips)
 
 
 def _chosen(

@@ -35,13 +35,7 @@ _SHOWN_BROKEN = 5
 
 @main.command()
 @kernel_argument
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--budget",
     metavar="N|TIME",

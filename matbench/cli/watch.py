@@ -35,14 +35,7 @@ _TURNS_S = 3.0
 
 @main.command()
 @click.argument("file", metavar="FILE")
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    launches=LaunchOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--error-map",
     metavar="FILE.png",

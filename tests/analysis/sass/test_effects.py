@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matbench.analysis.sass import effects, listing
+from matbench.analysis.sass import effects, listing, pipes
 
 
 def instruction(text: str) -> listing.Instruction:
@@ -109,6 +109,26 @@ def test_what_is_written_and_read(text: str, written: str, read: str) -> None:
 def test_sums_of_a_warpgroup_are_spread_over_128_lanes(text: str, last: int) -> None:
     found = instruction(f"HGMMA.{text} R24, gdesc[UR8], RZ, !UPT")
     assert list(effects.results(found)[0]) == names(f"R24-{last}")
+
+
+@pytest.mark.parametrize(
+    ("opcode", "multiply_adds", "precision"),
+    [
+        ("HMMA.16816.F32", 16 * 8 * 16, "float16"),
+        ("HMMA.16816.F32.BF16", 16 * 8 * 16, "bfloat16"),
+        ("HMMA.1688.F32.TF32", 16 * 8 * 8, "tf32"),
+        ("DMMA.8x8x4", 8 * 8 * 4, "float64"),
+        ("IMMA.16832.S8.S8", 16 * 8 * 32, None),
+        ("HGMMA.64x8x16.F32", 64 * 8 * 16 / 4, "float16"),  # by each of four warps
+        ("HMMA.SP.16832.F32", None, "float16"),
+    ],
+)
+def test_work_of_tensor_cores(
+    opcode: str, multiply_adds: float | None, precision: str | None
+) -> None:
+    found = instruction(f"{opcode} R4, R8, R12, R4")
+    assert pipes.tensor_multiply_adds(found) == multiply_adds
+    assert pipes.tensor_precision(found) == precision
 
 
 @pytest.mark.parametrize(

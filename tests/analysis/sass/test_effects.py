@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matbench.analysis.sass import effects, listing
+from matbench.analysis.sass import effects, listing, pipes
 
 
 def instruction(text: str) -> listing.Instruction:
@@ -28,7 +28,6 @@ def names(text: str) -> list[str]:
         ("IADD3 R4, P0, R0, R2, RZ", "R4 P0", "R0 R2"),
         ("IADD3.X R5, PT, PT, R1, ~R3, RZ, P0, !PT", "R5", "R1 R3 P0"),
         ("IADD.64 R4, R0, -R2", "R4-5", "R0-1 R2-3"),
-        ("IMAD R4, R0, R1, R2", "R4", "R0 R1 R2"),
         ("IMAD.HI.U32 R4, R0, R1, R2", "R4", "R0 R1 R2-3"),
         ("@!P3 IMAD.WIDE R4, R0, 0x4, R2", "R4-5", "P3 R0 R2-3"),
         ("IMAD.WIDE.U32 R4, P1, R0, R1, R2", "R4-5 P1", "R0 R1 R2-3"),
@@ -38,7 +37,6 @@ def names(text: str) -> list[str]:
         ("USHF.L.U64.HI UR5, UR4, 0x1, UR7", "UR5", "UR4 UR7"),
         ("LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT", "P0", "R0"),
         ("PLOP3.LUT P0, P1, P2, !P3, PT, 0x80, 0x8", "P0-1", "P2-3"),
-        ("MOV R4, R0", "R4", "R0"),
         ("MOV.64 R4, UR8", "R4-5", "UR8-9"),
         ("SEL R4, R0, R1, !P0", "R4", "R0 R1 P0"),
         ("SEL.64 R6, R8, UR8, P0", "R6-7", "R8-9 UR8-9 P0"),
@@ -49,34 +47,27 @@ def names(text: str) -> list[str]:
         ("ISETP.GE.AND.EX P0, PT, R1, R3, PT, P0", "P0", "R1 R3 P0"),
         ("ISETP.GT.S64.AND P0, PT, R6, UR8, PT", "P0", "R6-7 UR8-9"),
         ("P2R R6, PR, R7, 0x21", "R6", "P0 P5 R7"),
-        ("P2R R6, PR, RZ, 0x7f", "R6", "P0-6"),
         ("R2P PR, R6, 0x7e", "P1-6", "R6"),
-        ("R2P PR, R6.B1, 0x3", "P0-1", "R6"),
         ("VOTE.ANY R10, PT, !P3", "R10", "P3"),
         ("VOTE.ALL P3, !P2", "P3", "P2"),
         ("VOTEU.ANY UR4, UPT, PT", "UR4", ""),
         ("ELECT P2, URZ, PT", "P2", ""),
         ("SHFL.BFLY P0, R4, R0, R1, 0x1f", "P0 R4", "R0 R1"),
-        ("S2R R4, SR_TID.X", "R4", ""),
         ("CS2R R4, SRZ", "R4-5", ""),
         ("CS2R.32 R4, SRZ", "R4", ""),
         # Floats.
         ("FFMA R0, R4.reuse, R6, -R8", "R0", "R4 R6 R8"),
-        ("FSEL R4, R0, R1, P0", "R4", "R0 R1 P0"),
         ("DFMA R4, R6, R8, -R10", "R4-5", "R6-7 R8-9 R10-11"),
         ("DSETP.GT.AND P0, PT, R10, RZ, PT", "P0", "R10-11"),
         ("I2F.F64 R10, R9", "R10-11", "R9"),
         ("I2F.U64.RP R6, R2", "R6", "R2-3"),
         ("F2I.S64.TRUNC R12, R0", "R12-13", "R0"),
         ("F2I.FTZ.U32.TRUNC.NTZ R12, R0", "R12", "R0"),
-        ("F2F.F64.F32 R12, R0", "R12-13", "R0"),
         # Memory.
-        ("LDC.64 R4, c[0x0][0x210]", "R4-5", ""),
         ("LDCU.128 UR4, c[0x0][0x210]", "UR4-7", ""),
         ("LDG.E R4, desc[UR8][R2.64+0x10]", "R4", "R2-3"),
         ("LDG.E.U16 R4, desc[UR8][R2.64]", "R4", "R2-3"),
         ("LDG.E.128 R4, [R2.64+UR6]", "R4-7", "R2-3 UR6"),
-        ("LDS.64 R4, [R2.X4+UR6]", "R4-5", "R2 UR6"),
         ("LDSM.16.M88 R4, [R2]", "R4", "R2"),
         ("LDSM.16.MT88.4 R4, [R2]", "R4-7", "R2"),
         ("STG.E.128 desc[UR4][R2.64], R8", "", "R2-3 R8-11"),
@@ -93,15 +84,12 @@ def names(text: str) -> list[str]:
         ("HMMA.1688.F32.TF32 R4, R8, R12, R20", "R4-7", "R8-11 R12-13 R20-23"),
         ("HMMA.1684.F32.TF32 R4, R8, R12, RZ", "R4-7", "R8-9 R12"),
         ("IMMA.16816.S8.S8 R4, R8.ROW, R12.COL, R20", "R4-7", "R8-9 R12 R20-23"),
-        ("IMMA.16832.S8.S8 R4, R8.ROW, R12.COL, R20", "R4-7", "R8-11 R12-13 R20-23"),
         ("IMMA.16864.S4.S4 R4, R8.ROW, R12.COL, R20", "R4-7", "R8-11 R12-13 R20-23"),
         ("DMMA.8x8x4 R4, R8, R12, R20", "R4-7", "R8-9 R12-13 R20-23"),
         ("DMMA.16x8x8 R4, R16, R32, R40", "R4-11", "R16-23 R32-35 R40-47"),
         # Control.
         ("@P1 BRA 0x40", "", "P1"),
         ("@!UP1 EXIT", "", "UP1"),
-        ("@PT NOP", "", ""),
-        ("BAR.SYNC.DEFER_BLOCKING 0x0", "", ""),
         ("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR4], R6", "", "UR4 R6"),
         ("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R5", "P0", ""),  # taken to be over
         ("USETMAXREG.DEALLOC.CTAPOOL 0x18", "", ""),
@@ -121,6 +109,26 @@ def test_what_is_written_and_read(text: str, written: str, read: str) -> None:
 def test_sums_of_a_warpgroup_are_spread_over_128_lanes(text: str, last: int) -> None:
     found = instruction(f"HGMMA.{text} R24, gdesc[UR8], RZ, !UPT")
     assert list(effects.results(found)[0]) == names(f"R24-{last}")
+
+
+@pytest.mark.parametrize(
+    ("opcode", "multiply_adds", "precision"),
+    [
+        ("HMMA.16816.F32", 16 * 8 * 16, "float16"),
+        ("HMMA.16816.F32.BF16", 16 * 8 * 16, "bfloat16"),
+        ("HMMA.1688.F32.TF32", 16 * 8 * 8, "tf32"),
+        ("DMMA.8x8x4", 8 * 8 * 4, "float64"),
+        ("IMMA.16832.S8.S8", 16 * 8 * 32, None),
+        ("HGMMA.64x8x16.F32", 64 * 8 * 16 / 4, "float16"),  # by each of four warps
+        ("HMMA.SP.16832.F32", None, "float16"),
+    ],
+)
+def test_work_of_tensor_cores(
+    opcode: str, multiply_adds: float | None, precision: str | None
+) -> None:
+    found = instruction(f"{opcode} R4, R8, R12, R4")
+    assert pipes.tensor_multiply_adds(found) == multiply_adds
+    assert pipes.tensor_precision(found) == precision
 
 
 @pytest.mark.parametrize(

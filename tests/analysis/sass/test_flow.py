@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.machine_code import listing_of
+from support.machine_code import code_of
 
-from matbench.analysis.sass import flow, listing
-
-
-def code_of(*instructions: str) -> flow.Code:
-    text = listing_of(*((each, 0) for each in instructions))
-    return flow.code(listing.function(text, "k"))
+from matbench.analysis.sass import flow
 
 
 @pytest.mark.parametrize(

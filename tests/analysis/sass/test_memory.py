@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from matbench.analysis.sass import memory
 
@@ -94,11 +92,3 @@ def test_matrices(addresses: np.ndarray, count: int, cycles: int) -> None:
 def test_a_cost_is_added_several_times() -> None:
     assert memory.Cost().plus(memory.Cost(1, 2, 3, 4), 5) == memory.Cost(5, 10, 15, 20)
     assert memory.Cost(1, 2, 3, 4).plus(memory.Cost(1, 1, 1, 1), 2) == memory.Cost(3, 4, 5, 6)
-
-
-@given(st.lists(st.integers(0, 2**16), min_size=32, max_size=32), st.sampled_from([4, 8, 16]))
-def test_no_access_beats_the_least(places: list[int], nbytes: int) -> None:
-    addresses = np.array(places, dtype=np.uint64) * np.uint64(nbytes)
-    for cost in (memory.shared(addresses, ALL, nbytes), memory.global_(addresses, ALL, nbytes)):
-        assert 1 <= cost.least <= cost.cycles
-        assert cost.requested_bytes == 32 * nbytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.machine_code import code_of, followed, needs_nvdisasm
+from support.machine_code import followed, needs_nvdisasm
 
 pytestmark = needs_nvdisasm
 
@@ -30,39 +30,6 @@ def test_a_loop_is_counted_exactly_however_it_is_unrolled(n: int, unroll: int) -
     if n >= 64:
         assert found.loop is not None
         assert found.passes == n // unroll
-
-
-#: A ring of four buffers, each filled by a bulk copy that is waited for.
-RING = """
-#include <cstdint>
-extern "C" __global__ void __launch_bounds__(384, 1) k(float *p, int n)
-{
-    __shared__ alignas(128) float ring[4][128];
-    __shared__ uint64_t ready[4];
-    const unsigned first = (unsigned)__cvta_generic_to_shared(ready);
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
-    unsigned stage = 0, parity = 0;
-    float sum = 0.0f;
-    for (int i = 0; i < n; ++i) {
-        asm volatile("{\\n.reg .pred done;\\nagain:\\n"
-                     "mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\\n"
-                     "@!done bra again;\\n}" :: "r"(first + 8 * stage), "r"(parity) : "memory");
-        sum += ((volatile float *)ring[stage])[threadIdx.x];
-        stage = stage == 3 ? 0 : stage + 1;
-        parity ^= stage == 0;
-    }
-    p[threadIdx.x] = sum;
-}
-""".replace("again", "again%=")
-
-
-@pytest.mark.parametrize("n", [3, 64, 100_001])
-def test_waiting_takes_one_pass_and_a_ring_decides_no_branch(n: int) -> None:
-    stems = [each.opcode for each in code_of(RING, "sm_90a").function.instructions]
-    assert any(stem.startswith("USETMAXREG.TRY_ALLOC") for stem in stems)
-    found = followed(RING, n, arch="sm_90a", block=128)
-    assert found.is_complete, found.unknown
-    assert found.traffic["shared loads"].requested_bytes == 128 * n
 
 
 #: A ring whose stages decide branches: the last one stores.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.machine_code import listing_of
+from support.machine_code import code_of
 
-from matbench.analysis.sass import flow, listing
+from matbench.analysis.sass import flow
 from matbench.analysis.sass.memory import Cost
 from matbench.analysis.sass.prediction import demand
 from matbench.analysis.sass.tally import Tally, tally
@@ -13,9 +13,7 @@ from matbench.records.explanation import NotDerived
 
 
 def tallied(*instructions: str, block: int = 32, grid: tuple[int, int, int] = (1, 1, 1)) -> Tally:
-    text = listing_of(*((each, 0) for each in instructions))
-    code = flow.code(listing.function(text, "k"))
-    return tally(code, (block, 1, 1), grid, {}, {"float16": 1024})
+    return tally(code_of(*instructions), (block, 1, 1), grid, {}, {"float16": 1024})
 
 
 def test_everything_that_a_loop_does() -> None:

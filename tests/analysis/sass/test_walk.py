@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.machine_code import listing_of
+from support.machine_code import code_of
 
-from matbench.analysis.sass import flow, listing
 from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Place, Walk, special_registers, walk
 from matbench.records.explanation import NotDerived
 
@@ -23,12 +22,10 @@ def walked(
     full_visits: int = 0,
     labels: Mapping[int, str] | None = None,
 ) -> Walk:
-    text = listing_of(*((each, 0) for each in instructions))
-    for address, label in (labels or {}).items():
-        text = text.replace(f"        /*{address:04x}*/", f"{label}:\n        /*{address:04x}*/")
     place = Place((block, 1, 1), (1, 1, 1), (0, 0, 0), warp)
-    code = flow.code(listing.function(text, "k"))
-    return walk(code, place, {}, full_visits=full_visits, most=most)
+    return walk(
+        code_of(*instructions, labels=labels), place, {}, full_visits=full_visits, most=most
+    )
 
 
 def test_where_a_warp_is() -> None:

@@ -123,7 +123,8 @@ def _said(statement: Statement | None, text: Callable[[Any], str]) -> str:
     """The text about a statement, or why there is none."""
     if statement is None:
         return "unclear"
-    if statement.reason is None:
+    varies = isinstance(statement, Order) and statement.verdict == "varies"
+    if statement.reason is None or varies:
         return text(statement)
     if isinstance(statement, Constants):
         return statement.reason

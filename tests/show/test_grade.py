@@ -131,6 +131,7 @@ def test_no_order_has_no_tree() -> None:
     [
         ("runs", Runs(reason="it broke"), "unclear: it broke"),
         ("order", Order(verdict="exact"), "cannot be seen: sums lose nothing"),
+        ("order", Order(verdict="varies", reason="runs differ"), "varies: runs differ"),
         ("sums", Sums(accumulator_bits=14), "sums of 14 bits"),
         (
             "bounds",

@@ -33,6 +33,7 @@ class WrongError(Exception):
     ) -> None:
         super().__init__(case.label, check, reason)
         self.case = case
+        self.check = check
         self.reason = f"{check}: {reason}"
         self.error_map = error_map
         self.reads_C = False  # true if all wrong elements of C are NaN, as from reading old C

@@ -100,11 +100,11 @@ class Trials:
     def _deterministic(self) -> _Finding:
         for _ in range(_RUNS):
             for outcome in self._outcomes(deterministic=True):
-                reason = outcome.reason or ""
-                if reason.startswith("determinism:"):
+                if outcome.check == "determinism":
                     return True, f"needed: runs differed {_place(outcome)}"
                 if outcome.status != "measured":
-                    return None, f"not known: {outcome.status} when run again: {reason}"
+                    again = f"{outcome.status} when run again: {outcome.reason}"
+                    return None, f"not known: {again}"
         return False, "not needed: three runs agreed"
 
     def _where(self, condition: str) -> _Finding:

@@ -340,6 +340,7 @@ class Session:
             case=CaseRecord.of(case, self.backend.info),
             status="measured" if wrong is None else "wrong",
             reason=None if wrong is None else wrong.reason,
+            check=None if wrong is None else wrong.check,
             build=self._build_record(built, case.launch),
             accuracy=accuracy,
             cold=times.cold,

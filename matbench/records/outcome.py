@@ -224,12 +224,14 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     Only a measured case has times. With both kinds of samples, cases are ranked by the cold ones.
     `copy_bytes_per_s` is the device's bandwidth: bytes read and written by the fastest copy.
     Only a wrong case has an `error_map`, if all of C was compared.
+    `check` names the check that a wrong case failed.
     `repetition` counts the processes that measured the case, one after the other, from 1.
     """
 
     case: CaseRecord
     status: Status
     reason: str | None = None
+    check: str | None = None
     build: Build | None = None
     accuracy: Accuracy | None = None
     cold: Timing | None = None

@@ -84,7 +84,8 @@ def gpu_session(gpu: DeviceInfo) -> Iterator[Session]:
 
 def assert_rejected(outcome: Outcome, expected: dict[str, Any]) -> None:
     assert outcome.status == "wrong", f"accepted: {expected['mistake']}"
-    assert outcome.reason.split(":")[0] in expected["caught_by"], outcome.reason
+    assert outcome.check in expected["caught_by"], outcome.reason
+    assert outcome.reason.startswith(f"{outcome.check}: ")
     for words in expected.get("pattern", []):
         assert words in outcome.reason
 

@@ -33,7 +33,9 @@ class PlainWorker:
         self.measured.append(case)
         reason = self.judged(case)
         status: Any = "wrong" if reason else "measured"
-        return Outcome(case=CaseRecord.of(case, self.device), status=status, reason=reason)
+        check = reason and reason.split(":")[0]
+        record = CaseRecord.of(case, self.device)
+        return Outcome(case=record, status=status, reason=reason, check=check)
 
 
 #: The claims of a file, and how much of them it needs.

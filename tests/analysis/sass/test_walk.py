@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.machine_code import code_of
 
+from matbench.analysis.sass.flow import Loop
 from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Place, Walk, special_registers, walk
 from matbench.records.explanation import NotDerived
 
@@ -202,9 +203,8 @@ def test_what_a_predicate_was_before_an_election_decides_nothing() -> None:
 
 def test_ways_that_meet_again_are_no_loop() -> None:
     program = ("NOP", "@P0 BRA 0x40", "NOP", "BRA 0x50", "NOP", "@P1 BRA 0x10", "EXIT")
-    text = listing_of(*((each, 0) for each in program))
-    [loop] = flow.code(listing.function(text, "k")).loops
-    assert loop == flow.Loop(0x10, frozenset({0x10, 0x20, 0x40, 0x50}))
+    [loop] = code_of(*program).loops
+    assert loop == Loop(0x10, frozenset({0x10, 0x20, 0x40, 0x50}))
 
 
 def test_what_may_have_been_written_is_not_known() -> None:

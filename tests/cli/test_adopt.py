@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from support import foreign
 from support.cli import QUICK, Matbench, Refusal, last_run
-from support.mutations import mutated
 from support.signatures import generated
 
 from matbench.errors import CaseError, OutOfMemoryError
@@ -21,9 +20,9 @@ from matbench.measure.sighting import Sighting
 from matbench.measure.worker import Worker
 from matbench.model import Case, DeviceInfo
 
-#: One of each kind that adopt finds in another way: textbook, A·Bᵀ, double. Two more, a tutorial's
-#: and the toolkit's, have tests of their own.
-KINDS = {"textbook.cu", "transposed-b.cu", "dgemm.cu"}
+#: Kinds that adopt finds in another way: A·Bᵀ, double. A tutorial's and the toolkit's have tests
+#: of their own, and the textbook's is in most of them.
+KINDS = {"transposed-b.cu", "dgemm.cu"}
 OWN_TESTS = {"sgemm-2d-tiles.cuh", "toolkit.cu"}
 ON_CPU = sorted(foreign.COMPUTES.keys() - foreign.ONLY_CUDA - OWN_TESTS)
 
@@ -244,21 +243,20 @@ __global__ void mm(const float *A, const float *B, float *C, int M, int N, int K
 @pytest.mark.parametrize(
     ("width", "check", "warning"),
     [
-        ("N", "row < M && col < N", None),
         ("K", "row < M && col < N",
          "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"),
         ("N", "col < N", "right only for multiples of 16 (M); is a bounds check missing?"),
     ],
 )  # fmt: skip
 def test_what_is_right_at_some_sizes_only_is_adopted_with_a_warning(
-    width: str, check: str, warning: str | None, tmp_path: Path, matbench: Matbench
+    width: str, check: str, warning: str, tmp_path: Path, matbench: Matbench
 ) -> None:
     (tmp_path / "headers").mkdir()
     (tmp_path / "headers" / "width.h").write_text(f"#define WIDTH {width}\n")
     path = tmp_path / "plain.cu"
     path.write_text(PLAIN.replace("CHECKED", check))
     output, table = adopted(path, matbench, "--include-dir", str(tmp_path / "headers"))
-    assert re.findall("^warning: (.*)", output, re.MULTILINE) == ([warning] if warning else [])
+    assert re.findall("^warning: (.*)", output, re.MULTILINE) == [warning]
     assert table["include_dirs"] == ["headers"]
 
 
@@ -291,11 +289,13 @@ LAUNCH = """void multiply(float *a, float *b, float *c, int n)
 
 
 @pytest.mark.parametrize(
-    "error",
-    [CaseError("running took longer than 3 s and was stopped"), OutOfMemoryError("out of memory")],
+    ("error", "times"),
+    [
+        (CaseError("running took longer than 3 s and was stopped"), 2),
+        (OutOfMemoryError("out of memory"), 1),
+    ],
     ids=["late", "out of memory"],
 )
-@pytest.mark.parametrize("times", [1, 2])
 def test_a_launch_that_may_have_failed_because_of_others_is_repeated(
     error: CaseError,
     times: int,
@@ -331,16 +331,11 @@ def test_a_tile_may_get_its_width_at_run_time(
     assert table["launch"]["shared_bytes"] == 8 * side * side
 
 
-def test_a_new_file_that_is_there_is_adopted(tmp_path: Path, matbench: Matbench) -> None:
-    path = copied("textbook.cu", tmp_path)
+def test_a_new_file_that_is_there_is_adopted_by_a_free_name(
+    tmp_path: Path, matbench: Matbench
+) -> None:
+    path = copied("textbook.cu", tmp_path).rename(tmp_path / "tiled.cu")
     assert "computes A·B" in matbench("new", path).stdout
-    assert path.with_suffix(".toml").exists()
-
-
-def test_a_name_that_is_taken_is_not_used(tmp_path: Path, matbench: Matbench) -> None:
-    path = tmp_path / "tiled.cu"
-    shutil.copy(foreign.FOLDER / "textbook.cu", path)
-    matbench("adopt", path)
     assert catalogue.load(path).name == "my-tiled"
     matbench("run", path, "--sizes", "16", *QUICK)
 
@@ -362,48 +357,19 @@ def test_bad_input_is_one_line(
     assert message in refusal("adopt", "mine.cu", *words)
 
 
-def found_or_not(path: Path, matbench: Matbench) -> bool:
-    """Whether a call is found; if so, it is also right at other sizes."""
-    result = matbench("adopt", path, code=None)
-    assert result.exit_code in (0, 1), result.output
-    assert path.with_suffix(".toml").exists() == (result.exit_code == 0)
-    if result.exit_code == 0:
-        matbench("run", path, "--sizes", "67x131x97,96,160x64x224", "--allow-skips", *QUICK)
-        assert {outcome.status for outcome in last_run()} <= {"measured", "skipped"}
-    return result.exit_code == 0
-
-
-def adopted_shares(seeds: range, folder: Path, matbench: Matbench) -> float:
-    found = []
-    for seed in seeds:
-        made = generated(seed)
-        path = folder / f"kernel-{seed}.cu"
-        path.write_text(made.source)
-        found.append(found_or_not(path, matbench))
-    return sum(found) / len(found)
-
-
-def test_generated_signatures_are_adopted(tmp_path: Path, matbench: Matbench) -> None:
-    assert adopted_shares(range(1000, 1001), tmp_path, matbench) == 1
-
-
 @pytest.mark.long
 def test_95_of_100_generated_signatures_are_adopted_and_none_wrongly(
     tmp_path: Path, matbench: Matbench
 ) -> None:
-    assert adopted_shares(range(200), tmp_path, matbench) >= 0.95
-
-
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(s, marks=pytest.mark.long) for s in range(1, 60))]
-)
-def test_mutated_sources_end_in_a_table_that_is_right_or_in_a_reason(
-    seed: int, tmp_path: Path, matbench: Matbench
-) -> None:
-    names = sorted(foreign.COMPUTES)
-    path = tmp_path / "mutated.cu"
-    source = (foreign.FOLDER / names[seed % len(names)]).read_text(encoding="utf-8")
-    path.write_text(mutated(source, seed), encoding="utf-8")
-    result = matbench("adopt", path, code=None)
-    assert result.exit_code in (0, 1, 2), result.output
-    assert result.exit_code != 2 or result.stderr.count("\n") == 1
+    codes = []
+    for seed in range(200):
+        path = tmp_path / f"kernel-{seed}.cu"
+        path.write_text(generated(seed).source)
+        result = matbench("adopt", path, code=None)
+        assert result.exit_code in (0, 1), result.output
+        assert path.with_suffix(".toml").exists() == (result.exit_code == 0)
+        if result.exit_code == 0:
+            matbench("run", path, "--sizes", "67x131x97,96,160x64x224", "--allow-skips", *QUICK)
+            assert {outcome.status for outcome in last_run()} <= {"measured", "skipped"}
+        codes.append(result.exit_code)
+    assert codes.count(0) >= 190

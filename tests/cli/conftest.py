@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from support.cli import Matbench, Plan, Pretended, Refusal, last_run
 from support.records import timing
 
+from matbench import signals
 from matbench.measure import worker
 from matbench.measure.outcomes import not_measured
 from matbench.measure.session import Found
@@ -35,6 +38,19 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for method in ("measure", "look", "compare", "clock_blocks"):
         monkeypatch.setattr(worker.Worker, method, no_case)
+
+
+@pytest.fixture
+def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Signals have the same effect as in a process of its own."""
+    for name in ("_heard", "_heard_s", "_is_late"):
+        monkeypatch.setattr(signals, name, getattr(signals, name))
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    before = {number: signal.getsignal(number) for number in signals.ENDING}
+    signals.listen()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

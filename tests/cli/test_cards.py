@@ -6,10 +6,8 @@ import json
 import os
 import re
 import signal
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ from support.cards import cards, installed
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
 from support.kernels import KernelWriter
 
-from matbench import signals
 from matbench.measure import worker
 from matbench.measure.outcomes import Found
 from matbench.model import Case, DeviceInfo
@@ -32,19 +29,6 @@ def twins(device: DeviceInfo, own_state: None, monkeypatch: pytest.MonkeyPatch) 
     found = cards(device)
     installed(monkeypatch, found)
     return found
-
-
-@pytest.fixture
-def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Signals have the same effect as in a process of its own."""
-    for name in ("_heard", "_heard_s", "_is_late"):
-        monkeypatch.setattr(signals, name, getattr(signals, name))
-    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
-    before = {number: signal.getsignal(number) for number in signals.ENDING}
-    signals.listen()
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def by_problem() -> dict[str, set[str]]:
@@ -136,7 +120,7 @@ def test_check_and_tune_use_all_gpus(
         return measure(self, case)
 
     monkeypatch.setattr(worker.Worker, "measure", noted)
-    words = ("check", "tiled", "--set", "TILE=8", "--no-large", "--format", "json", "--device")
+    words = ("check", "reverse-static", "--no-large", "--format", "json", "--device")
     one = matbench(*words, "0")
     assert used == {"opencl:0"}
     used.clear()

@@ -1,25 +1,22 @@
-"""The live display of a run on several kinds of terminals, and how an interrupted run goes on."""
+"""The live display of a run: what it shows on a terminal, and how it counts steps."""
 
 from __future__ import annotations
 
 import io
 import re
-import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
-from support.cli import QUICK, Matbench, outside
+from support.cli import QUICK
 from support.kernels import SPIN_BODY, kernel_text
 from support.records import outcome
 from support.screen import screens
-from support.terminal import COMMAND, Session, on_terminal
+from support.terminal import Session, on_terminal
 
 from matbench.cli import progress
 from matbench.model import DeviceInfo, Problem
-from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
 
 BAR = re.compile(r"^(?:\[ )?[━╸╺ ]{10,}(?:\] | )+(\d)/6  0:\d\d", re.MULTILINE)
@@ -43,9 +40,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def sweep(
-    folder: Path, width: int, height: int, *, last: str = "z-spins", **environment: str
-) -> Session:
+def sweep(folder: Path, *, last: str = "z-spins", **environment: str) -> Session:
     """Six cases, of which one is wrong and one failed; Ctrl-C comes when the display has the last.
 
     That one spins: the others may all be done before the display is drawn again.
@@ -53,29 +48,29 @@ def sweep(
     return on_terminal(
         "run", "c-liar", "d-typo", "b-talks", "a-good", "--kernels-dir", folder,
         "naive-2d", last, "--sizes", "9", "--set", "TILE=8", *QUICK,
-        width=width, height=height, environment=environment,
+        width=80, height=24, environment=environment,
         interrupt_when=lambda text: bool(re.search(r"running +z-spins.*FLOP/s", text, re.DOTALL)),
     )  # fmt: skip
 
 
-def frames_of(session: Session, width: int, height: int) -> list[str]:
+def frames_of(session: Session, height: int) -> list[str]:
     """All that was shown while the display was there: each has one bar, and fits."""
     written = session.written.replace("^C", "")  # echoed by the terminal
-    frames = [frame for frame in screens(written, width, height) if "/6  0:" in frame]
+    frames = [frame for frame in screens(written, 80, height) if "/6  0:" in frame]
     assert len(frames) > 3
     for frame in frames:
         assert len(BAR.findall(frame)) == 1, frame
         assert frame.count("/6  0:") == 1, frame
-        assert max(map(cell_len, frame.splitlines())) <= width
+        assert max(map(cell_len, frame.splitlines())) <= 80
         assert len(re.findall(r"^(?:preparing|building|running) ", frame, re.MULTILINE)) <= 1
     return frames
 
 
 def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
-    session = sweep(kernels, 80, 24)
+    session = sweep(kernels)
     assert session.code == 130
-    frames_of(session, 80, 24)
-    frames = frames_of(session, 80, 100)  # with what has scrolled away
+    frames_of(session, 24)
+    frames = frames_of(session, 100)  # with what has scrolled away
     assert COLOURED.search(session.written)
     # Failures come at once, before the next case, and stay above the bar.
     for text in FAILED:
@@ -102,43 +97,16 @@ def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
     assert re.search(r"^ *c-liar .*wrong", end, re.MULTILINE)
 
 
-def test_a_small_terminal_without_colours(kernels: Path, device: DeviceInfo) -> None:
-    session = sweep(kernels, 40, 10, NO_COLOR="1")
-    frames = frames_of(session, 40, 10)
-    assert not COLOURED.search(session.written)
-    assert all(re.search(r"^\[ [━╸╺ ]+\] +\d/6  0:\d\d", frame, re.MULTILINE) for frame in frames)
-    [first, *_] = [frame for frame in frames if FAILED[0] in frame]
-    assert re.search(rf"^{FAILED[0]}.*…$", first, re.MULTILINE)  # on one line
-    assert "kernel output: a word from the kernel" in "\n".join(frames)
-    assert re.search(r"^9  .* [kMG]FLOP/s$", frames[-1], re.MULTILINE)
-
-
-def test_a_low_terminal(kernels: Path, device: DeviceInfo) -> None:
-    frames = frames_of(sweep(kernels, 80, 4), 80, 4)
-    assert re.search(r"5/6.*\nrunning    z-spins .*\n9  ", frames[-1])
-    assert "fastest" not in "\n".join(frames)
-
-
 def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(
     kernels: Path, device: DeviceInfo
 ) -> None:
-    session = sweep(kernels, 80, 24, last="kahan", TERM="dumb")
+    session = sweep(kernels, last="kahan", TERM="dumb")
     assert "\x1b" not in session.written
     assert "/6" not in session.written
     text = "\n".join(session.lines)
     for line in FAILED:
         assert line in text.partition("kernel output")[0]
     assert re.search(r"^ *c-liar .*wrong", text, re.MULTILINE)
-
-
-def test_a_pipe_gets_the_table_alone(kernels: Path, device: DeviceInfo) -> None:
-    done = subprocess.run(
-        [*COMMAND, "run", "c-liar", "--kernels-dir", kernels, "--sizes", "9", *QUICK],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr == ""
-    assert "━" not in done.stdout
 
 
 def test_what_is_printed_to_a_file_meanwhile_goes_there(
@@ -188,71 +156,23 @@ def test_time_left_is_that_of_the_cases_left(monkeypatch: pytest.MonkeyPatch) ->
     assert (display.state().done, display.state().elapsed_s) == (6, 23.25)
 
 
+def test_failures_of_an_earlier_run_are_not_reported_again() -> None:
+    display = progress.Display(Console(file=(shown := io.StringIO()), force_terminal=True), 2, ())
+    wrong = outcome("liar", status="wrong", reason="all of it")
+    display.done(wrong)
+    assert shown.getvalue() == ""
+    display.begin("liar")
+    display.done(wrong)
+    assert "all of it" in shown.getvalue()
+    assert display.state().done == 2
+
+
 def test_steps_without_outcomes_are_counted_when_the_next_begins() -> None:
     display = progress.Display(Console(file=io.StringIO(), force_terminal=True), 3, ())
     display.begin("one")
     assert (display.state().done, display.state().labels) == (0, ["one"])
     display.begin("two")
     assert (display.state().done, display.state().labels) == (1, ["two"])
-
-
-def test_failures_of_an_earlier_run_are_not_reported_again(
-    matbench: Matbench, kernels: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
-    arguments = ["run", "c-liar", "--kernels-dir", kernels, "--sizes", "9", "--set", "TILE=8"]
-    matbench(*arguments, *QUICK, "--output", tmp_path / "out.jsonl", code=1)
-    session = on_terminal(*arguments, *QUICK, "--resume", tmp_path / "out.jsonl")
-    text = "\n".join(session.lines)
-    assert "1/1  0:00" in text
-    assert "━" not in screens(session.written, 100, 40)[-1]
-    assert FAILED[0] not in text
-    assert re.search(r"^ *c-liar .*wrong", text, re.MULTILINE)
-
-
-# -- after Ctrl-C --------------------------------------------------------------------------------
-
-
-def test_a_run_without_output_is_continued_from_its_record(
-    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
-) -> None:
-    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "a state"))
-    arguments = [
-        "run", "a-good", "z-spins", "--kernels-dir", kernels,
-        "--sizes", "9", "--set", "TILE=8", *QUICK,
-    ]  # fmt: skip
-    session = on_terminal(*arguments, interrupt_when=lambda written: "z-spins TILE" in written)
-    assert session.code == 130
-    last = provenance.last_run_path()
-    _, [done] = reading.read(last)
-    assert (done.case.kernel, done.status) == ("a-good", "measured")
-    text = "\n".join(session.lines)
-    assert "interrupted: 1 of 2 cases are done\n" in text
-    [command] = re.findall(r"^continue before any other run with: (.*)$", text, re.MULTILINE)
-    words = shlex.split(command)
-    assert words == ["matbench", *map(str, arguments), "--resume", str(last)]
-
-    again = outside(*words[1:], "--timeout", "1")
-    assert again.returncode == 1
-    assert "1 measured, 0 wrong, 1 failed, 0 skipped" in again.stdout
-    _, found = reading.read(last)
-    assert found[0] == done  # kept, not measured again
-    assert [outcome.status for outcome in found] == ["measured", "failed"]
-
-
-def test_a_run_that_was_not_recorded_is_not_continued(
-    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
-) -> None:
-    (tmp_path / "state").write_text("no folder", encoding="utf-8")
-    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
-    session = on_terminal(
-        "run", "a-good", "z-spins", "--kernels-dir", kernels,
-        "--sizes", "9", "--set", "TILE=8", *QUICK,
-        interrupt_when=lambda written: "z-spins TILE" in written,
-    )  # fmt: skip
-    assert session.code == 130
-    text = "\n".join(session.lines)
-    assert "interrupted: 1 of 2 cases are done" in text
-    assert "continue" not in text
 
 
 def test_the_cases_of_several_devices_are_shown_together() -> None:

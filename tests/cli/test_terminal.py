@@ -40,11 +40,6 @@ def test_the_bar_does_not_mix_with_what_is_piped(device: DeviceInfo, tmp_path: P
     records = json.loads(piped.read_text(encoding="utf-8"))
     assert [record["type"] for record in records] == ["environment", "outcome", "outcome"]
 
-    session = on_terminal(*RUN, stderr_to=tmp_path / "stderr")
-    assert "━" not in session.written
-    assert (tmp_path / "stderr").read_bytes() == b""
-    assert "2 measured" in session.written
-
 
 def test_a_pipe_gets_neither_bar_nor_colours(device: DeviceInfo) -> None:
     done = subprocess.run(

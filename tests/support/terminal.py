@@ -14,10 +14,10 @@ import sys
 import termios
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
-
-import pytest
 
 COMMAND = [sys.executable, "-m", "matbench"]
 CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
@@ -35,6 +35,10 @@ class Session(NamedTuple):
         return re.split(r"\r\n|\r|\n", CONTROL.sub("", self.written))
 
 
+#: Whatever a test does, its command ends then.
+_LIMIT_S = 120
+
+
 def on_terminal(
     *arguments: str | Path,
     width: int = 100,
@@ -43,8 +47,6 @@ def on_terminal(
     hang_up: bool = False,
     environment: dict[str, str] | None = None,
     stdout_to: Path | None = None,
-    stderr_to: Path | None = None,
-    limit_s: float = 60,
 ) -> Session:
     """Run the command on a pseudo-terminal of its own, and press Ctrl-C there when it is time.
 
@@ -52,56 +54,67 @@ def on_terminal(
     """
     terminal, inside = pty.openpty()
     fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-    opened = [path.open("wb") if path else None for path in (stdout_to, stderr_to)]
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdin=inside,
-        stdout=opened[0] or inside,
-        stderr=opened[1] or inside,
-        start_new_session=True,
-        # The terminal becomes the controlling one, so that it sends Ctrl-C to the whole session.
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
-    )
-    os.close(inside)
-    written, ends, pressed = b"", time.monotonic() + limit_s, False
-    try:
-        while True:
-            if select.select([terminal], [], [], 0.05)[0]:
-                try:
-                    piece = os.read(terminal, 65536)
-                except OSError:  # the last process on the terminal is gone
-                    break
-                if not piece:
-                    break
-                written += piece
-            if not pressed and interrupt_when(written.decode(errors="replace")):
-                if hang_up:
-                    break
-                os.write(terminal, b"\x03")
-                pressed = True
-            assert time.monotonic() < ends, written.decode(errors="replace")[-2000:]
-        os.close(terminal)
-        terminal = -1
-        return Session(process.wait(timeout=limit_s), written.decode(errors="replace"))
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        if terminal >= 0:
-            os.close(terminal)
-        for file in opened:
-            if file is not None:
-                file.close()
+    with ExitStack() as closing:
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)],
+            stdin=inside,
+            stdout=closing.enter_context(stdout_to.open("wb")) if stdout_to else inside,
+            stderr=inside,
+            start_new_session=True,
+            # The terminal becomes the controlling one: it sends Ctrl-C to the whole session.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
+        )
+        os.close(inside)
+        closing.callback(_end, process)
+        with os.fdopen(terminal, "r+b", buffering=0) as outside:
+            written = _read(outside, interrupt_when, hang_up)
+        return Session(process.wait(timeout=_LIMIT_S), written)
+
+
+def _read(terminal: FileIO, interrupt_when: Callable[[str], bool], hang_up: bool) -> str:
+    """What is written to the terminal until it is closed, by the last process or to hang up."""
+    written, ends, is_pressed = b"", time.monotonic() + _LIMIT_S, False
+    while True:
+        assert time.monotonic() < ends, written.decode(errors="replace")[-2000:]
+        if select.select([terminal], [], [], 0.05)[0]:
+            piece = b""
+            with suppress(OSError):  # the last process on the terminal is gone
+                piece = terminal.read(65536) or b""
+            if not piece:
+                break
+            written += piece
+        if not is_pressed and interrupt_when(written.decode(errors="replace")):
+            if hang_up:
+                break
+            terminal.write(b"\x03")
+            is_pressed = True
+    return written.decode(errors="replace")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def alive(group: int) -> list[int]:
+    """The processes of a group, except those that are ending; on Linux."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, of_group = path.read_text().rpartition(")")[2].split()[:3]
+            if int(of_group) == group and state not in "ZX":
+                found.append(int(path.parent.name))
+    return found
 
 
 def assert_gone(group: int) -> None:
-    """No process of this group is left behind, except those that are ending."""
+    """No process of this group is left behind."""
     ends = time.monotonic() + 10
-    with pytest.raises(ProcessLookupError):
-        while time.monotonic() < ends:
-            os.killpg(group, 0)
-            time.sleep(0.05)
+    while alive(group):
+        assert time.monotonic() < ends, alive(group)
+        time.sleep(0.05)
 
 
 def started(*arguments: str | Path) -> subprocess.Popen[str]:

@@ -57,10 +57,9 @@ def sources_of(text: str) -> list[str]:
     return list(effects.sources(listing._instruction(0, text, 0, {})))
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize(("stride", "cycles"), [(1, 1), (2, 2), (4, 4), (32, 32), (33, 1), (0, 1)])
-def test_a_bank_conflict_of_known_degree(arch: str, stride: int, cycles: int) -> None:
-    found = followed(SHARED.replace("STRIDE", str(stride)), 0, arch=arch)
+@pytest.mark.parametrize(("stride", "cycles"), [(1, 1), (2, 2), (32, 32), (33, 1), (0, 1)])
+def test_a_bank_conflict_of_known_degree(stride: int, cycles: int) -> None:
+    found = followed(SHARED.replace("STRIDE", str(stride)), 0)
     loads = found.traffic["shared loads"]
     assert (loads.cycles, loads.least) == (cycles, 1)
     assert found.traffic["shared stores"].cycles == 33
@@ -68,9 +67,7 @@ def test_a_bank_conflict_of_known_degree(arch: str, stride: int, cycles: int) ->
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-@pytest.mark.parametrize(
-    ("stride", "sectors", "lines"), [(1, 4, 1), (2, 8, 2), (8, 32, 8), (64, 32, 32)]
-)
+@pytest.mark.parametrize(("stride", "sectors", "lines"), [(1, 4, 1), (8, 32, 8), (64, 32, 32)])
 def test_coalesced_and_strided_loads(arch: str, stride: int, sectors: int, lines: int) -> None:
     found = followed(GLOBAL.replace("STRIDE", str(stride)), 0, arch=arch, block=64, grid=5)
     loads, stores = found.traffic["global loads"], found.traffic["global stores"]
@@ -153,7 +150,7 @@ extern "C" __global__ void k(float *p, int n)
 """
 
 
-@pytest.mark.parametrize("n", [64, 130, 640])
+@pytest.mark.parametrize("n", [64, 130])
 def test_loops_in_loops_are_counted_exactly_and_soon(n: int) -> None:
     found = followed(NESTED, n)
     assert found.is_complete, found.unknown
@@ -231,8 +228,8 @@ extern "C" __global__ void k(float *p, int n, int count)
 """
 
 
-@pytest.mark.parametrize("stages", [2, 3, 8, 12, 32])
-@pytest.mark.parametrize("n", [5, 64, 1000, 100_003])
+@pytest.mark.parametrize("stages", [2, 3, 12])
+@pytest.mark.parametrize("n", [5, 1000, 100_003])
 def test_the_stages_of_a_ring_are_counted_exactly_and_soon(stages: int, n: int) -> None:
     found = followed(STAGES.replace("STAGES", str(stages)), n, 5, block=128)
     assert found.is_complete, found.unknown
@@ -269,7 +266,7 @@ extern "C" __global__ void k(float *p, int n, int parts, int count)
 """
 
 
-@pytest.mark.parametrize(("n", "parts"), [(1000, 7), (16, 40), (333, 25)])
+@pytest.mark.parametrize(("n", "parts"), [(1000, 7), (16, 40)])
 def test_a_ring_goes_on_from_part_to_part(n: int, parts: int) -> None:
     found = followed(RINGS, n, parts, 5)
     assert found.is_complete, found.unknown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.machine_code import listing_of
 
@@ -39,6 +39,7 @@ def test_what_a_predicate_was_before_an_election_decides_nothing() -> None:
     assert found.visits[0x10] == found.visits[0x40] == 100_000
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(
     outer=st.integers(1, 70), passes=st.integers(1, 90), later=st.integers(1, 90),
     turn=st.integers(0, 70), stages=st.integers(1, 40), ends=st.sampled_from(["EXIT", "BRA 0x120"]),

@@ -114,15 +114,8 @@ def strings(value: Any) -> list[tuple[Any, Any]]:
     "arguments",
     [
         ("report", "old.jsonl"),
-        ("report", "old.jsonl", "--format", "plain"),
-        ("report", "old.jsonl", "--format", "github"),
-        ("report", "old.jsonl", "--format", "json"),
-        ("report", "old.jsonl", "--format", "csv"),
         ("diff", "old.jsonl", "new.jsonl", "--fail-if-slower", "1%"),
-        ("diff", "old.jsonl", "new.jsonl", "--format", "json"),
         ("list", "--kernel", FILE_NAME),
-        ("list", "--kernel", FILE_NAME, "--format", "json"),
-        ("list", "--kernel", FILE_NAME, "--format", "plain"),
         ("show", FILE_NAME),
         ("run", "--kernel", FILE_NAME, "--sizes", "8,20", "--output", "evil\x1b[2J.jsonl", *QUICK),
         ("run", "--resume", "old.jsonl", "--kernel", FILE_NAME, "--sizes", "8", *QUICK),
@@ -146,6 +139,23 @@ def test_no_command_lets_text_command_the_terminal(
     assert session.code == 0, session.written
     left = harmless(session.written)
     assert "PWNED" in left or "evil" in left
+
+
+@pytest.mark.parametrize(
+    ("command", "formats"),
+    [
+        (("report", "old.jsonl"), ("plain", "github", "json", "csv")),
+        (("diff", "old.jsonl", "new.jsonl"), ("plain", "json")),
+        (("list", "--kernel", FILE_NAME), ("plain", "json")),
+    ],
+    ids=["report", "diff", "list"],
+)
+def test_no_format_lets_text_command_the_terminal(
+    command: tuple[str, ...], formats: tuple[str, ...], folder: Path, matbench: Matbench
+) -> None:
+    for name in formats:
+        left = harmless(matbench(*command, "--format", name).output)
+        assert "PWNED" in left or "evil" in left
 
 
 @pytest.mark.long

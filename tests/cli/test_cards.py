@@ -20,6 +20,7 @@ from matbench.measure import worker
 from matbench.measure.outcomes import Found
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance, reading
+from matbench.records.outcome import CaseRecord, Outcome
 
 RUN = ("run", "naive-2d", "tiled", "--set", "TILE=8", *QUICK)
 
@@ -119,7 +120,12 @@ def test_check_and_tune_use_all_gpus(
         used.add(self.device.place)
         return measure(self, case)
 
-    monkeypatch.setattr(worker.Worker, "measure", noted)
+    def pretended(self: worker.Worker, case: Case) -> Found:
+        used.add(self.device.place)
+        time.sleep(0.01)
+        return Found(Outcome(case=CaseRecord.of(case, self.device), status="measured"))
+
+    monkeypatch.setattr(worker.Worker, "measure", pretended)
     words = ("check", "reverse-static", "--no-large", "--format", "json", "--device")
     one = matbench(*words, "0")
     assert used == {"opencl:0"}
@@ -136,6 +142,7 @@ def test_check_and_tune_use_all_gpus(
 
     assert probes(several.stdout) == probes(one.stdout)  # also in their order
     used.clear()
+    monkeypatch.setattr(worker.Worker, "measure", noted)
     matbench("tune", "tiled", "--set", "TILE=8,16", "--sizes", "16,24", "--device", "all")
     assert used == {"opencl:0", "opencl:1"}
 

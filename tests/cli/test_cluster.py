@@ -91,8 +91,8 @@ def test_kill_9_of_the_command_costs_what_was_running(
 ) -> None:
     output = tmp_path / "out.jsonl"
     command = (*RUN, "--cluster", dask.address)
-    # Cases that last a second, or all would soon be done.
-    process = started(*command, "--max-time", "1", "--uncertainty", "1e-9", "--output", output)
+    # Cases that last a while, or all would soon be done.
+    process = started(*command, "--max-time", "0.5", "--uncertainty", "1e-9", "--output", output)
     wait_for(lambda: output.exists() and output.read_bytes().count(b"\n") > 2)
     process.kill()
     process.communicate()

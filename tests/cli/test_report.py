@@ -6,9 +6,8 @@ import csv
 import io
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from support.cli import Matbench, records_in
@@ -167,69 +166,6 @@ def test_every_format_shows_every_kernel(fmt: str, sweep: Sweep, matbench: Matbe
 def csv_of(matbench: Matbench, *arguments: str | Path) -> list[dict[str, str]]:
     text = matbench("report", *arguments, "--format", "csv").stdout
     return list(csv.DictReader(io.StringIO(text)))
-
-
-def test_csv_reads_back(sweep: Sweep, matbench: Matbench) -> None:
-    outcomes = records_in(sweep.output)
-    rows = csv_of(matbench, sweep.output)
-    assert len(rows) == len(outcomes)
-    expected = {
-        (o.case.kernel, o.case.params.get("TILE"), o.case.problem.size): o.median_ns
-        for o in outcomes
-    }
-    for row in rows:
-        tile = re.search(r"TILE=(\d+)", row["params"])
-        median = expected.pop((row["kernel"], int(tile[1]) if tile else None, row["size"]))
-        assert row["median_ns"] == ("" if median is None else str(median))
-    assert not expected
-
-
-def test_tables_read_back(sweep: Sweep, matbench: Matbench) -> None:
-    """A row for each result, and one for each case without a result at any size."""
-
-    def shown(fmt: str) -> str:
-        return matbench("report", sweep.output, "--format", fmt).stdout
-
-    def cells(lines: list[list[str]]) -> list[list[str]]:
-        return [[cell.strip() for cell in line] for line in lines]
-
-    class Table(HTMLParser):
-        def __init__(self) -> None:
-            super().__init__()
-            self.rows: list[list[str]] = []
-
-        def handle_starttag(self, tag: str, attrs: Any) -> None:
-            if tag == "tr":
-                self.rows.append([])
-            elif tag in ("td", "th"):
-                self.rows[-1].append("")
-
-        def handle_data(self, data: str) -> None:
-            if self.rows and self.rows[-1]:
-                self.rows[-1][-1] += data
-
-    tab = [line.split("\t") for line in shown("tsv").splitlines() if line.count("\t") > 5]
-    pipes = [
-        re.split(r"(?<!\\)\|", line)[1:-1]
-        for line in shown("github").splitlines()
-        if line[:1] == "|"
-    ]
-    page = Table()
-    page.feed(shown("html"))
-    tables = [
-        cells(tab),
-        cells([pipes[0], *pipes[2:]]),
-        cells([row for row in page.rows if len(row) > 5]),
-    ]
-    for table in tables:
-        assert len({len(row) for row in table}) == 1
-        names = [
-            re.sub(r"\W*★", "", row[table[0].index("kernel")]).replace("\\", "")
-            for row in table[1:]
-        ]
-        assert {name: names.count(name) for name in names} == {
-            "good": 3, "slow": 3, "liar": 3, "typo": 2, "cuda-only": 2, "foreign": 4, "once": 2,
-        }  # fmt: skip
 
 
 def test_the_fastest_right_case_leads_each_size(sweep: Sweep, matbench: Matbench) -> None:

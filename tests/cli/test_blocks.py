@@ -62,13 +62,6 @@ def test_csv_is_the_stamps_of_each_block(matbench: Matbench, device: DeviceInfo)
         }
 
 
-@pytest.mark.parametrize("fmt", ["plain", "github", "html"])
-def test_other_formats(matbench: Matbench, fmt: str) -> None:
-    said = matbench(*TWO_DIMENSIONS, "--format", fmt).stdout
-    for part in ("tiled TILE=8 at 100x64x32", "earliest start", "duration (µs)", "104"):
-        assert part in said
-
-
 def test_without_a_tile_the_fastest_is_taken(matbench: Matbench) -> None:
     said = matbench("blocks", "tiled", "--sizes", "40").stdout
     assert re.match(r"tiled TILE=(8|16|32) at 40\n", said)
@@ -105,13 +98,9 @@ def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tile",), "did you mean"),
         (("numpy",), "its blocks cannot be timed"),
-        (("tiled", "--sizes", "0"), "must be from 1"),
         (("tiled", "--sizes", "64,128"), "this command takes one size"),
-        (("tiled", "--set", "TILE=none"), "--set TILE 'none'"),
         (("thread-1d", "--set", "TILE=8"), "no selected kernel sweeps it; known: THREADS"),
-        (("tiled", "--set", "SIZE=8"), "no selected kernel sweeps it"),
         (("tiled", "--timeline", "blocks.pdf"), "name must end in .svg, .png or .html"),
         (("tiled", "--timeline", "missing/blocks.svg"), "no folder missing"),
     ],

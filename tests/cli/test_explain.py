@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Iterator
@@ -111,47 +109,6 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: M
 
 
 @pytest.mark.usefixtures("no_device")
-def test_each_named_architecture_has_each_width(matbench: Matbench) -> None:
-    asked = ("explain", "tiled", "--sizes", "16", "--set", "TILE=16,32", "--arch", "fermi,kepler")
-    widths = json.loads(matbench(*asked, "--format", "json").stdout)[1]["widths"]
-    shown = [(width["architecture"], width["params"]["TILE"]) for width in widths]
-    assert shown == [(name, tile) for name in ("Fermi 2.0", "Kepler 3.0") for tile in (16, 32)]
-
-
-@pytest.mark.usefixtures("no_device")
-@pytest.mark.parametrize(
-    ("name", "arguments", "loads"),
-    [
-        ("naive-2d", ["--set", "TILE=16"], "2,000,000,000"),
-        ("tiled", ["--set", "TILE=16"], "125,000,000"),
-        ("tiled", ["--set", "TILE=32"], "62,500,000"),
-    ],
-)
-def test_tiles_divide_the_loads_by_their_width(
-    matbench: Matbench, name: str, arguments: list[str], loads: str
-) -> None:
-    """The notes' 2·M·N·K loads of the direct kernel, and 2·M·N·K / T with tiles."""
-    result = matbench(
-        "explain", name, "--sizes", "1000", *arguments, "--arch", "kepler", "--format", "plain"
-    )
-    (row,) = lines_of(result, "modelled loads")
-    assert row[2] == loads
-    assert f"In the model, threads load {loads} elements" in result.stdout
-
-
-@pytest.mark.usefixtures("no_device")
-def test_the_least_traffic_stands_beside_the_modelled(matbench: Matbench) -> None:
-    result = matbench(
-        "explain", "naive-2d", "--sizes", "200x300x400", "--arch", "kepler", "--format", "json"
-    )
-    modelled = json.loads(result.stdout)[1]["traffic"]
-    assert modelled["operations"] == 2 * 200 * 300 * 400
-    assert modelled["least_bytes"] == 4 * (200 * 400 + 400 * 300 + 200 * 300)
-    assert modelled["bytes"] == 4 * (2 * 200 * 300 * 400 + 200 * 300)
-    assert modelled["intensity"] == pytest.approx(48e6 / modelled["bytes"])
-
-
-@pytest.mark.usefixtures("no_device")
 def test_a_claim_below_the_least_is_said_to_be_off(matbench: Matbench) -> None:
     """Tiles of 128 in a product of 64: the claim M·N·K / BN counts half a tile."""
     result = matbench(
@@ -171,24 +128,6 @@ def test_nothing_is_modelled_below_the_least(matbench: Matbench) -> None:
     found = json.loads(result.stdout)[1]
     assert found["traffic"]["bytes"] is None
     assert {width["modelled_loads"] for width in found["widths"]} == {None}
-
-
-@pytest.mark.usefixtures("no_device")
-def test_each_block_stores_its_part_where_the_host_finishes(matbench: Matbench) -> None:
-    result = matbench("explain", "dot-tree", "--sizes", "33792", "--arch", "kepler")
-    [row] = lines_of(result, "modelled stores")
-    assert " ".join(row) == "modelled stores 32 elements: a partial result per block"
-    result = matbench("explain", "dot-tree", "--sizes", "300", "--arch", "kepler")
-    assert lines_of(result, "modelled stores")[0][2] == "2"
-
-
-def test_whole_numbers_are_not_held_against_floating_point(matbench: Matbench) -> None:
-    result = matbench("explain", "cubes-blocks", "--sizes", "100000", "--arch", "this")
-    assert "Gop/s" in result.stdout or "Mop/s" in result.stdout
-    assert "flop" not in result.stdout.lower()
-    assert "multiply-adds" not in result.stdout
-    assert "with integers, for which no limit is measured" in result.stdout
-    assert "┤" not in result.stdout
 
 
 def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench) -> None:
@@ -222,18 +161,6 @@ def test_a_case_is_measured_and_stands_under_its_roof(printed: Result, device: D
     assert f"this device: {device.label}" in printed.stdout
     words = printed.stdout.strip().splitlines()
     assert any("measured for multiply-adds alone" in line for line in words)
-
-
-def test_modelled_and_measured_never_share_a_name(printed: Result) -> None:
-    names = [line.split("  ")[0].strip() for line in printed.stdout.splitlines()]
-    facts = names[names.index("of the case") + 2 :]
-    facts = facts[: facts.index("")]
-    assert "modelled traffic" in facts
-    assert "measured time" in facts
-    assert len(facts) == len(set(facts))
-    assert not {name.removeprefix("modelled ") for name in facts} & {
-        name.removeprefix("measured ") for name in facts if name.startswith("measured ")
-    }
 
 
 def test_every_width_has_its_time_here(printed: Result) -> None:
@@ -312,18 +239,6 @@ def test_more_parameters_than_can_be_listed_are_one_line(
     assert "tunable: 100,000,000 combinations" in result.stderr
 
 
-def test_csv_has_a_line_for_each_width(matbench: Matbench) -> None:
-    result = matbench(
-        "explain", "tiled", "--sizes", "33", "--set", "TILE=8,32", "--arch", "g80",
-        "--format", "csv",
-    )  # fmt: skip
-    rows = list(csv.DictReader(io.StringIO(result.stdout)))
-    assert [(row["params"], row["resident_blocks"]) for row in rows] == [
-        ("TILE=8", "8"),
-        ("TILE=32", ""),
-    ]
-
-
 def test_a_kernel_without_tiles_is_explained_over_what_it_sweeps(matbench: Matbench) -> None:
     result = matbench(
         "explain", "block-1d", "--sizes", "33", "--set", "THREADS=64,1024", "--arch", "g80",
@@ -346,18 +261,6 @@ def test_a_wrong_kernel_has_no_time_and_is_no_success(
     result = matbench("explain", path, "--sizes", "33", "--set", "TILE=8", code=1)
     assert "wrong: " in result.stdout
     assert "What limits it is not known: wrong, " in result.stdout
-
-
-@pytest.mark.long
-def test_a_claim_of_no_traffic_is_refused(matbench: Matbench, tmp_path: Path) -> None:
-    path = tmp_path / "idle.cu"
-    text = kernel_text("idle").replace(
-        "\n// ///\n", '\n// [model]\n// global_loads = "0 - M * N"\n// ///\n', 1
-    )
-    path.write_text(text, encoding="utf-8")
-    result = matbench("explain", path, "--sizes", "33", code=2)
-    assert "[model] gives 0 bytes of traffic" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
 
 
 # -- bad input -----------------------------------------------------------------------------------
@@ -404,17 +307,6 @@ def test_counters_without_ncu_are_one_line(
 
 
 # -- other workloads -----------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("no_device")
-def test_a_dot_product_is_explained_by_its_own_measure(matbench: Matbench) -> None:
-    result = matbench(
-        "explain", "dot-tree", "--sizes", "2^20", "--arch", "kepler", "--format", "json"
-    )
-    modelled = json.loads(result.stdout)[1]["traffic"]
-    assert modelled["operations"] == 2 * 2**20
-    assert modelled["loads"] == 2 * 2**20
-    assert modelled["least_bytes"] == 4 * (2 * 2**20 + 1)
 
 
 def test_what_computes_nothing_has_no_roofline(matbench: Matbench, tmp_path: Path) -> None:

@@ -48,11 +48,9 @@ def test_what_a_kernel_does_not_compute_is_skipped_with_the_reason(matbench: Mat
     ("option", "value", "told"),
     [
         ("--alpha", "x", "--alpha 'x': must be 0, or 2^-60 to 2^60 in magnitude, as in 1,-0.5"),
-        ("--alpha", "nan", "--alpha 'nan': must be 0, or 2^-60"),
         ("--beta", "1,", "--beta '': must be 0, or 2^-60"),
         ("--beta", "1e99", "--beta '1e99': must be 0, or 2^-60"),
         ("--batch", "0", "--batch '0': must be a whole number from 1 to 65,536, as in 1,64"),
-        ("--batch", "65537", "--batch '65537': must be a whole number from 1 to 65,536"),
         ("--batch", "1" * 99, "a whole number from 1 to 65,536"),
         ("--batch", "1.5", "--batch '1.5': must be a whole number"),
         ("--batch", "٣", "--batch '٣': must be a whole number"),

@@ -121,23 +121,6 @@ def test_sizes_seed_and_inputs(planned: Plan) -> None:
     assert {(o.case.problem.seed, o.case.problem.inputs) for o in found} == {(7, "normal")}
 
 
-@pytest.mark.parametrize(
-    ("kernel", "written", "meant"),
-    [
-        ("single-block", "256..2048", ["256", "512", "1024", "2048"]),
-        ("single-block", "100..500", ["100", "200", "400", "500"]),
-        ("single-block", "1k,4k", ["1024", "4096"]),
-        ("single-block", "512..2k,7", ["512", "1024", "2048", "7"]),
-        ("single-block", "1kx2x3", ["1024x2x3"]),
-        ("reverse-direct", "2^10,1k..4k", ["1024", "2048", "4096"]),
-    ],
-)
-def test_ranges_and_suffixes_of_sizes(
-    kernel: str, written: str, meant: list[str], planned: Plan
-) -> None:
-    assert [o.case.problem.size for o in planned(kernel, "--sizes", written)] == meant
-
-
 def test_set_takes_the_place_of_a_kernels_own_values(planned: Plan) -> None:
     outcomes = planned("tiled", "thread-1d", "single-block", "--set", "TILE=4,8", "--sizes", "8")
     assert [(o.case.kernel, o.case.params) for o in outcomes] == [

@@ -266,7 +266,7 @@ extern "C" __global__ void k(float *p, int n, int parts, int count)
 """
 
 
-@pytest.mark.parametrize(("n", "parts"), [(1000, 7), (16, 40)])
+@pytest.mark.parametrize(("n", "parts"), [(1000, 7), (16, 40), (333, 25)])
 def test_a_ring_goes_on_from_part_to_part(n: int, parts: int) -> None:
     found = followed(RINGS, n, parts, 5)
     assert found.is_complete, found.unknown

@@ -39,12 +39,12 @@ def test_what_a_predicate_was_before_an_election_decides_nothing() -> None:
     assert found.visits[0x10] == found.visits[0x40] == 100_000
 
 
-@settings(max_examples=settings().max_examples // 2)
 @given(
     outer=st.integers(1, 70), passes=st.integers(1, 90), later=st.integers(1, 90),
     turn=st.integers(0, 70), stages=st.integers(1, 40), ends=st.sampled_from(["EXIT", "BRA 0x120"]),
 )  # fmt: skip
 @example(outer=17, passes=64, later=40, turn=15, stages=8, ends="EXIT")
+@settings(max_examples=settings().max_examples // 2)
 def test_skipping_passes_changes_no_count(
     outer: int, passes: int, later: int, turn: int, stages: int, ends: str
 ) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from support import foreign
 from support.cli import QUICK, Matbench, Refusal, last_run
-from support.signatures import generated
 
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.kernelfile import catalogue, tables
@@ -355,21 +354,3 @@ def test_bad_input_is_one_line(
 ) -> None:
     Path("mine.cu").write_text(text)
     assert message in refusal("adopt", "mine.cu", *words)
-
-
-@pytest.mark.long
-def test_95_of_100_generated_signatures_are_adopted_and_none_wrongly(
-    tmp_path: Path, matbench: Matbench
-) -> None:
-    codes = []
-    for seed in range(200):
-        path = tmp_path / f"kernel-{seed}.cu"
-        path.write_text(generated(seed).source)
-        result = matbench("adopt", path, code=None)
-        assert result.exit_code in (0, 1), result.output
-        assert path.with_suffix(".toml").exists() == (result.exit_code == 0)
-        if result.exit_code == 0:
-            matbench("run", path, "--sizes", "67x131x97,96,160x64x224", "--allow-skips", *QUICK)
-            assert {outcome.status for outcome in last_run()} <= {"measured", "skipped"}
-        codes.append(result.exit_code)
-    assert codes.count(0) >= 190

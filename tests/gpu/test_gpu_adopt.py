@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from support import foreign
 from support.cli import QUICK, Matbench, last_run
-from support.signatures import generated
 
 pytestmark = pytest.mark.gpu
 
@@ -45,10 +44,3 @@ def test_a_template_in_a_header_is_adopted_for_the_file_that_includes_it(
     matbench("adopt", path, "--backend", "cuda")
     matbench("run", path, "--sizes", "64", "--backend", "cuda", *QUICK)
     assert [outcome.status for outcome in last_run()] == ["measured"]
-
-
-def test_generated_signatures_are_adopted(tmp_path: Path, matbench: Matbench) -> None:
-    for seed in range(2000, 2010):
-        path = tmp_path / f"kernel-{seed}.cu"
-        path.write_text(generated(seed).source)
-        matbench("adopt", path, "--backend", "cuda")

@@ -74,12 +74,10 @@ def attribute(folder: Path, name: str) -> None:
     (info / "attributes").write_text(f"*.txt {name}=evil\n")
 
 
-def configured(*settings: str, attributes: str | None = None) -> Callable[[Path, Path], None]:
+def configured(*settings: str) -> Callable[[Path, Path], None]:
     """Writes settings to the repository's configuration; `EVIL` stands for the program."""
 
     def set_up(folder: Path, evil: Path) -> None:
-        if attributes:
-            attribute(folder, attributes)
         for setting in settings:
             name, _, value = setting.partition(" ")
             git(folder, "config", name, value.replace("EVIL", str(evil)))
@@ -87,18 +85,9 @@ def configured(*settings: str, attributes: str | None = None) -> Callable[[Path,
     return set_up
 
 
-def included(folder: Path, evil: Path) -> None:
-    """A clean filter from a file that the configuration includes."""
+def filtered(folder: Path, evil: Path) -> None:
+    """A clean filter for what has changed."""
     attribute(folder, "filter")
-    (folder / "more").write_text(f'[filter "evil"]\n\tclean = {evil}\n')
-    git(folder, "config", "include.path", str(folder / "more"))
-
-
-def committed_attributes(folder: Path, evil: Path) -> None:
-    """A clean filter that a committed `.gitattributes` asks for."""
-    (folder / ".gitattributes").write_text("*.txt filter=evil\n")
-    git(folder, "add", ".gitattributes")
-    git(folder, "commit", "-q", "-m", "attributes")
     git(folder, "config", "filter.evil.clean", str(evil))
 
 
@@ -123,20 +112,10 @@ def lazily_fetched(folder: Path, evil: Path) -> None:
 
 
 HOSTILE = {
-    "clean filter": configured("filter.evil.clean EVIL", attributes="filter"),
-    "smudge filter": configured("filter.evil.smudge EVIL", attributes="filter"),
-    "process filter": configured(
-        "filter.evil.process EVIL", "filter.evil.required true", attributes="filter"
-    ),
-    "included": included,
-    "committed attributes": committed_attributes,
+    "clean filter": filtered,
     "fsmonitor": configured("core.fsmonitor EVIL"),
     "hooks": hooks,
     "hooks elsewhere": configured("core.hooksPath ../hooks"),
-    "textconv": configured("diff.evil.textconv EVIL", attributes="diff"),
-    "diff driver": configured("diff.evil.command EVIL", attributes="diff"),
-    "external diff": configured("diff.external EVIL"),
-    "merge driver": configured("merge.evil.driver EVIL", attributes="merge"),
     "pagers": configured(
         "core.pager EVIL", "pager.rev-parse EVIL", "pager.ls-files EVIL", "pager.ls-tree EVIL",
         "pager.check-attr EVIL",
@@ -144,10 +123,6 @@ HOSTILE = {
     "aliases": configured(
         "alias.rev-parse !EVIL", "alias.ls-files !EVIL", "alias.ls-tree !EVIL",
         "alias.describe !EVIL",
-    ),
-    "editor, askpass, ssh, proxy": configured(
-        "core.editor EVIL", "core.askPass EVIL", "core.sshCommand EVIL", "core.gitProxy EVIL",
-        "gpg.program EVIL", "credential.helper EVIL",
     ),
     "lazy fetch": lazily_fetched,
 }  # fmt: skip

@@ -98,19 +98,6 @@ def test_wheel_from_the_source_distribution_is_the_same(wheel: Path, tmp_path: P
     assert contents(build(project, tmp_path / "wheel", "wheel")) == contents(wheel)
 
 
-def test_installed_catalogue_reads_its_own_kernels(installed: Path, tmp_path: Path) -> None:
-    code = (
-        "from matbench.kernelfile import catalogue\n"
-        "print(catalogue.kernels_folder())\n"
-        "for kernel in catalogue.builtin(): print(kernel.name, kernel.sha256)"
-    )
-    folder, *kernels = run(
-        sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(installed)
-    ).splitlines()
-    assert Path(folder) == installed / "matbench" / "kernels"
-    assert kernels == [f"{kernel.name} {kernel.sha256}" for kernel in catalogue.builtin()]
-
-
 def test_installed_wheel_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     before = files(installed)
     empty = tmp_path / "empty"

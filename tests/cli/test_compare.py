@@ -94,8 +94,9 @@ _PARTICULAR = {
 }
 
 
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("name", _PARTICULAR)
+@pytest.mark.parametrize(
+    ("name", "first"), [(name, index % 2 == 0) for index, name in enumerate(_PARTICULAR)]
+)
 def test_the_inputs_of_a_pair_suit_both(
     name: str, first: bool, matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:

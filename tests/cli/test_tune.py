@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -145,30 +144,6 @@ def test_nothing_right_is_no_winner(
     assert Store().winners() == []
 
 
-@pytest.mark.long
-def test_a_budget_of_candidates(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
-) -> None:
-    result = matbench("tune", file, "--sizes", "20", "--budget", "2", "--set", "KIND=1")
-    assert re.search(r"\b2 of [0-9,]+ candidates tried", result.stdout)
-    [kept] = Store().winners()
-    assert kept.tried == 2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("table", "budget"), [("sweep", "2"), ("tune", "1s")])
-def test_a_hundred_million_combinations_take_seconds(
-    table: str, budget: str, matbench: Matbench, device: DeviceInfo, file: Path, state: Path
-) -> None:
-    file.write_text(tunable.huge(table), encoding="utf-8")
-    started = time.monotonic()
-    result = matbench("tune", file, "--sizes", "20", "--budget", budget)
-    assert time.monotonic() - started < 60
-    assert "sampled from 100,000,000" in result.stdout
-    [kept] = Store().winners()
-    assert (kept.combinations, kept.complete) == (10**8, True)
-
-
 @pytest.mark.parametrize("arguments", [
     ["numpy"], ["single-block"], ["tiled", "--budget", "soon"], ["tiled", "--set", "TURNS=1"],
 ])  # fmt: skip
@@ -176,40 +151,6 @@ def test_what_is_refused_is_one_line(matbench: Matbench, arguments: list[str]) -
     result = matbench("tune", *arguments, code=2)
     assert result.stderr.startswith("matbench")
     assert result.stderr.count("\n") == 1
-
-
-@pytest.mark.long
-def test_an_interruption_keeps_what_is_known(
-    matbench: Matbench,
-    device: DeviceInfo,
-    file: Path,
-    state: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    look, seen = worker.Worker.look, []
-
-    def stopped(self: worker.Worker, *arguments: Any, **more: Any) -> Any:
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-        seen.append(arguments)
-        return look(self, *arguments, **more)
-
-    monkeypatch.setattr(worker.Worker, "look", stopped)
-    given = ("--sizes", "48,20", "--set", "KIND=1")
-    result = matbench("tune", file, *given, code=130)
-    assert "best so far" in result.stdout
-    assert "interrupted: 0 of 2 sizes are done" in result.stderr
-    [kept] = Store().winners()
-    assert (kept.problem, kept.complete, kept.tried) == (SIZE, False, 2)
-
-    monkeypatch.setattr(worker.Worker, "look", look)
-    matbench("tune", file, "--sizes", "48", "--set", "KIND=1")
-    [finished] = Store().winners()
-    assert finished.complete
-    monkeypatch.setattr(worker.Worker, "look", stopped)
-    seen.clear()
-    matbench("tune", file, *given, code=130)
-    assert Store().winners() == [finished]
 
 
 # -- what is kept and used -----------------------------------------------------------------------

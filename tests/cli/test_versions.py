@@ -177,28 +177,13 @@ def test_several_kernels_of_several_workloads(
     assert left(tmp_path) == []
 
 
-@pytest.mark.parametrize("revision", ["nowhere", "-x", "--all", "", "HEAD:mine.cu"])
 def test_what_is_no_revision_is_refused_before_measuring(
-    revision: str, matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path,
-    nothing_runs: None,
-) -> None:  # fmt: skip
-    told = matbench("compare", f"--against={revision}", "mine.cu", *BRIEFLY, code=2).stderr
+    matbench: Matbench, device: DeviceInfo, project: Path, tmp_path: Path, nothing_runs: None
+) -> None:
+    told = matbench("compare", "--against=--all", "mine.cu", *BRIEFLY, code=2).stderr
     assert told.count("\n") == 1
     assert "no such revision" in told
     assert left(tmp_path) == []
-
-
-def test_without_git_or_a_repository_it_is_refused(
-    refusal: Refusal, device: DeviceInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    nothing_runs: None,
-) -> None:  # fmt: skip
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    Path("mine.cu").write_text(kernel_text())
-    needed = "mine.cu: --against needs git, and a git working tree around it"
-    assert refusal("compare", "--against", "HEAD", "mine.cu") == needed
-    git(Path(), "init", "-q", ".")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert refusal("compare", "--against", "HEAD", "mine.cu") == needed
 
 
 def test_an_old_version_that_cannot_be_read_is_told_with_its_revision(

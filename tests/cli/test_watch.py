@@ -151,22 +151,6 @@ def test_lines_to_paste_stand_below_what_is_missing(
     assert watch.interrupt() == (0, "")
 
 
-@pytest.mark.long
-def test_a_kernel_that_crashes_its_process_is_not_the_end(
-    device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
-) -> None:
-    crash = GOOD_BODY.replace("C[(size_t)row", "((float *)8)[(size_t)row")
-    path = write_kernel(body=crash)
-    watch = watched(path, *QUICK)
-    assert "not timed: mine TILE=8 at 48" in watch.line()
-    save(path, kernel_text())
-    assert "version 2" in (line := watch.line())
-    assert ": right; " in line
-    code, errors = watch.interrupt()  # Intel's runtime has its own words for a crash
-    assert code == 0
-    assert "Traceback" not in errors
-
-
 def test_a_file_that_is_gone_for_a_while_is_waited_for(
     device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
 ) -> None:

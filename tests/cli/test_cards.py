@@ -63,14 +63,6 @@ def test_one_of_them_is_not_told_apart(matbench: Matbench, twins: list[DeviceInf
     assert "opencl:1" not in result.stdout
 
 
-def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
-    matbench: Matbench, twins: list[DeviceInfo]
-) -> None:
-    matbench(*RUN, "--sizes", "16,17,18", "--device", "all", "--repeat", "3")
-    assert [len(ids) for ids in by_problem().values()] == [1, 1, 1]
-    assert sorted(o.repetition for o in last_run()) == sorted([1, 2, 3] * 6)
-
-
 def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_began(
     matbench: Matbench, twins: list[DeviceInfo], tmp_path: Path
 ) -> None:

@@ -22,7 +22,6 @@ from support.kernels import SPIN_BODY, KernelWriter
 from support.records import environment, outcome
 from support.terminal import on_terminal, started
 
-from matbench import __version__
 from matbench.cli.run import Sweep
 from matbench.measure import cluster as joining
 from matbench.measure.options import Options
@@ -201,15 +200,3 @@ def test_something_else_answers(refusal: Refusal, impatient: None) -> None:
         assert refusal("run", "tiled", "--cluster", address) == (
             f"--cluster {address}: no answer; is it a Dask scheduler?"
         )
-
-
-def test_another_version_is_refused_with_its_host(
-    refusal: Refusal, dask: DaskCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(joining, "__version__", "9.9.9")
-    said = refusal("run", "tiled", "--cluster", dask.address)
-    assert re.fullmatch(
-        rf"--cluster {dask.address}: the worker tcp://\S+ cannot measure: it has matbench "
-        rf"{re.escape(__version__)}; install version 9\.9\.9 there, as here",
-        said,
-    )

@@ -105,32 +105,7 @@ def test_record_files_are_compared_by_another_command(refusal: Refusal) -> None:
 BAD_FILES: dict[str, tuple[str, str, int, str]] = {
     "not TOML": ('"For a test"', '"For a test', 3, "not TOML"),
     "unknown key": ("summary =", "sumary =", 3, "unknown key `sumary`; did you mean `summary`?"),
-    "unknown name": (
-        '["TILE", "TILE"]',
-        '["TIEL"]',
-        8,
-        "unknown name 'TIEL'; known: K, M, N,",
-    ),
-    "not arithmetic": (
-        '["TILE", "TILE"]',
-        '["open(1)"]',
-        8,
-        "only ceil_div, is_power_of_two, max, min can be called",
-    ),
-    "too large": (
-        '["TILE", "TILE"]',
-        '["9**9**9"]',
-        8,
-        "powers are limited to exponents from 0 to 64",
-    ),
     "no entry": ("__global__ void", "__device__ void", 2, "no entry `__global__ void mine(…)`"),
-    "wrong type": ("TILE = [8]", "TILE = 8", 6, "`sweep.TILE`: Expected `array`, got `int`"),
-    "not closed": (
-        "\n// ///\n",
-        "\n",
-        1,
-        "front matter is not closed; end it with a line `// ///`",
-    ),
 }
 
 

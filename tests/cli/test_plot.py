@@ -18,19 +18,13 @@ from matbench.show.pictures import error_map
 
 
 @needs_plots
-@pytest.mark.parametrize("suffix", [".html", ".png", ".svg"])
+@pytest.mark.parametrize("suffix", [".html", ".svg"])
 def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"t{suffix}"
     matbench("blocks", "tiled", "--sizes", "100", "--set", "TILE=16", "--timeline", path)
-    if suffix == ".png":
-        assert picture(path).shape[1] > 1000
-        return
     text = path.read_text(encoding="utf-8")
     assert "tiled TILE=16 at 100" in text
-    if suffix == ".html":
-        assert '"title":"Timeline: tiled TILE=16 at 100"' in text
-        return
-    assert len(bars(text)) == 49
+    assert suffix == ".html" or len(bars(text)) == 49
 
 
 def test_without_what_draws_nothing_is_run(

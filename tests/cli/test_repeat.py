@@ -142,22 +142,18 @@ def sweep() -> list[Outcome]:
     return found
 
 
-def test_a_picture_has_one_point_for_each_case(matbench: Matbench) -> None:
+@pytest.mark.parametrize(("command", "suffix"), [("plot", "svg"), ("page", "html")])
+def test_a_picture_and_a_page_show_each_case_once(
+    command: str, suffix: str, matbench: Matbench
+) -> None:
     pytest.importorskip("vl_convert", exc_type=ImportError)
-    record_files.write(Path("all.jsonl"), *sweep())
-    record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))
-    for name in ("all", "one"):
-        matbench("plot", f"{name}.jsonl", "--output", f"{name}.svg")
-    assert Path("all.svg").read_text() == Path("one.svg").read_text()
-    record_files.write(Path("other.jsonl"), *sweep()[:1], *sweep()[5:6])
-    matbench("plot", "other.jsonl", "--output", "other.svg")
-    assert Path("other.svg").read_text() != Path("one.svg").read_text()
-
-
-def test_a_page_has_one_row_for_each_case(matbench: Matbench) -> None:
-    pytest.importorskip("vl_convert", exc_type=ImportError)
-    record_files.write(Path("all.jsonl"), *sweep())
-    matbench("page", "all.jsonl", "--output", "page.html")
-    record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))
-    matbench("page", "one.jsonl", "--output", "one.html")
-    assert Path("page.html").read_text() == Path("one.html").read_text()
+    shown = {}
+    for name, outcomes in {
+        "all": sweep(),
+        "merged": repetitions.merged(sweep()),
+        "other": [*sweep()[:1], *sweep()[5:6]],
+    }.items():
+        record_files.write(Path(f"{name}.jsonl"), *outcomes)
+        matbench(command, f"{name}.jsonl", "--output", f"{name}.{suffix}")
+        shown[name] = Path(f"{name}.{suffix}").read_text()
+    assert shown["all"] == shown["merged"] != shown["other"]

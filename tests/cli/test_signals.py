@@ -107,28 +107,6 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
     assert not locks(tmp_path)
 
 
-def test_the_command_that_continues_is_named_and_works(
-    partly: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
-    output = tmp_path / "out put.jsonl"
-    process = started("run", "--output", output, "--force", partly, *QUICK, "--sizes", "20")
-    wait_for_the_second_case(output)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
-    first, second = stderr.splitlines()
-    assert first == "interrupted: 1 of 2 cases are done"
-    asked, _, command = second.partition(": ")
-    assert asked == "continue with"
-    words = shlex.split(command)
-    assert words == ["matbench", "run", str(partly), *QUICK, "--sizes", "20", "--resume",
-                     str(output)]  # fmt: skip
-    # The long case is now stopped at once; finished cases are not repeated.
-    again = outside(*words[1:], "--timeout", "1")
-    assert again.returncode == 1
-    assert "1 measured, 0 wrong, 1 failed, 0 skipped" in again.stdout
-    assert len(records_in(output)) == 2
-
-
 @pytest.mark.parametrize(
     ("options", "typed", "named"),
     [

@@ -23,16 +23,6 @@ from matbench.workloads import WORKLOADS
 RUN = ("run", "tiled", "--set", "TILE=8,16", "--sizes", "9", *QUICK)
 
 
-def test_a_terminal_shows_a_bar_while_it_lasts(device: DeviceInfo) -> None:
-    # Each case lasts longer than the half second from one drawing to the next.
-    session = on_terminal(*RUN, "--max-time", "0.6", "--uncertainty", "0.000001")
-    assert session.code == 0
-    assert re.search(r"━+.* 0/2  0:0\d\b.*tiled TILE=8 at 9", session.written, re.DOTALL)
-    assert "\x1b[" in session.written  # colours
-    end = session.written[session.written.rindex("━") :]
-    assert "2 measured, 0 wrong, 0 failed, 0 skipped" in end
-
-
 def test_the_bar_does_not_mix_with_what_is_piped(device: DeviceInfo, tmp_path: Path) -> None:
     piped = tmp_path / "stdout"
     session = on_terminal(*RUN, "--format", "json", stdout_to=piped)
@@ -95,28 +85,6 @@ def test_other_commands_keep_to_the_width(command: tuple[str, ...]) -> None:
     session = on_terminal(*command, width=60)
     assert session.code == 0
     assert max(map(cell_len, session.lines)) <= 60
-
-
-EXPLAIN = ("explain", "tiled", "--sizes", "33", "--set", "TILE=8,32", "--arch", "g80,this")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("width", [60, 120])
-def test_an_explanation_keeps_to_the_width_and_breaks_no_name_of_a_column(width: int) -> None:
-    session = on_terminal(*EXPLAIN, width=width)
-    lines = session.lines
-    assert session.code == 0
-    assert max(map(cell_len, lines)) <= width
-    tables = [line for line in lines if line.startswith("parameters ")]
-    assert len(tables) == 2
-    assert all(line.split()[:2] == ["parameters", "threads"] for line in tables)
-    assert all("resident" in line for line in tables[:1])
-    text = "\n".join(lines)
-    assert "32 × 32 = 1,024 threads per block > 512" in text
-    [row] = [line for line in lines if re.match(r"minimum traffic +\d", line)]
-    assert "each input read" in row  # the remark wraps in its column
-    chart = [line for line in lines if "└" in line]
-    assert [cell_len(line.rstrip()) for line in chart] == [min(width, 100) - 8]
 
 
 def test_kernels_are_listed_by_group() -> None:

@@ -175,28 +175,6 @@ def test_an_unwritable_state_folder_is_told_before_anything_is_measured(
     assert "Errno" not in line
 
 
-@pytest.mark.long
-def test_a_state_folder_that_fails_late_costs_the_winner_alone(
-    matbench: Matbench,
-    device: DeviceInfo,
-    file: Path,
-    state: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    look = worker.Worker.look
-
-    def spoilt(self: worker.Worker, *arguments: Any, **more: Any) -> Any:
-        (state / "tuned.jsonl").mkdir(exist_ok=True)
-        return look(self, *arguments, **more)
-
-    monkeypatch.setattr(worker.Worker, "look", spoilt)
-    done = matbench("tune", file, "--sizes", "16", "--set", "KIND=1", code=2)
-    assert "3 candidates measured" in done.stdout
-    assert "winner" in done.stdout
-    assert "tuned.jsonl" in done.stderr.splitlines()[-1]
-    assert "is a folder" in done.stderr or "Is a directory" in done.stderr
-
-
 def test_tuned_takes_the_same_size_or_the_nearest(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:

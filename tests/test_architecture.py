@@ -17,7 +17,6 @@ from support.paths import ROOT
 from support.scripts import load
 
 import matbench
-from matbench.kernelfile import catalogue, syntax
 
 PACKAGE = ROOT / "matbench"
 
@@ -40,11 +39,6 @@ HEAVY = {
     "cuda", "dask", "distributed", "nvmath", "pycuda", "pynvml", "pyopencl", "scipy",
     "tree_sitter", "tree_sitter_cuda", "vl_convert", "watchfiles",
 }  # fmt: skip
-CPLUSPLUS = re.compile(
-    r"\b(?:alignas|auto|class|const_cast|constexpr|decltype|delete|namespace|new|nullptr|operator"
-    r"|reinterpret_cast|static_assert|static_cast|template|this|throw|typename|using|virtual)\b"
-    r"|::|\[[=&]\]|#\s*include"
-)
 #: Folders of one machine, and hosts of package registries (named by package alone).
 FORBIDDEN = re.compile(r"(?<![\w./-])/(?:home|root|Users|work)/|pypi[.]org|pythonhosted[.]org")
 
@@ -144,21 +138,6 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         pytest.fail(" imports ".join(map(shown, error.args[1])))
 
 
-@pytest.mark.parametrize("name", sorted(packages()))
-def test_a_package_says_what_lives_there_and_what_it_must_never_import(name: str) -> None:
-    text = ast.get_docstring(tree(PACKAGE / name / "__init__.py")) or ""
-    first, _, rule = text.partition("\n\n")
-    assert re.fullmatch(r"[A-Z][^.]*[.]", first), "what lives there, in one sentence"
-    found = re.search(
-        r"Must never .*or (?:import anything but (.*)|be imported by .*)[.]", rule, re.DOTALL
-    )
-    assert found is not None, "what it must never import, in one sentence"
-    if found[1] is None:
-        assert not any(name in allowed for who, allowed in MAY_IMPORT.items() if who in packages())
-    else:
-        assert {"base", *re.findall(r"`(\w+)`", found[1])} == MAY_IMPORT[name]
-
-
 def page() -> str:
     return (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
@@ -244,18 +223,6 @@ def test_the_command_line_starts_without_heavy_packages() -> None:
     loaded = set(done.stdout.split())
     assert "matbench.cli" in loaded
     assert not loaded & HEAVY
-
-
-def test_kernels_are_plain_c_unless_they_require_cuda() -> None:
-    found = []
-    for kernel in catalogue.builtin():
-        if any(need == "cuda" or need.startswith("sm_") for need in kernel.requires):
-            continue
-        code = syntax.without_comments(kernel.source).replace('extern "C"', "")
-        for match in CPLUSPLUS.finditer(code):
-            line = code.count("\n", 0, match.start()) + 1
-            found.append(f"{kernel.path}:{line}: {match[0]!r} is C++; set requires = ['cuda']")
-    assert found == []
 
 
 def test_no_file_names_a_folder_of_one_machine_or_a_registry() -> None:

@@ -6,7 +6,6 @@ import importlib
 import json
 import math
 import runpy
-import struct
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -122,34 +121,6 @@ def test_nvbench_is_compared_with_the_center_of_the_same_kind(
     assert means[0]["ratio"] == pytest.approx((341 / 3) / 100.5)
     assert medians[1]["ratio"] == "NOT MEASURED"
     assert [figure.met for figure in findings.figures] == [False, False]
-
-
-def test_nvbench_samples_are_read_in_ns(load: Any, tmp_path: Path) -> None:
-    pytest.importorskip("cuda.bench", reason="NVBench is not installed")
-    samples = (0.001, 0.002, 0.0015)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "0.bin").write_bytes(struct.pack("<3f", *samples))
-    described = [
-        {"name": "filename", "type": "string", "value": "bin/0.bin"},
-        {"name": "size", "type": "int64", "value": "3"},
-    ]
-    axis = {"name": "case", "type": "int64", "flags": ""}
-    state = {
-        "name": "Device=0 case=7",
-        "axis_values": [{"name": "case", "type": "int64", "value": "7"}],
-        "summaries": [{"tag": "nv/json/bin:nv/cold/sample_times", "data": described}],
-    }
-    values = [{"input_string": "7", "description": "", "value": 7}]
-    result = {
-        "devices": [],
-        "benchmarks": [
-            {"name": "product", "axes": [{**axis, "values": values}], "states": [state]}
-        ],
-    }
-    target = tmp_path / "nvbench.json"
-    target.write_text(json.dumps(result))
-    found = load("against_nvbench").read_samples(target)
-    assert found == {7: pytest.approx([1e6, 2e6, 1.5e6])}
 
 
 # -- the others ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support import records
-from support.cli import QUICK, Matbench
+from support.cli import Matbench
 from support.records import repeated, timing
 
 from matbench.model import Conditions, DeviceInfo
@@ -129,18 +129,3 @@ def test_nothing_to_judge_is_no_pass(tmp_path: Path, matbench: Matbench) -> None
     new = write(tmp_path / "new.jsonl", steady("naive-2d"))
     told = matbench("diff", old, new, "--fail-if-slower", "5%", code=1).stderr
     assert "--fail-if-slower had nothing to judge" in told
-
-
-def test_a_file_of_a_run_against_itself(
-    tmp_path: Path, matbench: Matbench, device: DeviceInfo
-) -> None:
-    file = tmp_path / "out.jsonl"
-    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "9", *QUICK, "--output", file)
-    _, found = json.loads(matbench("diff", file, file, "--format", "json").stdout)
-    compared = found["comparison"]
-    assert compared["ratio"] == 1
-    assert compared["verdict"] in ("SAME", "UNDECIDED")
-    low, high = compared["interval"]
-    assert low * high == pytest.approx(1)
-    # Wide enough for any samples, and for what runs differ by.
-    assert "1 SAME" in matbench("diff", file, file, "--threshold", "9").stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -108,18 +107,3 @@ def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: De
     assert "2 cases of other shapes" in said
     # The folder that a picture was drawn in holds nothing else.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jsonl", "1.jsonl", "c.svg"]
-
-
-def test_only_what_draws_imports_what_draws(matbench: Matbench, tmp_path: Path) -> None:
-    """Neither help nor a refusal waits for vl-convert."""
-    code = (
-        "import sys, matbench.__main__ as m\n"
-        "try: m.main()\n"
-        "finally: print(*sorted({'vl_convert'} & set(sys.modules)), file=sys.stderr)"
-    )
-    for arguments in (["plot", "--help"], ["plot", "missing.jsonl", "--output", "c.svg"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path
-        )
-        assert done.returncode == (0 if "--help" in arguments else 2)
-        assert done.stderr.splitlines()[-1] == ""

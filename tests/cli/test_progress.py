@@ -56,8 +56,8 @@ def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
     session = sweep(kernels)
     assert session.code == 130
     assert COLOURED.search(session.written)
-    assert max(map(cell_len, session.lines)) <= 80
-    text = "\n".join(session.lines)
+    assert max(cell_len(line) for line in session.lines if "━" in line) <= 80
+    text = "\n".join(session.lines).replace("^C", "")  # echoed by the terminal
     assert BAR.search(text)
     # Failures come at once, before the next case; they are not drawn again.
     for failed in FAILED:

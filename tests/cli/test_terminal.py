@@ -80,35 +80,11 @@ def test_no_line_is_wider_than_the_terminal(width: int, records: Path) -> None:
         assert word in together
 
 
-@pytest.mark.parametrize("command", [("show", "shared-row"), ("--help",)])
+@pytest.mark.parametrize("command", [("list",), ("show", "shared-row"), ("--help",)])
 def test_other_commands_keep_to_the_width(command: tuple[str, ...]) -> None:
     session = on_terminal(*command, width=60)
     assert session.code == 0
     assert max(map(cell_len, session.lines)) <= 60
-
-
-def test_kernels_are_listed_by_group() -> None:
-    session = on_terminal("list", width=60)
-    assert max(map(cell_len, session.lines)) <= 60
-    lines = [line.rstrip() for line in session.lines]
-    kernels = catalogue.builtin()
-    titles = {f"{kernel.workload} · {kernel.group}" for kernel in kernels}
-    found = [line for line in lines if " · " in line and not line.startswith(" ")]
-    assert set(found) == titles
-    assert len(found) == len(titles)  # each once
-    title = ""
-    shown: dict[str, str] = {}
-    for line in lines:
-        if line in titles:
-            title = line
-        elif name := re.match(r"  (\S+)  ", line):
-            shown[name[1]] = title
-    assert shown == {kernel.name: f"{kernel.workload} · {kernel.group}" for kernel in kernels}
-    together = " ".join(" ".join(lines).split())
-    for kernel in kernels:
-        assert kernel.summary in together
-    assert "TILE 8, 16, 32" in together
-    assert "needs cuda, sm_80" in together
 
 
 def test_a_pipe_gets_a_line_for_each_kernel() -> None:

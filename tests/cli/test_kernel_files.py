@@ -85,7 +85,6 @@ def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
         "run", "product.cuh", "--sizes", "33", "--front-matter", "sweep.SIDE=[4]", *QUICK
     )
     assert RIGHT in one.stdout
-    assert "passed 30 of 30" in matbench("check", "product.cuh", "--set", "SIDE=8").stdout
 
 
 def test_the_effective_table_is_part_of_the_kernels_identity() -> None:
@@ -161,7 +160,6 @@ def test_the_command_line_says_how_large_a_workspace_is(matbench: Matbench) -> N
     Path("scratch.cu").write_text(SCRATCH)
     told = (*front("args=['A', 'B', 'C', 'workspace', 'M', 'N', 'K']"), *LAUNCH)
     size = front("launch.workspace_bytes=4 * M * N")
-    assert RIGHT in matbench("run", "scratch.cu", *told, *size, "--sizes", "20", *QUICK).stdout
     small = front("launch.workspace_bytes=4 * M * (N - 1)")
     done = matbench("run", "scratch.cu", *told, *small, "--sizes", "20", *QUICK, code=1)
     assert "guards: wrote outside the workspace" in done.stdout

@@ -33,15 +33,6 @@ PARTLY_BODY = GOOD_BODY.replace("{", "{\n#if TILE == 16\n" + SPIN + "\n#endif\n"
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A good kernel and a long-running one, in a folder for the session: built only once."""
-    folder = tmp_path_factory.mktemp("kernels")
-    (folder / "a-good.cu").write_text(kernel_text("a-good"), encoding="utf-8")
-    (folder / "b-spins.cu").write_text(kernel_text("b-spins", body=SPIN_BODY), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
 def partly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("partly") / "partly.cu"
     text = kernel_text("partly", body=PARTLY_BODY)
@@ -76,7 +67,7 @@ def locks(folder: Path) -> list[Path]:
 
 
 def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
-    kernels: Path, tmp_path: Path, device: DeviceInfo
+    partly: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
     output = tmp_path / "out.jsonl"
     is_there = in_the_second_case(output)
@@ -88,7 +79,7 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
         return bool(pressed)
 
     session = on_terminal(
-        "run", "--kernels-dir", kernels, *QUICK, "--sizes", "20", "--output", output,
+        "run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output,
         interrupt_when=interrupt_when,
     )  # fmt: skip
     assert session.code == 130
@@ -96,12 +87,12 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
     text = "\n".join(session.lines)
     assert "Traceback" not in text
     assert "interrupted: 1 of 2 cases are done" in text
-    table = text[text.rindex("a-good") :]
-    assert re.match(r"a-good .*µs", table)
-    assert "b-spins" not in table
+    table = text[text.rindex("TILE=8") :]
+    assert re.match(r"TILE=8 .*µs", table)
+    assert "TILE=16" not in table
     assert "1 measured, 0 wrong, 0 failed, 0 skipped" in table
     [environment], [outcome] = reading.read(output)
-    assert (outcome.case.kernel, outcome.status) == ("a-good", "measured")
+    assert (outcome.case.params, outcome.status) == ({"TILE": 8}, "measured")
     assert environment.argv[0] == "run"
     assert records_in(provenance.last_run_path()) == [outcome]
     assert not locks(tmp_path)
@@ -369,8 +360,8 @@ def test_ctrl_c_while_an_outcome_is_written(
 
 
 @pytest.mark.long
-def test_a_kernel_that_hangs_is_not_probed_to_the_end(kernels: Path, device: DeviceInfo) -> None:
-    process = started("check", kernels / "b-spins.cu", "--timeout", "1")
+def test_a_kernel_that_hangs_is_not_probed_to_the_end(partly: Path, device: DeviceInfo) -> None:
+    process = started("check", partly, "--set", "TILE=16", "--timeout", "1")
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (1, "")
     assert stdout.count("FAILED") == 2

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 from support import tunable
 from support.cli import Matbench
-from support.kernels import KernelWriter, kernel_text
+from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.machine_code import missing
 from support.nvcc import find_nvcc
 
@@ -196,25 +196,6 @@ def test_registers_are_those_that_nvcc_gives(matbench: Matbench, device: DeviceI
     assert len([w for w in widths if w["registers"]]) == 2
 
 
-@pytest.mark.long
-def test_by_default_the_device_at_hand_is_explained_and_without_a_gpu_a_current_one_too(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
-    result = matbench("explain", "tiled", "--sizes", "33", "--format", "json")
-    found = json.loads(result.stdout)[1]
-    expected = {"this"} if device.kind == "gpu" else {"Hopper 9.0", "this"}
-    assert {"this" if w["here"] else w["architecture"] for w in found["widths"]} == expected
-    # One value is explained, with the usual widths beside it; of several the fastest is.
-    assert {width["params"]["TILE"] for width in found["widths"]} == {4, 8, 12, 16, 20, 24, 32}
-    several = matbench(
-        "explain", "tiled", "--sizes", "33", "--set", "TILE=8,16", "--format", "json"
-    )
-    found = json.loads(several.stdout)[1]
-    assert {width["params"]["TILE"] for width in found["widths"]} == {8, 16}
-    times = {w["params"]["TILE"]: w["measured_ns"] for w in found["widths"] if w["here"]}
-    assert found["case"]["params"]["TILE"] == min(times, key=lambda tile: times[tile])
-
-
 def test_more_parameters_than_can_be_listed_are_one_line(
     matbench: Matbench, tmp_path: Path
 ) -> None:
@@ -237,13 +218,7 @@ def test_a_kernel_without_tiles_is_explained_over_what_it_sweeps(matbench: Matbe
 def test_a_wrong_kernel_has_no_time_and_is_no_success(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:
-    body = """
-    extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-    {
-        C[0] = A[0] * B[0];
-    }
-    """
-    path = write_kernel("faulty", body=body)
+    path = write_kernel("faulty", body=GOOD_BODY.replace("k < K", "k < K - 1"))
     result = matbench("explain", path, "--sizes", "33", "--set", "TILE=8", code=1)
     assert "wrong: " in result.stdout
     assert "What limits it is not known: wrong, " in result.stdout

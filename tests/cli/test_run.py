@@ -95,14 +95,6 @@ def test_a_launch_of_nothing_fails(matbench: Matbench, write_kernel: KernelWrite
     assert "launch.grid 'N - 8' is 0; must be at least 1" in result.stdout
 
 
-def test_what_json_and_csv_print_is_all_there_is(matbench: Matbench, device: DeviceInfo) -> None:
-    for fmt in ("json", "csv", "plain"):
-        result = run(matbench, "tiled", "--set", "TILE=8", "--sizes", "5", "--format", fmt)
-        assert result.stderr == ""
-        assert "\x1b" not in result.stdout
-        assert "tiled" in result.stdout
-
-
 def test_time_that_was_asked_for_is_not_late(matbench: Matbench, device: DeviceInfo) -> None:
     run = ("run", "tiled", "--sizes", "1", "--set", "TILE=8", "--uncertainty", "0.000001%")
     found = json.loads(

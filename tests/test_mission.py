@@ -120,5 +120,3 @@ def test_a_comparison(run: Run) -> None:
     assert result["verdict"] in ("FASTER", "SLOWER", "SAME", "UNDECIDED")
     assert min(result["samples"]) > 0
     assert "fastest of 3 in a quick look at TILE 8, 16, 32" in row["notes"][0]
-
-

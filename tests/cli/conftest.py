@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from support.cli import Matbench, Plan, Pretended, Refusal, last_run
 from support.records import timing
 
 from matbench import signals
-from matbench.measure import worker
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.measure import tuning, worker
 from matbench.measure.outcomes import not_measured
 from matbench.measure.session import Found
 from matbench.model import Case, DeviceInfo
@@ -27,6 +29,12 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.fixture
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When tuning, equally fast candidates are compared for 0.2 s, not for 10 s."""
+    monkeypatch.setattr(tuning, "ComparisonPlan", partial(ComparisonPlan, maximum_time_ns=2e8))
 
 
 @pytest.fixture

@@ -102,6 +102,7 @@ def test_a_killed_worker_costs_its_case_only(
     assert {o.case.device_id for o in found.values()} == {"GPU-d0", "GPU-d1"}
 
 
+@pytest.mark.usefixtures("short_turns")
 def test_check_and_tune_use_all_gpus(
     matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support.cli import QUICK, Matbench
 from support.kernels import GOOD_BODY, KernelWriter
 
@@ -40,6 +41,7 @@ def test_a_changed_header_is_run_and_resumed_anew(
     assert len({outcome.case.sha256 for outcome in outcomes}) == 3
 
 
+@pytest.mark.usefixtures("short_turns")
 def test_winners_of_another_header_are_not_taken(
     matbench: Matbench, write_kernel: KernelWriter, device: DeviceInfo
 ) -> None:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,9 @@ from matbench.model import DeviceInfo, Kernel, Problem
 from matbench.records.tuned import Store
 from matbench.records.tuning import Tuned
 
+pytestmark = pytest.mark.usefixtures("short_turns")
+
 SIZE = Problem(48, 48, 48)
-
-
-@pytest.fixture(autouse=True)
-def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equally fast candidates are compared for 0.2 s, not for 10 s."""
-    monkeypatch.setattr(tuning, "ComparisonPlan", partial(ComparisonPlan, maximum_time_ns=2e8))
 
 
 @pytest.fixture

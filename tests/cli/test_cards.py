@@ -134,6 +134,8 @@ def test_check_and_tune_use_all_gpus(
         ]
 
     assert probes(several.stdout) == probes(one.stdout)  # also in their order
+    sizes = [problem["N"] for _, problem, _ in probes(one.stdout)]
+    assert sizes == sorted(sizes)
     used.clear()
     monkeypatch.setattr(worker.Worker, "measure", noted)
     matbench("tune", "tiled", "--set", "TILE=8,16", "--sizes", "16,24", "--device", "all")

@@ -26,6 +26,7 @@ COLOURS = {
 }
 INK = "#222222"
 Cells = Collection[tuple[int, int]]
+Point = tuple[float, float]
 
 
 class Drawing:
@@ -71,10 +72,16 @@ class Drawing:
         self.note(x, 28, words, size=15, bold=True)
 
     def box(
-        self, x: float, y: float, width: float, height: float, colour: str = "white",
-        words: str = "", *, strong: bool = False, dashed: bool = False, size: int = 12,
+        self, at: Point, width: float, height: float, colour: str = "white",
+        words: str = "", *, strong: bool = False, dashed: bool = False,
     ) -> None:  # fmt: skip
-        """A rectangle with words in its middle; a strong one is filled with the full colour."""
+        """A rectangle with words in its middle; a strong one is filled with the full colour.
+
+        Its upper left corner is `at`; words are as large as fits, from 12 down to 10.
+        """
+        (x, y), size = at, 12
+        while size > 10 and 0.55 * size * len(words) > width - 4:
+            size -= 1
         light, full = COLOURS[colour]
         dash = ' stroke-dasharray="4 3"' if dashed else ""
         self.parts.append(
@@ -89,13 +96,16 @@ class Drawing:
             )
 
     def grid(
-        self, x: float, y: float, rows: int, columns: int, colour: str, *, cell: float = 16,
-        strong: Cells = (), wide: float | None = None,
+        self, at: Point, rows: int, columns: int, colour: str, *,
+        side: float | tuple[float, float] = 16, strong: Cells = (),
         label: Callable[[int, int], str] | None = None,
     ) -> None:  # fmt: skip
-        """Cells of one colour, of which some are strong; `label` gives the words of each."""
-        light, full = COLOURS[colour]
-        wide = cell if wide is None else wide
+        """Cells of one colour, of which some are strong; `label` gives the words of each.
+
+        `side` is that of a cell, or its width and height.
+        """
+        (x, y), (light, full) = at, COLOURS[colour]
+        wide, cell = side if isinstance(side, tuple) else (side, side)
         width, height = wide * columns, cell * rows
         self.parts.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{light}"/>'
@@ -140,21 +150,21 @@ def coalescing() -> Drawing:
     for x, title in ((20, "uncoalesced-1d"), (400, "coalesced-1d")):
         d.note(x, 28, title, size=15, bold=True)
     rows = 8
-    d.grid(60, 64, rows, 9, "A", strong={(row, 3) for row in range(rows)})
+    d.grid((60, 64), rows, 9, "A", strong={(row, 3) for row in range(rows)})
     d.text(132, 56, "A, at one k")
     for row in range(rows):
         d.text(52, 76 + 16 * row, f"t{row}", at="end", size=11)
-    d.grid(250, 64, rows, 7, "B", strong={(3, 2)})
+    d.grid((250, 64), rows, 7, "B", strong={(3, 2)})
     d.text(306, 56, "B, at one k")
     d.text(306, 208, "all threads: one float")
     d.text(132, 208, "each thread: another row")
     d.text(190, 240, "A warp computes a column of C: it reads 32 pieces", size=13)
     d.text(190, 258, "of A, K floats apart, and uses one float of each.")
-    d.grid(420, 64, rows, 7, "A", strong={(2, 3)})
+    d.grid((420, 64), rows, 7, "A", strong={(2, 3)})
     d.text(476, 56, "A, at one k")
     d.text(476, 208, "all threads: one float")
     read = {(3, column): f"t{column - 1}" for column in range(1, 9)}
-    d.grid(570, 64, rows, 10, "B", strong=read, label=lambda *cell: read.get(cell, ""))
+    d.grid((570, 64), rows, 10, "B", strong=read, label=lambda *cell: read.get(cell, ""))
     d.text(650, 56, "B, at one k")
     d.text(650, 208, "each thread: the next column")
     d.text(570, 240, "A warp computes part of a row of C: it reads")
@@ -165,14 +175,14 @@ def coalescing() -> Drawing:
 
 def _product(d: Drawing, x: float, y: float) -> None:
     """A left of C and B above it, with the strips that a tile of C is computed from."""
-    d.box(x + 190, y, 140, 120, "white")
-    d.box(x, y + 134, 176, 110, "white")
-    d.box(x + 190, y + 134, 140, 110, "white")
-    d.box(x + 246, y, 42, 120, "B")
-    d.box(x, y + 178, 176, 42, "A")
-    d.box(x + 246, y + 178, 42, 42, "C", "tile", strong=True)
-    d.box(x + 72, y + 178, 42, 42, "A", "a", strong=True)
-    d.box(x + 246, y + 48, 42, 42, "B", "b", strong=True)
+    d.box((x + 190, y), 140, 120, "white")
+    d.box((x, y + 134), 176, 110, "white")
+    d.box((x + 190, y + 134), 140, 110, "white")
+    d.box((x + 246, y), 42, 120, "B")
+    d.box((x, y + 178), 176, 42, "A")
+    d.box((x + 246, y + 178), 42, 42, "C", "tile", strong=True)
+    d.box((x + 72, y + 178), 42, 42, "A", "a", strong=True)
+    d.box((x + 246, y + 48), 42, 42, "B", "b", strong=True)
     d.text(x + 12, y + 152, "A", bold=True)
     d.text(x + 203, y + 16, "B", bold=True)
     d.text(x + 203, y + 152, "C", bold=True)
@@ -190,8 +200,8 @@ def tiles() -> Drawing:
         "Stage: the T×T threads copy tiles a and b to",
         "shared memory, one value of each per thread.",
     )
-    d.box(418, 82, 150, 34, "A", "a: T×T, shared")
-    d.box(588, 82, 150, 34, "B", "b: T×T, shared")
+    d.box((418, 82), 150, 34, "A", "a: T×T, shared")
+    d.box((588, 82), 150, 34, "B", "b: T×T, shared")
     d.text(400, 148, "2", size=18, bold=True)
     d.note(
         418,
@@ -214,9 +224,9 @@ def tiles() -> Drawing:
 
 def _thread_tile(d: Drawing, x: float, columns: Cells, mine: Cells, rows: Cells) -> None:
     """Tiles in shared memory at one k, and what one thread fetches and computes."""
-    d.grid(x + 100, 50, 3, 12, "B", strong=columns)
-    d.grid(x + 34, 112, 12, 3, "A", strong=rows)
-    d.grid(x + 100, 112, 12, 12, "C", strong=mine)
+    d.grid((x + 100, 50), 3, 12, "B", strong=columns)
+    d.grid((x + 34, 112), 12, 3, "A", strong=rows)
+    d.grid((x + 100, 112), 12, 12, "C", strong=mine)
     d.note(x + 300, 78, "b")
     d.text(x + 58, 322, "a")
     d.text(x + 196, 322, "tile of C")
@@ -259,7 +269,7 @@ def vectorized() -> Drawing:
     d = Drawing("A is transposed on its way to shared memory", 270)
     d.note(20, 28, "global memory: 16 bytes of a row of A", bold=True)
     row = {(3, k): str(k) for k in range(4)}
-    d.grid(60, 60, 8, 8, "A", cell=20, strong=row, label=lambda *cell: row.get(cell, ""))
+    d.grid((60, 60), 8, 8, "A", side=20, strong=row, label=lambda *cell: row.get(cell, ""))
     d.text(140, 52, "k →")
     d.text(50, 124, "m", at="end")
     d.text(50, 100, "row", at="end")
@@ -269,13 +279,13 @@ def vectorized() -> Drawing:
     d.note(340, 28, "shared memory: the tile transposed", bold=True)
     column = {(k, 3): str(k) for k in range(4)}
     fetched = {(6, m): "" for m in range(4, 8)}
-    d.grid(
-        350, 60, 8, 12, "A", cell=20, strong=column | fetched,
+    d.grid((
+        350, 60), 8, 12, "A", side=20, strong=column | fetched,
         label=lambda *cell: column.get(cell, ""),
     )  # fmt: skip
     d.text(420, 52, "m →")
     d.text(342, 186, "k", at="end")
-    d.box(590, 60, 20, 160, "white", dashed=True)
+    d.box((590, 60), 20, 160, "white", dashed=True)
     d.text(604, 238, "padding")
     d.note(622, 170, "one fetch:", "four rows of A", "at one k")
     d.arrow((612, 190), (514, 190))
@@ -288,20 +298,20 @@ def double_buffering() -> Drawing:
     d.title(20, "vectorized: one pair of tiles")
     x = 20.0
     for step in range(3):
-        d.box(x, 44, 120, 30, "A", f"load tiles {step}")
-        d.box(x + 124, 44, 104, 30, "C", f"multiply {step}", strong=True)
+        d.box((x, 44), 120, 30, "A", f"load tiles {step}")
+        d.box((x + 124, 44), 104, 30, "C", f"multiply {step}", strong=True)
         d.line(x + 122, 38, 80)
         d.line(x + 231, 38, 80)
         x += 235
     d.note(20, 100, "The multiply-add units idle while the block waits for its loads.")
     d.note(20, 146, "double-buffered: two pairs of tiles", size=15, bold=True)
-    d.box(20, 162, 120, 30, "A", "load tiles 0")
+    d.box((20, 162), 120, 30, "A", "load tiles 0")
     d.line(143, 156, 234)
     x = 146.0
     for step in range(4):
-        d.box(x, 162, 104, 30, "A", f"load tiles {step + 1}")
-        d.box(x, 198, 104, 30, "C", f"multiply {step}", strong=True)
-        d.box(x + 106, 162, 30, 30, "A", "store", size=10)
+        d.box((x, 162), 104, 30, "A", f"load tiles {step + 1}")
+        d.box((x, 198), 104, 30, "C", f"multiply {step}", strong=True)
+        d.box((x + 106, 162), 30, 30, "A", "store")
         d.line(x + 139, 156, 234)
         x += 142
     d.note(
@@ -318,23 +328,23 @@ def double_buffering() -> Drawing:
 def ring() -> Drawing:
     d = Drawing("Copies go to a ring of stages and bypass the registers", 290)
     d.title(20, "async-copied: a ring of STAGES pairs of tiles")
-    d.box(20, 60, 120, 150, "white")
+    d.box((20, 60), 120, 150, "white")
     d.text(80, 50, "global memory")
-    d.box(34, 76, 92, 50, "A", "A")
-    d.box(34, 140, 92, 50, "B", "B")
+    d.box((34, 76), 92, 50, "A", "A")
+    d.box((34, 140), 92, 50, "B", "B")
     d.text(470, 50, "shared memory")
-    d.box(290, 60, 340, 150, "white")
+    d.box((290, 60), 340, 150, "white")
     stages = (
         ("stage 0: step s, multiplied now", "C", True),
         ("stage 1: step s + 1, filling", "A", False),
         ("stage 2: step s + 2, filling", "A", False),
     )
     for number, (words, colour, strong) in enumerate(stages):
-        d.box(310, 70 + 46 * number, 300, 38, colour, words, strong=strong)
+        d.box((310, 70 + 46 * number), 300, 38, colour, words, strong=strong)
     d.arrow((140, 120), (306, 135))
     d.arrow((140, 160), (306, 181))
     d.text(215, 108, "cp.async")
-    d.box(160, 226, 110, 34, "grey", "registers", dashed=True)
+    d.box((160, 226), 110, 34, "grey", "registers", dashed=True)
     d.note(280, 248, "not used by copies", size=12)
     d.arrow((612, 89), (690, 89))
     d.text(716, 80, "products")
@@ -361,16 +371,16 @@ def warp_lanes() -> Drawing:
     for row in range(2):
         for column in range(4):
             mine = (row, column) == (0, 1)
-            d.box(20 + 48 * column, 44 + 96 * row, 48, 96, "C",
-                  f"warp {row * 4 + column}", strong=mine, size=11)  # fmt: skip
+            d.box((20 + 48 * column, 44 + 96 * row), 48, 96, "C",
+                  f"warp {row * 4 + column}", strong=mine)  # fmt: skip
     d.text(116, 258, "8 warps of 64×32")
     d.text(116, 278, "a thread: 8×8 elements")
     near = {(row, column) for row in range(2) for column in range(2)}
     d.note(270, 28, "lanes row by row", bold=True)
-    d.grid(270, 44, 8, 4, "C", cell=24, wide=36, strong={(0, c) for c in range(4)},
+    d.grid((270, 44), 8, 4, "C", side=(36, 24), strong={(0, c) for c in range(4)},
            label=lambda row, column: str(row * 4 + column))  # fmt: skip
     d.note(530, 28, "bit 0 across, bit 1 down", bold=True)
-    d.grid(530, 44, 8, 4, "C", cell=24, wide=36, strong=near,
+    d.grid((530, 44), 8, 4, "C", side=(36, 24), strong=near,
            label=lambda row, column: str(_lane(row, column, 4)))  # fmt: skip
     for x, cycles in ((270, 4), (530, 2)):
         d.note(x, 258, "A, same for a row: 2 cycles", size=12)
@@ -394,19 +404,19 @@ def pipelining() -> Drawing:
     for k in (13, 14, 15, 0, 1):
         if k == 0:
             d.line(x + 4, 42, 122)
-            d.box(x + 10, 50, 46, 28, "A", "copies", size=11)
+            d.box((x + 10, 50), 46, 28, "A", "copies")
             x += 58
-        d.box(x, 50, 42, 28, "B", f"k = {k}", size=11)
-        d.box(x + 44, 86, 72, 28, "C", f"k = {k}", strong=True)
+        d.box((x, 50), 42, 28, "B", f"k = {k}")
+        d.box((x + 44, 86), 72, 28, "C", f"k = {k}", strong=True)
         x += 118
     x = 88.0
     for k in (5, 6, 7, 0, 1, 2, 3, 4):
         if k == 7:
             d.line(x + 3, 158, 198)
-        d.box(x + 8, 166, 42, 28, "B", f"k = {(k + 1) % 8}", size=11)
+        d.box((x + 8, 166), 42, 28, "B", f"k = {(k + 1) % 8}")
         if k == 4:
-            d.box(x + 52, 166, 44, 28, "A", "copies", size=11)
-        d.box(x, 202, 78, 28, "C", f"k = {k}", strong=True)
+            d.box((x + 52, 166), 44, 28, "A", "copies")
+        d.box((x, 202), 78, 28, "C", f"k = {k}", strong=True)
         x += 80
     d.note(
         20,
@@ -425,12 +435,12 @@ def sharing_k() -> Drawing:
     d.title(20, "sliced-k: teams of warps in a block")
     d.note(20, 48, "each step of BK = 32 k", size=12)
     for team in range(4):
-        d.box(20 + 42 * team, 60, 42, 60, "A", f"k {team * 8}…", strong=team == 1, size=11)
-        d.box(246, 60 + 42 * team, 60, 42, "B", f"k {team * 8}…", strong=team == 1, size=11)
+        d.box((20 + 42 * team, 60), 42, 60, "A", f"k {team * 8}…", strong=team == 1)
+        d.box((246, 60 + 42 * team), 60, 42, "B", f"k {team * 8}…", strong=team == 1)
     d.text(104, 138, "rows of A", size=12)
     d.text(276, 246, "columns of B", size=12)
     for team in range(4):
-        d.box(36 + 12 * team, 170 + 12 * team, 80, 56, "C", "" if team < 3 else "team 3",
+        d.box((36 + 12 * team, 170 + 12 * team), 80, 56, "C", "" if team < 3 else "team 3",
               strong=team == 1)  # fmt: skip
     d.note(170, 196, "4 teams,", size=12)
     d.note(170, 212, "4 sums per", size=12)
@@ -441,13 +451,15 @@ def sharing_k() -> Drawing:
     d.note(390, 48, "all of K = 65,536", size=12)
     for block in range(4):
         x = 390 + 90 * block
-        d.box(x, 60, 86, 40, "A", f"block {block}", strong=block == 1)
-        d.box(x + 8, 130, 70, 84, "white")
+        d.box((x, 60), 86, 40, "A", f"block {block}", strong=block == 1)
+        d.box((x + 8, 130), 70, 84, "white")
         for team in range(3):
-            d.box(x + 14 + 8 * team, 142 + 10 * team, 40, 36, "C", strong=block == 1 and team == 2)
+            d.box(
+                (x + 14 + 8 * team, 142 + 10 * team), 40, 36, "C", strong=block == 1 and team == 2
+            )
         d.arrow((x + 43, 102), (x + 43, 127))
         d.arrow((x + 43, 216), (x + 43, 240))
-        d.box(x + 8, 244, 70, 26, "C", f"part {block} of C", size=10)
+        d.box((x + 8, 244), 70, 26, "C", f"part {block} of C")
     d.note(390, 292, "Each block adds up one part of the tile, reading the")
     d.note(390, 310, "shared memory of all blocks of the cluster.")
     return d
@@ -456,10 +468,10 @@ def sharing_k() -> Drawing:
 def tensor_split() -> Drawing:
     d = Drawing("A float32 is split into two TF32 numbers, and a product into three", 320)
     d.title(20, "tf32x3: the 24 bits of a float32")
-    d.box(20, 44, 312, 30, "A", "x: 24 bits of significand")
-    d.box(20, 92, 143, 30, "A", "big: 11 bits", strong=True)
-    d.box(163, 92, 143, 30, "B", "small: 11 bits", strong=True)
-    d.box(306, 92, 26, 30, "grey", "–")
+    d.box((20, 44), 312, 30, "A", "x: 24 bits of significand")
+    d.box((20, 92), 143, 30, "A", "big: 11 bits", strong=True)
+    d.box((163, 92), 143, 30, "B", "small: 11 bits", strong=True)
+    d.box((306, 92), 26, 30, "grey", "–")
     d.arrow((90, 76), (90, 90))
     d.arrow((235, 76), (235, 90))
     d.note(345, 112, "lost: at most 2⁻²³ of x", size=12)
@@ -469,7 +481,7 @@ def tensor_split() -> Drawing:
         ("big·big", "A", True), ("big·small", "C", True), ("small·big", "C", True),
         ("small·small", "grey", False),
     ):  # fmt: skip
-        d.box(x, 144, 110, 32, colour, words, strong=strong, size=13)
+        d.box((x, 144), 110, 32, colour, words, strong=strong)
         if x < 400:
             d.text(x + 121, 165, "+", bold=True)
         x += 132
@@ -477,11 +489,11 @@ def tensor_split() -> Drawing:
     d.text(66 + 187, 196, "three products on tensor cores", size=12)
     d.note(20, 236, "Sums:", bold=True)
     for part in range(4):
-        d.box(76 + 104 * part, 218, 96, 28, "C", "16 terms")
+        d.box((76 + 104 * part, 218), 96, 28, "C", "16 terms")
         d.arrow((124 + 104 * part, 248), (124 + 104 * part, 268))
     d.note(500, 228, "on tensor cores, which truncate:", size=12)
     d.note(500, 244, "each begins at zero", size=12)
-    d.box(76, 270, 408, 28, "C", "total: ordinary float32 additions, rounded", strong=True)
+    d.box((76, 270), 408, 28, "C", "total: ordinary float32 additions, rounded", strong=True)
     return d
 
 

@@ -31,6 +31,22 @@ Group = Literal["tutorial", "ladder", "blas", "baseline"]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Side = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
+#: The most products of a batch: each is verified by its own launches.
+MOST_PRODUCTS = 65536
+#: What front matter may say: C++ standards, requirements, the axes of a launch, swept values, …
+Standard = Literal["c++11", "c++14", "c++17", "c++20"]
+Requirement = Annotated[str, msgspec.Meta(pattern="^(cuda|host|sm_[0-9]{2,3}[af]?)$")]
+Axes = Annotated[tuple[int | str, ...], msgspec.Meta(min_length=1, max_length=3)]
+Values = Annotated[
+    tuple[Annotated[int, msgspec.Meta(ge=1, lt=2**31)], ...], msgspec.Meta(min_length=1)
+]
+Factors = float | Annotated[tuple[float, ...], msgspec.Meta(min_length=1)]
+Batch = Annotated[int, msgspec.Meta(ge=1, le=MOST_PRODUCTS)]
+Batches = Batch | Annotated[tuple[Batch, ...], msgspec.Meta(min_length=1)]
+Exponent = Annotated[int, msgspec.Meta(ge=-126, le=127)]
+#: From 128 on, the float32 bound would accept long sums of inputs rounded to float16.
+ErrorConstant = Annotated[float, msgspec.Meta(ge=0, le=64)]
+
 #: Unit roundoffs: the largest relative error of rounding to nearest.
 UNIT_ROUNDOFF: dict[Storage, float] = {
     "float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53
@@ -113,8 +129,8 @@ class LaunchRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `workspace_bytes` is None if the kernel takes no workspace.
     """
 
-    block: tuple[int | str, ...]
-    grid: tuple[int | str, ...]
+    block: Axes
+    grid: Axes
     shared_bytes: int | str = 0
     workspace_bytes: int | str | None = None
     where: tuple[str, ...] = ()
@@ -194,23 +210,23 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     previous: str | None = None
     entry: str = ""
     args: tuple[str, ...] = ("A", "B", "C", "M", "N", "K")
-    sweep: dict[str, tuple[int, ...]] = {}
-    tune: dict[str, tuple[int, ...]] = {}
-    requires: tuple[str, ...] = ()
+    sweep: dict[str, Values] = {}
+    tune: dict[str, Values] = {}
+    requires: tuple[Requirement, ...] = ()
     precision: Precision = "float32"
-    error_constant: float = 0.0
-    exponents: tuple[int, int] | None = None
+    error_constant: ErrorConstant = 0.0
+    exponents: tuple[Exponent, Exponent] | None = None
     finish: Finish | None = None
     deterministic: bool = True
     model: dict[str, str] = {}
-    std: str | None = None
+    std: Standard | None = None
     include_dirs: tuple[str, ...] = ()
     layout: Layout = "row-major"
     transpose: Transpose = "NN"
-    padding: int = 0
-    alpha: float | tuple[float, ...] = 1.0
-    beta: float | tuple[float, ...] = 0.0
-    batch: int | tuple[int, ...] = 1
+    padding: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 0
+    alpha: Factors = 1.0
+    beta: Factors = 0.0
+    batch: Batches = 1
     reads: tuple[Literal["C"], ...] = ()
     accumulator: Accumulator | None = None
 
@@ -361,8 +377,9 @@ BuildKey = tuple[str, str, str, frozenset[tuple[str, int]]]
 class Case(msgspec.Struct, frozen=True):
     """One kernel on one problem with one set of parameters.
 
-    `skip` is the reason if it cannot run; `is_mistaken`: the kernel file itself is wrong. `notes`
-    say where its parameters come from.
+    `skip` is the reason if it cannot run; `is_mistaken`: the kernel file itself is wrong. `unmet`
+    is what it does not meet, if that is the reason: a condition of `where`, "requires", or the name
+    of a device's limit. `notes` say where its parameters come from.
     """
 
     kernel: Kernel
@@ -371,6 +388,7 @@ class Case(msgspec.Struct, frozen=True):
     launch: Launch | None
     skip: str | None = None
     is_mistaken: bool = False
+    unmet: str | None = None
     notes: tuple[str, ...] = ()
 
     @property

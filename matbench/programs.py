@@ -9,7 +9,9 @@ from pathlib import Path
 
 def absolute_folders(path: str) -> str:
     """The absolute folders of a search path."""
-    return os.pathsep.join(each for each in path.split(os.pathsep) if Path(each).is_absolute())
+    return os.pathsep.join(
+        folder for folder in path.split(os.pathsep) if Path(folder).is_absolute()
+    )
 
 
 def which(name: str, path: str | None = None) -> str | None:

@@ -135,7 +135,7 @@ def test_the_slowed_twin_is_the_kernel_with_a_spin(
     assert (twin.name, twin.entry, twin.launch) == ("tiled-slowed", "tiled", tiled.launch)
     assert "spin_step < 321;" in twin.source
     case = sweep.case(twin, Problem(33, 31, 35), {"TILE": 8}, session.backend.info)
-    assert session.measure(case).outcome.status == "measured"
+    assert session.measure(case).status == "measured"
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc, or no gcc and g++ for it")

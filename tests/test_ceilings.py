@@ -52,14 +52,10 @@ def test_the_ceilings_are_derived_again(name: str) -> None:
     n, limits = COMMITTED["n"], H200.limits | {"max_shared_bytes_per_block": 232448}
     device = msgspec.structs.replace(H200, limits=limits)
     case = sweep.case(KERNELS.get(name), Problem(n, n, n), rung["params"], device)
-    assert case.launch is not None
     made = backends.disassembled((9, 0), case.kernel, case.params, Cache())
     found = machine_code.machine_code(
         (made.listing, made.entry, made.architecture),
-        case.kernel,
-        case.problem,
-        case.params,
-        case.launch,
+        case,
         named("sm_90"),
         resources=made.resources,
         multiprocessors=committed.multiprocessors,

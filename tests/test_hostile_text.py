@@ -25,6 +25,7 @@ from support.terminal import on_terminal
 from matbench import backends
 from matbench.model import DeviceInfo
 from matbench.records import encoding, reading
+from matbench.show import safe
 
 #: A title, a cleared screen, blinking, the same as C1, text turned around, NUL, backspace, a
 #: carriage return, a new line, a bell, DEL, and the markup of rich for a link.
@@ -220,6 +221,16 @@ def test_info_shows_a_device_of_any_name(
     shown = harmless(matbench("info").stdout)
     assert shown.count("PWNED") >= 5
     assert "[blink]x" in shown
+
+
+@pytest.mark.parametrize("fmt", ["rich", "plain", "github", "csv"])
+def test_the_control_without_the_sink_text_commands_the_terminal(
+    folder: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch, fmt: str
+) -> None:
+    harmless(matbench("report", "old.jsonl", "--format", fmt).stdout)
+    monkeypatch.setattr(safe, "_HOSTILE", re.compile("(?!)"))
+    with pytest.raises(AssertionError, match="PWNED"):
+        harmless(matbench("report", "old.jsonl", "--format", fmt).stdout)
 
 
 def test_json_keeps_the_text_itself(folder: Path, matbench: Matbench) -> None:

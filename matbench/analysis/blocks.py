@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -107,34 +108,11 @@ def brief(sample: BlockSample, device: DeviceInfo, *, clock_is_sm: bool = False)
 def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockProfile:
     """All figures from the stamps of one launch; `CaseError` if no block has both stamps."""
     blocks, rate = _read(sample.stamps), sample.ticks_per_ns
-    told = blocks.told
     durations = blocks.end - blocks.start
     ticks = Quartiles(*np.percentile(durations, [0, 25, 50, 75, 100]).tolist())
     ends = blocks.base[blocks.unit] + blocks.end.astype(np.uint64)
     naive_ticks = int(ends.max()) - int(blocks.base.min())
-    units = max(device.limits["multiprocessors"], len(blocks.names))
-    placed = _place(blocks, rate, device.kind)
-    running = resident = at_once = each = span_ns = unit_ticks = None
-    imbalance = apart_ticks = step_ns = None
-    if placed is not None:
-        at_once = running = int(_most_together(placed.start_ns, placed.end_ns)[0])
-        span_ns = float(placed.end_ns.max())
-    if told:
-        resident = _most_together(blocks.start, blocks.end, blocks.unit)
-        at_once = int(resident.sum())
-        span_ns = float(blocks.end_ns.max())
-        unit_ticks = int(blocks.end.max())
-        counts = np.bincount(blocks.unit, minlength=units)
-        each = Spread(float(counts.min()), float(np.median(counts)), float(counts.max()))
-        imbalance = _imbalance(blocks, units)
-        apart_ticks, step_ns = _apart_ticks(blocks, rate), _timer_step_ns(blocks)
-    unit_ns = None if unit_ticks is None else unit_ticks / rate
-    launch_ns = sample.event_ns - sample.empty_ns
-
-    def ratio(span_ns: float | None) -> float | None:
-        return span_ns / launch_ns if span_ns is not None and launch_ns > 0 else None
-
-    return BlockProfile(
+    profile = BlockProfile(
         backend=device.backend,
         device=device.name,
         device_kind=device.kind,
@@ -146,30 +124,60 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> BlockPro
         duration_us=ticks.times(1e-3 / rate),
         histogram=_histogram(durations, 1e-3 / rate),
         multiprocessors=device.limits["multiprocessors"],
-        multiprocessors_used=len(blocks.names) if told else None,
-        blocks_per_multiprocessor=each,
-        resident_most=None if resident is None else int(resident.max()),
-        resident_median=None if resident is None else float(np.median(resident)),
-        running_most=running,
-        waves=None if at_once is None else len(durations) / at_once,
-        tail_share=None if placed is None else _tail_share(placed),
-        imbalance=imbalance,
-        counters=_counters(blocks, device, (apart_ticks or 0.0) / rate, step_ns or 0.0),
-        counter_offset_ticks=apart_ticks,
-        timer_step_ns=step_ns,
+        counters="one" if device.kind == "cpu" else "not known",
         naive_span_ticks=naive_ticks,
         naive_span_ns=naive_ticks / rate,
-        naive_span_ratio=ratio(naive_ticks / rate),
-        span_ns=span_ns,
-        span_ratio=ratio(span_ns),
-        multiprocessor_span_ticks=unit_ticks,
-        multiprocessor_span_ns=unit_ns,
-        multiprocessor_span_ratio=ratio(unit_ns),
         event_ns=sample.event_ns,
         empty_ns=sample.empty_ns,
-        launch_ns=launch_ns,
+        launch_ns=sample.event_ns - sample.empty_ns,
         perturbation=sample.perturbation,
-        timeline=None if placed is None else timeline.of(placed),
+    )
+    placed = _place(blocks, rate, device.kind)
+    if placed is not None:
+        running = int(_most_together(placed.start_ns, placed.end_ns)[0])
+        profile = msgspec.structs.replace(
+            profile,
+            running_most=running,
+            waves=len(durations) / running,
+            tail_share=_tail_share(placed),
+            span_ns=float(placed.end_ns.max()),
+            timeline=timeline.of(placed),
+        )
+    if blocks.told:
+        profile = _by_multiprocessor(profile, blocks)
+    if not profile.launch_ns > 0:
+        return profile
+    spans = profile.naive_span_ns, profile.span_ns, profile.multiprocessor_span_ns
+    naive, span, unit = (ns / profile.launch_ns if ns is not None else None for ns in spans)
+    return msgspec.structs.replace(
+        profile, naive_span_ratio=naive, span_ratio=span, multiprocessor_span_ratio=unit
+    )
+
+
+def _by_multiprocessor(profile: BlockProfile, blocks: _Blocks) -> BlockProfile:
+    """The profile with what is known if each block's multiprocessor is."""
+    rate, units = profile.ticks_per_ns, max(profile.multiprocessors, len(blocks.names))
+    resident = _most_together(blocks.start, blocks.end, blocks.unit)
+    counts = np.bincount(blocks.unit, minlength=units)
+    apart_ticks = _apart_ticks(blocks, rate)
+    span_ns, unit_ticks = float(blocks.end_ns.max()), int(blocks.end.max())
+    allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * _timer_step_ns(blocks), _LITTLE_SHARE * span_ns)
+    counters: Counters = "aligned" if apart_ticks / rate <= allowed_ns else "not aligned"
+    return msgspec.structs.replace(
+        profile,
+        multiprocessors_used=len(blocks.names),
+        blocks_per_multiprocessor=Spread(
+            float(counts.min()), float(np.median(counts)), float(counts.max())
+        ),
+        resident_most=int(resident.max()),
+        resident_median=float(np.median(resident)),
+        waves=profile.blocks / int(resident.sum()),
+        imbalance=_imbalance(blocks, units),
+        counters="one" if len(blocks.names) == 1 else counters,
+        counter_offset_ticks=apart_ticks,
+        span_ns=span_ns,
+        multiprocessor_span_ticks=unit_ticks,
+        multiprocessor_span_ns=unit_ticks / rate,
     )
 
 
@@ -256,22 +264,10 @@ def _apart_ticks(blocks: _Blocks, rate: float) -> float:
     return float(np.ptp(ahead - (moments - moments[0]) * rate))
 
 
-def _timer_step_ns(blocks: _Blocks) -> float | None:
-    """The smallest observed step of the shared clock."""
+def _timer_step_ns(blocks: _Blocks) -> float:
+    """The smallest observed step of the shared clock; 0 if none was."""
     seen = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
-    return float(np.diff(seen).min()) if len(seen) > 1 else None
-
-
-def _counters(
-    blocks: _Blocks, device: DeviceInfo, apart_ns: float, timer_step_ns: float
-) -> Counters:
-    if not blocks.told:
-        return "one" if device.kind == "cpu" else "not known"
-    if len(blocks.names) == 1:
-        return "one"
-    span_ns = float(blocks.end_ns.max())
-    allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * timer_step_ns, _LITTLE_SHARE * span_ns)
-    return "aligned" if apart_ns <= allowed_ns else "not aligned"
+    return float(np.diff(seen).min()) if len(seen) > 1 else 0.0
 
 
 def _place(blocks: _Blocks, rate: float, device_kind: str) -> Placed | None:

@@ -56,9 +56,8 @@ def weakenings(claims: Claims) -> list[Weakening]:
         found.append(Weakening("accumulator", declared, f"sums in {claims.accumulator}"))
     if claims.result in ("float16", "bfloat16"):
         found.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
-    for condition in filter(restricts_sizes, claims.where):
-        found.append(Weakening("where", condition, f"only where {condition}"))
-    return found
+    conditions = filter(restricts_sizes, claims.where)
+    return [*found, *(Weakening("where", text, f"only where {text}") for text in conditions)]
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis import repetitions, statistics
-from matbench.analysis.ranking import held_mhz
+from matbench.analysis.ranking import sm_mhz
 from matbench.model import Problem
 from matbench.records import resuming
 from matbench.records.comparison import Comparison, ComparisonRecord
@@ -155,17 +155,10 @@ def _label(outcome: Outcome) -> str:
 def _environment_differences(old: Sequence[Environment], new: Sequence[Environment]) -> list[str]:
     def values(environments: Sequence[Environment], field: str) -> str:
         devices = [device for environment in environments for device in environment.devices]
-        every = (getattr(d, field, None) or d.properties.get(field) for d in devices)
-        return ", ".join(sorted({str(value) for value in every if value})) or "unknown"
+        return ", ".join(sorted({getattr(device, field) for device in devices})) or "unknown"
 
-    fields = {"name": "device", "UUID": "device", "driver": "driver", "toolkit": "toolkit"}
-    found: list[str] = []
-    for field, shown in fields.items():
-        then, now = values(old, field), values(new, field)
-        known = field != "UUID" or "unknown" not in (then, now)
-        if then != now and known and not (field == "UUID" and found):
-            found.append(f"{shown} differs: was {then}, now {now}")
-    return found
+    both = ((field, values(old, field), values(new, field)) for field in ("driver", "toolkit"))
+    return [f"{field} differs: was {then}, now {now}" for field, then, now in both if then != now]
 
 
 def _case_differences(first: Outcome, second: Outcome) -> list[str]:
@@ -174,15 +167,15 @@ def _case_differences(first: Outcome, second: Outcome) -> list[str]:
     found: list[str] = []
     if first.mode != second.mode:
         found.append(f"timing differs: was {first.mode}, now {second.mode}")
-    if first.case.device != second.case.device:
-        found.append(f"device differs: was {first.case.device}, now {second.case.device}")
-    then_id, now_id = first.case.device_id, second.case.device_id
-    if then_id != now_id and first.case.device == second.case.device:
-        found.append(f"device differs: was {then_id}, now {now_id}")
-    then, now = _sm_mhz(first), _sm_mhz(second)
-    if then and now and not abs(now / then - 1) <= CLOCK_TOLERANCE:
-        label = _label(first)
-        found.append(f"the SM clock of {label} differs: was {then:,.0f} MHz, now {now:,.0f} MHz")
+    then, now = first.case, second.case
+    if then.device != now.device:
+        found.append(f"device differs: was {then.device}, now {now.device}")
+    elif then.device_id != now.device_id:
+        found.append(f"device differs: was {then.device_id}, now {now.device_id}")
+    mhz = sm_mhz(first), sm_mhz(second)
+    if mhz[0] and mhz[1] and not abs(mhz[1] / mhz[0] - 1) <= CLOCK_TOLERANCE:
+        clocks = f"was {mhz[0]:,.0f} MHz, now {mhz[1]:,.0f} MHz"
+        found.append(f"the SM clock of {_label(first)} differs: {clocks}")
     return found
 
 
@@ -192,11 +185,6 @@ def _load_differences(old: _Set, new: _Set) -> list[str]:
         return []
     shares = f"was {then:.0%}, now {now:.0%} of the processors"
     return [f"the load of other programs at {_label(old[0])} differs: {shares}"]
-
-
-def _sm_mhz(outcome: Outcome) -> float | None:
-    stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
-    return held_mhz(outcome.timing) or stamped
 
 
 def _others_share(outcomes: _Set) -> float | None:

@@ -13,8 +13,13 @@ from matbench.records.outcome import CaseRecord, TimingMode
 
 def held_by_cache(info: DeviceInfo, nbytes: int, timing_mode: TimingMode | None) -> bool:
     """Whether that many bytes may have been in the cache when the samples were taken."""
+    return nbytes < _cache_bytes(info) and timing_mode != "cold"
+
+
+def _cache_bytes(info: DeviceInfo) -> int:
+    """The size of the last-level cache; 0 if it is not known."""
     cache_bytes = info.properties.get("last-level cache (bytes)")
-    return isinstance(cache_bytes, int) and nbytes < cache_bytes and timing_mode != "cold"
+    return cache_bytes if isinstance(cache_bytes, int) else 0
 
 
 #: How far below the minimum time a sample may be: measured limits are not exact either.
@@ -35,8 +40,7 @@ def floor_of_bytes(
 
     Only valid for a cold cache.
     """
-    cache_bytes = info.properties.get("last-level cache (bytes)")
-    written = max(0, written_bytes - (cache_bytes if isinstance(cache_bytes, int) else 0))
+    written = max(0, written_bytes - _cache_bytes(info))
     ns = (read_bytes / measured.read_bytes_per_s + written / measured.copy_bytes_per_s) * 1e9
     rate = measured.read_bytes_per_s
     return Floor(ns, f"to read {read_bytes:,} bytes at the {rate / 1e12:.3g} TB/s measured here")

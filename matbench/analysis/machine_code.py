@@ -13,8 +13,8 @@ from matbench.analysis.sass import flow, listing, prediction, waits
 from matbench.analysis.sass.memory import Cost
 from matbench.analysis.sass.tally import Tally, tally
 from matbench.kernelfile import expressions
-from matbench.model import Kernel, Launch, Problem, Resources
-from matbench.records.explanation import HotLoop, MachineCode
+from matbench.model import Case, Launch, Resources
+from matbench.records.explanation import HotLoop, MachineCode, NotDerived
 
 #: Where a launch's geometry is in constant bank 0: blocks of threads, then the grid. NVIDIA does
 #: not document this; it is what nvcc 13.0 reads `blockDim` and `gridDim` from.
@@ -27,33 +27,30 @@ _BUFFER_BYTES = 1 << 40
 
 def machine_code(
     disassembled: tuple[str, str, str],
-    kernel: Kernel,
-    problem: Problem,
-    params: Mapping[str, int],
-    launch: Launch,
+    case: Case,
     architecture: Architecture,
     *,
     resources: Resources | None = None,
     multiprocessors: int | None = None,
     sm_mhz: float | None = None,
 ) -> MachineCode:
-    """What the machine code shows; `disassembled` has nvdisasm's listing, the entry and `sm_90a`.
+    """What a case's machine code shows about its launch, which it must have.
 
-    `ListingError` if the listing cannot be read.
+    `disassembled` has nvdisasm's listing, the entry and `sm_90a`; the last two arguments are those
+    of a device. `ListingError` if the listing cannot be read.
     """
     text, entry, name = disassembled
+    launch = case.launch
+    assert launch is not None
     function = listing.function(text, entry)
     code = flow.code(function)
-    values = {**architecture.limits, **params, **kernel.values(problem)}
-    constants = _constants(function, kernel, values, launch, architecture)
-    found = tally(
-        code, launch.block, launch.grid, constants, dict[str, int](architecture.tensor_fma.items())
-    )
-    operations = workloads.of(problem).operations(problem)
+    constants = _constants(function, case, launch, architecture)
+    rates = dict[str, int](architecture.tensor_fma.items())
+    found = tally(code, launch.block, launch.grid, constants, rates)
     used = prediction.demand(found, architecture.compute_capability)
     not_derived = list(found.unknown)
     if not used:
-        not_derived.append(f"cycles: no rates are known for {architecture.name}")
+        not_derived.append(NotDerived("cycles", architecture.name))
     shared, cached = (_path(found, kind) for kind in ("shared", "global"))
     told = MachineCode(
         architecture=name,
@@ -77,7 +74,9 @@ def machine_code(
     told = msgspec.structs.replace(
         told, resident_blocks=resident, block_cycles=max(*used.values(), waiting)
     )
-    return _with_ceiling(told, operations, launch, architecture, multiprocessors, sm_mhz)
+    operations = workloads.of(case.problem).operations(case.problem)
+    told = _with_ceiling(told, operations / launch.blocks, architecture.fp32_lanes)
+    return _on_device(told, operations, launch, multiprocessors, sm_mhz)
 
 
 def _resident(
@@ -110,28 +109,31 @@ def _with_waits(
     return a_pass * found.passes + rest * used[prediction.ISSUE]
 
 
-def _with_ceiling(
+def _with_ceiling(told: MachineCode, operations: float, lanes: int) -> MachineCode:
+    """The ceiling of a block with so many operations, and its share of the multiply-adds."""
+    if not operations or not told.block_cycles:
+        return told
+    per_cycle = operations / told.block_cycles
+    return msgspec.structs.replace(
+        told, operations_per_cycle=per_cycle, peak_share=per_cycle / (2 * lanes)
+    )
+
+
+def _on_device(
     told: MachineCode,
     operations: int,
     launch: Launch,
-    architecture: Architecture,
     multiprocessors: int | None,
     sm_mhz: float | None,
 ) -> MachineCode:
-    block_cycles = told.block_cycles or 0.0
-    per_cycle = operations / launch.blocks / block_cycles
-    found = msgspec.structs.replace(
-        told,
-        operations_per_cycle=per_cycle if operations else None,
-        peak_share=per_cycle / (2 * architecture.fp32_lanes) if operations else None,
-    )
-    if not multiprocessors:
-        return found
+    """The ceiling of the whole launch, on a device with so many multiprocessors."""
+    if not multiprocessors or not told.block_cycles:
+        return told
     # The multiprocessor with the most blocks finishes last.
-    cycles = -(-launch.blocks // multiprocessors) * block_cycles
+    cycles = -(-launch.blocks // multiprocessors) * told.block_cycles
     least_ns = cycles / sm_mhz * 1e3 if sm_mhz else None
     return msgspec.structs.replace(
-        found,
+        told,
         multiprocessors=multiprocessors,
         sm_mhz=sm_mhz,
         least_cycles=cycles,
@@ -141,27 +143,24 @@ def _with_ceiling(
 
 
 def _constants(
-    function: listing.Function,
-    kernel: Kernel,
-    values: Mapping[str, int | float],
-    launch: Launch,
-    architecture: Architecture,
+    function: listing.Function, case: Case, launch: Launch, architecture: Architecture
 ) -> dict[int, int]:
     """Constant bank 0 as the launch fills it: 4 bytes by offset."""
     found: dict[int, int] = {}
-    places = _GEOMETRY.get(architecture.compute_capability[0])
-    if places is not None:
-        for start, sides in zip(places, (launch.block, launch.grid), strict=True):
+    generation, _ = architecture.compute_capability
+    if generation in _GEOMETRY:
+        for start, sides in zip(_GEOMETRY[generation], (launch.block, launch.grid), strict=True):
             found.update({start + 4 * axis: side for axis, side in enumerate(sides)})
-    if (place := _CLUSTER_BLOCKS.get(architecture.compute_capability[0])) is not None:
-        found[place] = function.cluster_blocks
+    if generation in _CLUSTER_BLOCKS:
+        found[_CLUSTER_BLOCKS[generation]] = function.cluster_blocks
+    kernel = case.kernel
+    values = {**architecture.limits, **case.params, **kernel.values(case.problem)}
     for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=False)):
-        offset, nbytes = function.parameters.get(index, (None, 0))
-        if offset is None or nbytes not in (4, 8):
+        offset, nbytes = function.parameters.get(index, (0, 0))
+        if nbytes not in (4, 8):
             continue
-        if parameter.pointer:
-            number = (index + 1) * _BUFFER_BYTES
-        else:
+        number = (index + 1) * _BUFFER_BYTES
+        if not parameter.pointer:
             try:
                 value = expressions.evaluate(text, values)
             except expressions.ExpressionError:
@@ -191,7 +190,11 @@ def _path(found: Tally, kind: str) -> tuple[float, float]:
 
 def _with_traffic(told: MachineCode, found: Tally, launch: Launch) -> MachineCode:
     """The bytes of global memory that the whole launch requests, unless some are not known."""
-    if found.bulk or not found.is_complete or any("addresses of" in why for why in found.unknown):
+    if (
+        found.bulk
+        or not found.is_complete
+        or any(missing.what == "addresses" for missing in found.unknown)
+    ):
         return told
     times = found.warps * launch.blocks
     loads = found.traffic.get("global loads", Cost())

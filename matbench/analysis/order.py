@@ -185,23 +185,29 @@ def _level(tree: Tree, terms: int) -> Level | None:
         return None
     if terms > 2 and all(isinstance(operand, int) for operand in tree):
         return Level("at once", terms)
-    added = chain_of(tree)
-    if added is not None:
-        order = [term for step in added for term in step]
-        many = {len(step) for step in added[1:]} or {1}
-        at_a_time = max(many)
-        if len(many) == 1 and len(added[0]) in (at_a_time, at_a_time + 1):
-            if order == sorted(order):
-                return Level("in order", terms, at_a_time)
-            if order[len(added[0]) :] == sorted(order[len(added[0]) :], reverse=True):
-                falling = [sorted(step, reverse=True) for step in added]
-                if [t for step in falling for t in step] == sorted(order, reverse=True):
-                    return Level("in reverse", terms, at_a_time)
+    if (added := chain_of(tree)) is not None and (level := _chain_level(added, terms)) is not None:
+        return level
     if terms & (terms - 1) == 0:
         if tree == _halved(list(range(terms)), by_parity=False):
             return Level("pairwise", terms)
         if tree == _halved(list(range(terms)), by_parity=True):
             return Level("pairwise apart", terms)
+    return None
+
+
+def _chain_level(added: Sequence[Sequence[int]], terms: int) -> Level | None:
+    """The level of a running sum, if each step adds as many terms and in one direction."""
+    at_a_time = len(added[-1]) if len(added) > 1 else 1
+    if any(len(step) != at_a_time for step in added[1:]):
+        return None
+    if len(added[0]) not in (at_a_time, at_a_time + 1):
+        return None
+    rising = [term for step in added for term in step]
+    falling = [term for step in added for term in sorted(step, reverse=True)]
+    if rising == list(range(terms)):
+        return Level("in order", terms, at_a_time)
+    if falling == list(range(terms))[::-1]:
+        return Level("in reverse", terms, at_a_time)
     return None
 
 

@@ -7,7 +7,7 @@ ranked among themselves, below the others, and so are kernels with float64 resul
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
@@ -128,32 +128,12 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
             workloads.get(names[place[2]]),
             place[0],
             tuple(
-                ProblemRanking(problem, rows) for problem, rows in _ranked(found[place], devices)
+                ProblemRanking(problem, rank(problems[problem], devices))
+                for problem in sorted(problems, key=_by_work)
             ),
         )
-        for place in sorted(found, key=lambda place: place[:3])
+        for place, problems in sorted(found.items(), key=lambda item: item[0][:3])
     ]
-
-
-def _ranked(
-    found: dict[Problem, list[Outcome]], devices: Sequence[DeviceInfo]
-) -> list[tuple[Problem, tuple[Ranked, ...]]]:
-    """The ranking of each problem, without shares of limits that do not apply to the kernel.
-
-    A kernel that exceeds its limit at any size uses other arithmetic than its record says.
-    """
-    ranked = [(problem, rank(found[problem], devices)) for problem in sorted(found, key=_by_work)]
-    beyond = {
-        row.outcome.case.sha256
-        for problem, rows in ranked
-        for row in rows
-        if workloads.of(problem).rate == "FLOP/s" and (row.of_limit or 0.0) > 1
-    }
-
-    def known(row: Ranked) -> Ranked:
-        return replace(row, of_limit=None) if row.outcome.case.sha256 in beyond else row
-
-    return [(problem, tuple(map(known, rows))) for problem, rows in ranked]
 
 
 def _by_work(problem: Problem) -> tuple[int, str, bool, str]:
@@ -249,6 +229,12 @@ def held_mhz(timing: Timing | None) -> float | None:
     return sum(clocks) / len(clocks) if clocks else None
 
 
+def sm_mhz(outcome: Outcome) -> float | None:
+    """The SM clock while a case was sampled, or else while its blocks were timed."""
+    stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
+    return held_mhz(outcome.timing) or stamped
+
+
 def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Each kernel at its fastest parameters, for each device, problem and kind of samples.
 
@@ -286,6 +272,5 @@ def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> floa
         return per_s / outcome.copy_bytes_per_s if outcome.copy_bytes_per_s else None
     if device is None:
         return None
-    stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
-    most = limits.of_case(device, held_mhz(outcome.timing) or stamped, case)
+    most = limits.of_case(device, sm_mhz(outcome), case)
     return per_s / most if most else None

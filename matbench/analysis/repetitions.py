@@ -55,7 +55,8 @@ def merge(found: Sequence[Outcome]) -> Outcome:
     if not timed:
         return found[0]
     middle = timed[(len(timed) - 1) // 2]
-    most = _difference([outcome.median_ns or 0.0 for outcome in timed])
+    medians_ns = [outcome.median_ns or 0.0 for outcome in timed]
+    most = medians_ns[-1] / medians_ns[0] - 1
     note = f"{len(timed)} processes, whose medians differ by up to {most:.2%}"
     return msgspec.structs.replace(
         middle,
@@ -64,11 +65,6 @@ def merge(found: Sequence[Outcome]) -> Outcome:
         repetition=1,
         notes=(*middle.notes, note),
     )
-
-
-def _difference(medians_ns: Sequence[float]) -> float:
-    """The largest ratio of two of them, minus 1."""
-    return max(medians_ns) / min(medians_ns) - 1 if medians_ns else 0.0
 
 
 def _widened(timing: Timing | None, others: Sequence[Timing | None]) -> Timing | None:

@@ -92,12 +92,12 @@ def elsewhere(
     known = _modelled(case, device, architecture)
     block = _block(case, device)
     threads = math.prod(block)
-    if threads > architecture.threads_per_block and "threads" in (case.skip or "threads"):
+    if threads > architecture.threads_per_block:
         sides = [str(size) for size in block if size > 1]
         shape = f"{' × '.join(sides)} = " if len(sides) > 1 else ""
         reason = f"{shape}{threads:,} threads per block > {architecture.threads_per_block:,}"
     elif case.launch is None or case.skip is not None:
-        reason = (case.skip or "").replace("this device", architecture.name)
+        reason = case.skip or ""
     else:
         try:
             resources = builds.resources(architecture, params)
@@ -105,7 +105,7 @@ def elsewhere(
         except BuildError as error:
             reason = f"does not build: {error.reason.splitlines()[0]}"
     return msgspec.structs.replace(
-        known, threads_per_block=threads or None, reason=f"illegal: {reason}"
+        known, threads_per_block=threads or None, status="illegal", reason=reason
     )
 
 
@@ -119,17 +119,15 @@ def here(case: Case, device: DeviceInfo, outcome: Outcome, builds: Builds) -> Wi
         found = elsewhere(case.problem, case.params, architecture, builds)
     else:
         found = _modelled(case, device, None)
-    reason = found.reason
-    if outcome.status != "measured" and reason is None:
+    if outcome.status != "measured" and found.status is None:
         status = "illegal" if outcome.status == "skipped" else outcome.status
         first, _, _ = (outcome.reason or "").partition("\n")
-        reason = f"{status}: {first}"
+        found = msgspec.structs.replace(found, status=status, reason=first)
     return msgspec.structs.replace(
         found,
         here=True,
         driver_blocks=outcome.build.resident_blocks if outcome.build is not None else None,
         measured_ns=outcome.median_ns,
-        reason=reason,
     )
 
 
@@ -170,5 +168,5 @@ def _fitted(
         shared_bytes=(static or 0) + launch.shared_bytes,
     )
     if fits.refused:
-        return msgspec.structs.replace(found, reason=f"illegal: {fits.refused}")
+        return msgspec.structs.replace(found, status="illegal", reason=fits.refused)
     return msgspec.structs.replace(found, occupancy=fits)

@@ -69,22 +69,21 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
     If it takes the CPU although there is an NVIDIA GPU, it logs the reason.
     """
     found: list[DeviceInfo] = []
-    missing = []
+    missing: dict[str, UnavailableError] = {}
     for name in NAMES if backend == "auto" else (backend,):
         try:
             found += devices(name)
         except UnavailableError as error:
-            missing.append(f"{name}: {error}")
+            missing[name] = error
         if found and device is None and found[0].kind == "gpu":
             break
     if not found:
-        raise NoDeviceError(
-            "no device to run on; " + "; ".join(missing or ["no backend found one"])
-        )
+        reasons = "; ".join(f"{name}: {error}" for name, error in missing.items())
+        raise NoDeviceError(f"no device to run on; {reasons or 'no backend found one'}")
     if device is None:
         best = min(found, key=lambda info: info.kind != "gpu")
         if best.kind == "cpu":
-            _say_why_no_gpu(missing)
+            _say_why_no_gpu(missing.get("cuda"))
         return best
     wanted = device.strip().lower()
     exact = [d for d in found if wanted in (str(d.index), d.place)]
@@ -101,15 +100,12 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
     return named[0]
 
 
-def _say_why_no_gpu(missing: Sequence[str]) -> None:
+def _say_why_no_gpu(reason: UnavailableError | None) -> None:
     """One line if there is an NVIDIA GPU and a driver, but CUDA cannot be used."""
-    reasons = [each.removeprefix("cuda: ") for each in missing if each.startswith("cuda: ")]
-    if reasons and _module("cuda").gpu_is_present():
-        logging.getLogger(__name__).warning(
-            "the CPU is used instead of the NVIDIA GPU: %s%s",
-            reasons[0],
-            "" if "matbench doctor" in reasons[0] else " (see matbench doctor)",
-        )
+    if reason is not None and _module("cuda").gpu_is_present():
+        more = "" if reason.fix else " (see matbench doctor)"
+        instead = f"the CPU is used instead of the NVIDIA GPU: {reason}{more}"
+        logging.getLogger(__name__).warning("%s", instead)
 
 
 def host_device() -> DeviceInfo:
@@ -117,7 +113,7 @@ def host_device() -> DeviceInfo:
     for info in devices("opencl"):
         if info.kind == "cpu":
             return info
-    raise UnavailableError("no OpenCL CPU device; pip install 'matbench-cuda[cpu]'")
+    raise UnavailableError("no OpenCL CPU device", "pip install 'matbench-cuda[cpu]'")
 
 
 def can_precompile(info: DeviceInfo) -> bool:

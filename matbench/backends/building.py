@@ -6,17 +6,13 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
-import msgspec
-
 from matbench import temporary
-from matbench.cache import Cache
-from matbench.kernelfile import includes, opencl_c
-from matbench.kernelfile.revision import revision
+from matbench.kernelfile import includes
 from matbench.model import Kernel
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
@@ -37,17 +33,6 @@ def _is_own(kernel: Kernel, name: str) -> bool:
     )
 
 
-def opencl_unit(
-    cache: Cache, kernel: Kernel, params: Mapping[str, int], clock: str | None
-) -> opencl_c.Unit:
-    """The kernel as OpenCL C, from the cache unless it includes files, which can change."""
-    if kernel.includes:
-        return opencl_c.unit(kernel, params, clock)
-    key = repr((revision(), kernel.path, kernel.source, kernel.entry, params, clock))
-    kept = cache.get_or_make(key, lambda: msgspec.json.encode(opencl_c.unit(kernel, params, clock)))
-    return msgspec.json.decode(kept, type=opencl_c.Unit)
-
-
 #: Held while the working folder is another: all threads of a process share it.
 _moving = threading.RLock()
 
@@ -62,7 +47,7 @@ def apart() -> Iterator[Path]:
     with temporary.folder() as folder, _moving:
         usual = tempfile.tempdir
         # A descriptor leads back even if the folder was deleted.
-        before = os.open(".", getattr(os, "O_PATH", 0)) if os.name == "posix" else Path.cwd()
+        before = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))
         try:
             os.chdir(folder)
             tempfile.tempdir = str(folder)
@@ -70,8 +55,7 @@ def apart() -> Iterator[Path]:
         finally:
             tempfile.tempdir = usual
             os.chdir(before)
-            if isinstance(before, int):
-                os.close(before)
+            os.close(before)
 
 
 def settings(*prefixes: str) -> list[str]:

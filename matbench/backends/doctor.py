@@ -35,6 +35,5 @@ def _opencl() -> Finding:
         found = opencl.devices()
     except UnavailableError as error:
         status: Status = "note" if libcuda.gpu_is_present() else "problem"
-        seen = str(error).partition("; pip install")[0]
-        return Finding("OpenCL", status, seen, "pip install 'matbench-cuda[cpu]'")
+        return Finding("OpenCL", status, error.missing, error.fix)
     return Finding("OpenCL", "ok", "; ".join(info.label for info in found))

@@ -15,7 +15,7 @@ from matbench.backends.opencl_runtimes import pyopencl
 from matbench.backends.protocol import Argument, Buffer, TensorMap, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import includes, signature
+from matbench.kernelfile import includes, opencl_c, signature
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # narrower blocks one work-item at a time: tiles with T = 8 took six to nine times as long.
 _VECTOR_WIDTH = 16
 _VECTOR_HINTS = (8, 4, 1)  # the supported ones
+#: C++ for OpenCL; like nvcc, without errors for `int pair[2] = {threadIdx.x, threadIdx.y};`.
+_CPLUSPLUS = ("-cl-std=CLC++2021", "-Wno-c++11-narrowing")
 #: Environment variables by which runtimes and PyOpenCL build or run kernels differently.
 _SETTINGS = (
     "CL_CONFIG_", "DPCPP_CPU_", "SYCL_CPU_", "OPENCL_PROGRAM_", "POCL_", "PYOPENCL_BUILD_OPTIONS",
@@ -94,6 +96,10 @@ def _warp_size(device: Any, is_gpu: bool) -> int:
 
 #: How many built programs are kept: several kernels may come from one.
 _PROGRAMS = 8
+
+
+class _UnknownOptionError(Exception):
+    """The runtime does not know C++ for OpenCL."""
 
 
 class _Buffer:
@@ -176,7 +182,7 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
     try:
         yield
     except (cl.Error, MemoryError) as error:
-        if isinstance(error, cl.MemoryError | MemoryError) or "ALLOCATION" in str(error):
+        if isinstance(error, cl.MemoryError | MemoryError):
             asked = f"; {asked_bytes:,} bytes requested" if asked_bytes else ""
             raise OutOfMemoryError(f"out of device memory{asked}") from None
         raise CaseError(f"{doing} failed: {error}", fatal=True) from None
@@ -248,7 +254,7 @@ class OpenCLBackend:
         clocked = variant == "clocked"
         try:
             clock = self.clock_expression if clocked else None
-            unit = building.opencl_unit(self.cache, kernel, params, clock)
+            unit = opencl_c.unit(kernel, params, clock)
         except signature.SourceError as error:
             raise BuildError(str(error)) from None
         options = [f"-D{name}={value}" for name, value in unit.macros.items()]
@@ -266,11 +272,23 @@ class OpenCLBackend:
         return _Program(self, program, unit.entry, buffers, unit.dynamic is not None)
 
     def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> Any:
-        """A built program; `keep` allows taking it from the cache and storing it there."""
+        """A program built as OpenCL C or, if that fails and the runtime knows it, as C++.
+
+        `keep` allows taking it from the cache and storing it there.
+        """
+        try:
+            return self._built(unit, [*self.language, *options], keep)
+        except BuildError:
+            try:
+                return self._built(unit, [*_CPLUSPLUS, *options], keep)
+            except _UnknownOptionError:
+                pass
+            raise
+
+    def _built(self, unit: str, options: list[str], keep: bool) -> Any:
         cl = pyopencl()
-        options = [*self.language, *options]
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
-        key = repr(("opencl", unit, options, toolkit, opencl_runtimes.configuration()))
+        key = repr(("opencl", unit, options, toolkit))
         if keep and key in self._programs:
             return self._programs[key]
         binary = self.cache.get(key) if keep else None
@@ -283,6 +301,8 @@ class OpenCLBackend:
                     program = cl.Program(self.context, unit)
                 program.build(options, cache_dir=False)
             except cl.Error as error:
+                if error.code == cl.status_code.INVALID_BUILD_OPTIONS:
+                    raise _UnknownOptionError from None
                 raise BuildError(_compiler_message(str(error))) from None
         if keep and binary is None:
             self.cache.put(key, program.get_info(cl.program_info.BINARIES)[0])
@@ -312,7 +332,7 @@ class OpenCLBackend:
         if graph:
             raise CaseError("--graph needs CUDA; this is OpenCL")
         hold()
-        events = [program.enqueue(launch, each) for each in arguments]
+        events = [program.enqueue(launch, values) for values in arguments]
         events = events[1:] or events
         with _errors("launch"):
             events[-1].wait()

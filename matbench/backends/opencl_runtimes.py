@@ -20,6 +20,7 @@ _INTEL_NEEDS = (
 )  # fmt: skip
 _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _VENDORS = "OCL_ICD_VENDORS"
+_INSTALL = "pip install 'matbench-cuda[cpu]'"
 
 
 @cache
@@ -30,19 +31,8 @@ def pyopencl() -> Any:
             warnings.simplefilter("ignore")
             import pyopencl
     except ImportError as error:
-        raise UnavailableError(
-            f"pyopencl is missing ({error}); pip install 'matbench-cuda[cpu]'"
-        ) from None
+        raise UnavailableError(f"pyopencl is missing ({error})", _INSTALL) from None
     return pyopencl
-
-
-@cache
-def configuration() -> bytes:
-    """What Intel's runtime from wheels reads its settings from, beside the environment."""
-    try:
-        return Path(sys.prefix, "lib", "cl.cfg").read_bytes()
-    except OSError:
-        return b""
 
 
 @cache
@@ -51,12 +41,12 @@ def platforms() -> list[Any]:
     cl = pyopencl()
     library, given = Path(sys.prefix, "lib"), os.environ.get(_VENDORS)
     intel = library / "libintelocl.so"
-    trouble = "no OpenCL runtime is installed; pip install 'matbench-cuda[cpu]'"
+    trouble, fix = "no OpenCL runtime is installed", _INSTALL
     if given is not None:
-        trouble = f"no OpenCL runtime in {_VENDORS} = {given} starts"
+        trouble, fix = f"no OpenCL runtime in {_VENDORS} = {given} starts", f"unset {_VENDORS}"
     with temporary.folder() as folder:
         if given is None and intel.exists():
-            trouble = "Intel's OpenCL runtime is installed but does not start"
+            trouble, fix = "Intel's OpenCL runtime is installed but does not start", ""
             try:
                 for name in (*_INTEL_NEEDS, intel.name):
                     ctypes.CDLL(str(library / name), mode=ctypes.RTLD_GLOBAL)
@@ -70,8 +60,8 @@ def platforms() -> list[Any]:
         try:
             return list(cl.get_platforms())
         except cl.Error as error:
-            known = "PLATFORM_NOT_FOUND" in str(error)
-            raise UnavailableError(trouble if known else f"{trouble} ({error})") from None
+            is_known = error.code == cl.status_code.PLATFORM_NOT_FOUND_KHR
+            raise UnavailableError(trouble if is_known else f"{trouble} ({error})", fix) from None
         finally:
             if given is None:
                 os.environ.pop(_VENDORS, None)

@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 
 class UnavailableError(MatbenchError):
-    """A backend cannot be used here; the message says what is missing and how to fix it."""
+    """A backend cannot be used here: what is `missing`, and the `fix` if there is one."""
+
+    def __init__(self, missing: str, fix: str = "") -> None:
+        super().__init__(missing, fix)
+        self.missing = missing
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.missing}; {self.fix}" if self.fix else self.missing
 
 
 class NoDeviceError(UsageError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -21,7 +20,7 @@ from matbench.errors import UsageError
 if TYPE_CHECKING:
     from matbench.kernelfile.signature import Function
     from matbench.measure.adoption import Adopted
-    from matbench.model import Kernel
+    from matbench.model import DeviceInfo, Kernel
 
 
 @main.command()
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     help="Folder of headers. Repeatable.",
 )
 @click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
-@grouped(device=DeviceOptions)
+@grouped
 def adopt(
     file: str,
     entry: str | None,
@@ -57,50 +56,19 @@ def adopt(
     matbench adopt sgemm.cuh
     matbench run sgemm.cuh
     """
-    from matbench.kernelfile import front_matter, signature, tables
-    from matbench.measure import adoption
-    from matbench.measure.worker import Crew
+    from matbench.kernelfile import tables
 
     path = Path(file)
     source = _source(path)
     target = path if into else tables.beside_of(path)
     bare = _require_free(path, source, target, into=into, force=force)
-    try:
-        text = bare if signature.functions(bare) else _with_headers(bare, path, include_dirs)
-        functions = _chosen(signature.functions(text), entry, file)
-    except signature.SourceError as error:
-        raise UsageError(f"{file}:{error.line or 1}: {error}") from None
-    for each in include_dirs:
-        if not Path(each).is_dir():
-            raise UsageError(f"--include-dir {each!r:.80}: no such folder")
-    if std is not None and std not in front_matter.STANDARDS:
-        raise UsageError(f"--std {std!r:.40}: not one of {', '.join(front_matter.STANDARDS)}")
-    folders = [os.path.relpath(each, path.absolute().parent) for each in include_dirs]
-    build = {**({"include_dirs": folders} if folders else {}), **({"std": std} if std else {})}
-    info = device.choose()
+    text, functions = _functions(bare, file, entry, include_dirs)
+    build = _build(path, include_dirs, std)
     name = _name(path)
-
-    def load(table: dict[str, Any]) -> Kernel:
-        given = {**table, "name": name or "adopted"}
-        return front_matter.parse(bare.encode(), file, path, None, given)
-
-    found: list[Adopted] = []
-    with (
-        Interruption() as interruption,
-        Crew(adoption.OPTIONS, adoption.DEADLINES) as crew,
-        progress(None) as display,
-    ):
-        for function in functions:
-            subject = adoption.Subject(text, function, build)
-
-            def told(what: str, name: str = function.name) -> None:
-                display.begin(f"{name}: {what}")
-
-            told("starting")
-            found.append(adoption.adopt(subject, crew.worker(info), load, told))
-            say(found[-1].words)
-            for warning in found[-1].warnings:
-                say(f"warning: {warning}")
+    adopter = Adopter(file, bare, text, build, name)
+    with Interruption() as interruption:
+        adopter.try_all(functions, device.choose())
+    found = adopter.found
     interruption.exit(len(found), len(functions), "kernels")
     adopted = [each for each in found if each.table is not None]
     if not adopted:
@@ -109,12 +77,79 @@ def adopt(
     if _source(path) != source:
         raise UsageError(f"{path}: changed during the trials; run this command again")
     _require_free(path, source, target, into=into, force=force)
-    _write(target, _toml({**({"name": name} if name else {}), **(first.table or {})}), bare, into)
+    table = tables.as_toml({**({"name": name} if name else {}), **(first.table or {})})
+    _write(target, table, bare, into)
     say(f"wrote {target}" if into or len(found) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
         say(f"for `{other.name}`: {words}")
     say(f"next: matbench run {shlex.quote(file)}")
+
+
+class Adopter:
+    """Tries the kernels of one file: its source without front matter, and with its headers."""
+
+    def __init__(
+        self, file: str, bare: str, text: str, build: dict[str, Any], name: str | None
+    ) -> None:
+        self.file = file
+        self.bare = bare
+        self.text = text
+        self.build = build
+        self.name = name
+        self.found: list[Adopted] = []
+
+    def try_all(self, functions: Sequence[Function], info: DeviceInfo) -> None:
+        """Find out how to launch each function, and say what was found."""
+        from matbench.measure import adoption
+        from matbench.measure.worker import Crew
+
+        with Crew(adoption.OPTIONS, adoption.DEADLINES) as crew, progress(None) as display:
+            for function in functions:
+
+                def told(what: str, name: str = function.name) -> None:
+                    display.begin(f"{name}: {what}")
+
+                told("starting")
+                subject = adoption.Subject(self.text, function, self.build)
+                adopted = adoption.adopt(subject, crew.worker(info), self._load, told)
+                self.found.append(adopted)
+                say(adopted.words)
+                for warning in adopted.warnings:
+                    say(f"warning: {warning}")
+
+    def _load(self, table: dict[str, Any]) -> Kernel:
+        from matbench.kernelfile import front_matter
+
+        given = {**table, "name": self.name or "adopted"}
+        return front_matter.parse(self.bare.encode(), self.file, Path(self.file), None, given)
+
+
+def _functions(
+    bare: str, file: str, entry: str | None, include_dirs: Sequence[str]
+) -> tuple[str, list[Function]]:
+    """The functions to try, and the source that defines them, if need be with its headers."""
+    from matbench.kernelfile import signature
+
+    try:
+        own = signature.functions(bare)
+        text = bare if own else _with_headers(bare, Path(file), include_dirs)
+        return text, _chosen(own or signature.functions(text), entry, file)
+    except signature.SourceError as error:
+        raise UsageError(f"{file}:{error.line or 1}: {error}") from None
+
+
+def _build(path: Path, include_dirs: Sequence[str], std: str | None) -> dict[str, Any]:
+    """The keys of front matter that say how to build, with folders relative to the file's."""
+    from matbench.kernelfile import front_matter
+
+    for folder in include_dirs:
+        if not Path(folder).is_dir():
+            raise UsageError(f"--include-dir {folder!r:.80}: no such folder")
+    if std is not None and std not in front_matter.STANDARDS:
+        raise UsageError(f"--std {std!r:.40}: not one of {', '.join(front_matter.STANDARDS)}")
+    folders = [os.path.relpath(folder, path.absolute().parent) for folder in include_dirs]
+    return {**({"include_dirs": folders} if folders else {}), **({"std": std} if std else {})}
 
 
 def _source(path: Path) -> str:
@@ -175,16 +210,6 @@ def _name(path: Path) -> str | None:
     name = front_matter.default_name(path.name)
     is_free = name not in own and not name.startswith(tuple(libraries))
     return None if is_free else f"my-{name}"
-
-
-def _toml(table: dict[str, Any]) -> str:
-    """A table as TOML; nested tables come last."""
-    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
-    for name, inner in table.items():
-        if isinstance(inner, dict):
-            lines += ["", f"[{name}]", *_toml(inner).splitlines()]
-    return "\n".join(lines) + "\n"
 
 
 def _write(target: Path, table: str, bare: str, into: bool) -> None:

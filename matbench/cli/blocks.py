@@ -20,20 +20,14 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.outputs import require_apart
-from matbench.cli.page_file import write_page
+from matbench.cli.page import write_page
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 
 @main.command("blocks")
 @kernel_argument
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--timeline",
     metavar="FILE",

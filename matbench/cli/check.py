@@ -34,6 +34,9 @@ from matbench.model import Case
 if TYPE_CHECKING:
     from matbench.analysis.claims import Weakening
     from matbench.measure.worker import Worker
+    from matbench.model import DeviceInfo, Kernel
+    from matbench.records.outcome import Outcome
+    from matbench.records.probe import Need, Probe
 
 #: After this many timeouts, the remaining probes of a set of parameters are skipped.
 _DEADLINES = 2
@@ -41,12 +44,7 @@ _DEADLINES = 2
 
 @main.command()
 @kernel_argument
-@grouped(
-    files=KernelFiles,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--large/--no-large",
     default=None,
@@ -76,106 +74,162 @@ def check(
     matbench check tiled
     matbench check mine.cu --sanitize
     """
-    from matbench.analysis.claims import weakenings
     from matbench.kernelfile import sweep
     from matbench.measure import sanitize as sanitizer
-    from matbench.measure.handing_out import Group
-    from matbench.measure.needs import Trials
-    from matbench.measure.options import Options
     from matbench.measure.prepared import host_memory_bytes
-    from matbench.measure.worker import Crew
-    from matbench.records import encoding, provenance
-    from matbench.records.outcome import Claims
-    from matbench.records.probe import Need, Probe
-    from matbench.show import outcomes, probes, safe
 
     chosen = files.one(kernel)
     if chosen.library is not None and (chosen.on_host or sanitize):
         raise UsageError(f"{chosen.name} is a library routine; use `matbench run` to check it")
     if sanitize:
         sanitizer.executable()
-    infos = tuple(device.choose_alike(chosen))
-    info = infos[0]
-    if sanitize and info.backend != "cuda":
-        raise UsageError(f"--sanitize needs CUDA; this is {info.backend}")
-    wants_large = info.kind == "gpu" if large is None else large
+    infos = device.choose_alike(chosen)
+    if sanitize and infos[0].backend != "cuda":
+        raise UsageError(f"--sanitize needs CUDA; this is {infos[0].backend}")
+    wants_large = infos[0].kind == "gpu" if large is None else large
     memory = host_memory_bytes() if wants_large else None
-    probed = sweep.probed(chosen, constants.values([chosen]), info, memory)
+    probed = sweep.probed(chosen, constants.values([chosen]), infos[0], memory)
+    trials = Trials(chosen, infos, probed, sanitize=sanitize)
+    with Interruption() as interruption:
+        trials.probe(deadlines)
+        trials.try_claims(deadlines)
+        trials.run_sanitizer(deadlines)
+    if not trials.probes:
+        interruption.exit(*trials.progress)
+    trials.show(fmt)
+    interruption.exit(*trials.progress)
+    if any(trials.findings):
+        sys.exit(1)
+    exit_with(trials.outcomes, allow_skips=allow_skips, done="probed")
 
-    can_run = any(case.skip is None for _, case in probed)
-    claims = weakenings(Claims.of(chosen)) if chosen.library is None and can_run else []
 
-    by_index: dict[int, Probe] = {}
-    by_claim: dict[str, Need] = {}
-    with (
-        Interruption() as interruption,
-        Crew(Options(timed=False), deadlines.deadlines, say_printed) as crew,
-        progress(len(probed)) as display,
-    ):
-        crew.build_ahead([(info, case) for _, case in probed])
+class Trials:
+    """What a kernel was seen to do: at awkward shapes, without its claims, under the sanitizer."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        devices: tuple[DeviceInfo, ...],
+        probed: list[tuple[str, Case]],
+        *,
+        sanitize: bool,
+    ) -> None:
+        from matbench.analysis.claims import weakenings
+        from matbench.records.outcome import Claims
+
+        self.kernel = kernel
+        self.devices = devices
+        self.probed = probed
+        can_run = any(case.skip is None for _, case in probed)
+        self.claims = weakenings(Claims.of(kernel)) if kernel.library is None and can_run else []
+        self.runs = _under_sanitizer(probed) if sanitize else []
+        self._probes: dict[int, Probe] = {}
+        self._needs: dict[str, Need] = {}
+        #: What each run of the sanitizer found.
+        self.findings: list[list[str]] = []
+
+    @property
+    def probes(self) -> list[Probe]:
+        return [self._probes[index] for index in sorted(self._probes)]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [probe.outcome for probe in self.probes]
+
+    @property
+    def progress(self) -> tuple[int, int, str]:
+        """How many trials are done, out of how many."""
+        done = len(self._probes) + len(self._needs) + len(self.findings)
+        return done, len(self.probed) + len(self.claims) + len(self.runs), "probes"
+
+    def probe(self, deadlines: DeadlineOptions) -> None:
+        """Run every probe, on any of the devices."""
+        from matbench.measure.handing_out import Group
+        from matbench.measure.options import Options
+        from matbench.measure.worker import Crew
+        from matbench.records.probe import Probe
+
         given_up: dict[str, str] = {}
-
-        def probe(worker: Worker, index: int) -> Probe:
-            purpose, case = probed[index]
-            place = worker.device.place
-            display.begin(f"{case.label}, {case.problem.inputs}: {purpose}", place=place)
-            if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
-                reason = given_up.setdefault(str(case.params), _given_up(case, probed[index:]))
-                case = skipped(case, reason)
-                probed[index] = purpose, case
-            outcome = worker.measure(case).outcome
-            display.end(place)
-            return Probe(purpose=purpose, outcome=outcome)
-
-        for index, done in crew.hand_out([Group(infos, [i]) for i in range(len(probed))], probe):
-            by_index[index] = done
-    found = [by_index[index] for index in sorted(by_index)]
-    if claims and not interruption:
-        # Without its claims a kernel may fail, so its output and the driver's are not shown.
         with (
-            interruption,
+            Crew(Options(timed=False), deadlines.deadlines, say_printed) as crew,
+            progress(len(self.probed)) as display,
+        ):
+            crew.build_ahead([(self.devices[0], case) for _, case in self.probed])
+
+            def probe(worker: Worker, index: int) -> Probe:
+                purpose, case = self.probed[index]
+                place = worker.device.place
+                display.begin(f"{case.label}, {case.problem.inputs}: {purpose}", place=place)
+                if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
+                    reason = _given_up(case, self.probed[index:])
+                    case = skipped(case, given_up.setdefault(str(case.params), reason))
+                    self.probed[index] = purpose, case
+                outcome = worker.measure(case)
+                display.end(place)
+                return Probe(purpose=purpose, outcome=outcome)
+
+            groups = [Group(self.devices, [index]) for index in range(len(self.probed))]
+            for index, found in crew.hand_out(groups, probe):
+                self._probes[index] = found
+
+    def try_claims(self, deadlines: DeadlineOptions) -> None:
+        """Run the kernel without each of its claims, or with weaker ones.
+
+        It may fail then, so its output and the driver's are not shown.
+        """
+        from matbench.measure import needs
+        from matbench.measure.handing_out import Group
+        from matbench.measure.options import Options
+        from matbench.measure.worker import Crew
+
+        if not self.claims:
+            return
+        with (
             Crew(Options(timed=False), deadlines.deadlines) as crew,
-            progress(len(claims)) as display,
+            progress(len(self.claims)) as display,
         ):
 
             def need(worker: Worker, claim: Weakening) -> Need:
                 place = worker.device.place
-                display.begin(f"{chosen.name} without {claim.declared}", place=place)
-                tried = Trials(worker, probed, [each.outcome for each in found]).need(claim)
+                display.begin(f"{self.kernel.name} without {claim.declared}", place=place)
+                found = needs.Trials(worker, self.probed, self.outcomes).need(claim)
                 display.end(place)
-                return tried
+                return found
 
-            for claim, tried in crew.hand_out([Group(infos, [c]) for c in claims], need):
-                by_claim[claim.declared] = tried
-    needs = [by_claim[claim.declared] for claim in claims if claim.declared in by_claim]
-    runs = _under_sanitizer(probed) if sanitize else []
-    findings: list[list[str]] = []
-    if runs and not interruption:
-        with interruption, progress(len(runs)) as display:
-            for case, tool in runs:
+            groups = [Group(self.devices, [claim]) for claim in self.claims]
+            for claim, found in crew.hand_out(groups, need):
+                self._needs[claim.declared] = found
+
+    def run_sanitizer(self, deadlines: DeadlineOptions) -> None:
+        from matbench.measure import sanitize
+
+        if not self.runs:
+            return
+        with progress(len(self.runs)) as display:
+            for case, tool in self.runs:
                 display.begin(f"{tool}: {case.label}")
-                said = sanitizer.run(info, case, tool, deadlines.timeout)
-                findings.append([f"{case.label}: {finding}" for finding in said])
-    told = list(chain.from_iterable(findings))
-    steps = len(probed) + len(claims) + len(runs)
-    complete = len(found) + len(needs) + len(findings), steps
-    if not found:
-        interruption.exit(*complete, "probes")
-    about = provenance.environment(sys.argv[1:], infos, {})
-    if fmt == "rich":
-        show_rich(*probes.renderables(chosen.name, info, found, needs))
-    elif fmt == "json":
-        say(encoding.array([about, *found, *needs]))
-    else:
-        show_report(outcomes.report([probe.outcome for probe in found], [about]), fmt)
-    for line in told:
-        say(safe.line(line))
-    if findings:
-        say(f"compute-sanitizer: {len(findings)} runs, findings: {len(told)}", err=True)
-    interruption.exit(*complete, "probes")
-    if told:
-        sys.exit(1)
-    exit_with([probe.outcome for probe in found], allow_skips=allow_skips, done="probed")
+                found = sanitize.run(self.devices[0], case, tool, deadlines.timeout)
+                self.findings.append([f"{case.label}: {finding}" for finding in found])
+
+    def show(self, fmt: str) -> None:
+        """Print the probes, the claims and the sanitizer's findings."""
+        from matbench.records import encoding, provenance
+        from matbench.show import outcomes, probes, safe
+
+        about = provenance.environment(sys.argv[1:], self.devices, {})
+        needs = [self._needs[c.declared] for c in self.claims if c.declared in self._needs]
+        if fmt == "rich":
+            show_rich(*probes.renderables(self.kernel.name, self.devices[0], self.probes, needs))
+        elif fmt == "json":
+            say(encoding.array([about, *self.probes, *needs]))
+        else:
+            show_report(outcomes.report(self.outcomes, [about]), fmt)
+        findings = list(chain.from_iterable(self.findings))
+        for finding in findings:
+            say(safe.line(finding))
+        if self.findings:
+            runs = len(self.findings)
+            say(f"compute-sanitizer: {runs} runs, findings: {len(findings)}", err=True)
 
 
 def _given_up(case: Case, left: list[tuple[str, Case]]) -> str:

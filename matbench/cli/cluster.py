@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from matbench.cli.options import DeviceOptions
+from matbench.cli.options import DeviceOptions, option
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,16 +18,13 @@ if TYPE_CHECKING:
 class ClusterOptions:
     """The cluster to measure on, if any."""
 
-    cluster: str | None
-
     TITLE: ClassVar = DeviceOptions.TITLE
-    OPTIONS: ClassVar = (
-        click.option(
-            "--cluster",
-            metavar="ADDRESS",
-            help="Measure on all workers of a Dask cluster: the address of its scheduler, such as "
-            "tcp://node1:8786.",
-        ),
+
+    cluster: str | None = option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Measure on all workers of a Dask cluster: the address of its scheduler, such as "
+        "tcp://node1:8786.",
     )
 
     def joined(self, device: DeviceOptions) -> Cluster | None:

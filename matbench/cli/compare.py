@@ -13,7 +13,7 @@ import click
 
 from matbench import temporary
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed, show_report, show_rich
+from matbench.cli.console import Interruption, say, say_printed, show_report
 from matbench.cli.gate import GateOptions
 from matbench.cli.kernel_files import KernelFiles, is_path, kernel_names
 from matbench.cli.options import (
@@ -30,7 +30,9 @@ from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from matbench.model import Kernel
+    from matbench.analysis.statistics import ComparisonPlan
+    from matbench.measure.worker import Worker
+    from matbench.model import Kernel, Problem
     from matbench.records.comparison import ComparisonRecord
 
 #: Longest time to time two kernels in turns, in seconds.
@@ -51,15 +53,7 @@ _TURNS_S = 10.0
     metavar="REV",
     help="Compare each kernel with its file as of a git revision, such as main or HEAD~1.",
 )
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    launches=LaunchOptions,
-    deadlines=DeadlineOptions,
-    gate=GateOptions,
-)
+@grouped
 @format_option
 def compare(
     contenders: tuple[str, ...],
@@ -87,11 +81,7 @@ def compare(
     matbench compare old/tiled.cu new/tiled.cu --fail-if-slower 3%
     matbench compare --against main tiled kahan --fail-if-slower 3%
     """
-    import msgspec
-
     from matbench.analysis.statistics import ComparisonPlan
-    from matbench.kernelfile import sweep
-    from matbench.measure.quick_look import fastest
     from matbench.measure.worker import Crew
     from matbench.records import provenance
     from matbench.show import comparisons
@@ -103,59 +93,39 @@ def compare(
         if against is not None:
             folder = stack.enter_context(temporary.folder())
             pairs, remarks = _versions(contenders, files, against, folder)
-            for remark in remarks:
-                say(remark, err=True)
         else:
             pairs = list(combinations(_contenders(contenders, files, matrix=matrix), 2))
         kernels = [side.kernel for side in _sides(pairs)]
         named = filter(is_path, contenders)
         require_apart({"--summary": gate.summary}, [*files.read_for(kernels), *named])
-        overrides = constants.values(kernels)
+        rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
         plan = ComparisonPlan(
             threshold=gate.threshold, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9
         )
-        rounds = [
-            (pair, problem, overrides | {name: (value,) for name, value in fixed.items()})
-            for problem in sizes.problems(kernels)
-            for pair in pairs
-            if pair[0].kernel.workload == problem.workload
-            for fixed in sweep.combinations(_shared(pair, overrides))
-        ]
         records: list[ComparisonRecord] = []
         interruption = stack.enter_context(Interruption())
         crew = stack.enter_context(Crew(launches.quick(), deadlines.deadlines, say_printed))
         display = stack.enter_context(progress(len(rounds)))
-        for (first, second), problem, given in rounds:
-            display.begin(f"{second.label} against {first.label} at {problem.size}")
-            worker = crew.worker(info)
-            looks = [
-                fastest(worker, sweep.cases([side.kernel], [problem], given, info))
-                for side in (first, second)
-            ]
-            (baseline, candidate), notes = zip(*looks, strict=True)
-            records.append(
-                msgspec.structs.replace(
-                    worker.compare(baseline, candidate, plan, sizes.seed),
-                    baseline_name=first.label,
-                    candidate_name=second.label,
-                    notes=tuple(dict.fromkeys(filter(None, notes))),
-                )
-            )
+        for turns in rounds:
+            display.begin(turns.label)
+            records.append(turns.taken(crew.worker(info), plan, sizes.seed))
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
-    if matrix and fmt == "rich":
-        show_rich(*comparisons.matrix(records, [side.label for side in _sides(pairs)]))
-    else:
-        show_report(comparisons.report(records, [about]), fmt)
+    view = comparisons.matrix if matrix and fmt == "rich" else comparisons.report
+    show_report(view(records, [about]), fmt)
     gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
+    _exit(records, gate, of_versions=against is not None)
+
+
+def _exit(records: list[ComparisonRecord], gate: GateOptions, *, of_versions: bool) -> None:
+    """Exit as the gate says; a version that was wrong does not count against one that is right."""
     before = [record.baseline.is_broken for record in records]
     now = any(record.candidate.is_broken for record in records)
-    if against is None:
+    if not of_versions:
         gate.exit(records, broken=now or any(before))
-    elif rounds and (now or not all(before)):
-        # A version that was wrong is no reason to refuse the one that fixes it.
+    elif now or not all(before):
         gate.exit(records, broken=now)
 
 
@@ -167,6 +137,53 @@ class _Side(NamedTuple):
 
 
 _Pair = tuple[_Side, _Side]
+
+
+class _Turns(NamedTuple):
+    """A pair at one problem, with values of constants."""
+
+    pair: _Pair
+    problem: Problem
+    given: dict[str, tuple[int, ...]]
+
+    @property
+    def label(self) -> str:
+        baseline, candidate = self.pair
+        return f"{candidate.label} against {baseline.label} at {self.problem.size}"
+
+    def taken(self, worker: Worker, plan: ComparisonPlan, seed: int) -> ComparisonRecord:
+        """Time the fastest case of each side in turns."""
+        import msgspec
+
+        from matbench.kernelfile import sweep
+        from matbench.measure.quick_look import fastest
+
+        looks = [
+            fastest(worker, sweep.cases([side.kernel], [self.problem], self.given, worker.device))
+            for side in self.pair
+        ]
+        (baseline, candidate), notes = zip(*looks, strict=True)
+        return msgspec.structs.replace(
+            worker.compare(baseline, candidate, plan, seed),
+            baseline_name=self.pair[0].label,
+            candidate_name=self.pair[1].label,
+            notes=tuple(dict.fromkeys(filter(None, notes))),
+        )
+
+
+def _rounds(
+    pairs: Sequence[_Pair], problems: Sequence[Problem], overrides: dict[str, tuple[int, ...]]
+) -> list[_Turns]:
+    """Each pair at each problem of its workload, with each value that both are given."""
+    from matbench.kernelfile import sweep
+
+    return [
+        _Turns(pair, problem, overrides | {name: (value,) for name, value in fixed.items()})
+        for problem in problems
+        for pair in pairs
+        if pair[0].kernel.workload == problem.workload
+        for fixed in sweep.combinations(_shared(pair, overrides))
+    ]
 
 
 def _sides(pairs: Sequence[_Pair]) -> list[_Side]:
@@ -203,7 +220,7 @@ def _versions(
 ) -> tuple[list[_Pair], list[str]]:
     """Each kernel that has changed since a revision, and its file as of then as the baseline.
 
-    Also returns remarks on the others.
+    Also prints and returns remarks on the others.
     """
     from matbench.kernelfile import catalogue, revisions
 
@@ -225,6 +242,8 @@ def _versions(
         if old.workload != kernel.workload:
             raise UsageError(f"{label} computes {old.workload}, and now {kernel.workload}")
         pairs.append((_Side(old, label), _Side(kernel, name)))
+    for remark in remarks:
+        say(remark, err=True)
     return pairs, remarks
 
 

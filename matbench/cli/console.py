@@ -18,14 +18,12 @@ from matbench import signals
 from matbench.show import safe
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType
-    from rich.segment import Segment
-
     from matbench.measure.output import Said
     from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
     from matbench.records.reading import Contents
     from matbench.show.table import Report
+    from matbench.show.terminal import Screen
 
 
 #: Prints text above a live display, which other output on its terminal would tear.
@@ -59,26 +57,15 @@ def say_printed(printer: str, said: Said) -> None:
         say(f"{printer} output: … {said.more:,} more lines", err=True)
 
 
-def open_console(*, stderr: bool = False) -> Console:
+def open_console(*, stderr: bool = False) -> Screen:
     """A console as wide as the terminal; in a pipe nothing is truncated.
 
     Text is never markup and cannot control the terminal; only rich's own codes can.
     """
-    from rich.console import Console
+    from matbench.show.terminal import Screen
 
-    class Screen(Console):
-        def render(
-            self, renderable: RenderableType, options: ConsoleOptions | None = None
-        ) -> Iterator[Segment]:
-            for segment in super().render(renderable, options):
-                text = segment.text if segment.control else safe.text(segment.text)
-                yield segment._replace(text=text)
-
-    def screen(width: int | None = None) -> Console:
-        return Screen(stderr=stderr, highlight=False, markup=False, emoji=False, width=width)
-
-    console = screen()
-    return console if console.is_terminal else screen(10_000)
+    console = Screen(stderr=stderr)
+    return console if console.is_terminal else Screen(stderr=stderr, width=10_000)
 
 
 def chart_width() -> int:

@@ -20,7 +20,7 @@ _SHOWN_LABELS = 8
 @main.command()
 @click.argument("old", metavar="OLD.jsonl")
 @click.argument("new", metavar="NEW.jsonl")
-@grouped(gate=GateOptions)
+@grouped
 @click.option(
     "--ignore-environment",
     is_flag=True,

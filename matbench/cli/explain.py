@@ -55,13 +55,7 @@ _CURRENT = "hopper"
 
 @main.command()
 @kernel_argument
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--arch",
     metavar="LIST",
@@ -105,18 +99,10 @@ def explain(
     from matbench.analysis import widths
     from matbench.kernelfile import sweep
     from matbench.measure import counters as ncu
-    from matbench.show.pictures import files as pictures
 
-    if plot is not None:
-        pictures.require(Path(plot))
     if counters:
         ncu.executable()
-    chosen = files.one(kernel)
-    require_apart({"--plot": plot}, files.read_for([chosen]))
-    if chosen.library is not None:
-        raise UsageError(f"{chosen.name} is a library routine; it has no source to explain")
-    if chosen.on_host:
-        raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")
+    chosen = _chosen(files, kernel, plot)
     info = _device(device, needed=counters or arch == "this")
     named, here = _architectures(arch, info)
     if counters and info is not None and info.backend != "cuda":
@@ -131,9 +117,7 @@ def explain(
     looks = Looks(chosen, problem, params, info, named)
     with Interruption() as interruption:
         looks.measure(deadlines)
-    if not interruption:
-        with interruption:
-            looks.fit()
+        looks.fit()
     if not (looks.measured or looks.widths):
         interruption.exit(*looks.progress)
     if here:
@@ -148,6 +132,21 @@ def explain(
     interruption.exit(*looks.progress)
     if outcome is not None:
         exit_with([outcome])
+
+
+def _chosen(files: KernelFiles, name: str, plot: str | None) -> Kernel:
+    """The kernel, if it has a source, and if the roofline can be drawn."""
+    from matbench.show.pictures import files as pictures
+
+    if plot is not None:
+        pictures.require(Path(plot))
+    chosen = files.one(name)
+    require_apart({"--plot": plot}, files.read_for([chosen]))
+    if chosen.library is not None:
+        raise UsageError(f"{chosen.name} is a library routine; it has no source to explain")
+    if chosen.on_host:
+        raise UsageError(f"{chosen.name} runs only on the host; use `matbench run`")
+    return chosen
 
 
 class Looks:
@@ -173,7 +172,7 @@ class Looks:
     @property
     def progress(self) -> tuple[int, int, str]:
         """How many widths are done, out of how many."""
-        done = len(self.measured) + len(self.widths)
+        done = len(self.measured) + sum(not width.here for width in self.widths)
         devices = len(self.architectures) + (self.device is not None)
         return done, devices * len(self.params), "widths"
 
@@ -194,7 +193,7 @@ class Looks:
             crew.build_ahead([(info, case) for case in cases])
             for case in cases:
                 display.begin(case.label)
-                self.measured.append((case, crew.worker(info).measure(case).outcome))
+                self.measured.append((case, crew.worker(info).measure(case)))
             if any(outcome.status == "measured" for _, outcome in self.measured):
                 display.begin("the device's limits")
                 self._measure_limits(crew, info)
@@ -264,10 +263,7 @@ class Looks:
             )
             return machine_code.machine_code(
                 (made.listing, made.entry, made.architecture),
-                self.kernel,
-                self.problem,
-                case.params,
-                placed.launch,
+                placed,
                 architecture,
                 resources=made.resources,
                 multiprocessors=gpu.limits["multiprocessors"] if gpu else None,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import click
-
 from matbench.cli.console import say
+from matbench.cli.options import option
 from matbench.cli.types import Share
 from matbench.errors import MatbenchError, UsageError
 
@@ -23,33 +22,28 @@ if TYPE_CHECKING:
 class GateOptions:
     """What counts as the same, what fails, and where the summary goes."""
 
-    threshold: float
-    fail_if_slower: float | None
-    summary: str | None
-
     TITLE: ClassVar = "Verdict"
-    OPTIONS: ClassVar = (
-        click.option(
-            "--threshold",
-            type=Share(),
-            default="1%",
-            show_default=True,
-            metavar="SHARE",
-            help="Largest difference that counts as SAME.",
-        ),
-        click.option(
-            "--fail-if-slower",
-            type=Share(),
-            metavar="SHARE",
-            help="Exit 1 if the candidate is SLOWER by more than this, such as 5%.",
-        ),
-        click.option(
-            "--summary",
-            metavar="FILE",
-            envvar="GITHUB_STEP_SUMMARY",
-            show_envvar=True,
-            help="Append the verdicts to FILE as Markdown for a pull request.",
-        ),
+
+    threshold: float = option(
+        "--threshold",
+        type=Share(),
+        default="1%",
+        show_default=True,
+        metavar="SHARE",
+        help="Largest difference that counts as SAME.",
+    )
+    fail_if_slower: float | None = option(
+        "--fail-if-slower",
+        type=Share(),
+        metavar="SHARE",
+        help="Exit 1 if the candidate is SLOWER by more than this, such as 5%.",
+    )
+    summary: str | None = option(
+        "--summary",
+        metavar="FILE",
+        envvar="GITHUB_STEP_SUMMARY",
+        show_envvar=True,
+        help="Append the verdicts to FILE as Markdown for a pull request.",
     )
 
     def __post_init__(self) -> None:

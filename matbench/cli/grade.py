@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,24 +22,19 @@ from matbench.cli.options import (
     grouped,
 )
 from matbench.cli.outputs import require_apart
-from matbench.cli.progress import progress
+from matbench.cli.progress import Display, progress
 from matbench.cli.selection import SelectionOptions
 from matbench.cli.types import Seed
 
 if TYPE_CHECKING:
     from matbench.model import Case, DeviceInfo, Kernel
+    from matbench.records.environment import Environment
     from matbench.records.grade import Grade
 
 
 @main.command()
 @click.argument("kernels", nargs=-1, metavar="[KERNEL|FILE]...", shell_complete=kernel_names)
-@grouped(
-    selection=SelectionOptions,
-    files=KernelFiles,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--at-least",
     type=click.Choice(["A", "B", "C"]),
@@ -74,14 +71,11 @@ def grade(
     matbench grade tiled kahan
     matbench grade mine.cu --baseline 'cublas*' --at-least A
     """
-    from contextlib import nullcontext
-
     from matbench.measure import grading, profile
     from matbench.measure.options import Options
     from matbench.measure.worker import Crew
     from matbench.records import provenance
     from matbench.records.writing import RecordWriter
-    from matbench.show import grade as view
 
     chosen = selection.kernels(kernels, files)
     require_apart({"--output": output}, files.read_for(chosen))
@@ -100,23 +94,31 @@ def grade(
     ):
         crew.build_ahead([*cases, *builds])
         for info, case in cases:
-            name = case.label.rpartition(" at ")[0]
-
-            def told(what: str, name: str = name) -> None:
-                display.begin(f"{name}: {what}")
-
-            graded = profile.grade(crew.worker(info), case, seed, told)
+            begin = partial(_begin, display, case)
+            graded = profile.grade(crew.worker(info), case, seed, begin)
             with signals.held():  # what is recorded counts as done
                 if writer is not None:
                     writer.write(graded)
                 found.append(graded)
     if not found:
         interruption.exit(0, len(cases), "kernels")
-    show_report(view.report(found, [about]), fmt)
-    for each in found if tree and fmt not in ("csv", "json") else ():
-        say("\n".join([f"\n{view.name_of(each)}: order of addition", *view.tree(each)]))
+    _show(found, about, fmt, tree=tree)
     interruption.exit(len(found), len(cases), "kernels")
     _exit(found, cases, at_least)
+
+
+def _begin(display: Display, case: Case, what: str) -> None:
+    name, _, _ = case.label.rpartition(" at ")
+    display.begin(f"{name}: {what}")
+
+
+def _show(found: list[Grade], about: Environment, fmt: str, *, tree: bool) -> None:
+    from matbench.show import grade as view
+
+    show_report(view.report(found, [about]), fmt)
+    if tree and fmt not in ("csv", "json"):
+        for graded in found:
+            say("\n".join([f"\n{view.name_of(graded)}: order of addition", *view.tree(graded)]))
 
 
 def _exit(found: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from matbench.cli.options import option
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,30 +36,19 @@ def is_path(name: str) -> bool:
 class KernelFiles:
     """Kernel files besides matbench's own, and front matter for one of them."""
 
-    kernel_files: tuple[str, ...] = ()
-    kernels_dir: str | None = None
-    front_matter: tuple[str, ...] = ()
-
     TITLE: ClassVar = "Kernel files and their front matter"
-    OPTIONS: ClassVar[tuple[Any, ...]] = (
-        click.option(
-            "--kernel",
-            "kernel_files",
-            multiple=True,
-            metavar="PATH",
-            help="Add a kernel file. Repeatable.",
-        ),
-        click.option(
-            "--kernels-dir",
-            metavar="DIR",
-            help="Add every *.cu file in a folder.",
-        ),
-        click.option(
-            "--front-matter",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="A key of front matter: precision=tf32, sweep.BM=[64,128]. Repeatable.",
-        ),
+
+    kernel_files: tuple[str, ...] = option(
+        "--kernel", multiple=True, metavar="PATH", help="Add a kernel file. Repeatable."
+    )
+    kernels_dir: str | None = option(
+        "--kernels-dir", metavar="DIR", help="Add every *.cu file in a folder."
+    )
+    front_matter: tuple[str, ...] = option(
+        "--front-matter",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A key of front matter: precision=tf32, sweep.BM=[64,128]. Repeatable.",
     )
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @main.command("list")
-@grouped(files=KernelFiles)
+@grouped
 @click.option(
     "--format",
     "fmt",
@@ -55,7 +55,7 @@ def list_kernels(files: KernelFiles, fmt: str) -> None:
 
 @main.command()
 @click.argument("name", shell_complete=kernel_names)
-@grouped(files=KernelFiles)
+@grouped
 def show(name: str, files: KernelFiles) -> None:
     """Show a kernel's front matter in words, and its source.
 

@@ -11,7 +11,7 @@ import click
 from matbench.cli.adopt import adopt
 from matbench.cli.app import main
 from matbench.cli.console import say
-from matbench.cli.kernel_files import KernelFiles, kernel_names
+from matbench.cli.kernel_files import kernel_names
 from matbench.errors import UsageError
 from matbench.workloads import DEFAULT, WORKLOADS
 
@@ -64,7 +64,7 @@ def new(
             raise UsageError(f"{name} exists; use `matbench adopt {name}` to make it run")
         context.invoke(adopt, file=name, backend="auto")
         return
-    known, _, _ = KernelFiles().catalogue()
+    known = catalogue.Catalogue(catalogue.builtin())
     front_matter.check_name(name)
     if name in known.kernels:
         taken_by = known.kernels[name].path or "a library"

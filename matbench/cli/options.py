@@ -8,13 +8,13 @@ from __future__ import annotations
 import functools
 import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
 
 import click
 
-from matbench.cli.types import Format, Seconds, Seed, Share
+from matbench.cli.types import Format, Seconds, Seed
 from matbench.errors import UsageError
 from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
@@ -26,26 +26,34 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: How long any build may take, in seconds.
+_BUILD_S = 120.0
 
-def grouped(**groups: type[Any]) -> Callable[[F], F]:
-    """Add groups of options to a command; it receives each group as one argument."""
 
-    def decorate(command: F) -> F:
-        @functools.wraps(command)
-        def called(*args: Any, **values: Any) -> Any:
-            for argument, group in groups.items():
-                own = {field.name: values.pop(field.name) for field in fields(group)}
-                values[argument] = group(**own)
-            return command(*args, **values)
+def option(*names: str, **attributes: Any) -> Any:
+    """A field of a group that is an option of commands, with its click attributes."""
+    return field(metadata={"option": (names, attributes)})
 
-        decorated: Any = called
-        for group in reversed(groups.values()):
-            for option in reversed(group.OPTIONS):
-                decorated = option(decorated)
-                decorated.__click_params__[-1].title = group.TITLE
-        return decorated  # type: ignore[no-any-return]
 
-    return decorate
+def grouped(command: F) -> F:
+    """Add the options of each parameter whose type is a group; the command receives the group."""
+    types = get_type_hints(command)
+    groups: dict[str, Any] = {name: kind for name, kind in types.items() if is_dataclass(kind)}
+
+    @functools.wraps(command)
+    def called(*args: Any, **values: Any) -> Any:
+        for parameter, group in groups.items():
+            own = {field.name: values.pop(field.name) for field in fields(group)}
+            values[parameter] = group(**own)
+        return command(*args, **values)
+
+    decorated: Any = called
+    for group in reversed(groups.values()):
+        for own in reversed(fields(group)):
+            names, attributes = own.metadata["option"]
+            decorated = click.option(*names, own.name, **attributes)(decorated)
+            decorated.__click_params__[-1].title = group.TITLE
+    return decorated  # type: ignore[no-any-return]
 
 
 format_option = click.option(
@@ -72,52 +80,37 @@ allow_skips_option = click.option(
 class SizeOptions:
     """Sizes, inputs and scaling."""
 
-    sizes: str | None
-    inputs: Inputs | None
-    seed: int
-    alpha: str | None
-    beta: str | None
-    batch: str | None
-
     TITLE: ClassVar = "Problem"
-    OPTIONS: ClassVar = (
-        click.option(
-            "--sizes",
-            metavar="LIST",
-            help="Sizes: 1000 (square), MxNxK (A is M×K, B is K×N), 2^20 (an array), 4k (4096), "
-            f"256..1000 (256, 512, 1000). Default for matmul: {MATMUL.default_sizes}; other "
-            "workloads have their own.",
-        ),
-        click.option(
-            "--inputs",
-            type=click.Choice(list(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs))),
-            help="Distribution of the inputs: uniform in [0, 1), signed in [-1, 1), normal, ramp "
-            "(0, 1, 2, …) or digits (0 to 9). Default for matmul: uniform.",
-        ),
-        click.option(
-            "--seed",
-            type=Seed(),
-            default=0,
-            show_default=True,
-            help="Seed of the inputs.",
-        ),
-        click.option(
-            "--alpha",
-            metavar="LIST",
-            help="Values of alpha in C := alpha·A·B + beta·C. Default: those in front matter, "
-            "or 1.",
-        ),
-        click.option(
-            "--beta",
-            metavar="LIST",
-            help="Values of beta. Default: those in front matter, or 0.",
-        ),
-        click.option(
-            "--batch",
-            metavar="LIST",
-            help="Numbers of products per launch, each on its own matrices. Default: those in "
-            "front matter, or 1.",
-        ),
+
+    sizes: str | None = option(
+        "--sizes",
+        metavar="LIST",
+        help="Sizes: 1000 (square), MxNxK (A is M×K, B is K×N), 2^20 (an array), 4k (4096), "
+        f"256..1000 (256, 512, 1000). Default for matmul: {MATMUL.default_sizes}; other "
+        "workloads have their own.",
+    )
+    inputs: Inputs | None = option(
+        "--inputs",
+        type=click.Choice(list(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs))),
+        help="Distribution of the inputs: uniform in [0, 1), signed in [-1, 1), normal, ramp "
+        "(0, 1, 2, …) or digits (0 to 9). Default for matmul: uniform.",
+    )
+    seed: int = option(
+        "--seed", type=Seed(), default=0, show_default=True, help="Seed of the inputs."
+    )
+    alpha: str | None = option(
+        "--alpha",
+        metavar="LIST",
+        help="Values of alpha in C := alpha·A·B + beta·C. Default: those in front matter, or 1.",
+    )
+    beta: str | None = option(
+        "--beta", metavar="LIST", help="Values of beta. Default: those in front matter, or 0."
+    )
+    batch: str | None = option(
+        "--batch",
+        metavar="LIST",
+        help="Numbers of products per launch, each on its own matrices. Default: those in "
+        "front matter, or 1.",
     )
 
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
@@ -184,18 +177,13 @@ class SizeOptions:
 class ConstantOptions:
     """Values of swept constants."""
 
-    settings: tuple[str, ...]
-
     TITLE: ClassVar = "Constants"
-    OPTIONS: ClassVar = (
-        click.option(
-            "--set",
-            "settings",
-            multiple=True,
-            metavar="NAME=LIST",
-            help="Values of a swept constant, in place of the kernel's own: TILE=8,16,32. "
-            "Repeatable.",
-        ),
+
+    settings: tuple[str, ...] = option(
+        "--set",
+        multiple=True,
+        metavar="NAME=LIST",
+        help="Values of a swept constant, in place of the kernel's own: TILE=8,16,32. Repeatable.",
     )
 
     def values(self, kernels: list[Kernel]) -> dict[str, tuple[int, ...]]:
@@ -208,25 +196,20 @@ class ConstantOptions:
 class DeviceOptions:
     """The device to use."""
 
-    backend: str
-    device: str | None
-
     TITLE: ClassVar = "Device"
-    OPTIONS: ClassVar = (
-        click.option(
-            "--backend",
-            type=click.Choice(["auto", "cuda", "opencl"]),
-            default="auto",
-            show_default=True,
-            help="Backend. auto: CUDA if available, else an OpenCL GPU, else the CPU through "
-            "OpenCL.",
-        ),
-        click.option(
-            "--device",
-            metavar="N|NAME",
-            help="Device number or name, as in `matbench info`. `run`, `tune` and `check` also "
-            "take several (0,1) or all GPUs (all), which then work at the same time.",
-        ),
+
+    backend: str = option(
+        "--backend",
+        type=click.Choice(["auto", "cuda", "opencl"]),
+        default="auto",
+        show_default=True,
+        help="Backend. auto: CUDA if available, else an OpenCL GPU, else the CPU through OpenCL.",
+    )
+    device: str | None = option(
+        "--device",
+        metavar="N|NAME",
+        help="Device number or name, as in `matbench info`. `run`, `tune` and `check` also "
+        "take several (0,1) or all GPUs (all), which then work at the same time.",
     )
 
     def choose(self, kernel: Kernel | None = None) -> DeviceInfo:
@@ -244,9 +227,9 @@ class DeviceOptions:
             return [backends.host_device()]
         return backends.choose_all(self.backend, self.device)
 
-    def choose_alike(self, kernel: Kernel) -> list[DeviceInfo]:
+    def choose_alike(self, kernel: Kernel) -> tuple[DeviceInfo, ...]:
         """All selected devices, for commands that make one result on devices of one model."""
-        found = self.choose_all(kernel)
+        found = tuple(self.choose_all(kernel))
         models = dict.fromkeys(f"{info.backend} {info.name}" for info in found)
         if len(models) > 1:
             raise UsageError(
@@ -260,27 +243,21 @@ class DeviceOptions:
 class LaunchOptions:
     """Which kind of launch is timed, and for how long."""
 
-    cold: bool
-    hot: bool
-    graph: bool
-    max_time: float | None
-
     TITLE: ClassVar = "Timing"
-    OPTIONS: ClassVar = (
-        click.option(
-            "--cold",
-            is_flag=True,
-            help="Time single launches and overwrite the L2 cache before each (default on a GPU).",
-        ),
-        click.option("--hot", is_flag=True, help="Time launches back to back."),
-        click.option("--graph", is_flag=True, help="Launch hot samples as a CUDA graph."),
-        click.option(
-            "--max-time",
-            type=Seconds(),
-            metavar="SECONDS",
-            help="Longest sampling time per table row. Default: 2 (GPU) or 0.5 (CPU) for a case, "
-            "10 for a pair in `compare`, 3 in `watch`. Verification may take as long again.",
-        ),
+
+    cold: bool = option(
+        "--cold",
+        is_flag=True,
+        help="Time single launches and overwrite the L2 cache before each (default on a GPU).",
+    )
+    hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
+    graph: bool = option("--graph", is_flag=True, help="Launch hot samples as a CUDA graph.")
+    max_time: float | None = option(
+        "--max-time",
+        type=Seconds(),
+        metavar="SECONDS",
+        help="Longest sampling time per table row. Default: 2 (GPU) or 0.5 (CPU) for a case, "
+        "10 for a pair in `compare`, 3 in `watch`. Verification may take as long again.",
     )
 
     def __post_init__(self) -> None:
@@ -317,74 +294,48 @@ class LaunchOptions:
         )
 
 
-uncertainty_option = click.option(
-    "--uncertainty",
-    type=Share(),
-    metavar="SHARE",
-    help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
-)
-
-
 @dataclass(frozen=True)
 class DeadlineOptions:
     """Time limits for one case."""
 
-    timeout: float
-    build_timeout: float
-
     TITLE: ClassVar = "Deadlines"
-    OPTIONS: ClassVar = (
-        click.option(
-            "--timeout",
-            type=Seconds(),
-            default=60.0,
-            show_default=True,
-            metavar="SECONDS",
-            help="Longest time to check and sample one case; its process is then stopped.",
-        ),
-        click.option(
-            "--build-timeout",
-            type=Seconds(),
-            default=120.0,
-            show_default=True,
-            metavar="SECONDS",
-            help="Longest time to build one kernel.",
-        ),
+
+    timeout: float = option(
+        "--timeout",
+        type=Seconds(),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Longest time to check and sample one case; its process is then stopped. A build "
+        f"may take {_BUILD_S:.0f} s, or as long as this if it is longer.",
     )
 
     @property
     def deadlines(self) -> Deadlines:
         from matbench.measure.options import Deadlines
 
-        return Deadlines(build_s=self.build_timeout, run_s=self.timeout)
+        return Deadlines(build_s=max(_BUILD_S, self.timeout), run_s=self.timeout)
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """Where records are kept."""
 
-    output: str | None
-    append: bool
-    force: bool
-    resume: str | None
-
     TITLE: ClassVar = "Output"
-    OPTIONS: ClassVar = (
-        click.option(
-            "--output", metavar="FILE", help="Write a record of each case to FILE (JSON Lines)."
-        ),
-        click.option("--append", is_flag=True, help="Append to an existing output file."),
-        click.option("--force", is_flag=True, help="Replace an existing output file."),
-        click.option(
-            "--resume",
-            metavar="FILE",
-            help="Continue an interrupted run: measure only the cases that FILE lacks.",
-        ),
+
+    output: str | None = option(
+        "--output", metavar="FILE", help="Write a record of each case to FILE (JSON Lines)."
+    )
+    force: bool = option("--force", is_flag=True, help="Replace an existing output file.")
+    resume: str | None = option(
+        "--resume",
+        metavar="FILE",
+        help="Continue an interrupted run: measure only the cases that FILE lacks.",
     )
 
     def __post_init__(self) -> None:
-        if sum((self.append, self.force, self.resume is not None)) > 1:
-            raise UsageError("--append, --force and --resume cannot be combined")
+        if self.resume is not None and self.force:
+            raise UsageError("--resume cannot be combined with --force")
         if self.resume is not None and self.output is not None:
             raise UsageError("--resume cannot be combined with --output")
 
@@ -395,8 +346,7 @@ class OutputOptions:
             return Path(self.resume), "resume"
         if self.output is None:
             return None
-        mode: Mode = "append" if self.append else "force" if self.force else "new"
-        return Path(self.output), mode
+        return Path(self.output), "force" if self.force else "new"
 
     def resuming(self, arguments: list[str], last: Path | None = None) -> str | None:
         """How to continue a run with these arguments, if there is a file to resume.
@@ -416,6 +366,6 @@ def resuming_command(arguments: Iterable[str], path: Path) -> str:
     for word in words:
         if word in ("--output", "--resume"):
             next(words, None)
-        elif word.partition("=")[0] not in ("--output", "--resume", "--append", "--force"):
+        elif word.partition("=")[0] not in ("--output", "--resume", "--force"):
             kept.append(word)
     return shlex.join(["matbench", "run", *kept, "--resume", str(path)])

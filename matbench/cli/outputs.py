@@ -1,4 +1,4 @@
-"""Refusals, before anything is measured, of outputs that would destroy or mix up files."""
+"""Files that commands write: refused if they would destroy or mix up others; error maps."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from matbench.cli.options import resuming_command
 from matbench.errors import MatbenchError, UsageError
+
+if TYPE_CHECKING:
+    from matbench.records.outcome import Outcome
 
 #: A longer recorded command line is not shown.
 _LONGEST_COMMAND = 1000
@@ -75,3 +78,30 @@ def _may_select_kernels(arguments: Iterable[str]) -> bool:
 def _selects_kernels(parameters: Mapping[str, Any]) -> bool:
     selecting = ("kernels", "kernel_files", "kernels_dir", "group", "workload", "smoke")
     return any(parameters[name] for name in selecting)
+
+
+def require_error_map(path: str) -> None:
+    """`UsageError` if no error map can be drawn there; ask before anything is measured for it."""
+    from matbench.show.pictures import files
+
+    files.require(Path(path))
+
+
+def draw_error_map(outcome: Outcome, path: str) -> str:
+    """Draw where C is wrong, to a new file; returns a note that names it, or says why not.
+
+    The note is empty if the outcome has no error map.
+    """
+    from matbench.records.outcome import ErrorCells
+    from matbench.show.pictures import error_map, files
+
+    found = outcome.error_map
+    if not isinstance(found, ErrorCells):
+        return ""
+    title = f"{outcome.case.label} on {outcome.case.device}"
+    unused = files.unused(Path(path))
+    try:
+        error_map.draw(found, unused, title, outcome.reason or "")
+    except (MatbenchError, MemoryError) as error:
+        return f"no error map: {error}"
+    return f"error map: {unused}"

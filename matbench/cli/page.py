@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import read_files, records_in
+from matbench.cli.console import read_files, records_in, say
 from matbench.cli.outputs import require_apart
-from matbench.cli.page_file import require_page, write_page
+
+if TYPE_CHECKING:
+    from matbench.records.environment import Environment
+    from matbench.records.outcome import Outcome
+    from matbench.records.reading import Finding
 
 
 @main.command("page")
@@ -27,10 +33,27 @@ def page_of_files(files: tuple[str, ...], output: str, force: bool) -> None:
     matbench run --output mine.jsonl
     matbench page mine.jsonl --output mine.html
     """
+    from matbench.show.page import document
+
     path = Path(output)
     require_apart({"--output": output}, files)
-    require_page(path, force=force)
+    document.require(path, force=force)
     contents = read_files(files)
     environments, outcomes = records_in(contents)
     findings = [finding for found in contents for finding in found.findings]
     write_page(path, outcomes, environments, findings)
+
+
+def write_page(
+    path: Path,
+    outcomes: Sequence[Outcome],
+    environments: Sequence[Environment],
+    findings: Iterable[tuple[Finding, Sequence[Outcome]]] = (),
+) -> None:
+    """Write the page and say so."""
+    from matbench.analysis import cards, repetitions
+    from matbench.show.page import document
+
+    told = cards.told_apart(repetitions.merged(outcomes), environments)
+    document.write(path, document.page(*told, findings))
+    say(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)", err=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import click
 
@@ -16,7 +15,6 @@ from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.cluster import ClusterOptions
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
-from matbench.cli.error_map_file import draw_error_map, require_error_map
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
@@ -29,12 +27,17 @@ from matbench.cli.options import (
     fastest_option,
     format_option,
     grouped,
-    uncertainty_option,
+    option,
 )
-from matbench.cli.outputs import require_apart, require_own_kernels
-from matbench.cli.page_file import require_page, write_page
-from matbench.cli.progress import progress
-from matbench.cli.selection import Cases, SelectionOptions, skipped
+from matbench.cli.outputs import (
+    draw_error_map,
+    require_apart,
+    require_error_map,
+    require_own_kernels,
+)
+from matbench.cli.progress import Display, progress
+from matbench.cli.selection import Cases, SelectionOptions
+from matbench.cli.types import Share
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL
 
@@ -45,9 +48,10 @@ if TYPE_CHECKING:
     from matbench.measure.handing_out import Group
     from matbench.measure.options import Options
     from matbench.measure.remote_crew import RemoteCrew
-    from matbench.model import Case, DeviceInfo
+    from matbench.measure.worker import Crew
+    from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
-    from matbench.records.outcome import Outcome
+    from matbench.records.outcome import CaseRecord, Outcome
     from matbench.records.resuming import CaseKey
     from matbench.records.writing import RecordWriter
 
@@ -69,75 +73,68 @@ def _key(_context: click.Context, _option: click.Parameter, text: str | None) ->
 class RunOptions:
     """Further options of `run`."""
 
-    smoke: bool
-    repeat: int
-    uncertainty: float | None
-    no_blocks: bool
-    error_map: str | None
-    page: str | None
-    fastest: bool
-    replay: int | None
-    allow_skips: bool
-
     TITLE: ClassVar = None
-    OPTIONS: ClassVar = (
-        click.option(
-            "--smoke",
-            is_flag=True,
-            help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
-        ),
-        click.option(
-            "--repeat",
-            type=click.IntRange(1, 100),
-            default=1,
-            show_default=True,
-            metavar="N",
-            help="Measure everything N times, each time in new processes, to show how much results "
-            "vary between them. `diff` needs 5 on both sides for its best verdicts.",
-        ),
-        uncertainty_option,
-        click.option("--no-blocks", is_flag=True, help="Skip per-block times."),
-        click.option(
-            "--error-map",
-            metavar="FILE.png",
-            help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files "
-            "are kept.",
-        ),
-        click.option(
-            "--page",
-            metavar="FILE.html",
-            help="Write the results as an HTML page, as `matbench page` does.",
-        ),
-        fastest_option,
-        click.option(
-            "--replay",
-            metavar="KEY",
-            callback=_key,
-            help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
-        ),
-        allow_skips_option,
+
+    smoke: bool = option(
+        "--smoke",
+        is_flag=True,
+        help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI.",
     )
+    repeat: int = option(
+        "--repeat",
+        type=click.IntRange(1, 100),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Measure everything N times, each time in new processes, to show how much results "
+        "vary between them. `diff` needs 5 on both sides for its best verdicts.",
+    )
+    uncertainty: float | None = option(
+        "--uncertainty",
+        type=Share(),
+        metavar="SHARE",
+        help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
+    )
+    no_blocks: bool = option("--no-blocks", is_flag=True, help="Skip per-block times.")
+    error_map: str | None = option(
+        "--error-map",
+        metavar="FILE.png",
+        help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files "
+        "are kept.",
+    )
+    replay: int | None = option(
+        "--replay",
+        metavar="KEY",
+        callback=_key,
+        help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
+    )
+
+    def measuring(self, launches: LaunchOptions) -> Options:
+        """The options of the worker; a smoke run takes just enough samples to time each case."""
+        from matbench.measure.options import Options
+
+        return Options(
+            blocks=not (self.no_blocks or self.smoke),
+            cold=launches.cold or not launches.hot,
+            hot=launches.hot,
+            graph=launches.graph,
+            uncertainty=1e9 if self.smoke else self.uncertainty,
+            max_time_s=0.05 if self.smoke else launches.max_time,
+            minimum_samples=3 if self.smoke else 10,
+            replay=self.replay,
+        )
 
 
 @main.command()
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
-@grouped(
-    selection=SelectionOptions,
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    cluster=ClusterOptions,
-    launches=LaunchOptions,
-    more=RunOptions,
-    output=OutputOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
+@fastest_option
+@allow_skips_option
 @format_option
 def run(
     kernels: tuple[str, ...],
-    files: KernelFiles,
     selection: SelectionOptions,
+    files: KernelFiles,
     sizes: SizeOptions,
     constants: ConstantOptions,
     device: DeviceOptions,
@@ -146,6 +143,8 @@ def run(
     more: RunOptions,
     output: OutputOptions,
     deadlines: DeadlineOptions,
+    fastest: bool,
+    allow_skips: bool,
     fmt: str,
 ) -> None:
     """Check and time KERNELS over sizes and parameters.
@@ -160,66 +159,65 @@ def run(
     matbench run --workload dot --sizes 2^20
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
-    from matbench.measure.options import Options
-    from matbench.records import provenance
-
-    if more.error_map is not None:
-        require_error_map(more.error_map)
-    if more.page is not None:
-        require_page(Path(more.page), force=output.force or output.resume is not None)
     if selection.tuned and constants.settings:
         raise UsageError("--tuned cannot be combined with --set")
     if more.replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
-    named = kernels or files.kernel_files or files.kernels_dir
-    if more.smoke and not (named or selection.group or selection.workload):
-        selection = SelectionOptions("all", None, selection.baselines, selection.tuned)
-    chosen = selection.kernels(
-        kernels, files, of_every_workload=more.smoke and selection.workload is None
-    )
-    require_apart(
-        {"--output": output.output, "--page": more.page, "--error-map": more.error_map},
-        [*files.read_for(chosen), provenance.last_run_path(), output.resume],
-    )
-    if output.resume is not None:
-        require_own_kernels(Path(output.resume))
+    chosen = _chosen(kernels, selection, files, smoke=more.smoke)
+    _require_outputs(output, more, files.read_for(chosen))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     workers = cluster.joined(device)
     cases = selection.cases(chosen, problems, values, workers or device)
-    if workers is not None:
-        reason = "runs on the CPU of one host: measure it without --cluster"
-        cases = [(i, skipped(case, reason) if case.kernel.on_host else case) for i, case in cases]
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
-    sweep = Sweep(
-        cases,
-        Options(
-            blocks=not (more.no_blocks or more.smoke),
-            cold=launches.cold or not launches.hot,
-            hot=launches.hot,
-            graph=launches.graph,
-            # A smoke run takes just enough samples to show that timing works.
-            uncertainty=1e9 if more.smoke else more.uncertainty,
-            max_time_s=0.05 if more.smoke else launches.max_time,
-            minimum_samples=3 if more.smoke else 10,
-            replay=more.replay,
-        ),
-        error_map=more.error_map,
-        repeat=more.repeat,
-        cluster=workers,
-    )
+    sweep = Sweep(cases, more, launches, workers)
     interruption = Interruption()
     with interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
         sweep.work_through(output, deadlines, settings)
-    sweep.show(fmt, fastest=more.fastest, interrupted=bool(interruption))
-    if more.page is not None and sweep.environment is not None:
-        write_page(Path(more.page), sweep.outcomes, [sweep.environment])
-    resume = None
-    if more.replay is None:
-        resume = output.resuming(sys.argv[2:], sweep.last_run)
+    sweep.show(fmt, fastest=fastest, interrupted=bool(interruption))
+    resume = None if more.replay is not None else output.resuming(sys.argv[2:], sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
-    exit_with(sweep.outcomes, allow_skips=more.allow_skips)
+    exit_with(sweep.outcomes, allow_skips=allow_skips)
+
+
+def _chosen(
+    names: tuple[str, ...], selection: SelectionOptions, files: KernelFiles, *, smoke: bool
+) -> list[Kernel]:
+    """The kernels to run; a smoke run takes all if none are named."""
+    named = names or files.kernel_files or files.kernels_dir
+    if smoke and not (named or selection.group or selection.workload):
+        selection = replace(selection, group="all")
+    every = smoke and selection.workload is None
+    return selection.kernels(names, files, of_every_workload=every)
+
+
+def _require_outputs(output: OutputOptions, more: RunOptions, read: list[Path]) -> None:
+    """`UsageError` if an output cannot be written, or is one of the files that are `read`."""
+    from matbench.records import provenance
+
+    if more.error_map is not None:
+        require_error_map(more.error_map)
+    require_apart(
+        {"--output": output.output, "--error-map": more.error_map},
+        [*read, provenance.last_run_path(), output.resume],
+    )
+    if output.resume is not None:
+        require_own_kernels(Path(output.resume))
+
+
+class _Round(NamedTuple):
+    """One repetition: the outcomes that are known, and the cases that are left."""
+
+    number: int
+    known: list[Outcome]
+    left: Cases
+
+    def plan(self) -> list[CaseRecord]:
+        """The cases that will run."""
+        from matbench.records.outcome import CaseRecord
+
+        return [CaseRecord.of(case, infos[0]) for infos, case in self.left if case.skip is None]
 
 
 class Sweep:
@@ -231,19 +229,17 @@ class Sweep:
     def __init__(
         self,
         cases: Cases,
-        options: Options,
-        *,
-        error_map: str | None = None,
-        repeat: int = 1,
+        more: RunOptions,
+        launches: LaunchOptions,
         cluster: Cluster | None = None,
     ) -> None:
         self.cases = cases
         self.cluster = cluster
         every = [info for infos, _ in cases for info in infos]
         self.devices = list({(info.backend, info.identity): info for info in every}.values())
-        self.options = options
-        self.error_map = error_map
-        self.repeat = repeat
+        self.options = more.measuring(launches)
+        self.error_map = more.error_map
+        self.repeat = more.repeat
         self.outcomes: list[Outcome] = []
         self.environment: Environment | None = None
         self._last: RecordWriter | None = None
@@ -258,18 +254,8 @@ class Sweep:
         self, output: OutputOptions, deadlines: DeadlineOptions, settings: dict[str, Any]
     ) -> None:
         """Measure all cases that a resumed file does not contain."""
-        import msgspec
-
-        from matbench.measure.worker import Crew
-        from matbench.records.outcome import CaseRecord
-
         with ExitStack() as stack:
-            how = self.options, deadlines.deadlines, say_printed
-            crew: Crew | RemoteCrew = Crew(*how)
-            if self.cluster is not None:
-                from matbench.measure.remote_crew import RemoteCrew
-
-                crew = RemoteCrew(self.cluster, *how)
+            crew = self._crew(deadlines)
             stack.enter_context(crew)
             gpus = [info for info in self.devices if info.kind == "gpu"]
             crew.start(gpus or self.devices[:1])  # while this process imports the rest
@@ -278,40 +264,65 @@ class Sweep:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
-            known = self._known(writers)
-            rounds = [
-                [
-                    (infos, case, self._done(known, infos, case, number))
-                    for infos, case in self.cases
-                ]
-                for number in range(1, self.repeat + 1)
-            ]
-            crew.build_ahead([(infos[0], case) for infos, case, done in rounds[0] if done is None])
-            plan = [
-                CaseRecord.of(case, infos[0])
-                for infos, case, done in chain.from_iterable(rounds)
-                if done is None and case.skip is None
-            ]
+            rounds = self._rounds(writers)
+            crew.build_ahead([(infos[0], case) for infos, case in rounds[0].left])
+            plan = [record for each in rounds for record in each.plan()]
             display = stack.enter_context(progress(len(self.cases) * self.repeat, plan))
-
-            def begin(info: DeviceInfo, case: Case, place: str) -> None:
-                display.begin(case.label, CaseRecord.of(case, info), place)
-
-            for repetition, cases in enumerate(rounds, 1):
-                if repetition > 1:
+            for each in rounds:
+                if each.number > 1:
                     crew.renew()
-                for done in (done for _, _, done in cases if done is not None):
-                    self.outcomes.append(done)
-                    display.done(done)
-                left = [(infos, case) for infos, case, done in cases if done is None]
-                for place, found in crew.measured(self._groups(left), begin):
-                    done = self._drawn(found.outcome)
-                    done = msgspec.structs.replace(done, repetition=repetition)
-                    with signals.held():  # what is recorded counts as done
-                        for writer in reversed(writers):  # the copy first
-                            writer.write(done)
-                        self.outcomes.append(done)
-                    display.done(done, place)
+                for outcome in each.known:
+                    self.outcomes.append(outcome)
+                    display.done(outcome)
+                self._measure(each, crew, writers, display)
+
+    def _crew(self, deadlines: DeadlineOptions) -> Crew | RemoteCrew:
+        """The workers of this machine, or of the cluster."""
+        how = self.options, deadlines.deadlines, say_printed
+        if self.cluster is None:
+            from matbench.measure.worker import Crew
+
+            return Crew(*how)
+        from matbench.measure.remote_crew import RemoteCrew
+
+        return RemoteCrew(self.cluster, *how)
+
+    def _rounds(self, writers: list[RecordWriter]) -> list[_Round]:
+        """The cases of each repetition, without those that a resumed file contains."""
+        known = self._known(writers)
+        rounds = [_Round(number, [], []) for number in range(1, self.repeat + 1)]
+        for each in rounds:
+            for infos, case in self.cases:
+                outcome = self._done(known, infos, case, each.number)
+                if outcome is None:
+                    each.left.append((infos, case))
+                else:
+                    each.known.append(outcome)
+        return rounds
+
+    def _measure(
+        self,
+        repetition: _Round,
+        crew: Crew | RemoteCrew,
+        writers: list[RecordWriter],
+        display: Display,
+    ) -> None:
+        """Measure what is left of a repetition; each outcome is recorded before the next case."""
+        import msgspec
+
+        from matbench.records.outcome import CaseRecord
+
+        def begin(info: DeviceInfo, case: Case, place: str) -> None:
+            display.begin(case.label, CaseRecord.of(case, info), place)
+
+        for place, found in crew.measured(self._groups(repetition.left), begin):
+            drawn = self._drawn(found)
+            outcome = msgspec.structs.replace(drawn, repetition=repetition.number)
+            with signals.held():  # what is recorded counts as done
+                for writer in reversed(writers):  # the copy first
+                    writer.write(outcome)
+                self.outcomes.append(outcome)
+            display.done(outcome, place)
 
     def show(self, fmt: str, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""

@@ -12,7 +12,7 @@ import msgspec
 from matbench import workloads
 from matbench.cli.console import say
 from matbench.cli.kernel_files import KernelFiles
-from matbench.cli.options import DeviceOptions
+from matbench.cli.options import DeviceOptions, option
 from matbench.errors import UsageError
 from matbench.workloads import WORKLOADS
 
@@ -28,36 +28,29 @@ Cases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
 class SelectionOptions:
     """The kernels to run if none are named, and the baselines to add."""
 
-    group: str | None
-    workload: str | None
-    baselines: tuple[str, ...]
-    tuned: bool
-
     TITLE: ClassVar = "Kernels"
-    OPTIONS: ClassVar = (
-        click.option(
-            "--group",
-            type=click.Choice(["tutorial", "ladder", "blas", "baseline", "all"]),
-            help="Run a whole group. Default if no kernel is named: tutorial.",
-        ),
-        click.option(
-            "--workload",
-            type=click.Choice(list(WORKLOADS)),
-            help="Workload. Default if no kernel is named: matmul.",
-        ),
-        click.option(
-            "--baseline",
-            "baselines",
-            multiple=True,
-            metavar="LIST",
-            help="Add baselines: cublas, cublas-tf32, cublas-bf16, numpy and others, or 'cublas*' "
-            "for all of cuBLAS. Repeatable.",
-        ),
-        click.option(
-            "--tuned",
-            is_flag=True,
-            help="Use the parameters that `matbench tune` saved for this device.",
-        ),
+
+    group: str | None = option(
+        "--group",
+        type=click.Choice(["tutorial", "ladder", "blas", "baseline", "all"]),
+        help="Run a whole group. Default if no kernel is named: tutorial.",
+    )
+    workload: str | None = option(
+        "--workload",
+        type=click.Choice(list(WORKLOADS)),
+        help="Workload. Default if no kernel is named: matmul.",
+    )
+    baselines: tuple[str, ...] = option(
+        "--baseline",
+        multiple=True,
+        metavar="LIST",
+        help="Add baselines: cublas, cublas-tf32, cublas-bf16, numpy and others, or 'cublas*' "
+        "for all of cuBLAS. Repeatable.",
+    )
+    tuned: bool = option(
+        "--tuned",
+        is_flag=True,
+        help="Use the parameters that `matbench tune` saved for this device.",
     )
 
     def kernels(
@@ -122,6 +115,8 @@ class SelectionOptions:
         for kernel in kernels:
             if kernel.on_host:
                 info, missing = _host_of(kernel)
+                if not isinstance(device, DeviceOptions):
+                    missing = "runs on the CPU of one host: measure it without --cluster"
                 for case in sweep.cases([kernel], problems, overrides, info):
                     found.append(((info,), case if missing is None else skipped(case, missing)))
         return found

@@ -24,6 +24,7 @@ from matbench.cli.progress import progress
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from matbench.measure.search_space import Space
     from matbench.measure.tuning import Search
     from matbench.measure.worker import Worker
     from matbench.model import DeviceInfo
@@ -34,13 +35,7 @@ _SHOWN_BROKEN = 5
 
 @main.command()
 @kernel_argument
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--budget",
     metavar="N|TIME",
@@ -70,10 +65,7 @@ def tune(
     matbench tune mine.cu --set TILE=4,8,16,32
     """
     from matbench.measure import tuning
-    from matbench.measure.handing_out import Group
-    from matbench.measure.options import Options
     from matbench.measure.search_space import space
-    from matbench.measure.worker import Crew
     from matbench.records import provenance
     from matbench.records.tuned import Store
     from matbench.show import tuning as view
@@ -84,25 +76,50 @@ def tune(
     if not (chosen.sweep or chosen.tune):
         raise UsageError(f"{chosen.name} has no constants to tune")
     problems = sizes.problems([chosen])
-    infos = tuple(device.choose_alike(chosen))
-    info = infos[0]
+    infos = device.choose_alike(chosen)
     spaces = [
-        space(chosen, problem, info, overrides, sizes.seed, bounds.candidates)
+        space(chosen, problem, infos[0], overrides, sizes.seed, bounds.candidates)
         for problem in problems
     ]
-    refused = [
+    _tell_refused(spaces, err=fmt != "rich")
+    searches = [tuning.Search(space, bounds) for space in spaces]
+    store = Store()
+    store.require()
+    with Interruption() as interruption:
+        _search(searches, infos, deadlines)
+    done = sum(search.complete for search in searches)
+    if not any(search.standings for search in searches):
+        interruption.exit(done, len(searches), "sizes")
+    about = provenance.environment(sys.argv[1:], infos, sizes.recorded)
+    show_report(view.report(tuning.records(searches), [about]), fmt)
+    _tell_broken(searches)
+    _keep_winners(searches, store, infos[0])  # last, so that a full disk loses nothing else
+    interruption.exit(done, len(searches), "sizes")
+    if any(search.is_fruitless() for search in searches):
+        sys.exit(1)
+
+
+def _tell_refused(spaces: list[Space], *, err: bool) -> None:
+    """Say why sizes without any case have none."""
+    reasons = [
         f"{refused.many:,} excluded: {refused.example}"
         for space in spaces
         if not space.cases
         for refused in sorted(space.refused.values(), reverse=True)
     ]
-    for line in dict.fromkeys(refused):
-        say(line, err=fmt != "rich")
-    searches = [tuning.Search(space, bounds) for space in spaces]
-    store = Store()
-    store.require()
+    for reason in dict.fromkeys(reasons):
+        say(reason, err=err)
+
+
+def _search(
+    searches: list[Search], devices: tuple[DeviceInfo, ...], deadlines: DeadlineOptions
+) -> None:
+    """Run the searches, each on any of the devices; they keep their results."""
+    from matbench.measure.handing_out import Group
+    from matbench.measure.options import Options
+    from matbench.measure.worker import Crew
+
     with (
-        Interruption() as interruption,
         Crew(Options(blocks=False), deadlines.deadlines, say_printed) as crew,
         progress(sum(search.steps for search in searches)) as display,
     ):
@@ -112,19 +129,11 @@ def tune(
             search.run(worker, crew.builders, partial(display.begin, place=place))
             display.end(place)
 
-        groups = [Group(infos, [each], _work(each)) for each in searches if each.space.cases]
+        groups = [
+            Group(devices, [search], _work(search)) for search in searches if search.space.cases
+        ]
         for _ in crew.hand_out(groups, run):
-            pass  # each search keeps its results
-    done = sum(search.complete for search in searches)
-    if not any(search.standings for search in searches):
-        interruption.exit(done, len(searches), "sizes")
-    about = provenance.environment(sys.argv[1:], infos, sizes.recorded)
-    show_report(view.report(tuning.records(searches), [about]), fmt)
-    _tell_broken(searches)
-    _keep_winners(searches, store, info)  # last, so that a full disk loses nothing else
-    interruption.exit(done, len(searches), "sizes")
-    if any(search.is_fruitless() for search in searches):
-        sys.exit(1)
+            pass
 
 
 def _work(search: Search) -> float:

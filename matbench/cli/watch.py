@@ -12,7 +12,6 @@ import click
 from matbench import signals
 from matbench.cli.app import main
 from matbench.cli.console import open_console, say, say_printed
-from matbench.cli.error_map_file import draw_error_map, require_error_map
 from matbench.cli.kernel_files import KernelFiles
 from matbench.cli.options import (
     ConstantOptions,
@@ -22,6 +21,7 @@ from matbench.cli.options import (
     SizeOptions,
     grouped,
 )
+from matbench.cli.outputs import draw_error_map, require_error_map
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,14 +35,7 @@ _TURNS_S = 3.0
 
 @main.command()
 @click.argument("file", metavar="FILE")
-@grouped(
-    files=KernelFiles,
-    sizes=SizeOptions,
-    constants=ConstantOptions,
-    device=DeviceOptions,
-    launches=LaunchOptions,
-    deadlines=DeadlineOptions,
-)
+@grouped
 @click.option(
     "--error-map",
     metavar="FILE.png",
@@ -72,13 +65,9 @@ def watch(
     from matbench.measure.watch import Saves, Watch
     from matbench.measure.worker import Crew
 
-    path = Path(file)
+    path = _existing(file)
     if error_map is not None:
         require_error_map(error_map)
-    if not path.is_file():
-        if not path.suffix or path.exists():
-            raise UsageError(f"{path}: not a kernel file; name one such as mine.cu")
-        raise UsageError(f"{path}: no such file; create one with `matbench new {path.stem}`")
     info = device.choose()
     launches.require_one_kind(info)
     given = files.given
@@ -109,6 +98,15 @@ def watch(
             if not signals.is_ctrl_c():
                 raise
             say("")
+
+
+def _existing(file: str) -> Path:
+    path = Path(file)
+    if path.is_file():
+        return path
+    if not path.suffix or path.exists():
+        raise UsageError(f"{path}: not a kernel file; name one such as mine.cu")
+    raise UsageError(f"{path}: no such file; create one with `matbench new {path.stem}`")
 
 
 def _follow(saves: Saves, watched: Watch) -> None:

@@ -17,7 +17,6 @@ from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import front_matter, order, tables
 from matbench.kernelfile.libraries import LIBRARIES
-from matbench.kernelfile.revision import revision
 from matbench.model import Group, Kernel
 
 
@@ -42,6 +41,14 @@ def builtin() -> list[Kernel]:
         shown = f"kernels/{path.name}"
         found.append(_File(read(path, shown), shown, path))
     return [*_parsed(tuple(found)), *LIBRARIES]
+
+
+@functools.cache
+def revision() -> str:
+    """The hash of the code that parses kernel files: this package, and what it imports."""
+    here = Path(__file__).parent
+    files = sorted([*here.glob("*.py"), *here.parent.glob("*.py")])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 @functools.cache

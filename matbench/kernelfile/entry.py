@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from matbench.kernelfile import includes, signature, syntax
+from matbench.kernelfile import signature
 from matbench.kernelfile.signature import Function, SourceError, TemplateParameter
 from matbench.model import Kernel, Parameter
 
@@ -58,7 +58,9 @@ def written(entry: Entry, values: Mapping[str, int]) -> str:
     """The entry in C++, with the constants' values in place of their names."""
     if not entry.arguments:
         return entry.name
-    return f"{entry.name}<{', '.join(with_values(each, values) for each in entry.arguments)}>"
+    return (
+        f"{entry.name}<{', '.join(with_values(argument, values) for argument in entry.arguments)}>"
+    )
 
 
 def with_values(argument: str, values: Mapping[str, int]) -> str:
@@ -66,46 +68,29 @@ def with_values(argument: str, values: Mapping[str, int]) -> str:
     return _NAME.sub(lambda name: str(values.get(name[0], name[0])), argument)
 
 
-def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
-    """The constants that are passed as macros.
-
-    A template argument is passed as a macro too only if the source uses it elsewhere: `-DBM=64`
-    would break `template <int BM>`.
-    """
-    names = of(kernel).names & params.keys()
-    texts = [kernel.source, *includes.texts(kernel.includes)] if names else []
-    codes = [syntax.expanded(text) for text in texts]
-    return {
-        name: value
-        for name, value in params.items()
-        if name not in names or any(_takes_macro(code, name) for code in codes)
+def with_types(text: str, bound: Mapping[str, str]) -> str:
+    """A text with template parameters replaced by what they are bound to: types and values."""
+    in_place = {
+        name: value if re.fullmatch(r"[\w ]+", value) else f"({value})"
+        for name, value in bound.items()
     }
+    return _NAME.sub(lambda name: in_place.get(name[0], name[0]), text)
 
 
-def _takes_macro(code: str, name: str) -> bool:
-    """Whether a text tests for a macro, or uses a name that it does not declare."""
-    if re.search(rf"^[ \t]*#[^\n]*\b{name}\b", code, re.MULTILINE):
-        return True
-    return re.search(rf"\b{name}\b", code) is not None and name not in _names_given(code)
+def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
+    """The constants that are passed as macros: those that are no template arguments.
 
-
-def _names_given(code: str) -> set[str]:
-    """The names that a source declares: template parameters and variables."""
-    found = set()
-    for node in syntax.walk(syntax.parse(code)):
-        if node.type in ("identifier", "type_identifier") and node.parent is not None:
-            above = node.parent
-            is_name = "declaration" in above.type or "declarator" in above.type
-            if is_name or above.type == "enumerator":
-                found.add(syntax.text_of(node))
-    return found
+    `-DBM=64` would break `template <int BM>`.
+    """
+    arguments = of(kernel).names
+    return {name: value for name, value in params.items() if name not in arguments}
 
 
 def find(found: Iterable[Function], entry: Entry) -> Function | None:
     """The function that an entry names."""
-    same = [each for each in found if each.name == entry.name]
-    same = same or [each for each in found if each.name.endswith(f"::{entry.name}")]
-    templates = [each for each in same if bool(each.template) == bool(entry.arguments)]
+    same = [function for function in found if function.name == entry.name]
+    same = same or [function for function in found if function.name.endswith(f"::{entry.name}")]
+    templates = [function for function in same if bool(function.template) == bool(entry.arguments)]
     return next(iter(templates or same), None)
 
 
@@ -133,13 +118,17 @@ def bound(function: Function, entry: Entry) -> dict[str, str]:
 
 def unbound(function: Function, entry: Entry) -> list[TemplateParameter]:
     """The entry's template parameters without a value or default."""
-    return [each for each in function.template[len(entry.arguments) :] if each.default is None]
+    return [
+        parameter
+        for parameter in function.template[len(entry.arguments) :]
+        if parameter.default is None
+    ]
 
 
 def suggested(function: Function) -> str:
     """An entry with the names of the template parameters as arguments."""
-    needed = [each.name for each in function.template if each.default is None]
-    types = {each.name for each in function.template if each.kind == "typename"}
+    needed = [parameter.name for parameter in function.template if parameter.default is None]
+    types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
     named = ["float" if name in types else name for name in needed]
     return f"{function.name}<{', '.join(named)}>" if named else function.name
 
@@ -148,6 +137,6 @@ def parameters(function: Function, entry: Entry, aliases: Mapping[str, str]) -> 
     """The parameters of an entry, with template parameters and aliases replaced in their types."""
     types = {**aliases, **bound(function, entry)}
     return [
-        Parameter(signature.resolved(each.type, types), each.name, each.pointer)
-        for each in function.parameters
+        Parameter(signature.resolved(parameter.type, types), parameter.name, parameter.pointer)
+        for parameter in function.parameters
     ]

@@ -1,8 +1,8 @@
 """The arithmetic of front matter: checked when a kernel is loaded, bounded when evaluated.
 
-An expression is compiled to nested functions of the values of its names. `_compiled` refuses every
-kind of node that it does not list, so there are no other calls, loops or attributes. Only powers
-can grow fast; they are limited, as are the text's length, its depth and the result.
+An expression is checked as a syntax tree: `_Checked` refuses every kind of node that it does not
+list, so there are no other calls, loops or attributes. Only then Python compiles and evaluates it.
+Only powers can grow fast; they are limited, as are the text's length and the result.
 """
 
 from __future__ import annotations
@@ -10,19 +10,16 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import itertools
 import math
-import operator
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from types import CodeType
 
 from matbench.errors import MatbenchError
 
 Number = int | float
-_Compiled = Callable[[Mapping[str, Number]], Number]
 
 MAX_LENGTH = 300
-MAX_DEPTH = 40
 #: Larger than any product of sizes and parameters that matbench accepts.
 MAX_MAGNITUDE = 2**256
 
@@ -55,39 +52,30 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
     "max": lambda a, b, *more: max(a, b, *more),
     "min": lambda a, b, *more: min(a, b, *more),
 }
-_OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: _power,
-    ast.USub: operator.neg,
-    ast.Not: operator.not_,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
+#: What `**` is replaced by; no name in an expression can be the same.
+_POWER = "**"
+_KNOWN = {"__builtins__": {}, _POWER: _power, **FUNCTIONS}
+_ARITHMETIC = (
+    ast.Expression, ast.Load, ast.UnaryOp, ast.USub, ast.Not, ast.BinOp, ast.Add, ast.Sub, ast.Mult,
+    ast.Div, ast.FloorDiv, ast.Mod, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt,
+    ast.GtE, ast.BoolOp, ast.And, ast.Or, ast.IfExp,
+)  # fmt: skip
 
 
 def names_in(text: str, names: Collection[str]) -> list[str]:
-    """The names in `text`, in order of appearance; all must be among `names`."""
-    used = list(_parsed(text)[1])
+    """The names in `text`, each once; all must be among `names`."""
+    _, used = _compiled(text)
     for name in used:
         if name not in names:
             raise ExpressionError(f"unknown name {name!r}; known: {', '.join(sorted(names))}")
-    return used
+    return list(used)
 
 
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     """The number (or truth value) of `text` with `values` for its names."""
     names_in(text, values.keys())
     try:
-        result = _parsed(text)[0](values)
+        result: Number = eval(_compiled(text)[0], _KNOWN, values)  # noqa: S307 - checked
     except ZeroDivisionError:
         raise ExpressionError("division by zero") from None
     except OverflowError:
@@ -103,98 +91,62 @@ def whole(text: int | str, values: Mapping[str, Number]) -> int:
         return text
     result = evaluate(text, values)
     if not isinstance(result, int):
-        example = _rounded_up(text)
-        as_in = f", as in {example}" if example else ""
-        raise ExpressionError(f"not a whole number; divide with // or ceil_div{as_in}")
+        raise ExpressionError(
+            "not a whole number; divide with // or ceil_div, as in ceil_div(N, 16)"
+        )
     return int(result)
 
 
-def _rounded_up(text: str) -> str | None:
-    """The likely meaning of a division: `ceil_div(N, 16)` for `(N + 15) / 16`."""
-    match ast.parse(text.strip(), mode="eval").body:
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            divisor, whole = ast.unparse(right), ast.unparse(left)
-            amount, _, more = whole.rpartition(" + ")
-            less = {f"{divisor} - 1", f"({divisor} - 1)"}
-            if divisor.isdecimal():
-                less.add(str(int(divisor) - 1))
-            return f"ceil_div({amount if amount and more in less else whole}, {divisor})"
-    return None
-
-
 @functools.lru_cache(maxsize=1024)  # cases of a kernel share all expressions, kernels many
-def _parsed(text: str) -> tuple[_Compiled, tuple[str, ...]]:
-    """`text` compiled, and the names in it in order of appearance."""
+def _compiled(text: str) -> tuple[CodeType, tuple[str, ...]]:
+    """`text` compiled, and the names in it, each once."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"longer than {MAX_LENGTH} characters")
+    checked = _Checked()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+            tree = checked.visit(ast.parse(text.strip(), mode="eval"))
+        code = compile(ast.fix_missing_locations(tree), "expression", "eval")
+    except (SyntaxError, ValueError, MemoryError):
         raise ExpressionError("not an arithmetic expression") from None
-    used: dict[str, None] = {}
-    return _compiled(tree.body, used, 0), tuple(used)
+    except RecursionError:
+        raise ExpressionError("nested too deeply") from None
+    return code, tuple(checked.names)
 
 
-def _compiled(node: ast.AST, used: dict[str, None], depth: int) -> _Compiled:
-    """A node and its descendants as a function; adds the names to `used` in text order."""
-    if depth > MAX_DEPTH:
-        raise ExpressionError(f"nested deeper than {MAX_DEPTH} levels")
+class _Checked(ast.NodeTransformer):
+    """Refuses what is not arithmetic, notes the names, and limits powers."""
 
-    def parts(*nodes: ast.AST) -> list[_Compiled]:
-        return [_compiled(child, used, depth + 1) for child in nodes]
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
 
-    def applied(function: Callable[..., Number], *nodes: ast.AST) -> _Compiled:
-        operands = parts(*nodes)
-        return lambda values: function(*[operand(values) for operand in operands])
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, _ARITHMETIC):
+            raise ExpressionError(f"{type(node).__name__.lower()} is not arithmetic")
+        return super().generic_visit(node)
 
-    match node:
-        case ast.Constant(value=int() | float() as number):
-            return lambda values: number
-        case ast.Constant(value=other):
-            raise ExpressionError(f"{other!r:.40} is not a number")
-        case ast.Name(id=name):
-            used[name] = None
-            return lambda values: values[name]
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            try:
-                inspect.signature(FUNCTIONS[name]).bind(*args)
-            except TypeError as error:
-                raise ExpressionError(f"{name}: {error}") from None
-            return applied(FUNCTIONS[name], *args)
-        case ast.Call():
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if not isinstance(node.value, int | float):
+            raise ExpressionError(f"{node.value!r:.40} is not a number")
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        self.names[node.id] = None
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
             raise ExpressionError(f"only {', '.join(FUNCTIONS)} can be called")
-        case ast.UnaryOp(op=op, operand=operand):
-            return applied(_operator(op), operand)
-        case ast.BinOp(left=left, op=op, right=right):
-            return applied(_operator(op), left, right)
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            operators, operands = [_operator(op) for op in ops], parts(left, *comparators)
-            # Each operand is evaluated once; otherwise time would double with every level.
-            return lambda values: all(
-                compare(*pair)
-                for compare, pair in zip(
-                    operators, itertools.pairwise(o(values) for o in operands), strict=True
-                )
-            )
-        case ast.BoolOp(op=op, values=operands):
-            return functools.reduce(_or if isinstance(op, ast.Or) else _and, parts(*operands))
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            first, condition, second = parts(body, test, orelse)
-            return lambda values: first(values) if condition(values) else second(values)
-    raise ExpressionError(f"{type(node).__name__.lower()} is not arithmetic")
+        try:
+            inspect.signature(FUNCTIONS[node.func.id]).bind(*node.args)
+        except TypeError as error:
+            raise ExpressionError(f"{node.func.id}: {error}") from None
+        node.args = [self.visit(argument) for argument in node.args]
+        return node
 
-
-def _operator(op: ast.AST) -> Callable[..., Number]:
-    if type(op) not in _OPERATORS:
-        raise ExpressionError(f"{type(op).__name__.lower()} is not arithmetic")
-    return _OPERATORS[type(op)]
-
-
-def _and(left: _Compiled, right: _Compiled) -> _Compiled:
-    return lambda values: left(values) and right(values)
-
-
-def _or(left: _Compiled, right: _Compiled) -> _Compiled:
-    return lambda values: left(values) or right(values)
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if not isinstance(node.op, ast.Pow):
+            return self.generic_visit(node)
+        operands = [self.visit(node.left), self.visit(node.right)]
+        return ast.Call(ast.Name(_POWER, ast.Load()), operands, [])

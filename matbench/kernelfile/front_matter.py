@@ -7,7 +7,7 @@ import difflib
 import json
 import keyword
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
@@ -32,12 +32,12 @@ from matbench.model import (
     Parameter,
     Precision,
     Problem,
+    Standard,
     Storage,
+    Values,
 )
 
 MAX_FILE_BYTES = 1_000_000
-#: From 128 on, the float32 bound would accept long sums of inputs rounded to float16.
-MAX_ERROR_CONSTANT = 64
 #: Device limits that front matter may name, with a small device's values to try expressions with.
 DEVICE_LIMITS = {
     "max_threads_per_block": 1024,
@@ -54,8 +54,7 @@ DEVICE_LIMITS = {
 }
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-STANDARDS = ("c++11", "c++14", "c++17", "c++20")
-_REQUIREMENT = re.compile(r"cuda|host|sm_[0-9]{2,3}[af]?")
+STANDARDS = get_args(Standard)
 _RESERVED = {
     *("M", "N", "K", "A", "B", "C", WORKSPACE), *products.NAMES, *DEVICE_LIMITS,
     *expressions.FUNCTIONS,
@@ -65,9 +64,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "group": tuple(name for name in get_args(Group) if name != "baseline"),
     "precision": get_args(Precision),
     "finish": get_args(Finish),
+    "std": STANDARDS,
 }
 #: The types of the values in tables with free keys.
-_TABLES: dict[str, Any] = {"sweep": tuple[int, ...], "tune": tuple[int, ...], "model": str}
+_TABLES: dict[str, Any] = {"sweep": Values, "tune": Values, "model": str}
 #: The C++ types of a buffer's elements.
 _WRITTEN: dict[Storage, str] = {
     "float32": "float",
@@ -165,15 +165,14 @@ class _Reader:
             check_name(front.name)
         with self.blaming("workload"):
             workload = workloads.get(front.workload)
-        self.check_compilation(front)
+        self.check_folders(front)
         included: tuple[Included, ...] = ()
         if self.file is not None:
             included = includes.of(self.source, self.file, front.include_dirs)
         entry, function, parameters = self.entry(front, included)
         args = front.args if table.get("args") else workload.arguments
-        lacks = missing.Lacks(self.table, workload, parameters, function, entry)
-        if lacks.keys:
-            lacks.refuse(self.shown)
+        if lacking := missing.examples(table, workload, parameters, function, entry):
+            missing.refuse(self.table, lacking)
         given = {name: getattr(front, name) for name in front.__struct_fields__}
         given |= {"entry": entries.as_text(entry), "args": args, "sweep": self.sweep(front, entry)}
         kernel = Kernel(
@@ -194,7 +193,7 @@ class _Reader:
         """Front matter with the right types; missing keys are reported later, all at once."""
         values = {"name": default_name(self.shown), "launch": {}, **table}
         if isinstance(values["launch"], dict):
-            values["launch"] = {"block": (), "grid": (), **values["launch"]}
+            values["launch"] = {"block": (1,), "grid": (1,), **values["launch"]}
         try:
             return msgspec.convert(values, FrontMatter)
         except msgspec.ValidationError as error:
@@ -205,27 +204,27 @@ class _Reader:
         self, front: FrontMatter, included: tuple[Included, ...]
     ) -> tuple[Entry, Function, tuple[Parameter, ...]]:
         """The entry, its function, and that function's parameters."""
-        named_by = "entry" if "entry" in self.table.values else "name"
         headers = includes.texts(included, self.SEARCHED_BYTES)
-        for texts in ([self.source], [self.source, *headers]):
-            found = self.functions(texts)
-            wanted = self.wanted(front, found)
-            function = entries.find(found, wanted)
-            if function is not None:
-                break
-        else:
-            self.no_entry(found, wanted, named_by)
-        if named_by == "name" and entries.unbound(
-            function, wanted
-        ):  # reported with other missing keys
+        functions = self.functions([self.source])
+        wanted = self.wanted(front, functions)
+        function = entries.find(functions, wanted)
+        if function is None:
+            functions += self.functions(headers)
+            wanted = self.wanted(front, functions)
+            function = entries.find(functions, wanted)
+        named_by = "entry" if "entry" in self.table.values else "name"
+        if function is None:
+            self.no_entry(functions, wanted, named_by)
+        if named_by == "name" and entries.unbound(function, wanted):
+            # Reported with other missing keys.
             wanted = entries.parsed(entries.suggested(function)) or wanted
         with self.blaming(named_by):
-            types: dict[str, str] = {}
-            for text in (self.source, *headers):
-                types = signature.aliases(text) | types
+            parameters = entries.parameters(function, wanted, signature.aliases(self.source))
+            if not all(map(signature.is_known, parameters)):
+                types: dict[str, str] = {}
+                for text in (*reversed(headers), self.source):
+                    types |= signature.aliases(text)
                 parameters = entries.parameters(function, wanted, types)
-                if all(map(signature.is_known, parameters)):
-                    break
             signature.checked(parameters, function.line)
         return wanted._replace(name=function.name), function, tuple(parameters)
 
@@ -250,9 +249,9 @@ class _Reader:
             self.fail("no front matter and no `__global__` function; is it a kernel file?", 1)
         with self.blaming(named_by):
             signature.functions(self.source)  # raises if the source cannot be parsed
-        names = list(dict.fromkeys(each.name for each in found))
+        names = list(dict.fromkeys(function.name for function in found))
         if len(names) > 1 and named_by == "name":
-            which = ", ".join(f"{each.name} (line {each.line})" for each in found)
+            which = ", ".join(f"{function.name} (line {function.line})" for function in found)
             which = f'several kernels, {which:.200}; choose one, as in entry = "{names[0]}"'
             self.wrong(which, "name")
         hint = f"; the file has {', '.join(names)}" if names else ""
@@ -261,7 +260,7 @@ class _Reader:
     def default_entry(self, front: FrontMatter, found: list[Function]) -> Entry:
         """The function with the kernel's name, or the only one; its swept template arguments."""
         usual = default_entry(front.name)
-        names = list(dict.fromkeys(each.name for each in found))
+        names = list(dict.fromkeys(function.name for function in found))
         name = names[0] if len(names) == 1 and usual not in names else usual
         wanted = Entry(name, ())
         function = entries.find(found, wanted)
@@ -276,13 +275,12 @@ class _Reader:
         names = entry.names & (front.tune.keys() - front.sweep.keys())
         return front.sweep | {name: front.tune[name][:1] for name in sorted(names)}
 
-    def check_compilation(self, front: FrontMatter) -> None:
-        """Check the C++ standard and the folders of headers."""
-        if front.std is not None and front.std not in STANDARDS:
-            self.wrong(f"std {front.std!r:.40}: not one of {', '.join(STANDARDS)}", "std")
-        for folder in front.include_dirs:
-            if self.file is None:
-                break
+    # -- checks beyond types ---------------------------------------------------------------
+
+    def check_folders(self, front: FrontMatter) -> None:
+        """Check that the folders of headers exist."""
+        for folder in front.include_dirs if self.file is not None else ():
+            assert self.file is not None
             try:
                 exists = includes.folder_of(self.file, folder).is_dir()
             except (OSError, ValueError):
@@ -290,106 +288,97 @@ class _Reader:
             if not exists:
                 self.wrong(f"include_dirs {folder!r:.300}: no such folder", "include_dirs")
 
-    # -- checks beyond types ---------------------------------------------------------------
-
     def check(self, kernel: Kernel) -> None:
         """Check names and values, and evaluate every expression once."""
-        workload = workloads.get(kernel.workload)
-        if not kernel.summary.isprintable():
-            self.wrong("summary: must be one line of text", "summary")
-        if not 0 <= kernel.error_constant <= MAX_ERROR_CONSTANT:
-            self.wrong(
-                f"error_constant = {kernel.error_constant:g}: must be from 0 to "
-                f"{MAX_ERROR_CONSTANT}; if errors are larger, declare the `precision` that inputs "
-                "are rounded to instead",
-                "error_constant",
-            )
-        with self.blaming("previous"):
-            if kernel.previous is not None:
-                check_name(kernel.previous)
-            if kernel.previous == kernel.name:
-                raise UsageError("previous: a kernel cannot follow itself")
-        for requirement in kernel.requires:
-            if not _REQUIREMENT.fullmatch(requirement):
-                known = "must be cuda, host, or an architecture such as sm_80 or sm_90a"
-                self.wrong(f"requires {requirement!r}: {known}", "requires")
-        low, high = kernel.exponents or (-126, 127)
-        if not -126 <= low < high < 128:
-            self.wrong(
-                "exponents: must be the lowest and the highest, as in [-14, 15]", "exponents"
-            )
-        if kernel.finish is not None and not workload.is_reduction:
-            whole = f"C of {workload.name} is not a single number, so there is nothing to add up"
-            self.wrong(f"finish = {kernel.finish!r}: {whole}", "finish")
-        for table, space in (("sweep", kernel.sweep), ("tune", kernel.tune)):
-            for name, values in space.items():
-                if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
-                    self.wrong(f"[{table}] {name}: not a valid name for a constant", table, name)
-                if not values or any(not 0 < value < 2**31 for value in values):
-                    what = "must be a list of whole numbers above 0"
-                    self.wrong(f"[{table}] {name}: {what}", table, name)
-        if mistake := products.mistake(kernel):
-            self.wrong(*mistake)
-        self.check_expressions(kernel)
         if "\0" in self.source:
             line = self.source.count("\n", 0, self.source.index("\0")) + 1
             self.fail("contains a NUL byte; is it a kernel file?", line)
-
-    def check_expressions(self, kernel: Kernel) -> None:
-        """Try geometry, conditions, model and arguments with the first value of each constant."""
+        if not kernel.summary.isprintable():
+            self.wrong("summary: must be one line of text", "summary")
+        if kernel.previous is not None:
+            with self.blaming("previous"):
+                check_name(kernel.previous)
+                if kernel.previous == kernel.name:
+                    raise UsageError("previous: a kernel cannot follow itself")
+        if kernel.exponents is not None and not kernel.exponents[0] < kernel.exponents[1]:
+            reason = "exponents: must be the lowest and the highest, as in [-14, 15]"
+            self.wrong(reason, "exponents")
         workload = workloads.get(kernel.workload)
-        largest = Problem(2**31 - 1, 2**31 - 1, 2**31 - 1, workload=workload.name)
-        sizes = kernel.values(largest)
+        if kernel.finish is not None and not workload.is_reduction:
+            whole = f"C of {workload.name} is not a single number, so there is nothing to add up"
+            self.wrong(f"finish = {kernel.finish!r}: {whole}", "finish")
+        self.check_names("sweep", kernel.sweep)
+        self.check_names("tune", kernel.tune)
+        if mistake := products.mistake(kernel):
+            self.wrong(*mistake)
+        self.check_launch(kernel)
+        self.check_arguments(kernel)
+
+    def check_names(self, table: str, constants: Iterable[str]) -> None:
+        """Check that constants can have these names in C++ and in expressions."""
+        for name in constants:
+            if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
+                self.wrong(f"[{table}] {name}: not a valid name for a constant", table, name)
+
+    def attempt(self, kernel: Kernel, text: int | str, *keys: str, whole: bool = True) -> None:
+        """Try an expression at the largest size, with the first value of each constant."""
+        largest = Problem(2**31 - 1, 2**31 - 1, 2**31 - 1, workload=kernel.workload)
         constants = {name: numbers[0] for name, numbers in (kernel.tune | kernel.sweep).items()}
-        values: dict[str, expressions.Number] = {**sizes, **DEVICE_LIMITS, **constants}
+        values = {**kernel.values(largest), **DEVICE_LIMITS, **constants}
+        with self.blaming(*keys, before=f"{'.'.join(keys)} {str(text)[:60]!r}: "):
+            if whole:
+                expressions.whole(text, values)
+            else:
+                expressions.evaluate(str(text), values)
 
-        def attempt(text: int | str, *keys: str, whole: bool = True) -> None:
-            with self.blaming(*keys, before=f"{'.'.join(keys)} {str(text)[:60]!r}: "):
-                if whole:
-                    expressions.whole(text, values)
-                else:
-                    expressions.evaluate(str(text), values)
-
+    def check_launch(self, kernel: Kernel) -> None:
+        """Check the geometry, the conditions and the model."""
         rules = kernel.launch
-        for key, axes in (("block", rules.block), ("grid", rules.grid)):
-            if not 1 <= len(axes) <= 3:
-                self.wrong(f"launch.{key}: must be one to three numbers", "launch", key)
-            for axis in axes:
-                attempt(axis, "launch", key)
-        attempt(rules.shared_bytes, "launch", "shared_bytes")
+        for axis in rules.block:
+            self.attempt(kernel, axis, "launch", "block")
+        for axis in rules.grid:
+            self.attempt(kernel, axis, "launch", "grid")
+        self.attempt(kernel, rules.shared_bytes, "launch", "shared_bytes")
         if rules.workspace_bytes is not None:
-            attempt(rules.workspace_bytes, "launch", "workspace_bytes")
+            self.attempt(kernel, rules.workspace_bytes, "launch", "workspace_bytes")
             if WORKSPACE not in kernel.args:
                 reason = f"launch.workspace_bytes: `{WORKSPACE}` is missing in args"
                 self.wrong(reason, "launch", "workspace_bytes")
         for condition in rules.where:
-            attempt(condition, "launch", "where", whole=False)
+            self.attempt(kernel, condition, "launch", "where", whole=False)
         for key, text in kernel.model.items():
             if key != products.ARITHMETIC:
-                attempt(text, "model", key, whole=False)
+                self.attempt(kernel, text, "model", key, whole=False)
 
+    def check_arguments(self, kernel: Kernel) -> None:
+        """Check that each parameter takes its argument, and that no buffer is left out."""
         if len(kernel.args) != len(kernel.parameters):
             taken = f"{kernel.entry} has {len(kernel.parameters)} parameters"
             self.wrong(f"args: {len(kernel.args)} arguments, but {taken}", "args")
         for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=True)):
-            if parameter.type == signature.TENSOR_MAP and not parameter.pointer:
-                described = signature.tensor_map(text)
-                if described is None or described[0] not in workload.buffers:
-                    example = f"`tensor_map({workload.buffers[0]}, rows, columns)`"
-                    self.wrong(f"args: {parameter.name} takes {example}, not {text!r}", "args")
-                for side in described[1:]:
-                    attempt(side, "args")
-            elif parameter.pointer != (text in (*workload.buffers, WORKSPACE)):
-                known = f"{', '.join(workload.buffers)} or {WORKSPACE}"
-                kind = f"a buffer ({known})" if parameter.pointer else "a number"
-                self.wrong(f"args: {parameter.name} takes {kind}, not {text!r}", "args")
-            elif not parameter.pointer:
-                attempt(text, "args", whole=False)
-            elif text != WORKSPACE:
+            self.check_argument(kernel, text, parameter)
+            if parameter.pointer and text != WORKSPACE:
                 self.check_storage(kernel, index, text, parameter)
-        for buffer in workload.buffers:
+        for buffer in workloads.get(kernel.workload).buffers:
             if buffer not in kernel.args:
                 self.wrong(f"args: {buffer} is missing", "args")
+
+    def check_argument(self, kernel: Kernel, text: str, parameter: Parameter) -> None:
+        """Check that an argument is of the parameter's kind: tensor map, buffer or number."""
+        buffers = workloads.get(kernel.workload).buffers
+        if parameter.type == signature.TENSOR_MAP and not parameter.pointer:
+            described = signature.tensor_map(text)
+            if described is None or described[0] not in buffers:
+                example = f"`tensor_map({buffers[0]}, rows, columns)`"
+                self.wrong(f"args: {parameter.name} takes {example}, not {text!r}", "args")
+            for side in described[1:]:
+                self.attempt(kernel, side, "args")
+        elif parameter.pointer != (text in (*buffers, WORKSPACE)):
+            known = f"{', '.join(buffers)} or {WORKSPACE}"
+            kind = f"a buffer ({known})" if parameter.pointer else "a number"
+            self.wrong(f"args: {parameter.name} takes {kind}, not {text!r}", "args")
+        elif not parameter.pointer:
+            self.attempt(kernel, text, "args", whole=False)
 
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
         """Check that pointers match the buffers' element types and the declared precision."""

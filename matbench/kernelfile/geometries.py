@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from matbench.kernelfile import entry as entries
@@ -97,7 +98,9 @@ class Geometry(NamedTuple):
                 return found
 
         return self._replace(
-            template=tuple(str(value) if each == name else each for each in self.template),
+            template=tuple(
+                str(value) if argument == name else argument for argument in self.template
+            ),
             params={other: held for other, held in self.params.items() if other != name},
             block=tuple(map(text, self.block)),
             covered=tuple(map(text, self.covered)),
@@ -109,18 +112,27 @@ class Geometry(NamedTuple):
 def geometries(function: Function, hints: Hints) -> list[Geometry]:
     """The ways to build and launch, likeliest first."""
     found: dict[str, tuple[int, Geometry]] = {}
-    for first, (arguments, params) in enumerate(_templates(function.template, hints)):
+    for rank, geometry in _ranked(function, hints):
+        found.setdefault(repr(geometry), (rank, geometry))
+    return [geometry for _, geometry in sorted(found.values(), key=lambda pair: pair[0])]
+
+
+def _ranked(function: Function, hints: Hints) -> Iterator[tuple[int, Geometry]]:
+    """Every combination of candidates; the lower its rank, the likelier it is.
+
+    A less likely template counts more than a less likely block, and that more than the rest.
+    """
+    batched = "z" in hints.blocks
+    for template_rank, (arguments, params) in enumerate(_templates(function.template, hints)):
         kept = frozenset(params)
-        for second, block in enumerate(_blocks(function, hints, kept)):
-            for third, (covered, line) in enumerate(_covered(hints, block, kept)):
-                for fourth, shared in enumerate(_shared(hints, block, kept)):
-                    made = Geometry(
-                        arguments, params, block, covered, line,
-                        batched="z" in hints.blocks, shared_bytes=shared,
-                    )  # fmt: skip
-                    rank = 3 * first + 2 * second + third + fourth + _UNLIKELY * _overlaps(made)
-                    found.setdefault(repr(made), (rank, made))
-    return [made for _, made in sorted(found.values(), key=lambda each: each[0])]
+        for block_rank, block in enumerate(_blocks(function, hints, kept)):
+            rest = itertools.product(
+                enumerate(_covered(hints, block, kept)), enumerate(_shared(hints, block, kept))
+            )
+            for (covered_rank, (covered, line)), (shared_rank, shared) in rest:
+                geometry = Geometry(arguments, params, block, covered, line, batched, shared)
+                rank = 3 * template_rank + 2 * block_rank + covered_rank + shared_rank
+                yield rank + (_UNLIKELY if _overlaps(geometry) else 0), geometry
 
 
 def _overlaps(geometry: Geometry) -> bool:
@@ -215,57 +227,73 @@ def usual(name: str, profile: int) -> int:
 
 def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tuple[Text, ...]]:
     """The sides of a block: from a launch in the file, tiles, launch bounds, then usual ones."""
-    found: list[tuple[Text | None, ...]] = []
 
     def known(text: str) -> Text | None:
         return reading.symbolic(text, hints.constants, kept)
 
-    for launch in hints.launches:
-        found.append(tuple(known(side) for side in launch.block) or (None,))
+    def known_of(texts: Iterable[str]) -> list[Text]:
+        return [side for side in map(known, texts) if side is not None]
+
     tiles = {axis: known(texts[0]) for axis, texts in hints.tiles.items() if texts}
     x, y = tiles.get("x"), tiles.get("y")
     names = [n for n in (*sorted(kept), *hints.constants) if hints.mentions(rf"\b{n}\b")]
-    per_thread = [n for n in names if _OF_THREAD.fullmatch(n) and not _COUNTS_THREADS.fullmatch(n)]
-    counts = [known(n) for n in names if _COUNTS_THREADS.fullmatch(n)]
-    bound = known(function.launch_bounds) if function.launch_bounds else None
+    counts = [n for n in names if _COUNTS_THREADS.fullmatch(n)]
+    shares = [n for n in names if _OF_THREAD.fullmatch(n) and n not in counts]
+    found: list[tuple[Text | None, ...]] = [
+        tuple(map(known, launch.block)) or (None,) for launch in hints.launches
+    ]
     if not hints.threads:
         found.append((1,))
     elif hints.threads == "x":
-        found += [(bound,), *((count,) for count in counts)]
-        if x is not None and y is not None:
-            each = [known(n) for n in per_thread]
-            along = [n for n in each if n is not None]
-            if len(along) >= 2:
-                found.append((_quotient(_product(x, y), _product(along[0], along[1])),))
-            found += [(_quotient(_product(x, y), n),) for n in along]
-            found += [(_product(x, y),)]
-        found += [(x,), (y,)]
-        found += [(count,) for count in _FLAT]
+        bounds = [function.launch_bounds] if function.launch_bounds else []
+        found += [(count,) for count in known_of([*bounds, *counts])]
+        found += _in_line(x, y, known_of(shares))
     else:
-        across = [known(n) for n in per_thread if _ALONG_N.fullmatch(n)]
-        down = [known(n) for n in per_thread if not _ALONG_N.fullmatch(n)]
-        one = [*across, *down]
-        if x is not None and y is not None:
-            if across and down:
-                found.append((_quotient(x, across[0]), _quotient(y, down[0])))
-            found += [
-                way
-                for n in one
-                for way in (
-                    (_quotient(x, n), _quotient(y, n)),
-                    (_quotient(x, n), y),
-                    (x, _quotient(y, n)),
-                )
-            ]
-            found += [(x, y), (y, x)]
-        elif x is not None or y is not None:
-            found += [(x or 16, y or 16), (x or y, y or x)]
-        found += [(side, side) for side in map(known, names) if side is not None]
-        found += _SQUARE
-        if x is not None and y is not None:
-            found += [(_quotient(x, 4), y), (_quotient(x, 4), _quotient(y, 4))]
-    usable = (way for way in found if all(n is not None and n != 0 for n in way))
+        across = known_of(n for n in shares if _ALONG_N.fullmatch(n))
+        down = known_of(n for n in shares if not _ALONG_N.fullmatch(n))
+        found += _in_plane(x, y, across, down, known_of(names))
+    usable = (block for block in found if all(side is not None and side != 0 for side in block))
     return list(dict.fromkeys(usable))  # type: ignore[arg-type]
+
+
+_Sides = Iterator[tuple[Text | None, ...]]
+
+
+def _in_line(x: Text | None, y: Text | None, shares: list[Text]) -> _Sides:
+    """One-dimensional blocks: for tiles of x by y, over the shares of a thread."""
+    if x is not None and y is not None:
+        tile = _product(x, y)
+        if len(shares) >= 2:
+            yield (_quotient(tile, _product(shares[0], shares[1])),)
+        for share in shares:
+            yield (_quotient(tile, share),)
+        yield (tile,)
+    for count in (x, y, *_FLAT):
+        yield (count,)
+
+
+def _in_plane(
+    x: Text | None, y: Text | None, across: list[Text], down: list[Text], sides: list[Text]
+) -> _Sides:
+    """Two-dimensional blocks: for tiles of x by y, over a thread's shares across and down."""
+    if x is not None and y is not None:
+        if across and down:
+            yield _quotient(x, across[0]), _quotient(y, down[0])
+        for share in (*across, *down):
+            yield _quotient(x, share), _quotient(y, share)
+            yield _quotient(x, share), y
+            yield x, _quotient(y, share)
+        yield x, y
+        yield y, x
+    elif x is not None or y is not None:
+        yield x or 16, y or 16
+        yield x or y, y or x
+    for side in sides:
+        yield side, side
+    yield from _SQUARE
+    if x is not None and y is not None:
+        yield _quotient(x, 4), y
+        yield _quotient(x, 4), _quotient(y, 4)
 
 
 def _covered(
@@ -284,7 +312,7 @@ def _covered(
 
     def along(axis: str) -> list[Text]:
         found = [reading.symbolic(text, values, kept) for text in hints.tiles.get(axis, ())]
-        known = [each for each in found if each is not None]
+        known = [tile for tile in found if tile is not None]
         return known or [1, sides.get(f"blockDim.{axis}", 1)]
 
     axes = [axis for axis in hints.blocks if axis != "z"]

@@ -134,48 +134,46 @@ def _is_like(name: str, letter: str) -> bool:
 
 
 def numbers(
-    parameters: Iterable[Parameter], hints: Hints, types: Iterable[str] = ()
+    parameters: Sequence[Parameter], hints: Hints, types: Iterable[str] = ()
 ) -> Iterator[dict[str, str]]:
     """Arguments for the number parameters, likeliest first; `types` are those of a template."""
-    fixed: dict[str, str] = {}
-    sizes: list[str] = []
-    scales = ["alpha", "beta"]
-    batched = "z" in hints.blocks
-    for parameter in parameters:
-        name = parameter.name
-        if parameter.pointer:
-            continue
-        if parameter.type in {*_REALS, *types}:
-            known = next((scale for scale in scales if scale in name.lower()), None)
-            scale = known or (scales[0] if scales else "1.0")
-            scales = [each for each in scales if each != scale]
-            fixed[name] = scale
-        elif name in hints.sides:
-            fixed[name] = BLOCK_SIDE
-        elif parameter.type == "bool":
-            fixed[name] = "0"
-        else:
-            text = _known(name, batched=batched)
-            if text is None:
-                sizes.append(name)
-            else:
-                fixed[name] = text
-    told = {each for text in fixed.values() for each in re.findall(r"\b[MNK]\b", text)}
+    fixed = _named(parameters, hints, {*_REALS, *types})
+    sizes = [p.name for p in parameters if not p.pointer and p.name not in fixed]
+    told = {size for text in fixed.values() for size in re.findall(r"\b[MNK]\b", text)}
     if not sizes:
         yield fixed
         return
     if len(sizes) == 1 and not told:
         yield fixed | {sizes[0]: "N"}
-    likely = _likely_sizes(sizes)
-    if likely is not None and not (len(sizes) == 1 and not told):
+    elif likely := _likely_sizes(sizes):
         yield fixed | likely
-    if len(sizes) <= 4:
-        most = min(len(sizes), 3)
-        for way in itertools.product("MNK", repeat=len(sizes)):
-            if len(set(way)) == most:
-                yield fixed | dict(zip(sizes, way, strict=True))
-    else:
+    if len(sizes) > 4:
         yield fixed | dict.fromkeys(sizes, "N")
+        return
+    for way in itertools.product("MNK", repeat=len(sizes)):
+        if len(set(way)) == min(len(sizes), 3):
+            yield fixed | dict(zip(sizes, way, strict=True))
+
+
+def _named(parameters: Sequence[Parameter], hints: Hints, reals: set[str]) -> dict[str, str]:
+    """The arguments that types and names alone imply; those of `reals` are factors."""
+    found: dict[str, str] = {}
+    factors = ["alpha", "beta"]
+    for parameter in parameters:
+        name = parameter.name
+        if parameter.pointer:
+            continue
+        if parameter.type in reals:
+            named = [factor for factor in factors if factor in name.lower()]
+            found[name] = next(iter(named or factors), "1.0")
+            factors = [factor for factor in factors if factor != found[name]]
+        elif name in hints.sides:
+            found[name] = BLOCK_SIDE
+        elif parameter.type == "bool":
+            found[name] = "0"
+        elif text := _known(name, batched="z" in hints.blocks):
+            found[name] = text
+    return found
 
 
 def _known(name: str, *, batched: bool) -> str | None:
@@ -201,8 +199,8 @@ def _likely_sizes(names: list[str]) -> dict[str, str] | None:
         re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower()) for name in names
     ]
     found = [
-        next((size for size, known in _SIZES.items() if each in known.split()), None)
-        for each in bare
+        next((size for size, known in _SIZES.items() if name in known.split()), None)
+        for name in bare
     ]
     if None not in found and len(set(found)) == len(found):
         return {name: str(size) for name, size in zip(names, found, strict=True)}

@@ -177,8 +177,8 @@ def _constants(code: str, body: str) -> dict[str, int]:
     """Macros and constants with integer values; those of the body take precedence."""
     texts = syntax.defined(code)
     for declared in _CONSTANT.findall(code) + _CONSTANT.findall(body):
-        for each in declared.split(","):
-            name, _, value = each.partition("=" if "=" in each else "{")
+        for declaration in declared.split(","):
+            name, _, value = declaration.partition("=" if "=" in declaration else "{")
             texts[name.strip()] = value.strip(" }")
     found: dict[str, int] = {}
     for _ in range(4):
@@ -207,10 +207,10 @@ def _is_written(body: str, name: str) -> bool:
     inside = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
     stored = r"\s*(?:\.[xyzw]\s*|\)\s*(?:\[0\]\s*)?)*(?:[-+*]?=(?!=)|\+\+)"
     return any(
-        re.search(rf"(?<![\w.])\*?{each}\s*{inside}{stored}", body)
-        or re.search(rf"\*\s*\(?\s*{each}\b[^;=]{{0,200}}?{stored}", body)
-        or re.search(rf"\batomicAdd\s*\(\s*&?\s*\(?\s*{each}\b", body)
-        for each in names
+        re.search(rf"(?<![\w.])\*?{name}\s*{inside}{stored}", body)
+        or re.search(rf"\*\s*\(?\s*{name}\b[^;=]{{0,200}}?{stored}", body)
+        or re.search(rf"\batomicAdd\s*\(\s*&?\s*\(?\s*{name}\b", body)
+        for name in names
     )
 
 

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -23,18 +22,11 @@ from matbench.model import Included, Kernel
 MAX_FILE_BYTES = 16_000_000
 MAX_FILES = 5000
 
-_HASH = r"^[^\S\n]*(?:#|%:)[^\S\n]*"
-_DIRECTIVE = re.compile(_HASH + r"(?:include|include_next|import|embed)\b(.*)", re.MULTILINE)
-_DEFINE = re.compile(_HASH + r"define[^\S\n]+(\w+)(.*)", re.MULTILINE)
-#: A header that is only tested for affects the build too.
-_ASKED = re.compile(
-    r'\b__has_(?:include|include_next|embed)[^\S\n]*\([^\S\n]*("[^"\n]*"|<[^>\n]*>|[^)\n]*)'
-)
-#: A text without any of these words names no other file.
-_WORDS = re.compile("include|import|embed")
+_HASH = r"^[^\S\n]*#[^\S\n]*"
+_DIRECTIVE = re.compile(_HASH + r"include(?:_next)?\b(.*)", re.MULTILINE)
 _NAMED = re.compile(r'"([^"\n]+)"|<([^>\n]+)>')
 _CONTINUED = re.compile(r"\\[^\S\n]*\n")
-#: Suffixes of the files that a name computed by the preprocessor may refer to.
+#: Suffixes of the files that a macro may name.
 _SUFFIXES = {
     "", ".c", ".cc", ".cl", ".cpp", ".cu", ".cuh", ".cxx", ".def", ".h", ".hh", ".hpp", ".hxx",
     ".inc", ".inl", ".ipp", ".tpp",
@@ -43,7 +35,8 @@ _SUFFIXES = {
 
 def operands(source: str) -> list[str]:
     """The operands of the include directives in a text: `"mine.h"`, `<cuda_fp16.h>`, a macro."""
-    return _operands(_code(source))
+    code = syntax.without_comments(_logical_lines(source))  # as the preprocessor sees it
+    return [text.strip() for text in _DIRECTIVE.findall(code)]
 
 
 def name_in(operand: str) -> str | None:
@@ -59,7 +52,7 @@ def is_source(name: str) -> bool:
 
 def of(source: str, file: Path, include_dirs: Sequence[str] = ()) -> tuple[Included, ...]:
     """The user's files that a kernel file includes, directly or indirectly."""
-    if not _WORDS.search(_logical_lines(source)):
+    if "include" not in _logical_lines(source):
         return ()
     return _Search(file, include_dirs).files(source)
 
@@ -72,7 +65,7 @@ def folder_of(file: Path, include_dir: str) -> Path:
 def folders(kernel: Kernel) -> list[Path]:
     """The folders of the user's headers: the kernel's own, and its `include_dirs`."""
     file = Path(kernel.file).absolute()
-    return [file.parent, *(folder_of(file, each) for each in kernel.include_dirs)]
+    return [file.parent, *(folder_of(file, folder) for folder in kernel.include_dirs)]
 
 
 def again(kernel: Kernel) -> tuple[Included, ...]:
@@ -85,16 +78,16 @@ def identity(data: bytes, included: tuple[Included, ...]) -> str:
     own = hashlib.sha256(data).hexdigest()
     if not included:
         return own
-    lines = [own, *(f"{each.sha256} {each.name}" for each in included)]
+    lines = [own, *(f"{header.sha256} {header.name}" for header in included)]
     return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 def texts(included: Iterable[Included], most_bytes: int | None = None) -> list[str]:
     """The texts of the readable included files, up to `most_bytes` in total."""
     found = []
-    for each in included:
+    for header in included:
         with contextlib.suppress(OSError):
-            path = Path(each.path)
+            path = Path(header.path)
             if most_bytes is not None:
                 most_bytes -= path.stat().st_size
                 if most_bytes < 0:
@@ -105,7 +98,7 @@ def texts(included: Iterable[Included], most_bytes: int | None = None) -> list[s
 
 def flattened(kernel: Kernel) -> str:
     """The source with the user's headers in place of the lines that include them."""
-    own = {each.path for each in kernel.includes}
+    own = {header.path for header in kernel.includes}
     once: set[Path] = set()
 
     def text_of(text: str, shown: str, folder: Path, above: tuple[Path, ...]) -> str:
@@ -137,7 +130,7 @@ def flattened(kernel: Kernel) -> str:
 def changed(kernel: Kernel) -> str | None:
     """The name of an included file that has changed since the kernel was loaded."""
     different = set(again(kernel)) ^ set(kernel.includes)
-    return min((each.name for each in different), default=None)
+    return min((header.name for header in different), default=None)
 
 
 class _Search:
@@ -146,44 +139,25 @@ class _Search:
     def __init__(self, file: Path, include_dirs: Sequence[str]) -> None:
         self.file = _located(file)
         self.folder = self.file.parent
-        self.folders = (self.folder, *(self.folder / each for each in include_dirs))
+        self.folders = (self.folder, *(self.folder / folder for folder in include_dirs))
         self.found: dict[Path, Included] = {}
-        self.named: dict[tuple[Path, str], None] = {}  # by a file of this folder; in order
-        self.macros: dict[str, dict[str, None]] = defaultdict(dict)
+        self.pending: list[tuple[str, Path]] = []  # texts and their folders
         self.took_all = False
 
     def files(self, source: str) -> tuple[Included, ...]:
-        self.scan(source, self.folder)
-        before = -1
-        while before != len(self.found):  # a macro may be defined later
-            before = len(self.found)
-            self.follow(list(reversed(self.named)))
-        return tuple(self.found.values())
-
-    def scan(self, text: str, folder: Path) -> None:
-        code = _code(text)
-        for name, replacement in _DEFINE.findall(code):
-            self.macros[name][replacement.strip()] = None
-        for operand in _operands(code):
-            self.named[folder, operand] = None
-
-    def follow(self, operands: list[tuple[Path, str]]) -> None:
-        """Add the files that operands name, expanding macros."""
-        seen = set(operands)
-        while operands:
-            folder, operand = operands.pop()
-            named = _NAMED.match(operand)
-            if named:
+        self.pending.append((source, self.folder))
+        while self.pending:
+            text, folder = self.pending.pop()
+            for operand in dict.fromkeys(operands(text)):
+                name = name_in(operand)
+                if name is None:
+                    self.add_all(operand)
+                    continue
                 # All of them: `#include_next` may mean a later one.
-                for place in dict.fromkeys((folder, *self.folders) if named[1] else self.folders):
-                    self.add(place / (named[1] or named[2]), named[1] or named[2])
-            elif operand in self.macros:
-                for text in self.macros[operand]:
-                    if (folder, text) not in seen:
-                        seen.add((folder, text))
-                        operands.append((folder, text))
-            else:
-                self.add_all(operand)
+                inner = (folder,) if operand.startswith('"') else ()
+                for place in dict.fromkeys((*inner, *self.folders)):
+                    self.add(place / name, name)
+        return tuple(self.found.values())
 
     def add(self, path: Path, name: str) -> None:
         try:
@@ -199,10 +173,10 @@ class _Search:
         if len(data) > MAX_FILE_BYTES:
             raise UsageError(f"{path}: included file is larger than {MAX_FILE_BYTES:,} bytes")
         self.found[path] = Included(name, str(path), hashlib.sha256(data).hexdigest())
-        self.scan(data.decode("utf-8-sig", errors="surrogateescape"), path.parent)
+        self.pending.append((data.decode("utf-8-sig", errors="surrogateescape"), path.parent))
 
     def add_all(self, operand: str) -> None:
-        """Add every source file in the kernel's folder, because only the compiler knows which."""
+        """Add every source file in the kernel's folder: only the compiler knows which is meant."""
         if self.took_all:
             return
         self.took_all = True
@@ -217,15 +191,6 @@ class _Search:
                 path = Path(folder, name)
                 if is_source(name) and path != self.file and name[0] != ".":
                     self.add(path, path.relative_to(self.folder).as_posix())
-
-
-def _operands(code: str) -> list[str]:
-    return [text.strip() for text in (*_DIRECTIVE.findall(code), *_ASKED.findall(code))]
-
-
-def _code(text: str) -> str:
-    """Logical lines without comments, as the preprocessor sees them."""
-    return syntax.without_comments(_logical_lines(text))
 
 
 def _logical_lines(text: str) -> str:

@@ -1,7 +1,6 @@
 """Generates the sources that CUDA compiles: the kernel as it is, with timestamps, or staggered.
 
-Instrumented builds are made by macros before the kernel file and generated text after it. If the
-file also launches its kernel, or declares it as C++, the kernel's declaration is rewritten instead.
+In instrumented builds the kernel is rewritten as a device function, which generated text calls.
 Lines keep their numbers, so compiler messages point into the kernel file.
 """
 
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from matbench.errors import BuildError
 from matbench.kernelfile import entry as entries
@@ -28,12 +27,6 @@ _DEVICE_NAME = "matbench_kernel"
 #: Names by which a kernel could detect which build it is in.
 _TELLTALE = re.compile(
     r"\b(?:MATBENCH|matbench)_\w*|\b(?:ifdef|ifndef)\s+__syncthreads\b|\bdefined\b\W*__syncthreads\b"
-)
-_CLUSTER = re.compile(r"\b__cluster_dims__\s*\(([^()]*)\)")
-#: The launch bounds of an entry (parentheses up to three deep), and what stands before its name.
-_BOUNDS = (
-    r"\b__launch_bounds__\s*\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)"
-    r"[\w\s]*\b{entry}\s*\("
 )
 
 # Each block's slot holds its start and end on two clocks, and its multiprocessor. The stamps must
@@ -142,89 +135,48 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
     bounds move to the new entry. Tensor maps stay in the new entry's parameters; the kernel takes
     references to them.
     """
-    device = _rewritten(kernel) or _redefined(kernel)
+    entry = entries.of(kernel)
+    code, node = _definition(kernel, entry)
+    if signature.is_specialised(syntax.parse(syntax.skeleton(code)), entry.last_name):
+        raise BuildError(
+            f"{entry.last_name} has template specialisations, which instrumented builds do not "
+            "support"
+        )
+    device = rewriting.as_device_function(node, code, _DEVICE_NAME)
+    values = entries.bound(signature.function(node), entry)
+    shape = ""
+    # Without launch bounds the compiler ignores `setmaxnreg`, and may use too many registers.
+    for attribute, text in (
+        ("cluster_dims", device.cluster),
+        ("launch_bounds", device.launch_bounds),
+    ):
+        if text:
+            if values:
+                text = entries.with_values(entries.with_types(text, values), params)
+            shape += f"__attribute__(({attribute}({text}))) "
     declared = "".join(f"{declaration(p)}, " for p in kernel.parameters)
-    values = {name: text for name, text in device.bound.items() if name not in params}
-    cluster = re.sub(r"\w+", lambda word: values.get(word[0], word[0]), device.cluster)
-    cluster = entries.with_values(cluster, params) if device.bound else cluster
-    shape = f"__attribute__((cluster_dims({cluster}))) " if cluster else ""
-    # Without them the compiler ignores `setmaxnreg`, and may use more registers than there are.
-    if device.launch_bounds:
-        shape += f"__attribute__((launch_bounds({device.launch_bounds}))) "
-    entry = entries.of(kernel)._replace(name=device.name)
-    call = f"{entries.written(entry, params)}({', '.join(p.name for p in kernel.parameters)});"
+    space = entry.name.removesuffix(entry.last_name)
+    called = entries.written(entry._replace(name=space + _DEVICE_NAME), params)
+    call = f"{called}({', '.join(p.name for p in kernel.parameters)});"
     return f"""{prelude}
-{device.unit}
+{line_directive(kernel.path)}
+{rewriting.applied(code, device.edits)}
 extern "C" __global__ {shape}void matbench_entry({declared}matbench_stamp *matbench_stamps)
 {{
 {body.replace("KERNEL;", call)}}}
 """
 
 
-class _Device(NamedTuple):
-    """A unit with the kernel as a device function of this name, and what its declaration held."""
-
-    unit: str
-    name: str
-    cluster: str
-    bound: dict[str, str]
-    launch_bounds: str = ""
-
-
-def _redefined(kernel: Kernel) -> _Device:
-    """`__global__` redefined to mean a device function throughout the file."""
-    unit = f"""#undef __global__
-#define __global__ static __device__ __forceinline__
-#undef __launch_bounds__
-#define __launch_bounds__(...)
-#undef __cluster_dims__
-#define __cluster_dims__(...)
-#undef __grid_constant__
-#define __grid_constant__ &
-{line_directive(kernel.path)}
-{kernel.source}
-#undef __global__
-#define __global__ __attribute__((global))"""
-    code, name = without_comments(kernel.source), entries.of(kernel).name
-    cluster, bounds = _CLUSTER.search(code), re.search(_BOUNDS.format(entry=name), code)
-    return _Device(
-        unit, name, cluster[1] if cluster else "", {}, bounds[1].strip() if bounds else ""
-    )
-
-
-def _rewritten(kernel: Kernel) -> _Device | None:
-    """The kernel's definition rewritten as a device function; the kernel itself stays declared.
-
-    None if that is not needed, or if no definition is found.
-    """
-    entry = entries.of(kernel)
-    code = syntax.expanded(kernel.source)
-    uses = len(re.findall(rf"\b{entry.last_name}\b", code))
-    if kernel.is_extern_c and "<<<" not in code and uses == 1:
-        return None
-    node = _definition(code, entry)
-    if node is None and kernel.includes:
-        code = syntax.expanded(includes.flattened(kernel))
-        node = _definition(code, entry)
-    if node is None:
-        return None
-    if signature.is_specialised(syntax.parse(syntax.skeleton(code)), entry.last_name):
-        raise BuildError(
-            f"{entry.last_name} has template specialisations, which instrumented builds do not "
-            "support"
-        )
-    function = signature.function(node)
-    edits, cluster = rewriting.as_device_function(node, code, _DEVICE_NAME)
-    space = entry.name[: -len(entry.last_name)]
-    unit = f"{line_directive(kernel.path)}\n{rewriting.applied(code, edits)}"
-    return _Device(unit, space + _DEVICE_NAME, cluster, entries.bound(function, entry))
-
-
-def _definition(code: str, entry: Entry) -> Node | None:
-    """The definition of an entry in a text."""
-    nodes = signature.entries(syntax.parse(syntax.skeleton(code)))
-    wanted = entries.find(map(signature.function, nodes), entry)
-    return next((node for node in nodes if signature.function(node) == wanted), None)
+def _definition(kernel: Kernel, entry: Entry) -> tuple[str, Node]:
+    """The text that defines the entry, with the user's headers in it if it must be, and where."""
+    for text in (kernel.source, includes.flattened(kernel)):
+        code = syntax.expanded(text)
+        nodes = signature.entries(syntax.parse(syntax.skeleton(code)))
+        wanted = entries.find(map(signature.function, nodes), entry)
+        node = next((node for node in nodes if signature.function(node) == wanted), None)
+        if node is not None:
+            return code, node
+    raise BuildError(f"no entry `__global__ void {entry.name}(…)`")
 
 
 def line_directive(path: str) -> str:

@@ -1,7 +1,7 @@
-"""Generates OpenCL C from a CUDA C kernel: as it is, or with timestamps for each block.
+"""Generates OpenCL sources from a CUDA C++ kernel: as it is, or with timestamps for each block.
 
 A prelude of macros defines CUDA's names; address spaces are inserted into the kernel's own lines,
-which keep their numbers.
+which keep their numbers. The compiler takes the result as OpenCL C, or as C++ for OpenCL.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.errors import MatbenchError
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import includes, plain_c, rewriting, signature, syntax
+from matbench.kernelfile import includes, rewriting, signature, syntax
+from matbench.kernelfile.device_part import NeedsCudaError, device_part
 from matbench.kernelfile.instrument import line_directive
 from matbench.kernelfile.rewriting import Edit
 from matbench.kernelfile.signature import SourceError
@@ -31,8 +32,15 @@ _PRELUDE = """
 #define global matbench_global
 #define local matbench_local
 #define constant matbench_constant
-#define private matbench_private
 #define half matbench_half
+#ifdef __OPENCL_CPP_VERSION__
+#define MATBENCH_OVERLOADABLE
+#define __restrict__ __restrict
+#else
+#define MATBENCH_OVERLOADABLE __attribute__((overloadable))
+#define __restrict__ restrict
+#define private matbench_private
+#endif
 #ifndef MATBENCH_VECTOR_HINT
 #define MATBENCH_VECTOR_HINT
 #endif
@@ -51,13 +59,13 @@ _PRELUDE = """
 #define __launch_bounds__(...)
 #define __shared__ __local
 #define __constant__ __constant
-#define __restrict__ restrict
 #define __syncthreads() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define __threadfence() mem_fence(CLK_GLOBAL_MEM_FENCE)
-#define threadIdx ((uint3)(get_local_id(0), get_local_id(1), get_local_id(2)))
-#define blockIdx ((uint3)(get_group_id(0), get_group_id(1), get_group_id(2)))
-#define blockDim ((uint3)(get_local_size(0), get_local_size(1), get_local_size(2)))
-#define gridDim ((uint3)(get_num_groups(0), get_num_groups(1), get_num_groups(2)))
+#define MATBENCH_UINT3(of) ((uint3)((uint)of(0), (uint)of(1), (uint)of(2)))
+#define threadIdx MATBENCH_UINT3(get_local_id)
+#define blockIdx MATBENCH_UINT3(get_group_id)
+#define blockDim MATBENCH_UINT3(get_local_size)
+#define gridDim MATBENCH_UINT3(get_num_groups)
 #define fmaf(a, b, c) fma((float)(a), (float)(b), (float)(c))
 #define __fmaf_rn(a, b, c) fma((float)(a), (float)(b), (float)(c))
 #define fabsf(a) fabs((float)(a))
@@ -75,11 +83,11 @@ _PRELUDE = """
 #define make_float4(a, b, c, d) ((float4)(a, b, c, d))
 #define atomicAdd(pointer, value) matbench_add(pointer, value)
 #define MATBENCH_ADDS(space) \\
-static int __attribute__((overloadable)) matbench_add(volatile space int *place, int value) \\
+static int MATBENCH_OVERLOADABLE matbench_add(volatile space int *place, int value) \\
 { return atomic_add(place, value); } \\
-static uint __attribute__((overloadable)) matbench_add(volatile space uint *place, uint value) \\
+static uint MATBENCH_OVERLOADABLE matbench_add(volatile space uint *place, uint value) \\
 { return atomic_add(place, value); } \\
-static float __attribute__((overloadable)) matbench_add(volatile space float *place, float value) \\
+static float MATBENCH_OVERLOADABLE matbench_add(volatile space float *place, float value) \\
 { \\
     uint found = as_uint(*place), before; \\
     do { \\
@@ -95,7 +103,7 @@ MATBENCH_ADDS(__local)
 
 
 class Unit(NamedTuple):
-    """A kernel as OpenCL C.
+    """A kernel as OpenCL C or C++; `called` is the entry with its namespaces.
 
     `dynamic` is the type and name of dynamic shared memory: a `__local` argument after the kernel's
     own, because OpenCL has no `extern __local`. `macros` are the constants passed as macros.
@@ -103,6 +111,7 @@ class Unit(NamedTuple):
 
     text: str
     entry: str
+    called: str
     dynamic: tuple[str, str] | None
     macros: dict[str, int]
 
@@ -118,10 +127,10 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None) -> Unit:
 
 
 def obstacle(kernel: Kernel) -> str | None:
-    """What in a kernel OpenCL C cannot express, in one line; other errors show in the build."""
+    """What in a kernel only CUDA has, in one line; other errors show in the build."""
     try:
         _translated(kernel, {})
-    except plain_c.NeedsCudaError as error:
+    except NeedsCudaError as error:
         return str(error)
     except MatbenchError:
         pass
@@ -150,7 +159,7 @@ def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = 
     const size_t thread = get_local_id(0)
         + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
     if (thread == 0) stamp[0] = {clock};
-    {unit.entry}({", ".join(passed)});
+    {unit.called}({", ".join(passed)});
     if (thread == get_local_size(0) * get_local_size(1) * get_local_size(2) - 1)
         stamp[1] = {clock};
 }}
@@ -159,7 +168,7 @@ def clocked_unit(kernel: Kernel, clock: str, params: Mapping[str, int] | None = 
 
 
 def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
-    """The kernel as OpenCL C; `SourceError` if that cannot express it."""
+    """The kernel for OpenCL; `SourceError` if only CUDA has what it uses."""
     entry = entries.of(kernel)
     source = includes.flattened(kernel) if kernel.includes else kernel.source
     found = entries.find(signature.functions(source), entry)
@@ -167,16 +176,15 @@ def _translated(kernel: Kernel, params: Mapping[str, int]) -> Unit:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
     bound = entries.bound(found, entry)
     values = {name: entries.with_values(text, params) for name, text in bound.items()}
-    own = tuple(each.name for each in kernel.includes)
-    code = plain_c.translated(source, found.name, tuple(values.items()), own)
+    own = tuple(header.name for header in kernel.includes)
+    code = device_part(source, found.name, tuple(values.items()), own)
     text, dynamic = _unit(code, kernel.path, entry.last_name)
-    macros = {name: value for name, value in params.items() if name not in bound}
-    return Unit(text, entry.last_name, dynamic, macros)
+    return Unit(text, entry.last_name, found.name, dynamic, entries.macros(kernel, params))
 
 
 @lru_cache(maxsize=64)
 def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None]:
-    """The unit of a source in C, and the dynamic shared memory that its `entry` takes."""
+    """The unit of a source, and the dynamic shared memory that its `entry` takes."""
     edits: list[Edit] = []
     dynamic: tuple[str, str] | None = None
     functions = signature.entries(syntax.parse(syntax.skeleton(code)))
@@ -205,11 +213,11 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
 def _hoisted(node: Node, code: str, functions: list[Node]) -> list[Edit]:
     """Move shared memory that is declared in an inner scope to the kernel's outermost scope."""
     above = list(syntax.parents(node))
-    function = next((each for each in above if each.type == "function_definition"), None)
+    function = next((outer for outer in above if outer.type == "function_definition"), None)
     if function is None or above[0] == syntax.fields(function, "body"):
         return []
-    if all(function.start_byte != each.start_byte for each in functions):
-        raise plain_c.NeedsCudaError("`__shared__` in a device function", node)
+    if all(function.start_byte != kernel.start_byte for kernel in functions):
+        raise NeedsCudaError("`__shared__` in a device function", node)
     outermost = above[above.index(function) - 2]
     if outermost.type == "compound_statement" and len(above) < 3:
         return []

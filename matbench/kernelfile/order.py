@@ -17,8 +17,8 @@ def line_to(kernel: Kernel, known: Mapping[str, Kernel]) -> list[Kernel]:
     line = [kernel]
     while (before := known.get(line[0].previous or "")) is not None:
         line.insert(0, before)
-        if before.name in {each.name for each in line[1:]}:
-            names = " → ".join(each.name for each in line)
+        if before.name in {kernel.name for kernel in line[1:]}:
+            names = " → ".join(kernel.name for kernel in line)
             raise UsageError(f"{kernel.path}: `previous` forms a cycle: {names}")
     return line
 
@@ -63,16 +63,18 @@ def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kern
     def size(kernel: Kernel) -> tuple[int, int]:
         """How long the longest branch from here is, and how many kernels all of them have."""
         if kernel.name not in sizes:
-            below = [size(each) for each in after[kernel.name]]
+            below = [size(follower) for follower in after[kernel.name]]
             longest = max((length for length, _ in below), default=0)
             sizes[kernel.name] = longest + 1, sum(count for _, count in below) + 1
         return sizes[kernel.name]
 
     def branch(kernel: Kernel) -> list[Kernel]:
         found = [kernel]
-        for each in sorted(after[kernel.name], key=lambda each: (*map(neg, size(each)), each.name)):
-            found += branch(each)
+        for follower in sorted(
+            after[kernel.name], key=lambda follower: (*map(neg, size(follower)), follower.name)
+        ):
+            found += branch(follower)
         return found
 
     starts.sort(key=lambda kernel: (len(line_to(kernel, known)), kernel.name))
-    return [each for start in starts for each in branch(start)]
+    return [kernel for start in starts for kernel in branch(start)]

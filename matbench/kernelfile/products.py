@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import get_args
 
 import msgspec
@@ -19,10 +18,6 @@ ARITHMETIC = "arithmetic"
 #: Beyond this power of two, products with alpha and beta could leave float32's range.
 _EXPONENT = 60
 FACTORS = f"must be 0, or 2^-{_EXPONENT} to 2^{_EXPONENT} in magnitude"
-#: Each product of a batch is verified by its own launches.
-MOST_PRODUCTS = 65536
-BATCHES = f"must be a whole number from 1 to {MOST_PRODUCTS:,}"
-_MOST_PADDING = 2**20
 _KEYS = ("layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator")
 
 
@@ -37,36 +32,20 @@ def mistake(kernel: Kernel) -> tuple[str, ...] | None:
         what = f"must be a number of products, 1 to 16, and their precision ({known})"
         return f'model.arithmetic {text!r:.40}: {what}, as in "3 tf32"', "model", ARITHMETIC
     if kernel.workload != workloads.DEFAULT:
-        usual = _usual()
+        usual = {field.name: field.default for field in msgspec.structs.fields(FrontMatter)}
         for key in _KEYS:
             if getattr(kernel, key) != usual[key]:
                 return f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key
-        return None
-    if not 0 <= kernel.padding <= _MOST_PADDING:
-        limits = f"must be from 0 to {_MOST_PADDING:,} elements"
-        return f"padding = {kernel.padding}: {limits}", "padding"
     for key in ("alpha", "beta"):
         for number in numbers(getattr(kernel, key)):
             if not is_factor(number):
                 return f"{key} = {number:g}: {FACTORS}", key
-    for number in numbers(kernel.batch):
-        if not 1 <= number <= MOST_PRODUCTS:
-            return f"batch = {number:,}: {BATCHES}", "batch"
-    for key in ("alpha", "beta", "batch"):
-        if not numbers(getattr(kernel, key)):
-            return f"{key}: must be a number or a list of numbers", key
     return None
 
 
 def is_factor(number: float) -> bool:
     """Whether alpha or beta may have this value."""
     return number == 0 or 2.0**-_EXPONENT <= abs(number) <= 2.0**_EXPONENT
-
-
-@cache
-def _usual() -> dict[str, object]:
-    """The default of every key."""
-    return {field.name: field.default for field in msgspec.structs.fields(FrontMatter)}
 
 
 def numbers(value: float | tuple[float, ...]) -> tuple[float, ...]:

@@ -21,8 +21,6 @@ from matbench.model import Kernel
 
 #: Modes of regular files in a tree; links and submodules are not followed.
 _REGULAR = ("100644", "100755")
-#: No part of a name is one of these in a tree that `git add` has made.
-_REFUSED = {"", ".", "..", ".git"}
 
 
 class Extracted(NamedTuple):
@@ -33,7 +31,7 @@ class Extracted(NamedTuple):
 
     def given(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Front matter of the command line, with the folders of headers as of the revision."""
-        folders = [self.include_dirs.get(each, each) for each in given.get("include_dirs", ())]
+        folders = [self.include_dirs.get(name, name) for name in given.get("include_dirs", ())]
         return {**given, "include_dirs": folders} if folders else dict(given)
 
 
@@ -47,7 +45,7 @@ def unchanged(old: Kernel, new: Kernel) -> bool:
             sha256="",
             previous=None,
             include_dirs=(),
-            includes=tuple(msgspec.structs.replace(each, path="") for each in kernel.includes),
+            includes=tuple(msgspec.structs.replace(header, path="") for header in kernel.includes),
         )
         for kernel in (old, new)
     )
@@ -58,7 +56,7 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
     """Write the kernel's files as of the revision into an empty folder.
 
     None if the revision does not have the kernel file. `UsageError` if there is no repository or
-    no such revision, or if its tree is malformed.
+    no such revision, or if a file's name leads out of the folder.
     """
     if not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
@@ -81,13 +79,15 @@ def extract(kernel: Kernel, revision: str, folder: Path) -> Extracted | None:
     if tree.has(beside):
         tree.take(beside)
     inside = {}
-    for each in kernel.include_dirs:
-        headers = includes.folder_of(Path(kernel.file), each).resolve()
+    for include_dir in kernel.include_dirs:
+        headers = includes.folder_of(Path(kernel.file), include_dir).resolve()
         if headers.is_relative_to(root):
-            inside[each] = headers.relative_to(root).as_posix()
-            (folder / inside[each]).mkdir(parents=True, exist_ok=True)
+            inside[include_dir] = headers.relative_to(root).as_posix()
+            (folder / inside[include_dir]).mkdir(parents=True, exist_ok=True)
     tree.follow(name, list(inside.values()))
-    return Extracted(folder / name, {each: str(folder / there) for each, there in inside.items()})
+    return Extracted(
+        folder / name, {present: str(folder / there) for present, there in inside.items()}
+    )
 
 
 class _Tree:
@@ -95,23 +95,14 @@ class _Tree:
 
     def __init__(self, root: Path, commit: str, folder: Path, shown: str) -> None:
         self.root, self.commit, self.folder = root, commit, folder
-        listed = git.output("ls-tree", "-r", "-t", "-z", "--full-tree", commit, folder=root)
+        listed = git.output("ls-tree", "-r", "-z", "--full-tree", commit, folder=root)
         if listed is None:
             raise UsageError(
                 f"{shown}: git cannot list its files; fetch it in full, or see `git fsck`"
             )
-        self.names: set[str] = set()
+        entries = (os.fsdecode(entry).partition("\t") for entry in listed.split(b"\0")[:-1])
+        self.names = {name for about, _, name in entries if about.startswith(_REGULAR)}
         self.taken: dict[str, str] = {}
-        seen: set[str] = set()
-        for entry in listed.split(b"\0")[:-1]:
-            about, _, name = os.fsdecode(entry).partition("\t")
-            # A folder is listed, too: nothing else may have its name.
-            if name in seen or not _REFUSED.isdisjoint(name.lower().split("/")):
-                hint = "see `git fsck`, and name another revision"
-                raise UsageError(f"{shown}: its tree is malformed at {name!r:.100}; {hint}")
-            seen.add(name)
-            if about.startswith(_REGULAR):
-                self.names.add(name)
 
     def has(self, name: str) -> bool:
         return name in self.names
@@ -138,16 +129,16 @@ class _Tree:
                 named = includes.name_in(operand)
                 if named is None:
                     found = {
-                        each
-                        for each in self.names
-                        if PurePosixPath(each).is_relative_to(posixpath.dirname(name))
-                        and includes.is_source(each)
+                        other
+                        for other in self.names
+                        if PurePosixPath(other).is_relative_to(posixpath.dirname(name))
+                        and includes.is_source(other)
                     }
                 else:
                     places = (above, posixpath.dirname(name), *include_dirs)
-                    found = {posixpath.normpath(posixpath.join(each, named)) for each in places}
-                for each in sorted((found & self.names) - self.taken.keys()):
+                    found = {posixpath.normpath(posixpath.join(place, named)) for place in places}
+                for header in sorted((found & self.names) - self.taken.keys()):
                     if len(self.taken) >= includes.MAX_FILES:
                         raise UsageError(f"{name}: includes more than {includes.MAX_FILES:,} files")
-                    self.take(each)
-                    waiting.append(each)
+                    self.take(header)
+                    waiting.append(header)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.kernelfile import signature, syntax
 
@@ -14,12 +14,19 @@ if TYPE_CHECKING:
 #: Start and end of a text, and its replacement.
 Edit = tuple[int, int, str]
 
-_CLUSTER = re.compile(r"\b__cluster_dims__\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 #: Attributes of a kernel that a device function must not have.
 _DRESS = re.compile(
     r"\bstatic\b|\binline\b|\b__forceinline__\b|\b__global__\b"
-    r"|\b__(?:launch_bounds|maxnreg|block_size)__\s*(?=\()"
+    r"|\b__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*(?=\()"
 )
+
+
+class DeviceFunction(NamedTuple):
+    """The edits that make a kernel a device function, and what its declaration held before."""
+
+    edits: list[Edit]
+    cluster: str
+    launch_bounds: str
 
 
 def applied(code: str, edits: Iterable[Edit]) -> str:
@@ -35,47 +42,57 @@ def applied(code: str, edits: Iterable[Edit]) -> str:
     return "".join((*pieces, code[end:]))
 
 
-def as_device_function(node: Node, code: str, name: str) -> tuple[list[Edit], str]:
-    """Edits that turn a kernel into a device function `name`, and the kernel's cluster dimensions.
+def as_device_function(node: Node, code: str, name: str) -> DeviceFunction:
+    """Turn the kernel defined at `node` into a device function `name`.
 
     The kernel stays declared for other code that launches it or takes its address.
     """
-    outer = node
-    for above in syntax.parents(node):
-        if above.type == "template_declaration" or _is_one_linkage(above):
-            outer = above
-        else:
-            break
-    body = syntax.fields(node, "body")
-    start, end = outer.start_byte, body.start_byte if body is not None else node.end_byte
-    edits: list[Edit] = []
-    declaration = re.sub(r"\bstatic\b", "", " ".join(code[start:end].split()))
     own_name = signature.name_of(node)
     text = code[own_name.start_byte : own_name.end_byte]
-    if "#" not in declaration and not _is_declared_before(node, text):
-        edits.append((start, start, f"{declaration}; "))
-    if _is_one_linkage(outer):
-        edits.append((start, outer.named_children[-1].start_byte, ""))
-    edits.append((own_name.start_byte, own_name.end_byte, name))
+    edits = [
+        *_declared(node, code, text),
+        (own_name.start_byte, own_name.end_byte, name),
+        *_references(node),
+        *_instantiations(node, text),
+    ]
+    held = {}
     head = code[node.start_byte : own_name.start_byte]
     for found in _DRESS.finditer(head):
         stop = found.end()
         if head[stop : stop + 1] == "(":
             stop = syntax.closing(head, stop)
-        is_global = found[0] == "__global__"
-        word = "static __device__ __forceinline__" if is_global else ""
+            held[found[0].strip()] = head[found.end() + 1 : stop - 1].strip()
+        word = "static __device__ __forceinline__" if found[0] == "__global__" else ""
         edits.append((node.start_byte + found.start(), node.start_byte + stop, word))
-    cluster = _CLUSTER.search(head)
-    if cluster is not None:
-        begin = node.start_byte
-        edits.append((begin + cluster.start(), begin + cluster.end(), ""))
+    return DeviceFunction(
+        edits, held.get("__cluster_dims__", ""), held.get("__launch_bounds__", "")
+    )
+
+
+def _declared(node: Node, code: str, name: str) -> Iterator[Edit]:
+    """Declare the kernel before its definition, which loses its linkage."""
+    outer = node
+    for above in syntax.parents(node):
+        if above.type != "template_declaration" and not _is_one_linkage(above):
+            break
+        outer = above
+    body = syntax.fields(node, "body")
+    end = body.start_byte if body is not None else node.end_byte
+    declaration = re.sub(r"\bstatic\b", "", " ".join(code[outer.start_byte : end].split()))
+    if "#" not in declaration and not _is_declared_before(node, name):
+        yield outer.start_byte, outer.start_byte, f"{declaration}; "
+    if _is_one_linkage(outer):
+        yield outer.start_byte, outer.named_children[-1].start_byte, ""
+
+
+def _references(node: Node) -> Iterator[Edit]:
+    """Tensor maps, `__grid_constant__` in a kernel, are passed on by reference."""
     for parameter in signature.parameter_nodes(node):
+        declarator = syntax.fields(parameter, "declarator")
         for child in parameter.children:
-            inner = syntax.fields(parameter, "declarator")
-            if syntax.text_of(child) == "__grid_constant__" and inner is not None:
-                edits.append((child.start_byte, child.end_byte, ""))
-                edits.append((inner.start_byte, inner.start_byte, "&"))
-    return [*edits, *_instantiations(node, text)], cluster[1].strip() if cluster else ""
+            if syntax.text_of(child) == "__grid_constant__" and declarator is not None:
+                yield child.start_byte, child.end_byte, ""
+                yield declarator.start_byte, declarator.start_byte, "&"
 
 
 def _is_one_linkage(node: Node) -> bool:
@@ -102,7 +119,8 @@ def _is_declared_before(node: Node, name: str) -> bool:
 def _instantiations(node: Node, name: str) -> list[Edit]:
     """Removes explicit instantiations of the kernel, which no longer exists."""
     return [
-        (each.start_byte, each.end_byte, "")
-        for each in syntax.walk(_root(node))
-        if each.type == "template_instantiation" and re.search(rf"\b{name}\b", syntax.text_of(each))
+        (inner.start_byte, inner.end_byte, "")
+        for inner in syntax.walk(_root(node))
+        if inner.type == "template_instantiation"
+        and re.search(rf"\b{name}\b", syntax.text_of(inner))
     ]

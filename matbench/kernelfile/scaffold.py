@@ -1,4 +1,4 @@
-"""Makes a new kernel file from another one: renamed, with comments that say what to change."""
+"""Makes a new kernel file from another one: a copy with comments that say what to change."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import re
 
 from matbench.errors import UsageError
 from matbench.kernelfile import front_matter, tables
-from matbench.kernelfile.syntax import without_comments
 from matbench.model import Kernel
 
 #: Comments above the keys and tables of front matter, each used once.
 _GUIDE = {
-    "name": "Name on the command line, and of the function unless `entry` is given.",
+    "name": "Name on the command line; the function may have any.",
     "previous": "The kernel that it changes: `matbench show` gives the command for the diff.",
     "workload": "What it computes.",
     "args": "Arguments of the function, in order: buffers, and expressions for numbers.",
@@ -43,28 +42,13 @@ _HEADER = """\
 // be correct, and write every element of the result, which is NaN before the launch.
 
 """
-#: Words with a meaning in C++, CUDA or OpenCL C, which cannot name a kernel's function.
-_TAKEN = frozenset(
-    """
-    abs acos alignas alignof all and any asin asm atan auto barrier bool break case catch ceil
-    char clamp class clz compl const constant constexpr continue cos cross decltype default degrees
-    delete distance do dot double else enum erf event exp explicit export extern fabs false fdim
-    float floor fma fmax fmin fmod for fract friend global goto half hypot if image inline int
-    isnan kernel ldexp length local log long mad main max min mix mutable namespace new noexcept
-    normalize not nullptr operator or pipe pow printf private protected public quad queue radians
-    register remainder restrict return rint root rotate round rsqrt sampler select short shuffle
-    sign signed sin sinh sizeof smoothstep sqrt static step struct switch tan tanh template this
-    throw true trunc try typedef typeid typename uchar uint uint3 ulong union unsigned upsample
-    ushort using vec virtual void volatile while xor
-    """.split()  # noqa: SIM905
-)
 #: What a rung says of itself in the first lines of its comment: no copy was predicted or measured.
 _LABELLED = re.compile(r"\A(?:// (?:Adds|Predicted|Limit|Measured): .*\n(?://   .*\n)*)+(?://\n)?")
 _KEY = re.compile(r"//\s*(?:\[(?P<table>\w+)\]|(?P<key>\w+)\s*=)")
 
 
 def source(name: str, origin: Kernel, file: str) -> str:
-    """The text of a kernel file `file`: one of matbench's kernels renamed, with comments.
+    """The text of a kernel file `file`: one of matbench's kernels by another name, with comments.
 
     `UsageError` if `name` is not a valid name, or if `origin` has no source.
     """
@@ -74,17 +58,12 @@ def source(name: str, origin: Kernel, file: str) -> str:
     front = tables.FENCE.match(origin.source)
     assert front is not None, f"{origin.path} opens with its front matter"
     body = _LABELLED.sub("", origin.source[front.end() :].lstrip("\n"), count=1)
-    entry = front_matter.default_entry(name)
-    used = set(re.findall(r"\w+", without_comments(body))) - {origin.entry}
-    if entry in used | _TAKEN or not entry.isidentifier():
-        entry = f"kernel_{entry}"
-    lines = [front["open"], *_front_matter(name, entry, origin, front["body"]), "// ///\n\n"]
-    header = _HEADER.format(file=file, origin=origin.path)
-    return "".join(lines) + header + _renamed(body, origin.entry, entry)
+    lines = [front["open"], *_front_matter(name, origin, front["body"]), "// ///\n\n"]
+    return "".join(lines) + _HEADER.format(file=file, origin=origin.path) + body
 
 
-def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]:
-    """The lines of front matter with a comment above each key, without `group` and `entry`.
+def _front_matter(name: str, origin: Kernel, body: str) -> list[str]:
+    """The lines of front matter with a comment above each key, without `group`.
 
     `previous` names the origin.
     """
@@ -93,25 +72,14 @@ def _front_matter(name: str, entry: str, origin: Kernel, body: str) -> list[str]
     for line in body.splitlines(keepends=True):
         match = _KEY.match(line)
         key = (match["table"] or match["key"]) if match else ""
-        if key in ("group", "entry", "previous"):
+        if key in ("group", "previous"):
             continue
         if key in _GUIDE and key not in explained:
             lines.append(f"// # {_GUIDE[key]}\n")
             explained.add(key)
         if key == "name":
-            line = f'// name = "{name}"\n'
-            if entry != front_matter.default_entry(name):
-                line += f'// entry = "{entry}"\n'
-            line += f'// # {_GUIDE["previous"]}\n// previous = "{origin.name}"\n'
+            line = f'// name = "{name}"\n// # {_GUIDE["previous"]}\n// previous = "{origin.name}"\n'
         elif key == "summary":
             line = f'// summary = "{name}, from {origin.name}"\n'
         lines.append(line)
     return lines
-
-
-def _renamed(body: str, old: str, new: str) -> str:
-    """The body with the function renamed everywhere in code, but not in comments."""
-    code = without_comments(body)
-    for match in reversed(list(re.finditer(rf"\b{re.escape(old)}\b", code))):
-        body = body[: match.start()] + new + body[match.end() :]
-    return body

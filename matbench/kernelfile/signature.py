@@ -156,8 +156,7 @@ def name_of(node: Node) -> Node:
 
 def function(node: Node) -> Function:
     """The signature of a function definition."""
-    name = _named(node)
-    assert name is not None
+    name = name_of(node)
     template: tuple[TemplateParameter, ...] = ()
     is_extern_c = 'extern "C"' in syntax.text_of(node)[: name.start_byte - node.start_byte]
     for above in syntax.parents(node):
@@ -165,10 +164,10 @@ def function(node: Node) -> Function:
             template = _template(above)
         elif above.type == "linkage_specification":
             is_extern_c = is_extern_c or '"C"' in syntax.text_of(above)[:16]
-    bounds = next((each for each in syntax.walk(node) if each.type == "launch_bounds"), None)
+    bounds = next((inner for inner in syntax.walk(node) if inner.type == "launch_bounds"), None)
     return Function(
         name=qualified_name(node),
-        parameters=tuple(_declared(each) for each in parameter_nodes(node)),
+        parameters=tuple(_declared(parameter) for parameter in parameter_nodes(node)),
         template=template,
         launch_bounds=_bounds(bounds) if bounds is not None else None,
         line=syntax.line_of(name),
@@ -181,7 +180,7 @@ def parameter_nodes(node: Node) -> list[Node]:
     declarator = _declarator(node)
     parameters = syntax.fields(declarator, "parameters") if declarator is not None else None
     kinds = ("parameter_declaration", "optional_parameter_declaration")
-    found = [each for each in (parameters.children if parameters else ()) if each.type in kinds]
+    found = [child for child in (parameters.children if parameters else ()) if child.type in kinds]
     if len(found) == 1 and syntax.text_of(found[0]) == "void":
         return []
     return found
@@ -201,15 +200,17 @@ def _bounds(node: Node) -> str | None:
 def _template(node: Node) -> tuple[TemplateParameter, ...]:
     listed = syntax.fields(node, "parameters")
     found = []
-    for each in listed.named_children if listed is not None else ():
-        default = syntax.fields(each, "default_type") or syntax.fields(each, "default_value")
+    for declared in listed.named_children if listed is not None else ():
+        default = syntax.fields(declared, "default_type") or syntax.fields(
+            declared, "default_value"
+        )
         value = syntax.text_of(default) if default is not None else None
-        if "type_parameter" in each.type:
-            names = [c for c in each.named_children if c.type == "type_identifier"]
+        if "type_parameter" in declared.type:
+            names = [c for c in declared.named_children if c.type == "type_identifier"]
             name = syntax.text_of(names[0]) if names else ""
             found.append(TemplateParameter("typename", name, value))
         else:
-            parameter = _declared(each)
+            parameter = _declared(declared)
             found.append(TemplateParameter(parameter.type, parameter.name, value))
     return tuple(found)
 
@@ -218,9 +219,9 @@ def _declared(node: Node) -> Parameter:
     """A parameter as declared; the type of a pointer to a pointer ends in `*`."""
     declarator = syntax.fields(node, "declarator")
     name = syntax.declared(declarator) if declarator is not None else None
-    kinds = [each for each in node.children if not _is_qualifier(each) and each != declarator]
-    for index, each in enumerate(kinds):
-        if each.type == "=":
+    kinds = [child for child in node.children if not _is_qualifier(child) and child != declarator]
+    for index, child in enumerate(kinds):
+        if child.type == "=":
             kinds = kinds[:index]
             break
     kind = " ".join(map(syntax.text_of, kinds)).removeprefix("std::")
@@ -270,7 +271,7 @@ def bits_of_16(kind: str, value: float) -> int | None:
 
 def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
     """The parameters of an entry that is not a template, in order."""
-    found = [each for each in functions(source) if each.name == entry]
+    found = [function for function in functions(source) if function.name == entry]
     if not found:
         raise SourceError(f"no entry `__global__ void {entry}(…)`", None)
     checked(found[0].parameters, found[0].line)

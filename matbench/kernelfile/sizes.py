@@ -8,7 +8,7 @@ import re
 from matbench import workloads
 from matbench.errors import UsageError
 from matbench.kernelfile import products
-from matbench.model import Inputs, Problem
+from matbench.model import MOST_PRODUCTS, Inputs, Problem
 from matbench.workloads import Size, Workload
 
 #: Sizes are passed to kernels as 32-bit integers, with room to add a tile.
@@ -81,8 +81,9 @@ def parse_scaling(name: str, text: str) -> tuple[float, ...]:
     for piece in (piece.strip() for piece in text.split(",")):
         if name == "batch":
             is_number = re.fullmatch("[0-9]{1,9}", piece) is not None
-            if not is_number or not 1 <= int(piece) <= products.MOST_PRODUCTS:
-                raise UsageError(f"--batch {piece!r:.40}: {products.BATCHES}, as in 1,64")
+            if not is_number or not 1 <= int(piece) <= MOST_PRODUCTS:
+                limits = f"must be a whole number from 1 to {MOST_PRODUCTS:,}, as in 1,64"
+                raise UsageError(f"--batch {piece!r:.40}: {limits}")
             found.append(int(piece))
             continue
         value = float(piece) if _DECIMAL.fullmatch(piece) else math.nan

@@ -94,9 +94,9 @@ def probed(
 
     If the host's `memory_bytes` are given, also the largest C that fits easily.
     """
-    found: list[tuple[str, Case]] = []
     workload = workloads.get(kernel.workload)
     first, *others = scalings(kernel, {})
+    found: list[tuple[str, Case]] = []
     for params in parameter_sets(kernel, overrides):
         shapes = workload.probes(params)
         for size, purpose in list(shapes.items()):
@@ -107,22 +107,46 @@ def probed(
             for kind in workload.probed_inputs:
                 problem = Problem(m, n, k, inputs=kind, workload=workload.name, **first)
                 found.append((purpose, case(kernel, problem, params, device)))
-        for scaling in (*others, *_PROBED_SCALINGS) if workload.name == workloads.DEFAULT else ():
-            size = next(size for size, purpose in shapes.items() if purpose == "primes")
-            m, n, k = allowed(kernel, size, params, device) or size
-            given = first | scaling
-            purpose = ", ".join(f"{name} = {value:g}" for name, value in given.items())
-            problem = Problem(m, n, k, workload=workload.name, **given)
-            if _not_computed(kernel, problem) is None:
-                found.append((purpose, case(kernel, problem, params, device)))
+        if workload.name == workloads.DEFAULT:
+            given = [first | scaling for scaling in (*others, *_PROBED_SCALINGS)]
+            found += _scaled(kernel, params, device, shapes, given)
     found.sort(key=lambda probe: probe[1].problem)
+    return found + _largest(kernel, overrides, device, memory_bytes or 0)
+
+
+def _scaled(
+    kernel: Kernel,
+    params: dict[str, int],
+    device: DeviceInfo,
+    shapes: Mapping[workloads.Size, str],
+    scalings: Iterable[dict[str, Any]],
+) -> Iterator[tuple[str, Case]]:
+    """Cases of other factors and batches that the kernel computes, at one of the shapes."""
+    size = next(size for size, purpose in shapes.items() if purpose == "primes")
+    m, n, k = allowed(kernel, size, params, device) or size
+    for scaling in scalings:
+        problem = Problem(m, n, k, workload=kernel.workload, **scaling)
+        if _not_computed(kernel, problem) is None:
+            purpose = ", ".join(f"{name} = {value:g}" for name, value in scaling.items())
+            yield purpose, case(kernel, problem, params, device)
+
+
+def _largest(
+    kernel: Kernel,
+    overrides: Mapping[str, tuple[int, ...]],
+    device: DeviceInfo,
+    memory_bytes: int,
+) -> list[tuple[str, Case]]:
+    """The cases of the largest C whose references fit twice into the host's memory."""
+    workload = workloads.get(kernel.workload)
     for (m, n, k), purpose in workload.large().items():
         problem = Problem(m, n, k, inputs=workload.probed_inputs[0], workload=workload.name)
-        if 2 * workload.host_bytes(problem) < (memory_bytes or 0):
-            for params in parameter_sets(kernel, overrides):
-                found.append((purpose, case(kernel, problem, params, device)))
-            break
-    return found
+        if 2 * workload.host_bytes(problem) < memory_bytes:
+            return [
+                (purpose, case(kernel, problem, params, device))
+                for params in parameter_sets(kernel, overrides)
+            ]
+    return []
 
 
 def allowed(
@@ -206,17 +230,14 @@ def _not_computed(kernel: Kernel, problem: Problem) -> str | None:
     """
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
         value, known = getattr(problem, name), products.numbers(getattr(kernel, name))
-        told = any(re.search(rf"\b{name}\b", text) for text in (*kernel.args, *_geometry(kernel)))
+        texts = (*kernel.args, *map(str, kernel.launch.grid))
+        told = any(re.search(rf"\b{name}\b", text) for text in texts)
         if kernel.library is not None:
             told = name != "batch" or not kernel.on_host
         if value not in known and not told:
             wanted = listed(f"{number:.9g}" for number in known)
             return f"needs {name} = {wanted} ({name} = {value:.9g})"
     return None
-
-
-def _geometry(kernel: Kernel) -> list[str]:
-    return [str(axis) for axis in kernel.launch.grid]
 
 
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
@@ -226,10 +247,13 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
     """
     values = {**device.limits, **params, **kernel.values(problem)}
     try:
-        reason = _unmet_requirement(kernel, device) or _not_computed(kernel, problem)
-        reason = reason or _unmet_condition(kernel, values)
-        if reason:
+        if reason := _unmet_requirement(kernel, device):
+            return Case(kernel, problem, params, None, reason, unmet="requires")
+        if reason := _not_computed(kernel, problem):
             return Case(kernel, problem, params, None, reason)
+        if condition := _unmet_condition(kernel, values):
+            reason = _needed(condition, values)
+            return Case(kernel, problem, params, None, reason, unmet=condition)
         launch = _launch(kernel, values)
     except expressions.ExpressionError as error:
         reason = f"front matter: {error}"
@@ -238,7 +262,8 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
         _check_arguments(kernel, values)
     except expressions.ExpressionError as error:
         return Case(kernel, problem, params, None, f"front matter: {error}")
-    return Case(kernel, problem, params, launch, _beyond_limits(launch, device.limits))
+    limit, reason = _beyond_limits(launch, device.limits) or (None, None)
+    return Case(kernel, problem, params, launch, reason, unmet=limit)
 
 
 def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
@@ -252,7 +277,7 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
             wanted = divmod(int(requirement[3:].rstrip("af")), 10)
             same = {"a": have == wanted, "f": have[0] == wanted[0]}.get(requirement[-1], True)
             if have < wanted or not same:
-                return f"needs {requirement}; this device is sm_{have[0]}{have[1]}"
+                return f"needs {requirement}; the device is sm_{have[0]}{have[1]}"
     if device.backend == "opencl" and kernel.source:
         return opencl_c.obstacle(kernel)
     return device.missing.get(kernel.library or "")
@@ -261,10 +286,15 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> str | None:
 def _unmet_condition(kernel: Kernel, values: Mapping[str, int | float]) -> str | None:
     for condition in (*workloads.get(kernel.workload).where, *kernel.launch.where):
         if not expressions.evaluate(condition, values):
-            used = expressions.names_in(condition, values)
-            given = ", ".join(f"{name} = {values[name]}" for name in used)
-            return f"needs {condition} ({given})" if given else f"needs {condition}"
+            return condition
     return None
+
+
+def _needed(condition: str, values: Mapping[str, int | float]) -> str:
+    """A condition that is not met, with the values that it names."""
+    used = expressions.names_in(condition, values)
+    given = ", ".join(f"{name} = {values[name]}" for name in used)
+    return f"needs {condition} ({given})" if given else f"needs {condition}"
 
 
 def _check_arguments(kernel: Kernel, values: Mapping[str, int | float]) -> None:
@@ -313,8 +343,8 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
     )
 
 
-def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
-    """The first device limit that a launch exceeds, whatever its front matter says."""
+def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> tuple[str, str] | None:
+    """The first device limit that a launch exceeds, whatever its front matter says, and how."""
     asked = {
         "max_threads_per_block": ("threads per block", launch.threads_per_block),
         "max_shared_bytes_per_block": ("bytes of shared memory per block", launch.shared_bytes),
@@ -323,8 +353,9 @@ def _beyond_limits(launch: Launch, limits: Mapping[str, int]) -> str | None:
         asked[f"max_block_{axis}"] = f"threads in {axis}", threads
         asked[f"max_grid_{axis}"] = f"blocks in {axis}", blocks
     if launch.workspace_bytes >= 2**63:
-        return f"needs {launch.workspace_bytes:,} bytes of workspace, which no device has"
+        needed = f"needs {launch.workspace_bytes:,} bytes of workspace, which no device has"
+        return "workspace_bytes", needed
     for limit, (what, number) in asked.items():
         if number > limits[limit]:
-            return f"needs {number:,} {what}; this device allows {limits[limit]:,}"
+            return limit, f"needs {number:,} {what}; the device allows {limits[limit]:,}"
     return None

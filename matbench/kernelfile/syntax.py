@@ -24,12 +24,12 @@ _COMMENT = re.compile(
 #: Attributes that the grammar does not know.
 _ATTRIBUTE = re.compile(
     r"\b(?:__(?:cluster_dims|block_size|maxnreg|align)__|alignas)\s*(?=\()"
-    r"|^[ \t]*(?:%:|#[ \t]*\\\n)[^\n]*"  # directives in rare spellings
+    r"|^[ \t]*#[ \t]*\\\n[^\n]*"  # a directive that is continued at once
     r"|\b__(?:noinline|inline_hint|nv_pure|tile_global)__\b|\b__restrict\b(?!__)",
     re.MULTILINE,
 )
 #: A fast test for any of them.
-_ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|%:|#[ \t]*\\\n")
+_ATTRIBUTES = re.compile(r"__(?:[cbmant]|inl|res)|alignas|#[ \t]*\\\n")
 #: A macro that stands for the words around a declaration, such as `__global__ static`.
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
 #: A macro with parameters.
@@ -129,7 +129,7 @@ def _with_functions(code: str) -> str:
         call = re.compile(rf"^[ \t]*{found['macro']}[ \t]*(?=\()", re.MULTILINE)
         while use := call.search(code):
             end = closing(code, use.end())
-            given = [each.strip() for each in code[use.end() + 1 : end - 1].split(",")]
+            given = [argument.strip() for argument in code[use.end() + 1 : end - 1].split(",")]
             values = dict(zip(names, given, strict=False))
             made = _WORD.sub(lambda word: values.get(word[0], word[0]), body)  # noqa: B023
             made = " ".join(re.sub(r"\s*##\s*", "", made).split())
@@ -234,8 +234,8 @@ def declared(node: Node) -> Node | None:
     while node.type not in ("identifier", "qualified_identifier", "template_function"):
         inner = fields(node, "declarator")
         if inner is None:
-            below = [each for each in node.named_children if "declarator" in each.type]
-            names = [each for each in node.named_children if each.type == "identifier"]
+            below = [child for child in node.named_children if "declarator" in child.type]
+            names = [child for child in node.named_children if child.type == "identifier"]
             inner = next(iter(below or names), None)
         if inner is None:
             return None

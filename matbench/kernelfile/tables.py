@@ -12,6 +12,7 @@ or in a file `NAME.toml` beside it. Keys given on the command line replace those
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Mapping
@@ -43,7 +44,7 @@ class Table:
     """The table of one kernel file; `shown` is what messages call the file that contains it.
 
     `given` are keys of the command line. `is_there`: there is a table in the kernel file or beside
-    it.
+    it; `is_fenced`: it is in the file.
     """
 
     def __init__(
@@ -62,7 +63,8 @@ class Table:
         if fence is not None and beside is not None:
             line = source.count("\n", 0, fence.start()) + 1
             self.fail(f"front matter here and in {beside.shown}; keep only one", line)
-        self.is_there = fence is not None or beside is not None
+        self.is_fenced = fence is not None
+        self.is_there = self.is_fenced or beside is not None
         if beside is not None:
             self.shown, self.lines = beside.shown, beside.text.split("\n")
         elif fence is not None:
@@ -127,6 +129,16 @@ def value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         return text
+
+
+def as_toml(table: Mapping[str, Any]) -> str:
+    """A table as TOML; nested tables come last."""
+    plain = {key: value for key, value in table.items() if not isinstance(value, dict)}
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    for name, inner in table.items():
+        if isinstance(inner, dict):
+            lines += ["", f"[{name}]", *as_toml(inner).splitlines()]
+    return "\n".join(lines) + "\n"
 
 
 def _merged(table: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

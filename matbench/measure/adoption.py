@@ -23,7 +23,7 @@ from matbench.measure import calling
 from matbench.measure.calling import Way
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.sighting import Product, Sighting
-from matbench.measure.worker import Worker
+from matbench.measure.worker import LateError, Worker
 from matbench.model import STORAGE, Case, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
 
@@ -80,36 +80,23 @@ def adopt(subject: Subject, worker: Worker, load: Load, told: Told) -> Adopted:
     name = subject.function.name
     titled = f"`{name}`"
     try:
+        worker.open()
+    except CaseError as error:
+        raise MatbenchError(error.reason) from None  # not the kernel's fault
+    try:
         search = _Search(subject, worker, load, told)
     except MatbenchError as error:
         return Adopted(name, None, f"{titled} cannot be read: {error}")
-    failed = None
+    first = None
     try:
         for way in itertools.islice(search.ways(), _MOST_WAYS):
-            plain = search.table(way)
-            for claim in ({}, *search.claims(way)):
-                table = {**claim, **plain}
-                words = ", ".join(
-                    (calling.words(way, table), *(f"{k} = {v}" for k, v in claim.items()))
-                )
-                try:
-                    kernel = load(table)
-                except UsageError as error:
-                    return Adopted(
-                        name, None, f"{titled} {words}; but its table is not valid: {error}"
-                    )
-                outcomes = list(_checked(kernel, worker, told))
-                wrong = next((each for each in outcomes if each.status != "measured"), None)
-                if wrong is None and outcomes:
-                    many = len({outcome.case.problem.size for outcome in outcomes})
-                    right = f"correct at all {many} sizes tried"
-                    warnings = tuple(calling.warnings(way, table, search.hints))
-                    return Adopted(name, table, f"{titled} {words}, {right}", warnings)
-                where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
-                failed = failed or f"{titled} {words}; but it fails a check{where}"
+            adopted = search.judged(search.generalized(way))
+            if adopted.table is not None:
+                return adopted
+            first = first or adopted
     except NotCallableError as error:
         return Adopted(name, None, f"{titled} {error}")
-    return Adopted(name, None, failed or search.failure())
+    return first or Adopted(name, None, search.failure())
 
 
 def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
@@ -121,19 +108,10 @@ def _checked(kernel: Kernel, worker: Worker, told: Told) -> Iterator[Outcome]:
     ]
     for index, case in enumerate(probed):
         told(f"check {index + 1} of {len(probed)}: {case.label}, {case.problem.inputs}")
-        outcome = worker.measure(case).outcome
+        outcome = worker.measure(case)
         yield outcome
         if outcome.status != "measured":
             return
-
-
-def _is_late(error: CaseError) -> bool:
-    return "took longer" in error.reason
-
-
-def _may_pass(error: CaseError) -> bool:
-    """Whether the failure may be due to other programs that use the device."""
-    return _is_late(error) or isinstance(error, OutOfMemoryError)
 
 
 class _Search:
@@ -182,6 +160,9 @@ class _Search:
             return None
         try:
             case = sweep.case(self.kernel(way), problem, way.geometry.params, self.worker.device)
+            if case.unmet == "requires":
+                self.refused[build] = case.skip or ""
+                return None
             if case.skip is not None:
                 self.note(way, 0.005, case.skip)
                 return None
@@ -193,10 +174,8 @@ class _Search:
             self.refused[build] = error.reason
             return None
         except CaseError as error:
-            if error.reason.startswith("opening the device") and not self.ran:
-                raise MatbenchError(error.reason) from None  # not the kernel's fault
             self.failures += 1
-            self.late += _is_late(error)
+            self.late += isinstance(error, LateError)
             self.note(way, 0.01, error.reason.partition(" (see --")[0])
             return None
         except MatbenchError as error:
@@ -213,8 +192,8 @@ class _Search:
         after a pause."""
         try:
             return self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
-        except CaseError as error:
-            if not (_may_pass(error) and self.ran):
+        except (LateError, OutOfMemoryError):
+            if not self.ran:
                 raise
         time.sleep(_PAUSE_S)
         return self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
@@ -310,10 +289,30 @@ class _Search:
             return seen._replace(problem=problem, is_square=True)
         return None
 
+    def judged(self, way: Way) -> Adopted:
+        """The kernel called that way, with a claim if it needs one; or the first check it fails."""
+        name, failed, plain = self.function.name, "", self.table(way)
+        for claim in ({}, *self.claims(way)):
+            table = {**claim, **plain}
+            words = ", ".join((calling.words(way), *(f"{k} = {v}" for k, v in claim.items())))
+            words = f"`{name}` {words}"
+            try:
+                kernel = self.load(table)
+            except UsageError as error:
+                return Adopted(name, None, f"{words}; but its table is not valid: {error}")
+            outcomes = list(_checked(kernel, self.worker, self.told))
+            wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
+            if wrong is None and outcomes:
+                many = len({outcome.case.problem.size for outcome in outcomes})
+                warnings = tuple(calling.warnings(way, self.hints))
+                return Adopted(name, table, f"{words}, correct at all {many} sizes tried", warnings)
+            where = "" if wrong is None else f" at {wrong.case.problem.size}: {wrong.reason}"
+            failed = failed or f"{words}; but it fails a check{where}"
+        return Adopted(name, None, failed)
+
     def table(self, way: Way) -> dict[str, Any]:
-        """The table of a way, with the conditions that trials show to be needed."""
-        way, where = self.generalized(way, self.steps(way))
-        more: dict[str, Any] = {"where": (["M == N", "N == K"] if way.is_square else []) + where}
+        """The table of a way, which may read C."""
+        more: dict[str, Any] = {"where": way.where}
         if way.geometry.batched:
             more["batch"] = [4]
         if "beta" in way.call.args:
@@ -348,9 +347,10 @@ class _Search:
                 found[axes[0]] = base
         return found
 
-    def generalized(self, way: Way, steps: dict[str, int]) -> tuple[Way, list[str]]:
-        """The way, and its conditions on sizes, in terms of the swept constants for which a second
-        value was right; the others are fixed."""
+    def generalized(self, way: Way) -> Way:
+        """The way with the multiples that trials show to be needed, in terms of the swept constants
+        for which a second value was right; the others are fixed."""
+        steps = self.steps(way)
         self.until = max(self.until, time.monotonic() + _SEARCH_S / 2)  # builds take long on CUDA
         names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
         for name, value in way.geometry.params.items():
@@ -366,8 +366,8 @@ class _Search:
                     break
             else:
                 way = way._replace(geometry=way.geometry.fixed(name))
-        where = [f"{a} % {names.get(a, step)} == 0" for a, step in steps.items() if step > 1]
-        return way, where
+        multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
+        return way._replace(multiples=multiples)
 
     # -- if nothing is right ---------------------------------------------------------------
 
@@ -375,7 +375,7 @@ class _Search:
         """Why no call is right, as far as trials show."""
         nearness, words, way = self.nearest
         name = f"`{self.function.name}`"
-        refused = words if "CUDA" in words else next(iter(self.refused.values()), "")
+        refused = next(iter(self.refused.values()), "")
         if refused and not self.ran:
             return f"{name} cannot be built here: {refused.splitlines()[0]}"
         if way is None or (self.ran and nearness < 0.1):
@@ -392,5 +392,5 @@ class _Search:
         M, N, K = (61, 61, 61) if way.call.is_square else (67, 43, 59)
         problem, params = Problem(M, N, K), way.geometry.params
         case = sweep.case(self.kernel(way), problem, params, self.worker.device)
-        outcome = self.worker.measure(case).outcome
+        outcome = self.worker.measure(case)
         return f"{called}, at {problem.size}: {outcome.reason}" if outcome.status == "wrong" else ""

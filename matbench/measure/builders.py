@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from matbench import signals
 from matbench.backends import Variant
 from matbench.measure.process import Pool, result
 from matbench.model import BuildKey, Case, DeviceInfo
@@ -16,27 +14,13 @@ from matbench.model import BuildKey, Case, DeviceInfo
 _Model = tuple[str, str]
 
 
-#: Files of `device_code`, each with one of its kernels; the worker itself compiles `judge.cu`.
-_OWN = (("samples.cu", "seal"), ("poison.cu", "poison_shared"), ("limits.cu", "copy_fours"))
-
-
-#: How long processes wait for more to build. Each takes tens of megabytes.
-_IDLE_S = 1.0
-
-
 class Builders:
-    """Processes that put builds into the cache, for devices whose timing they do not disturb.
-
-    They end when there is nothing left to build, and start again when there is.
-    """
+    """Processes that put builds into the cache, for devices whose timing they do not disturb."""
 
     def __init__(self, deadline_s: float) -> None:
         self.deadline_s = deadline_s
         self.pool = Pool(processes=max(1, min(8, (os.cpu_count() or 1) // 2)))
         self.futures: dict[tuple[_Model, BuildKey, tuple[Variant, ...]], Any] = {}
-        self._own: set[_Model] = set()
-        self._lock = threading.Lock()
-        self._left = 0
 
     def start(
         self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
@@ -47,17 +31,9 @@ class Builders:
         for case in cases if can_precompile(device) else ():
             key = (device.backend, device.name), case.build_key, variants
             if case.skip is None and key not in self.futures:
-                self.futures[key] = self._schedule(_precompile, device, case, variants)
-
-    def start_own(self, device: DeviceInfo) -> None:
-        """Start compiling matbench's own kernels."""
-        from matbench.backends import can_precompile
-
-        model = device.backend, device.name
-        wanted = can_precompile(device) and model not in self._own
-        self._own.add(model)
-        for file, entry in _OWN if wanted else ():
-            self._schedule(_precompile_own, device, file, entry)
+                self.futures[key] = self.pool.schedule(
+                    _precompile, device, case, variants, timeout_s=self.deadline_s
+                )
 
     def wait(self, device: DeviceInfo, case: Case) -> None:
         """Wait until the case's builds are in the cache; raises their errors."""
@@ -68,36 +44,6 @@ class Builders:
 
     def close(self) -> None:
         self.pool.kill()
-
-    @signals.held()
-    def _schedule(self, task: Callable[..., None], *args: Any) -> Any:
-        with self._lock:
-            self._left += 1
-        future = self.pool.schedule(task, *args, timeout_s=self.deadline_s)
-        future.add_done_callback(self._count)
-        return future
-
-    def _count(self, _: Any) -> None:
-        with self._lock:
-            self._left -= 1
-            if self._left:
-                return
-        later = threading.Timer(_IDLE_S, self._rest)  # this thread is one of the pool's
-        later.daemon = True
-        later.start()
-
-    def _rest(self) -> None:
-        with self._lock:
-            if not self._left:
-                self.pool.kill()
-
-
-def _precompile_own(device: DeviceInfo, file: str, entry: str) -> None:
-    from matbench import backends
-    from matbench.cache import Cache
-    from matbench.measure.judge import device_kernel
-
-    backends.precompile(device, device_kernel(file, entry), {}, Cache(), ("plain",))
 
 
 def _precompile(device: DeviceInfo, case: Case, variants: tuple[Variant, ...]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +26,8 @@ class Way(NamedTuple):
     """A way to call a kernel, and what it computes then.
 
     `alpha` and `beta` are built into the kernel, if it does not take them. `problem` is one that it
-    computed correctly. `is_square`: it is only right if M = N = K.
+    computed correctly. `is_square`: it is only right if M = N = K. `multiples`: the number, or the
+    constant, that each size must be a multiple of.
     """
 
     geometry: Geometry
@@ -38,6 +40,13 @@ class Way(NamedTuple):
     beta: float = 0.0
     is_square: bool = False
     problem: Problem = Problem(1, 1, 1)
+    multiples: Mapping[str, int | str] = MappingProxyType({})
+
+    @property
+    def where(self) -> list[str]:
+        """The conditions on sizes, for a table."""
+        equal = ["M == N", "N == K"] if self.is_square else []
+        return equal + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
 
     def sized(self, M: int, N: int, K: int) -> Problem:
         """A problem of that size with the factors and the batch of this one."""
@@ -80,7 +89,7 @@ def odd(way: Way, steps: dict[str, int]) -> Problem:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def words(way: Way, table: dict[str, Any]) -> str:
+def words(way: Way) -> str:
     """What a call computes, at which sizes, and with which blocks."""
     left, right = ("ᵀ" if letter == "T" else "" for letter in way.transpose)
     product = f"A{left}·B{right}"
@@ -93,7 +102,7 @@ def words(way: Way, table: dict[str, Any]) -> str:
         parts.append("column-major")
     if way.geometry.batched:
         parts.append("in batches")
-    multiples = _multiples(table)
+    multiples = _multiples(way)
     if way.is_square:
         steps = [f"multiples of {step}" for step in multiples]
         parts.append(", ".join(["square sizes only", *steps]))
@@ -121,27 +130,25 @@ def described(table: dict[str, Any]) -> str:
     )
 
 
-def warnings(way: Way, table: dict[str, Any], known: hints.Hints) -> Iterator[str]:
+def warnings(way: Way, known: hints.Hints) -> Iterator[str]:
     """Possible mistakes in a kernel that is right only at some sizes."""
     if way.is_square and {"M", "N", "K"} <= set(way.call.args):
         yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
     is_wide = known.mentions(r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
     is_checked = known.mentions(_BOUNDS_CHECK)
-    found = _multiples(table)
+    found = _multiples(way)
     if found and (is_checked and max(found) > _MOST_LANES if is_wide else True):
         texts = [f"{step} ({', '.join(axes)})" for step, axes in found.items()]
         many = " and ".join(texts)
         yield f"right only for multiples of {many}; is a bounds check missing?"
 
 
-def _multiples(table: dict[str, Any]) -> dict[int, list[str]]:
+def _multiples(way: Way) -> dict[int, list[str]]:
     """The sizes that must be multiples of a number, by the number."""
     found: dict[int, list[str]] = {}
-    values = {name: held[0] for name, held in table.get("sweep", {}).items()}
-    for condition in table["launch"].get("where", ()):
-        axis, percent, step = condition.removesuffix(" == 0").partition(" % ")
-        if percent:
-            found.setdefault(expressions.whole(step, values), []).append(axis)
+    for axis, step in way.multiples.items():
+        number = way.geometry.params[step] if isinstance(step, str) else step
+        found.setdefault(number, []).append(axis)
     return found
 
 

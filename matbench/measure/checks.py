@@ -13,10 +13,11 @@ import numpy as np
 from matbench import workloads
 from matbench.analysis import error_map
 from matbench.backends import Argument, Backend, Program
-from matbench.measure import diagnosis, launcher, oracle, places
+from matbench.measure import diagnosis, launcher, oracle
 from matbench.measure.judge import UNWORKED, UNWRITTEN, DeviceTrial, Guarded, Judge
 from matbench.measure.options import Options
-from matbench.measure.prepared import Buffers, Prepared
+from matbench.measure.places import Buffers
+from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples, Verdict
 from matbench.model import WORKSPACE, Case
 from matbench.records.outcome import Accuracy, ErrorCells
@@ -72,6 +73,7 @@ class Checks:
         self.result = self.buffers.given[-1]
         self.first = prepared.first(self.result)
         self.arguments = self.arguments_for(self.buffers)
+        self.accuracy: Accuracy | None = None
 
     def sets(self, count: int) -> list[Buffers]:
         """`count` sets of buffers for this kernel."""
@@ -95,13 +97,12 @@ class Checks:
             named[WORKSPACE] = buffers.workspace.data
         return launcher.arguments(self.case, named, self.backend.info.limits)
 
-    def before_timing(self) -> Accuracy:
+    def before_timing(self) -> None:
         """Check all trials made on the host; `WrongError` at the first that fails."""
         accuracy = self._trial(self.prepared.reference, "reference")
         self.backend.copy(self.first, self.result.data)
-        for name, trials in self.prepared.others.items():
-            for trial in trials:
-                self._trial(trial, name)
+        for trial in self.prepared.others:
+            self._trial(trial, trial.name)
         if self.built.staggered is not None:
             self._trial(self.prepared.reference, "staggered")
         if self.prepared.given is not None:
@@ -111,7 +112,7 @@ class Checks:
             given = self.judge.compare(self.C, self.prepared.given, self.bound).accuracy
             accuracy = msgspec.structs.replace(given, bound_ratio=accuracy.bound_ratio)
         self.require_guards()
-        return accuracy
+        self.accuracy = accuracy
 
     def after_timing(self) -> None:
         """Check that it is right again on the reference inputs, bit for bit, and wrote only to C.
@@ -120,7 +121,7 @@ class Checks:
         nor keep its answer to other inputs.
         """
         if self.built.program.has_variables:
-            for [trial, *_] in list(self.prepared.others.values())[:1]:
+            for trial in self.prepared.others[:1]:
                 self.prepared.load(trial)
                 self.run(trial)
             self._trial(self.prepared.reference, "repeat", restored=False)
@@ -129,7 +130,7 @@ class Checks:
         if "determinism" in self.options.checks and self.case.kernel.deterministic:
             result = self.result
             words = result.words
-            changed = self.judge.differing(result.data, self.first, words, result.word_bytes)
+            changed = self.judge.differing(result, self.first)
             if changed.first is not None:
                 place = f"at offset {changed.first:,} of C"
                 if self.buffers.own is None:
@@ -154,7 +155,7 @@ class Checks:
         checks = self.options.checks
         for buffers in sets or [self.buffers]:
             if (own := buffers.workspace) is not None and "poison" in checks:
-                self.judge.fill(own.raw, own.guard_words, own.words, UNWORKED)
+                self.judge.poison(own, UNWORKED)
         if restored and "variables" in checks:
             self.built.program.restore()
         if "persisting" in checks:
@@ -174,31 +175,22 @@ class Checks:
         if trial.C is not None:
             self.backend.copy(self.C.data, trial.C)
         elif "poison" in self.options.checks:
-            self.judge.fill(
-                self.C.raw, self.C.guard_words, self.C.words, UNWRITTEN, self.C.word_bytes
-            )
-        own = self.buffers.own
-        if own is not None:
-            for item in self.buffers.items:
-                places.write(self.judge, self.buffers.all, own, item)
+            self.judge.poison(self.C, UNWRITTEN)
+        for item in self.buffers.items:
+            self.buffers.place(self.judge, item)
         if staggered and self.built.staggered is not None:
             unused = self.C.data
             self.built.staggered.launch(self.launch, [*self.arguments, unused])
         else:
             self.built.program.launch(self.launch, self.arguments)
         self.backend.synchronize()
-        self._take(0)
+        self.buffers.take(self.judge, 0)
 
     @property
     def looked_at(self) -> list[int]:
         """The products of a batch that trials check; samples check all."""
         items = self.buffers.items
         return sorted({0, items[len(items) // 2], items[-1]})
-
-    def _take(self, item: int) -> None:
-        """Copy C of a product of the batch to where it is compared."""
-        if self.buffers.own is not None:
-            places.take(self.judge, self.buffers.all, self.buffers.own, item)
 
     def _trial(self, trial: DeviceTrial, check: str, *, restored: bool = True) -> Accuracy:
         """Run once and check everything.
@@ -211,7 +203,7 @@ class Checks:
         items = self.buffers.items
         found = None
         for item in self.looked_at:
-            self._take(item)
+            self.buffers.take(self.judge, item)
             found = self.judge.compare(self.C, trial, self.bound)
             if check in self.options.checks and found.wrong:
                 self.require_guards()  # says more
@@ -259,7 +251,7 @@ class Checks:
         items = self.buffers.items
         which = f"{_of_batch(verdict.item, items)}with the inputs of --replay {key:x}"
         if again is not None:
-            self._take(again.item)
+            self.buffers.take(self.judge, again.item)
             reason, found = self._explained(self.samples.trial(key, again.item))
             which = f"{_of_batch(again.item, items)}with the inputs of --replay {key:x}"
             return WrongError(self.case, "samples", f"{which}: {reason}", found)
@@ -299,10 +291,10 @@ class Checks:
                 "launch, which is not in its time",
             )
 
-    def require_guards(self, buffers: Buffers | None = None) -> None:
-        """`WrongError` if a guard was overwritten; by default those of the first set."""
+    def require_guards(self) -> None:
+        """`WrongError` if a guard of the first set was overwritten."""
         if "guards" in self.options.checks:
-            for matrix in (buffers or self.buffers).passed:
+            for matrix in self.buffers.passed:
                 broken = self.judge.broken_guard(matrix)
                 if broken:
                     raise WrongError(self.case, "guards", broken)
@@ -312,10 +304,9 @@ class Checks:
         if "inputs" not in self.options.checks:
             return
         for item in self.looked_at:
-            if self.buffers.own is not None:
-                places.take_inputs(self.judge, self.buffers.all, self.buffers.own, item)
+            self.buffers.take_inputs(self.judge, item)
             for matrix, source in zip(self.prepared.inputs, trial.inputs, strict=True):
-                changed = self.judge.differing(matrix.data, source, matrix.words, matrix.word_bytes)
+                changed = self.judge.differing(matrix, source)
                 if changed.first is not None:
                     self.require_guards()  # says more
                     raise WrongError(

@@ -167,63 +167,63 @@ def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
 
 
 def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
-    """The region: all, the last row or column, the edge beyond whole tiles, every n-th row."""
-    rows, columns = wrong.shape
+    """The region: all, the edge, all lines from one on, every n-th line, or what lies within."""
     if wrong.all():
         return "every element"
-    across = "column" if rows > 1 else "element"
-    in_rows: Mask = np.logical_or.reduce(wrong, axis=1)
-    in_columns: Mask = np.logical_or.reduce(wrong, axis=0)
-    if rows > 1 and columns > 1:
-        last_row = not wrong[:-1].any()
-        last_column = not wrong[:, :-1].any()
-        both = not wrong[:-1, :-1].any()
-        if last_row:
-            return "only in the last row"
-        if last_column:
-            return "only in the last column"
-        if both:
-            return "only in the last row and the last column"
-        for name, value in params.items():
-            if value < 2:
-                continue
-            whole_rows, whole_columns = rows // value * value, columns // value * value
-            inside = wrong[:whole_rows, :whole_columns]
-            if inside.size and not inside.any():
-                return f"only at the edge, beyond whole multiples of {name} = {value}"
-        beyond_rows, beyond_columns = _edge(in_rows), _edge(in_columns)
-        if beyond_rows and wrong[beyond_rows:].all() and not wrong[:beyond_rows].any():
-            return f"all rows from {beyond_rows} on"
-        columns_before = wrong[:, :beyond_columns]
-        if beyond_columns and wrong[:, beyond_columns:].all() and not columns_before.any():
-            return f"all columns from {beyond_columns} on"
-    for axis, used in (("row", in_rows), (across, in_columns)):
-        places = np.flatnonzero(used)
-        if places.size > 2:
-            steps = np.diff(places)
-            step = int(np.gcd.reduce(steps))
-            if step > 1 and (steps == step).all():
-                return f"every {_ordinal(step)} {axis} from {places[0]} on"
-    first_row, last_row_at = np.flatnonzero(in_rows)[[0, -1]]
-    first_column, last_column_at = np.flatnonzero(in_columns)[[0, -1]]
-    if (first_row, first_column) == (0, 0) and (last_row_at, last_column_at) == (
-        rows - 1,
-        columns - 1,
-    ):
+    rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
+    is_vector = 1 in wrong.shape
+    return (
+        (None if is_vector else _edge(wrong, params))
+        or _every(rows, "row")
+        or _every(columns, "column" if len(wrong) > 1 else "element")
+        or _within(rows, columns, wrong.shape)
+    )
+
+
+def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
+    """The last lines of a matrix, those beyond whole tiles, or all from one on."""
+    rows, columns = wrong.shape
+    insides = {
+        "only in the last row": wrong[:-1],
+        "only in the last column": wrong[:, :-1],
+        "only in the last row and the last column": wrong[:-1, :-1],
+        **{
+            f"only at the edge, beyond whole multiples of {name} = {value}": (
+                wrong[: rows // value * value, : columns // value * value]
+            )
+            for name, value in params.items()
+            if value > 1
+        },
+    }
+    for text, inside in insides.items():
+        if inside.size and not inside.any():
+            return text
+    for name, lines in (("rows", wrong), ("columns", wrong.T)):
+        first = int(lines.any(axis=1).argmax())
+        if lines[first:].all():
+            return f"all {name} from {first} on"
+    return None
+
+
+def _every(places: npt.NDArray[np.int64], name: str) -> str | None:
+    """Lines at equal distances."""
+    steps = np.diff(places)
+    if places.size > 2 and steps[0] > 1 and (steps == steps[0]).all():
+        return f"every {_ordinal(int(steps[0]))} {name} from {places[0]} on"
+    return None
+
+
+def _within(
+    rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], shape: tuple[int, ...]
+) -> str | None:
+    """The smallest rectangle, unless it is all of C."""
+    if (rows[0], columns[0]) == (0, 0) and (rows[-1] + 1, columns[-1] + 1) == shape:
         return None
-    if rows == 1:
-        return f"within elements {first_column}–{last_column_at}"
-    return f"within rows {first_row}–{last_row_at}, columns {first_column}–{last_column_at}"
+    if shape[0] == 1:
+        return f"within elements {columns[0]}–{columns[-1]}"
+    return f"within rows {rows[0]}–{rows[-1]}, columns {columns[0]}–{columns[-1]}"
 
 
 def _ordinal(number: int) -> str:
     last = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{'th' if 10 < number % 100 < 20 else last}"
-
-
-def _edge(used: Mask) -> int | None:
-    """Where the final run of True begins; None if the last is False."""
-    if not used[-1]:
-        return None
-    clean = np.flatnonzero(~used)
-    return int(clean[-1]) + 1 if clean.size else 0

@@ -44,14 +44,9 @@ _MOST_VALUES = 4
 _GROWN, _SOME = 4.0, 8.0
 
 
-class Effort(NamedTuple):
-    """The largest K for the growth of errors, and the number of seeds."""
-
-    largest_K: int
-    seeds: int
-
-
-_EFFORT = {"gpu": Effort(4096, 4), "cpu": Effort(1024, 4)}
+#: The largest K for the growth of errors, and the number of seeds.
+_LARGEST_K = {"gpu": 4096, "cpu": 1024}
+_SEEDS = 4
 
 
 class Subject(NamedTuple):
@@ -104,10 +99,10 @@ class Subject(NamedTuple):
 
 def growth(subject: Subject) -> Growth:
     """Errors by element on uniform inputs, for K from 16 to the largest."""
-    largest_K, seeds = _EFFORT[subject.multiplier.info.kind]
+    largest_K = _LARGEST_K[subject.multiplier.info.kind]
     points = []
     for power in range(4, largest_K.bit_length()):
-        for seed in range(seeds):
+        for seed in range(_SEEDS):
             random = subject.random(f"growth {power} {seed}")
             A = subject.uniform(random, _SIDE, 1 << power)
             B = subject.uniform(random, 1 << power, _SIDE)

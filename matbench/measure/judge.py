@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from matbench.backends import Argument, Backend, Buffer, Program
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.measure import oracle
-from matbench.measure.launcher import upper_halves
+from matbench.measure.launcher import Memory, upper_halves
 from matbench.model import Kernel, Launch, LaunchRules, Reading, Storage
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
@@ -45,11 +46,12 @@ OUTSIDE_C_NARROW = 0x7FC3
 OUTSIDE_NARROW = 0x7FC1
 _ALIGNMENT_BYTES = 4096  # views start at multiples of it
 #: So many that far out-of-bounds writes are noticed and do not reach other buffers.
-_GUARD_ROWS = 256
+GUARD_ROWS = 256
 _LEAST_GUARD_WORDS = 2**16
 _LARGEST_GUARD_WORDS = 2**22
 _THREADS = 256
 _MOST_BLOCKS = 128
+_NO_PARAMS: Mapping[str, int] = MappingProxyType({})
 _FOLDER = Path(__file__).parent / "device_code"
 #: The files that are put before a file when it is compiled.
 _BEHIND = {
@@ -107,12 +109,6 @@ class DeviceTrial(NamedTuple):
     S: Answer | None = None
     C: Buffer | None = None
 
-    @property
-    def buffers(self) -> list[Buffer]:
-        given = (self.exact, self.R, self.S)
-        answers = {id(answer.masked): answer.masked for answer in given if answer is not None}
-        return [*self.inputs, *answers.values(), *([self.C] if self.C is not None else ())]
-
 
 class Seal(NamedTuple):
     """A buffer that must not change, and the sum of its words hashed with a key."""
@@ -129,34 +125,55 @@ class Judge:
         self.backend = backend
         self.masked = masked  # false in controls
         self.programs: dict[tuple[object, ...], Program] = {}
+        try:
+            self.program("compare_reference", "judge.cu")
+        except BuildError as error:
+            raise CaseError(
+                f"cannot check results on {backend.info.label}, which needs float64: {error.reason}"
+            ) from None
         units = backend.info.limits["multiprocessors"]
         # Each thread's result is read back, so there are no more threads than needed.
         self.most_blocks = _MOST_BLOCKS if backend.info.kind == "gpu" else 4 * units
         self.partial = backend.allocate(7 * 8 * self.most_blocks * _THREADS)
         self.sink = backend.allocate(4)
-        try:
-            self._program("compare_reference")
-            self.has_float64 = True
-        except BuildError:
-            self.has_float64 = False
 
     def close(self) -> None:
         for buffer in (self.partial, self.sink):
             self.backend.release(buffer)
 
-    def program(self, entry: str, file: str, params: dict[str, int]) -> Program:
+    def program(self, entry: str, file: str, params: Mapping[str, int] = _NO_PARAMS) -> Program:
         """A kernel of `device_code`, built once."""
         key = entry, tuple(params.items())
         if key not in self.programs:
-            self.programs[key] = self.backend.build(device_kernel(file, entry), params)
+            self.programs[key] = self.backend.build(device_kernel(file, entry), dict(params))
         return self.programs[key]
 
-    def _program(self, entry: str, file: str = "judge.cu", word_bytes: int = 4) -> Program:
-        return self.program(entry, file, {"WORD_BYTES": 2} if word_bytes == 2 else {})
+    def run(
+        self,
+        entry: str,
+        file: str,
+        launch: Launch,
+        arguments: Mapping[str, Argument],
+        params: Mapping[str, int] = _NO_PARAMS,
+    ) -> None:
+        """Launch a kernel of `device_code`, which takes the arguments that its parameters name."""
+        named = [arguments[parameter.name] for parameter in device_kernel(file, entry).parameters]
+        self.program(entry, file, params).launch(launch, named)
 
-    def _launch(self, count: int) -> Launch:
-        blocks = min(self.most_blocks, max(1, -(-count // _THREADS)))
-        return Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
+    def _run(
+        self,
+        entry: str,
+        size: int,
+        params: Mapping[str, int] = _NO_PARAMS,
+        /,
+        **arguments: Argument,
+    ) -> Launch:
+        """Launch a kernel of `judge.cu` on so many words."""
+        blocks = min(self.most_blocks, max(1, -(-size // _THREADS)))
+        launch = Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
+        known: dict[str, Argument] = {"count": size, "partial": self.partial}
+        self.run(entry, "judge.cu", launch, known | arguments, params)
+        return launch
 
     def _rows(self, launch: Launch, rows: int) -> npt.NDArray[np.float64]:
         partial = np.empty((rows, launch.blocks * _THREADS), np.float64)
@@ -167,57 +184,55 @@ class Judge:
         """Write `value` into words `start` to `start + count` of a buffer."""
         start, count = _halves(word_bytes, start, count)
         if count:
-            program = self._program("fill_words", word_bytes=word_bytes)
-            program.launch(self._launch(count), [buffer, start, count, value])
+            params = _word(word_bytes)
+            self._run("fill_words", count, params, words=buffer, start=start, value=value)
 
-    def differing(
-        self, buffer: Buffer, expected: Buffer, words: int, word_bytes: int = 4
-    ) -> Difference:
-        """The words that differ in any bit."""
-        (words,) = _halves(word_bytes, words)
-        launch = self._launch(words)
-        program = self._program("compare_words", word_bytes=word_bytes)
-        program.launch(launch, [buffer, expected, words, self.partial])
-        return _whole(word_bytes, _difference(self._rows(launch, 2)))
+    def poison(self, matrix: Guarded, value: int) -> None:
+        """Write `value` into every word of a matrix."""
+        self.fill(matrix.raw, matrix.guard_words, matrix.words, value, matrix.word_bytes)
+
+    def differing(self, matrix: Guarded, expected: Buffer) -> Difference:
+        """The words of a matrix that differ in any bit."""
+        (words,) = _halves(matrix.word_bytes, matrix.words)
+        params = _word(matrix.word_bytes)
+        launch = self._run("compare_words", words, params, words=matrix.data, expected=expected)
+        return _whole(matrix.word_bytes, _difference(self._rows(launch, 2)))
 
     def not_filled(
         self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4
     ) -> Difference:
         """The words of a range that no longer hold `value`."""
         start, count = _halves(word_bytes, start, count)
-        launch = self._launch(count)
-        arguments: list[Argument] = [buffer, start, count, value, self.partial]
-        self._program("compare_fill", word_bytes=word_bytes).launch(launch, arguments)
+        params = _word(word_bytes)
+        launch = self._run("compare_fill", count, params, words=buffer, start=start, value=value)
         return _whole(word_bytes, _difference(self._rows(launch, 2)))
 
     def guarded(
         self,
+        memory: Memory,
         name: str,
         shape: tuple[int, int],
         value: int,
         *,
         word_bytes: int = 4,
-        guards: bool = True,
-        is_vector: bool = False,
+        guard_rows: int = GUARD_ROWS,
         width: int | None = None,
     ) -> Guarded:
-        """A matrix between guards of about 256 rows each, filled with `value`; or without guards.
+        """A matrix between guards of at least so many rows each, filled with `value`; 0: without.
 
-        The guards of a vector are as long as the vector. Of each row, only the first `width` words
-        belong to the matrix.
+        Of each row, only the first `width` words belong to the matrix.
         """
         rows, columns = shape
         words = rows * columns
         lines = width or columns, columns
         nbytes = word_bytes * max(words, 1)  # an empty workspace has an address, too
-        if not guards:
-            raw = self.backend.allocate(nbytes)
+        if not guard_rows:
+            raw = memory.allocate(nbytes)
             return Guarded(name, raw, raw, words, word_bytes, 0, value, *lines)
         alignment = _ALIGNMENT_BYTES // word_bytes
-        wide = columns if is_vector else _GUARD_ROWS * columns
-        wanted = min(max(wide, _LEAST_GUARD_WORDS), _LARGEST_GUARD_WORDS)
+        wanted = min(max(guard_rows * columns, _LEAST_GUARD_WORDS), _LARGEST_GUARD_WORDS)
         guard = -(-wanted // alignment) * alignment
-        raw = self.backend.allocate(word_bytes * (words + 2 * guard))
+        raw = memory.allocate(word_bytes * (words + 2 * guard))
         self.fill(raw, 0, words + 2 * guard, value, word_bytes)
         data = raw.view(word_bytes * guard, nbytes)
         return Guarded(name, raw, data, words, word_bytes, guard, value, *lines)
@@ -244,47 +259,41 @@ class Judge:
 
     def _changed_between(self, matrix: Guarded) -> int:
         """The number of overwritten words between the lines of a matrix; they are restored."""
-        launch = self._launch(matrix.words)
-        arguments: list[Argument] = [*between(matrix), self.partial]
-        program = self._program("compare_between", word_bytes=matrix.word_bytes)
-        program.launch(launch, arguments)
+        params = _word(matrix.word_bytes)
+        launch = self._run("compare_between", matrix.words, params, **between(matrix))
         return -(-_difference(self._rows(launch, 2)).words * 4 // max(4, matrix.word_bytes))
 
     def upload(
         self,
+        memory: Memory,
         trial: oracle.Trial,
         reading: Reading,
         on_host: Callable[[], oracle.Trial],
     ) -> DeviceTrial:
         """Copy a trial to the device; S shares R's buffer if they are the same array."""
 
-        def send(array: oracle.Array) -> Buffer:
-            buffer = self.backend.allocate(array.nbytes)
-            self.backend.write(buffer, np.ascontiguousarray(array))
-            return buffer
-
         def answer(array: oracle.Array) -> Answer:
-            buffer, key = send(array), secrets.randbits(64) if self.masked else 0
+            key = secrets.randbits(64) if self.masked else 0
+            buffer = memory.upload(np.ascontiguousarray(array))
             entry = "mask_doubles" if array.dtype == np.float64 else "mask_words"
-            program = self._program(entry)
-            program.launch(self._launch(array.size), [buffer, array.size, key])
+            self._run(entry, array.size, words=buffer, key=key)
             return Answer(buffer, key)
 
         expected = trial.expected
         dtype = expected.dtype
         if dtype == np.float64 and reading.result != "float64":
             dtype = np.dtype(np.float32)
-        inputs = tuple(map(send, self.stored(trial, reading.storage)))
+        inputs = tuple(map(memory.upload, self.stored(trial, reading.storage)))
         uploaded = DeviceTrial(trial.name, expected.shape, dtype, on_host, inputs)
         if trial.C is not None:
-            uploaded = uploaded._replace(C=send(trial.C.astype(dtype)))
+            uploaded = uploaded._replace(C=memory.upload(trial.C.astype(dtype)))
         if trial.exact is not None:
             return uploaded._replace(exact=answer(trial.exact))
+        if trial.scale is not None:  # the host compares it
+            answers = trial._replace(inputs=())
+            return uploaded._replace(on_host=lambda: answers)
         assert trial.R is not None
         assert trial.S is not None
-        if not self.has_float64 or trial.scale is not None:
-            kept = trial._replace(inputs=()) if expected.size == 1 else trial
-            return uploaded._replace(on_host=lambda: kept)
         R = answer(trial.R)
         return uploaded._replace(R=R, S=R if trial.S is trial.R else answer(trial.S))
 
@@ -296,23 +305,26 @@ class Judge:
     def compare(self, C: Guarded, trial: DeviceTrial, bound: oracle.Bound) -> oracle.Verdict:
         """The verdict of `oracle.judge` on C, found on the device unless C is in parts."""
         count = math.prod(trial.shape)
-        launch = self._launch(count)
-        arguments: list[Argument]
         if C.words != count:
             return oracle.judge(self.result(C, trial), trial.on_host(), bound)
         if trial.exact is not None:
             masked, key = trial.exact
             floats = int(trial.dtype == np.float32)
-            arguments = [C.data, masked, count, key, floats, self.partial]
-            self._program("compare_exact").launch(launch, arguments)
+            launch = self._run(
+                "compare_exact", count, C=C.data, expected=masked, key=key, floats=floats
+            )
             wrong, first = _difference(self._rows(launch, 2))
             return oracle.Verdict(oracle.UNKNOWN, wrong, first)
         if trial.R is None or trial.S is None:
             return oracle.judge(self.result(C, trial), trial.on_host(), bound)
-        arguments = [C.data, trial.R.masked, trial.S.masked, count, trial.R.key, trial.S.key]
-        arguments += [*bound, self.partial]
-        params = {"DOUBLE_C": 1} if trial.dtype == np.float64 else {}
-        self.program("compare_reference", "judge.cu", params).launch(launch, arguments)
+        (R, R_key), (S, S_key) = trial.R, trial.S
+        launch = self._run(
+            "compare_reference",
+            count,
+            {"DOUBLE_C": 1} if trial.dtype == np.float64 else _NO_PARAMS,
+            C=C.data, R=R, S=S, R_key=R_key, S_key=S_key,
+            **bound._asdict(),
+        )  # fmt: skip
         rows = self._rows(launch, 7)
         wrong, first = _difference(rows)
         _, _, wild, largest, total, nonzero, share = rows
@@ -349,16 +361,12 @@ class Judge:
     def _hashed(self, buffer: Buffer, key: int) -> int:
         word_bytes = 4 if buffer.nbytes % 4 == 0 else 2
         count = buffer.nbytes // word_bytes
-        launch = self._launch(count)
-        program = self._program("hash_words", word_bytes=word_bytes)
-        program.launch(launch, [buffer, count, key, self.partial])
-        partial = np.empty(launch.blocks * _THREADS, np.uint64)
-        self.backend.read(self.partial, partial)
-        return int(partial.sum())
+        launch = self._run("hash_words", count, _word(word_bytes), words=buffer, key=key)
+        return int(self._rows(launch, 1).view(np.uint64).sum())
 
     def empty_launch_ns(self) -> float:
         """The median event time of launches that do nothing."""
-        program = self._program("empty", "empty.cu")
+        program = self.program("empty", "empty.cu")
         once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
         times = [self.backend.time_ns(program, once, [0], cold=True) for _ in range(5)]
         return float(np.median(times))
@@ -371,7 +379,7 @@ class Judge:
         """Keep a CUDA device busy for about this long, counting 2 cycles per nanosecond."""
         if self.backend.info.backend == "cuda":
             once = Launch(grid=(1, 1, 1), block=(1, 1, 1))
-            self._program("hold", "hold.cu").launch(once, [2 * duration_ns])
+            self.run("hold", "hold.cu", once, {"cycles": 2 * duration_ns})
 
     def poison_shared(self, value: int = UNSHARED) -> None:
         """Fill the shared memory of every multiprocessor with `value`."""
@@ -382,19 +390,28 @@ class Judge:
             block=(min(1024, limits["max_threads_per_block"]), 1, 1),
             shared_bytes=limits["max_shared_bytes_per_block"],
         )
-        program = self._program("poison_shared", "poison.cu")
-        program.launch(launch, [self.sink, value, launch.shared_bytes // 4])
+        words = launch.shared_bytes // 4
+        arguments: dict[str, Argument] = {"sink": self.sink, "value": value, "count": words}
+        self.run("poison_shared", "poison.cu", launch, arguments)
 
 
-def guards(matrix: Guarded) -> list[Argument]:
-    """Arguments of a program: the words of a guard, those of the matrix, and the guards' value."""
-    return [*_halves(matrix.word_bytes, matrix.guard_words, matrix.words), matrix.guard]
+def _word(word_bytes: int) -> Mapping[str, int]:
+    """The parameters of a kernel of `judge.cu` for words of this size; 8 bytes are two words."""
+    return {"WORD_BYTES": 2} if word_bytes == 2 else _NO_PARAMS
 
 
-def between(matrix: Guarded) -> list[Argument]:
-    """Arguments of a program: the place of the words between a matrix's lines, and their value."""
+def guards(matrix: Guarded) -> dict[str, Argument]:
+    """Arguments of a kernel: the words of a guard, those of the matrix, and the guards' value."""
+    guard, words = _halves(matrix.word_bytes, matrix.guard_words, matrix.words)
+    return {"raw": matrix.raw, "guard": guard, "words": words, "value": matrix.guard}
+
+
+def between(matrix: Guarded) -> dict[str, Argument]:
+    """Arguments of a kernel: the place of the words between a matrix's lines, and their value."""
     sizes = _halves(matrix.word_bytes, matrix.words, matrix.width, matrix.pitch)
-    return [matrix.data, *sizes, matrix.guard]
+    count, width, pitch = sizes
+    place: dict[str, Argument] = {"count": count, "width": width, "pitch": pitch}
+    return place | {"words": matrix.data, "value": matrix.guard}
 
 
 def _halves(word_bytes: int, *words: int) -> tuple[int, ...]:

@@ -116,7 +116,8 @@ class Memory:
 
     def allocate(self, nbytes: int) -> Buffer:
         """A buffer of unknown contents."""
-        return self.hold(self.backend.allocate(nbytes))
+        self._held.append(self.backend.allocate(nbytes))
+        return self._held[-1]
 
     def upload(self, array: npt.NDArray[Any]) -> Buffer:
         """A buffer with a copy of an array."""
@@ -129,11 +130,6 @@ class Memory:
         array = np.empty_like(like)
         self.backend.read(buffer, array)
         return array
-
-    def hold(self, buffer: Buffer) -> Buffer:
-        """Release a buffer together with the others."""
-        self._held.append(buffer)
-        return buffer
 
     def free(self, buffer: Buffer) -> None:
         """Release one buffer before the others."""

@@ -16,7 +16,7 @@ from matbench.errors import CaseError
 from matbench.measure.checks import Checks
 from matbench.measure.launcher import Memory
 from matbench.measure.options import Options
-from matbench.measure.prepared import Buffers
+from matbench.measure.places import Buffers
 from matbench.measure.samples import keys
 from matbench.measure.sampling import Sampler, clock, sample_until_known, timing_of
 from matbench.records.outcome import BlockTimes, Timing
@@ -40,11 +40,13 @@ _HOLD_NS_PER_LAUNCH = 10_000
 
 
 class Times(NamedTuple):
-    """The times of a case."""
+    """The times of a case, with the device's bandwidth and notes if they were looked at."""
 
     cold: Timing | None = None
     hot: Timing | None = None
     blocks: BlockTimes | None = None
+    copy_bytes_per_s: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def own_times(
@@ -76,7 +78,6 @@ class Launches:
         self.seed = secrets.randbits(64) if seed is None else seed
         self._keys: Iterator[int] = keys(self.seed)
         self._last: list[tuple[Buffers, int]] = []
-        self._most_sets = 1  # of launches back to back
         self._outlived_ns: list[float] = []
         self.verifying_ns = 0
 
@@ -107,17 +108,15 @@ class Launches:
         return taken
 
     def untimed(self) -> None:
-        """Some verified launches without timing: more if the inputs have little that can vary."""
-        problem = self.checks.case.problem
+        """Some verified launches without timing: more if the inputs have little that can vary, or
+        one with the inputs of the key to replay."""
+        problem, key = self.checks.case.problem, self.options.replay
         few = problem.M * problem.N * problem.K < _TINY
-        for _ in range(8 if few else 2):
+        launches = 8 if few else 2
+        if key is not None:
+            self._keys, launches = iter([key]), 1
+        for _ in range(launches):
             self.once_ns()
-        self.verify()
-
-    def replay(self, key: int) -> None:
-        """One verified launch with the inputs of a key."""
-        self._keys = iter([key])
-        self.once_ns()
         self.verify()
 
     def verify(self) -> None:
@@ -129,9 +128,6 @@ class Launches:
         self.checks.require_idle(self._outlived_ns)
         for buffers, key in () if self.takes_turns else self._last:
             self.checks.require_unchanged(buffers, key)
-        if not self.judge.has_float64:  # guards are not checked after each launch
-            for buffers in self.checks.sets(self._most_sets):
-                self.checks.require_guards(buffers)
 
     def once_ns(self) -> float:
         """One launch, in nanoseconds."""
@@ -172,7 +168,6 @@ class Launches:
             if "guards" in self.options.checks:
                 self.samples.compare_guards(buffers, key)
         self._last = launches
-        self._most_sets = max(self._most_sets, len(launches))
         if self.takes_turns:
             self.checks.require_right(self.samples.verdicts())
         self.verifying_ns += time.perf_counter_ns() - started

@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 import time
 
-import msgspec
 import numpy as np
 
 from matbench.backends import host_conditions
 from matbench.cache import Cache
 from matbench.measure import diagnosis, oracle, samples
 from matbench.measure.options import Options
+from matbench.measure.outcomes import not_measured
 from matbench.measure.prepared import require_host_memory
 from matbench.measure.sampling import clock, sample_until_known
 from matbench.model import Case, DeviceInfo, Problem
@@ -24,17 +24,15 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
     require_host_memory(problem)
     trials = oracle.trials(problem, case.kernel.reading, cache)
     bound = oracle.bound(case.kernel, problem)
-    outcome = Outcome(case=CaseRecord.of(case, device), status="measured", notes=case.notes)
     accuracies = []
-    for trial in (trials.reference, *(t for found in trials.others.values() for t in found)):
+    for trial in (trials.reference, *(make() for make in trials.others)):
         C = np.empty((problem.M, problem.N), np.float32)
         _product(problem, trial, C)
         verdict = oracle.judge(C, trial, bound)
         if verdict.wrong:
             reason = f"{trial.name}: {diagnosis.explain(C, trial, bound, case)}"
-            return msgspec.structs.replace(outcome, status="wrong", reason=reason)
+            return not_measured(case, device, "wrong", reason)
         accuracies.append(verdict.accuracy)
-    outcome = msgspec.structs.replace(outcome, accuracy=accuracies[0])
     seed = secrets.randbits(64)
     inputs_of = samples.keys(seed) if options.replay is None else iter([options.replay])
     C = np.empty((problem.M, problem.N), np.float32)
@@ -55,19 +53,24 @@ def measure(case: Case, device: DeviceInfo, cache: Cache, options: Options) -> O
         verifying_ns += time.perf_counter_ns() - began - (end - start)
         return float(end - start)
 
+    timing = None
     if options.replay is not None:
         sample()
     elif options.timed:
         cpu = options.on("cpu")
         timed = clock(lambda: verifying_ns)
         timing = sample_until_known(sample, seed, cpu, host_conditions, clock=timed)
-        outcome = msgspec.structs.replace(outcome, hot=timing)
     else:
         for _ in range(2):
             sample()
-    if wrong:
-        return msgspec.structs.replace(outcome, status="wrong", reason=wrong[0], hot=None)
-    return outcome
+    return Outcome(
+        case=CaseRecord.of(case, device),
+        status="wrong" if wrong else "measured",
+        reason=wrong[0] if wrong else None,
+        accuracy=accuracies[0],
+        hot=None if wrong else timing,
+        notes=case.notes,
+    )
 
 
 def _product(problem: Problem, trial: oracle.Trial, C: oracle.Float32) -> None:

@@ -74,27 +74,26 @@ def _bytes_per_s(backend: Backend) -> tuple[float, float]:
         whole = -(-count // _THREADS)
         units = info.limits["multiprocessors"]
         passes = _PASSES[info.kind]
-        fastest = {}
-        for entry in ("copy_fours", "read_fours"):
+        grids = [8 * units, 32 * units, whole]
+
+        def fastest_ns(entry: str, *arguments: Argument, resident: bool) -> float:
             program = backend.build(device_kernel("limits.cu", entry), {}, block_width=_THREADS)
-            arguments: list[Argument] = [source, target, count]
-            grids = [8 * units, 32 * units, whole]
-            if entry == "read_fours":
-                arguments.append(passes)
-                # Only resident blocks: later ones could find data of earlier ones in the cache.
-                together = program.resident_blocks(_launch(info, units))
-                grids = [units * together] if together else grids
-            fastest[entry] = _fastest(
-                [
-                    backend.time_ns(program, launch, arguments, cold=False)
-                    for blocks in grids
-                    for launch in [_launch(info, min(blocks, whole))]
-                    for _ in range(_SAMPLES)
-                ]
+            together = program.resident_blocks(_launch(info, units)) if resident else None
+            launches = [
+                _launch(info, min(blocks, whole))
+                for blocks in ([units * together] if together else grids)
+                for _ in range(_SAMPLES)
+            ]
+            return _fastest(
+                [backend.time_ns(program, launch, arguments, cold=False) for launch in launches]
             )
+
+        copy_ns = fastest_ns("copy_fours", source, target, count, resident=False)
+        # Only resident blocks: later ones could find data of earlier ones in the cache.
+        read_ns = fastest_ns("read_fours", source, target, count, passes, resident=True)
         driver_ns = _fastest([_driver_copy_ns(backend, target, source) for _ in range(_SAMPLES)])
-        copied = 2 * size / (min(fastest["copy_fours"], driver_ns) * 1e-9)
-        return copied, max(copied, passes * size / (fastest["read_fours"] * 1e-9))
+        copied = 2 * size / (min(copy_ns, driver_ns) * 1e-9)
+        return copied, max(copied, passes * size / (read_ns * 1e-9))
 
 
 def _fma_flop_per_s(backend: Backend) -> float:

@@ -114,7 +114,7 @@ class Trials:
         right = 0
         for case in freed:
             if case.skip is None and self.worker.deadlines_passed(case) < _DEADLINES:
-                right += self.worker.measure(case).outcome.status == "measured"
+                right += self.worker.measure(case).status == "measured"
         excluded = len(freed)
         if not excluded:
             return None, "not tried: it excludes no probe that other conditions allow"
@@ -124,14 +124,14 @@ class Trials:
 
     def _freed(self, case: Case, condition: str) -> Case | None:
         """A case without the condition that excludes it; None if something else excludes it."""
-        if not _is_unmet(case, condition):
+        if case.unmet != condition:
             return None
         rules = case.kernel.launch
         others = tuple(other for other in rules.where if other != condition)
         launch = msgspec.structs.replace(rules, where=others)
         kernel = msgspec.structs.replace(case.kernel, launch=launch)
         freed = sweep.case(kernel, case.problem, case.params, self.worker.device)
-        return None if any(_is_unmet(freed, other) for other in others) else freed
+        return None if freed.unmet in others else freed
 
     # -- runs with other claims ------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class Trials:
     def _outcomes(self, **claims: Any) -> Iterator[Outcome]:
         kernel = msgspec.structs.replace(self._kernel, **claims)
         for case in self.tried:
-            yield self.worker.measure(msgspec.structs.replace(case, kernel=kernel)).outcome
+            yield self.worker.measure(msgspec.structs.replace(case, kernel=kernel))
 
     def _passes(self, **claims: Any) -> bool:
         return all(outcome.status == "measured" for outcome in self._outcomes(**claims))
@@ -164,11 +164,6 @@ def _powers(declared: float) -> Iterator[float]:
 def _is_large(case: Case) -> bool:
     problem = case.problem
     return (problem.M, problem.N, problem.K) in workloads.of(problem).large()
-
-
-def _is_unmet(case: Case, condition: str) -> bool:
-    """Whether the case is skipped because of this condition."""
-    return f"{case.skip} (".startswith(f"needs {condition} (")
 
 
 def _place(outcome: Outcome) -> str:

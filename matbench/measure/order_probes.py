@@ -28,8 +28,8 @@ _MOST_PROBES = 24
 _CHECKED = 128
 
 
-#: Why there is no tree if ones survive everywhere.
-_EXACT = "no one is lost beside the largest terms"
+class _ExactError(NoTreeError):
+    """No one is lost beside the largest terms: sums are exact, so they show no order."""
 
 
 class Scale(NamedTuple):
@@ -62,22 +62,20 @@ class Prober:
         self.multiplier = multiplier
         self.scale = scale
         self.terms = terms
-        self.rows = terms
         self.probes = 0
 
     def sums(self, products: Float64) -> Float64:
         """The kernel's sum of each row of products; `NoTreeError` if columns of C differ."""
         found = [
-            self._launch(products[start : start + self.rows])
-            for start in range(0, len(products), self.rows)
+            self._launch(products[start : start + self.terms])
+            for start in range(0, len(products), self.terms)
         ]
         self.probes += len(products)
         return np.concatenate(found)
 
     def _launch(self, products: Float64) -> Float64:
         many = len(products)
-        side = self.rows
-        A, B = np.zeros((side, self.terms)), np.zeros((self.terms, side))
+        A, B = np.zeros((self.terms, self.terms)), np.zeros((self.terms, self.terms))
         if not self.scale.is_product:
             A[:many], B[:] = products, 1
             C = self.multiplier.multiply(A, B)[:many]
@@ -110,18 +108,19 @@ class Prober:
         if not ((kept >= 0) & (kept <= self.terms - 2)).all():
             raise NoTreeError("sums of ones are larger than their number")
         if (kept == self.terms - 2).all() and len(pairs) >= self.terms - 1:
-            raise NoTreeError(_EXACT)
+            raise _ExactError("no one is lost beside the largest terms")
         return [self.terms - int(count) for count in kept]
 
 
 def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple[Statement, ...]:
     """The order of addition, and how sums are computed; the latter rests on the former."""
     bits = _read_bits(multiplier, random)
-    prober, tree, reason = _tree(multiplier, _SMALL, random)
-    if reason == _EXACT:
+    prober, tree, error = _tree(multiplier, _SMALL, random)
+    if isinstance(error, _ExactError):
         found = Order(verdict="exact", terms=_SMALL, probes=prober.probes)
         return found, _sums(prober, tuple(range(_SMALL)), bits, random)
     if tree is None:
+        reason = str(error)
         sums = Sums(input_bits=bits, probes=2 * _SMALL**2, reason=reason)
         return Order(terms=_SMALL, probes=prober.probes, reason=reason), sums
     sums = _sums(prober, tree, bits, random)
@@ -146,9 +145,9 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
 
 def _tree(
     multiplier: Multiplier, terms: int, random: np.random.Generator, *, backwards: bool = False
-) -> tuple[Prober, Tree | None, str | None]:
-    """The tree of so many terms, checked by other pairs; None with the reason if there is none."""
-    reason = None
+) -> tuple[Prober, Tree | None, NoTreeError | None]:
+    """The tree of so many terms, checked by other pairs; None with the error if there is none."""
+    last = None
     for scale in _scales(multiplier):
         prober = Prober(multiplier, scale, terms)
         try:
@@ -160,10 +159,10 @@ def _tree(
                 raise NoTreeError("other probes give another tree")
             return prober, tree, None
         except NoTreeError as error:
-            reason = str(error)
-            if reason == _EXACT:
+            last = error
+            if isinstance(error, _ExactError):
                 break
-    return prober, None, reason
+    return prober, None, last
 
 
 def _read_bits(multiplier: Multiplier, random: np.random.Generator) -> int:

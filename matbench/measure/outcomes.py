@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matbench.analysis.blocks import BlockSample
 
 
-class Found(NamedTuple):
-    """The outcome of a case, and the requested extras."""
+class Clocked(NamedTuple):
+    """The outcome of a case, and the stamps of its blocks; None if it was not right."""
 
     outcome: Outcome
     stamps: BlockSample | None = None

@@ -34,42 +34,74 @@ def needed(kernel: Kernel, problem: Problem) -> bool:
     return not plain or problem.batch > 1 or WORD_BYTES[kernel.reading.result] == 2
 
 
-def write(judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int) -> None:
-    """Copy op(A), op(B) and C to item `item` of the kernel's own matrices."""
-    for index in range(3):
-        _copy(judge, matrices, own, item, index, "place")
+class Buffers(NamedTuple):
+    """The buffers of one launch: guarded inputs and C, in matbench's layout; the kernel's own
+    matrices if its layout is another; and the kernel's workspace if it takes one."""
+
+    inputs: tuple[Guarded, ...]
+    C: Guarded
+    own: Own | None = None
+    workspace: Guarded | None = None
+
+    @property
+    def given(self) -> tuple[Guarded, ...]:
+        """The matrices that the kernel receives."""
+        return self.own.matrices if self.own is not None else (*self.inputs, self.C)
+
+    @property
+    def passed(self) -> tuple[Guarded, ...]:
+        """Everything that the kernel receives and may write to."""
+        return self.given if self.workspace is None else (*self.given, self.workspace)
+
+    @property
+    def items(self) -> range:
+        """The products of a batch."""
+        return range(self.own.batch if self.own is not None else 1)
+
+    def place(self, judge: Judge, item: int) -> None:
+        """Copy op(A), op(B) and C to item `item` of the kernel's own matrices."""
+        for index in range(3):
+            self._copy(judge, item, index, "place")
+
+    def take(self, judge: Judge, item: int) -> None:
+        """Copy the kernel's own C back to C."""
+        self._copy(judge, item, 2, "take")
+
+    def take_inputs(self, judge: Judge, item: int) -> None:
+        """Copy the kernel's own inputs back, to check whether they changed."""
+        for index in range(2):
+            self._copy(judge, item, index, "take")
+
+    def _copy(self, judge: Judge, item: int, index: int, entry: str) -> None:
+        if self.own is not None:
+            matrix = (*self.inputs, self.C)[index]
+            _copy(judge, matrix, self.own, item, index, entry)
 
 
-def take(judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int) -> None:
-    """Copy the kernel's own C back to C."""
-    _copy(judge, matrices, own, item, 2, "take")
-
-
-def take_inputs(judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int) -> None:
-    """Copy the kernel's own inputs back, to check whether they changed."""
-    for index in range(2):
-        _copy(judge, matrices, own, item, index, "take")
-
-
-def _copy(
-    judge: Judge, matrices: tuple[Guarded, ...], own: Own, item: int, index: int, entry: str
-) -> None:
-    matrix, target, place = matrices[index], own.matrices[index], own.places[index]
+def _copy(judge: Judge, matrix: Guarded, own: Own, item: int, index: int, entry: str) -> None:
+    target, place = own.matrices[index], own.places[index]
     by_rows = place.column_step == 1
     rows, columns = (place.lines, place.width) if by_rows else (place.width, place.lines)
     params: dict[str, int] = {}
-    more: list[Argument] = []
     if index == 2 and target.word_bytes == 2:
         params = {own.result.upper(): 1, "WORD_BYTES": 2}
-        more, entry = [UNWRITTEN, UNWRITTEN_NARROW], f"{entry}_narrow"
+        entry = f"{entry}_narrow"
         if judge.backend.info.backend != "cuda":
             raise CaseError(f"{own.result} results need CUDA")
     elif target.word_bytes != 4:
         params = {"WORD_BYTES": target.word_bytes}
-    start = item * place.lines * place.pitch
-    steps = (place.row_step, place.column_step)
-    arguments: list[Argument] = [matrix.data, rows, columns, target.data, start, *steps, *more]
+    arguments: dict[str, Argument] = {
+        "matrix": matrix.data,
+        "rows": rows,
+        "columns": columns,
+        "own": target.data,
+        "start": item * place.lines * place.pitch,
+        "row_step": place.row_step,
+        "column_step": place.column_step,
+        "unwritten": UNWRITTEN,
+        "narrow": UNWRITTEN_NARROW,
+    }
     count = rows * columns
     blocks = min(8 * judge.backend.info.limits["multiprocessors"], -(-count // _THREADS))
     launch = Launch(grid=(blocks, 1, 1), block=(_THREADS, 1, 1))
-    judge.program(entry, "places.cu", params).launch(launch, arguments)
+    judge.run(entry, "places.cu", launch, arguments, params)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
-from itertools import chain
-from typing import NamedTuple
+from functools import partial
+
+import psutil
 
 from matbench import workloads
 from matbench.backends import Backend, Buffer
@@ -14,6 +14,7 @@ from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
 from matbench.measure import launcher, oracle, places
 from matbench.measure.judge import (
+    GUARD_ROWS,
     OUTSIDE_C,
     OUTSIDE_C_NARROW,
     OUTSIDE_INPUTS,
@@ -24,36 +25,8 @@ from matbench.measure.judge import (
     Judge,
 )
 from matbench.measure.launcher import Memory
+from matbench.measure.places import Buffers
 from matbench.model import WORD_BYTES, Kernel, Problem, Reading
-
-
-class Buffers(NamedTuple):
-    """The buffers of one launch: guarded inputs and C, or the kernel's own layout of them; and
-    the kernel's workspace if it takes one."""
-
-    inputs: tuple[Guarded, ...]
-    C: Guarded
-    own: places.Own | None = None
-    workspace: Guarded | None = None
-
-    @property
-    def all(self) -> tuple[Guarded, ...]:
-        return (*self.inputs, self.C)
-
-    @property
-    def given(self) -> tuple[Guarded, ...]:
-        """The matrices that the kernel receives."""
-        return self.own.matrices if self.own is not None else self.all
-
-    @property
-    def passed(self) -> tuple[Guarded, ...]:
-        """Everything that the kernel receives and may write to."""
-        return self.given if self.workspace is None else (*self.given, self.workspace)
-
-    @property
-    def items(self) -> range:
-        """The products of a batch."""
-        return range(self.own.batch if self.own is not None else 1)
 
 
 class Prepared(Memory):
@@ -79,29 +52,26 @@ class Prepared(Memory):
         self.problem = problem
         self.reading = reading
         self.cache = cache
-        self.guards = guards
-        self._is_vector = len(workloads.of(problem).dimensions) == 1
+        is_vector = len(workloads.of(problem).dimensions) == 1
+        self._guard_rows = (1 if is_vector else GUARD_ROWS) if guards else 0
         self.is_spoiled = False  # by a kernel that may have written anywhere
         self._sets: dict[tuple[object, ...], list[Buffers]] = {}
         self._first: dict[int, Buffer] = {}
         self._C_bytes = 8 if reading.result == "float64" else 4
-        trials = oracle.trials(problem, reading, cache)
+        trials = self._trials()
         with contextlib.ExitStack() as unwind:
             unwind.callback(self.release)
-            self.reference = self._upload(trials.reference, lambda made: made.reference)
+            self.reference = self._upload(trials.reference, lambda: self._trials().reference)
             self.given: DeviceTrial | None = None
             if trials.given is not None:
-                self.given = self._upload(trials.given, lambda made: made.given)
+                self.given = self._upload(trials.given, self._given_on_host)
             others = trials.others
             del trials  # the reference is large
-            self.others = {
-                name: [
-                    self._upload(trial, lambda made, n=name, i=index: made.others[n][i])  # type: ignore[misc]
-                    for index, trial in enumerate(found)
-                ]
-                for name, found in others.items()
-            }
-            uploaded = (self.reference, self.given, *chain(*self.others.values()))
+            self.others = [
+                self._upload(make(), partial(self._other_on_host, number))
+                for number, make in enumerate(others)
+            ]
+            uploaded = (self.reference, self.given, *self.others)
             self.seals = [
                 judge.seal(buffer) for trial in uploaded if trial for buffer in trial.inputs
             ]
@@ -141,11 +111,10 @@ class Prepared(Memory):
         """Scratch memory of whole words between guards; to be given back by `free`, because cases
         differ in its size."""
         shape = 1, -(-nbytes // 4)
-        made = self.judge.guarded(
-            "the workspace", shape, OUTSIDE_WORKSPACE, guards=self.guards, is_vector=True
+        guard_rows = min(1, self._guard_rows)
+        return self.judge.guarded(
+            self, "the workspace", shape, OUTSIDE_WORKSPACE, guard_rows=guard_rows
         )
-        self.hold(made.raw)
-        return made
 
     def load(self, trial: DeviceTrial) -> None:
         """Copy a trial's inputs to the buffers that kernels read."""
@@ -156,18 +125,19 @@ class Prepared(Memory):
         """Whether all uploaded inputs are unchanged."""
         return all(map(self.judge.is_intact, self.seals))
 
-    def _upload(
-        self, trial: oracle.Trial, choose: Callable[[oracle.Trials], oracle.Trial | None]
-    ) -> DeviceTrial:
-        def again() -> oracle.Trial:
-            made = choose(oracle.trials(self.problem, self.reading, self.cache))
-            assert made is not None
-            return made
+    def _trials(self) -> oracle.Trials:
+        return oracle.trials(self.problem, self.reading, self.cache)
 
-        uploaded = self.judge.upload(trial, self.reading, again)
-        for buffer in uploaded.buffers:
-            self.hold(buffer)
-        return uploaded
+    def _given_on_host(self) -> oracle.Trial:
+        given = self._trials().given
+        assert given is not None
+        return given
+
+    def _other_on_host(self, number: int) -> oracle.Trial:
+        return self._trials().others[number]()
+
+    def _upload(self, trial: oracle.Trial, on_host: Callable[[], oracle.Trial]) -> DeviceTrial:
+        return self.judge.upload(self, trial, self.reading, on_host)
 
     def _guarded_inputs(self) -> tuple[Guarded, ...]:
         workload, word_bytes = workloads.of(self.problem), WORD_BYTES[self.reading.storage]
@@ -191,31 +161,26 @@ class Prepared(Memory):
     ) -> Guarded:
         outside = OUTSIDE_C if name == "C" else OUTSIDE_INPUTS
         narrow = OUTSIDE_C_NARROW if name == "C" else OUTSIDE_NARROW
-        made = self.judge.guarded(
+        return self.judge.guarded(
+            self,
             name,
             shape,
             narrow if word_bytes == 2 else outside,
             word_bytes=word_bytes,
-            guards=self.guards,
-            is_vector=self._is_vector,
+            guard_rows=self._guard_rows,
             width=width,
         )
-        self.hold(made.raw)
-        return made
 
 
-def host_memory_bytes() -> int | None:
-    """The memory of this machine; None if it is not known."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
+def host_memory_bytes() -> int:
+    """The memory of this machine."""
+    return int(psutil.virtual_memory().total)
 
 
 def require_host_memory(problem: Problem) -> None:
     """`OutOfMemoryError` if the trials do not fit in this host's memory, before it swaps."""
     needed, available = workloads.of(problem).host_bytes(problem), host_memory_bytes()
-    if available is not None and needed > 0.8 * available:
+    if needed > 0.8 * available:
         raise OutOfMemoryError(
             f"out of host memory: the inputs and references of {problem.size} need "
             f"{needed:,} bytes; this machine has {available:,}"

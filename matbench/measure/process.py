@@ -95,10 +95,6 @@ class Pool:
         self._lock = threading.RLock()  # for the threads of several workers
         self._pending: set[Any] = set()
 
-    @property
-    def is_started(self) -> bool:
-        return self._pool is not None
-
     @signals.held()
     def schedule(
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from matbench.analysis import accuracy
 from matbench.errors import BuildError, CaseError
-from matbench.measure.grading import STEPS, Made
+from matbench.measure.grading import STEPS
+from matbench.measure.worker import Worker
 from matbench.model import UNIT_ROUNDOFF, Case, DeviceInfo
 from matbench.records.grade import Batches, Grade, Order
 from matbench.records.outcome import CaseRecord
 
 #: After so many steps that miss their deadline, a kernel is given up.
 _MOST_LATE = 2
-
-
-class Asked(Protocol):
-    """What grades need of a worker."""
-
-    device: DeviceInfo
-
-    def grade(self, case: Case, step: str, seed: int) -> Made:
-        """The statements of one step; `CaseError` if a launch fails."""
-
-    def deadlines_passed(self, case: Case) -> int:
-        """How often this kernel with these parameters missed its deadline."""
 
 
 def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
@@ -43,7 +32,7 @@ def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> Grade:
     )
 
 
-def grade(worker: Asked, case: Case, seed: int, told: Callable[[str], None]) -> Grade:
+def grade(worker: Worker, case: Case, seed: int, told: Callable[[str], None]) -> Grade:
     """Grade one case's kernel with its parameters; `told` is called with each step, in words."""
     if case.skip is not None:
         return not_graded(case, worker.device, seed, case.skip)

@@ -14,7 +14,7 @@ def fastest(worker: Worker, cases: list[Case]) -> tuple[Case, str]:
     runnable = [case for case in cases if case.skip is None]
     if len(runnable) <= 1:
         return (runnable or cases)[0], ""
-    looks = [(worker.measure(case).outcome, case) for case in runnable]
+    looks = [(worker.measure(case), case) for case in runnable]
     timed = [(outcome.median_ns, case) for outcome, case in looks if outcome.median_ns is not None]
     best = min(timed, key=lambda found: found[0])[1] if timed else runnable[0]
     values: dict[str, dict[int, None]] = {}

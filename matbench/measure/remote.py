@@ -18,10 +18,10 @@ from matbench.errors import UsageError
 from matbench.kernelfile import parcels
 from matbench.kernelfile.parcels import Parcel
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Found
 from matbench.measure.output import Said
 from matbench.measure.worker import Crew
 from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import Outcome
 
 
 class Errand(msgspec.Struct, frozen=True):
@@ -34,9 +34,9 @@ class Errand(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What was found, and what kernels and compilers printed."""
+    """The outcome of a case, and what kernels and compilers printed."""
 
-    found: Found
+    outcome: Outcome
     said: tuple[tuple[str, Said], ...]
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,9 +21,10 @@ from matbench.measure import remote
 from matbench.measure.cluster import Cluster
 from matbench.measure.handing_out import Group, HandingOut
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Found, not_measured, not_run
+from matbench.measure.outcomes import not_measured, not_run
 from matbench.measure.output import Listener
 from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import Outcome
 
 #: How often to look whether the worker of a case is still there.
 _LOOK_S = 0.5
@@ -33,6 +34,15 @@ _GATHER_S = 20.0
 _TRIES = 2
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Task:
+    """A case, those that follow it and can be built meanwhile, and how many workers it lost."""
+
+    case: Case
+    ahead: Sequence[Case] = ()
+    losses: int = 0
 
 
 class RemoteCrew:
@@ -48,8 +58,6 @@ class RemoteCrew:
         self._handing_out = HandingOut()
         #: The worker of each device, and Dask's future of the desk there.
         self._desks: dict[str, tuple[str, Any]] = {}
-        self._ahead: dict[int, Sequence[Case]] = {}
-        self._losses: Counter[int] = Counter()
         self._parcels: dict[tuple[str, str], parcels.Parcel] = {}
 
     def __enter__(self) -> RemoteCrew:
@@ -72,26 +80,30 @@ class RemoteCrew:
 
     def measured(
         self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
-    ) -> Iterator[tuple[str, Found]]:
+    ) -> Iterator[tuple[str, Outcome]]:
         """Measure all cases of the groups; `begin` is called with the place of each that begins."""
-        groups = list(groups)
-        self._losses.clear()
-        self._ahead = {id(group.tasks[0]): group.tasks[1:] for group in groups}
 
-        def measure(device: DeviceInfo, case: Case) -> tuple[str, Found]:
-            if case.skip is not None:
-                return device.where, Found(not_run(case, device))
-            begin(device, case, device.where)
-            return device.where, self._measured(device, case)
+        def measure(device: DeviceInfo, task: _Task) -> tuple[str, Outcome]:
+            if task.case.skip is not None:
+                return device.where, not_run(task.case, device)
+            begin(device, task.case, device.where)
+            return device.where, self._measured(device, task)
 
-        return (found for _, found in self._handing_out.at_the_same_time(groups, measure))
+        tasks = [
+            Group(group.devices, [_Task(case) for case in group.tasks], group.cost)
+            for group in groups
+        ]
+        for group in tasks:
+            group.tasks[0].ahead = [task.case for task in group.tasks[1:]]
+        return (done for _, done in self._handing_out.at_the_same_time(tasks, measure))
 
-    def _measured(self, device: DeviceInfo, case: Case) -> Found:
+    def _measured(self, device: DeviceInfo, task: _Task) -> Outcome:
         """What a device's worker found about a case; after two lost workers it has failed."""
+        case = task.case
         while True:
             address = self.cluster.address(device)
             try:
-                answer = self._answer(device, address, case)
+                answer = self._answer(device, address, task)
             except Exception as error:
                 kind = "" if isinstance(error, MatbenchError) else f"{type(error).__name__}: "
                 raise MatbenchError(f"{device.where}: {kind}{error}") from None
@@ -99,22 +111,22 @@ class RemoteCrew:
                 for printer, said in answer.said:
                     if self.listener is not None:
                         self.listener(printer, said)
-                return answer.found
+                return answer.outcome
             self._desks.pop(device.identity, None)
-            self._losses[id(case)] += 1
+            task.losses += 1
             where = f"{device.where} ({address})"
-            if self._losses[id(case)] >= _TRIES:
+            if task.losses >= _TRIES:
                 reason = f"its worker was lost {_TRIES} times, last on {where}"
-                return Found(not_measured(case, device, "failed", reason))
+                return not_measured(case, device, "failed", reason)
             _log.warning("lost the worker on %s; %s is tried again", where, case.label)
 
-    def _answer(self, device: DeviceInfo, address: str, case: Case) -> remote.Answer | None:
+    def _answer(self, device: DeviceInfo, address: str, task: _Task) -> remote.Answer | None:
         """The answer of the worker; None if it was lost meanwhile."""
         from distributed import CancelledError, KilledWorker, TimeoutError
 
         desk = self._desk(device, address)
-        ahead = self._ahead.get(id(case), []) if device.kind == "gpu" else []
-        errand = remote.Errand([self._packed(task) for task in (case, *ahead)])
+        ahead = task.ahead if device.kind == "gpu" else []
+        errand = remote.Errand([self._packed(case) for case in (task.case, *ahead)])
         resources = {device.kind.upper(): 1}
         future = self._submit(address, remote.measure, desk, errand, resources=resources)
         done = threading.Event()

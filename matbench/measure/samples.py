@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
+from matbench import workloads
 from matbench.backends import Argument
-from matbench.measure import oracle, places
+from matbench.measure import oracle
 from matbench.measure.judge import UNWRITTEN, between, guards
 from matbench.measure.oracle.draws import drawn
-from matbench.measure.oracle.matmul import selects_exactly
-from matbench.measure.prepared import Buffers, Prepared
+from matbench.measure.oracle.matmul import selection_of
+from matbench.measure.places import Buffers
+from matbench.measure.prepared import Prepared
 from matbench.model import Launch, Storage
 
 _THREADS = 256
@@ -28,9 +30,15 @@ _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
 _RESULTS = 64  # verdicts read back at once
 _SUMS = 3
 _NONE = 2**64 - 1
-_JUDGED = -1  # on the host
 #: Programs that depend on the type of C.
 _OF_C = ("matrix_contents", "matrix_compare")
+#: The kernels that compare C; a sum is compared by one block.
+_COMPARED_BY = {
+    "matmul": ("matrix_compare",),
+    "dot": ("dot_sums", "sum_compare"),
+    "cubes": ("cubes_sums", "sum_compare"),
+    "reverse": ("reverse_compare",),
+}
 
 
 class Verdict(NamedTuple):
@@ -48,16 +56,6 @@ class Verdict(NamedTuple):
     item: int = 0
 
 
-class _Method(Protocol):
-    """Makes new inputs of one workload, and compares its results."""
-
-    def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
-        """Write a launch's inputs, and poison to C; or, with `check`, find changed inputs."""
-
-    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
-        """Compare C; returns the number of blocks with a result (None: all), or `_JUDGED`."""
-
-
 class Samples:
     """The launches on one prepared problem. `vary` and `select` are false in controls."""
 
@@ -69,6 +67,7 @@ class Samples:
         self.backend = prepared.backend
         self.problem = prepared.problem
         self.reading = prepared.reading
+        self._is_matrix = self.problem.workload == workloads.DEFAULT
         self.vary = vary
         self.select = select
         self.poison = poison
@@ -78,9 +77,7 @@ class Samples:
         self.results = prepared.allocate(3 * 8 * _RESULTS)
         self._sealed: list[tuple[int, int, str | None, int]] = []
         self._verdicts: list[Verdict] = []
-        self._method: _Method = (
-            _METHODS[self.problem.workload](self) if self.judge.has_float64 else _OnHost(self)
-        )
+        self._known = self._arguments_of_all()
 
     @property
     def is_full(self) -> bool:
@@ -90,42 +87,40 @@ class Samples:
     def write(self, buffers: Buffers, key: int) -> None:
         """Write new inputs for a launch, and poison to C."""
         for item in buffers.items:
-            self._method.write(buffers, _key_of(key, item), check=False)
-            if buffers.own is not None:
-                places.write(self.judge, buffers.all, buffers.own, item)
+            self._write(buffers, _key_of(key, item))
+            buffers.place(self.judge, item)
 
     def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> None:
         """Compare C after a launch, each product of a batch with its own."""
         for item in buffers.items:
-            if buffers.own is not None:
-                places.take(self.judge, buffers.all, buffers.own, item)
-            blocks = self._method.compare(buffers, _key_of(key, item), bound)
-            if blocks != _JUDGED:
-                self.seal(key, blocks=blocks, item=item)
+            buffers.take(self.judge, item)
+            arguments = self._drawn(buffers, _key_of(key, item)) | bound._asdict()
+            *sums, compare = _COMPARED_BY[self.problem.workload]
+            for entry in sums:
+                self._start(entry, arguments)
+            blocks = 1 if sums else self.blocks
+            self._start(compare, arguments, grid=blocks)
+            self._seal(key, blocks=blocks, item=item)
 
     def compare_guards(self, buffers: Buffers, key: int) -> None:
         """Whether a launch wrote outside its matrices; the guards are restored."""
-        if not self.judge.has_float64:
-            return  # `samples.cu` cannot be built there; guards are checked at the end
         for matrix in buffers.passed:
             if matrix.guard_words:
                 # A number of 8 bytes is two words; one of 2 bytes is a word of bfloat16.
                 storage: Storage = "bfloat16" if matrix.word_bytes == 2 else "float32"
-                sizes = guards(matrix)
-                self.start("guards_changed", [matrix.raw, *sizes, self.partial], storage=storage)
-                self.seal(key, outside=matrix.name)
+                self._start("guards_changed", guards(matrix), storage=storage)
+                self._seal(key, outside=matrix.name)
                 if matrix.pitch > matrix.width:
-                    arguments = [*between(matrix), self.partial]
-                    self.start("between_changed", arguments, storage=storage)
-                    self.seal(key, outside=matrix.name)
+                    self._start("between_changed", between(matrix), storage=storage)
+                    self._seal(key, outside=matrix.name)
 
     def changed_inputs(self, buffers: Buffers, key: int) -> Verdict | None:
         """The verdict on inputs that changed since `write`; None if none did."""
         before = self.verdicts()
         for item in buffers.items:
-            if buffers.own is not None:
-                places.take_inputs(self.judge, buffers.all, buffers.own, item)
-            self._method.write(buffers, _key_of(key, item), check=True)
+            buffers.take_inputs(self.judge, item)
+            self._start(f"{self._inputs}_changed", self._drawn(buffers, _key_of(key, item)))
+            self._seal(key)
         found = self.verdicts()
         self._verdicts = before
         return next((verdict for verdict in found if verdict.wrong), None)
@@ -154,196 +149,88 @@ class Samples:
         sample = oracle.Sample(_key_of(key, item), self.vary, self.select)
         return oracle.sample_trial(self.problem, self.reading, given, sample)
 
-    # -- for the methods -----------------------------------------------------------------------
+    # -- launches of `samples.cu` --------------------------------------------------------------
 
-    def start(
+    @property
+    def _inputs(self) -> str:
+        """The kernel that writes inputs."""
+        return "matrix_inputs" if self._is_matrix else f"{self.problem.workload}_inputs"
+
+    def _arguments_of_all(self) -> dict[str, Argument]:
+        """The arguments of kernels that are the same for all launches."""
+        problem, trial = self.problem, self.prepared.reference
+        up, down = oracle.shifts(self.reading)
+        known: dict[str, Argument] = {
+            "M": problem.M, "N": problem.N, "K": problem.K,
+            "alpha": problem.alpha, "beta": problem.beta,
+            "up": up, "down": down, "most": min(up, down),
+            "vary": int(self.vary), "select": int(self.select), "poison": UNWRITTEN,
+            "partial": self.partial, "sealed": self.results, "blocks": self.blocks,
+            "floats": int(trial.dtype == np.float32),
+        }  # fmt: skip
+        known |= zip(workloads.of(problem).reads, trial.inputs, strict=True)
+        allocate = self.prepared.allocate
+        if not self._is_matrix:
+            return known | {"sums": allocate(8 * _SUMS * self.blocks)}
+        assert trial.R is not None
+        assert trial.S is not None
+        (R, R_key), (S, S_key) = trial.R, trial.S
+        order_bytes = 4 * (problem.M + problem.N + problem.K)
+        return known | {
+            **{name: allocate(order_bytes) for name in ("from", "factor", "selects")},
+            "R": R, "R_key": R_key, "S": S, "S_key": S_key, "S_is_R": int(S is R),
+            "exact": int(selection_of(problem, self.reading)),
+            "reads": int(trial.C is not None),
+        }  # fmt: skip
+
+    def _drawn(self, buffers: Buffers, key: int) -> dict[str, Argument]:
+        """The arguments of kernels for one launch, and the order of a matrix product for its key,
+        made each time because a kernel may have overwritten it."""
+        C, contents = buffers.C, self.prepared.reference.C
+        arguments: dict[str, Argument] = {
+            **{matrix.name.lower(): matrix.data for matrix in buffers.inputs},
+            "key": key,
+            "C": C.data,
+            "C_words": C.words,
+            "contents": C.data if contents is None else contents,
+        }
+        if self._is_matrix:
+            self._start("draw_order", arguments)
+        return arguments
+
+    def _write(self, buffers: Buffers, key: int) -> None:
+        arguments, C = self._drawn(buffers, key), buffers.C
+        poisoned = C.words * C.word_bytes // 4 if self.poison else 0
+        self._start(self._inputs, {**arguments, "C_words": poisoned})
+        if self.prepared.reference.C is not None:
+            self._start("matrix_contents", arguments)
+
+    def _start(
         self,
         entry: str,
-        arguments: list[Argument],
+        arguments: Mapping[str, Argument],
         *,
-        blocks: int | None = None,
+        grid: int | None = None,
         storage: Storage | None = None,
     ) -> None:
-        """Launch one of the kernels of `samples.cu`, for the inputs' storage type or another."""
+        """Launch a kernel for the inputs' storage type or another."""
         kind = storage or self.reading.storage
         params = {kind.upper(): 1} if kind in ("float16", "bfloat16", "float64") else {}
         if entry in _OF_C and self.reading.result == "float64":
             params["DOUBLE_C"] = 1
-        program = self.judge.program(entry, "samples.cu", params)
-        launch = Launch(grid=(blocks or self.blocks, 1, 1), block=(_THREADS, 1, 1))
-        program.launch(launch, arguments)
+        launch = Launch(grid=(grid or self.blocks, 1, 1), block=(_THREADS, 1, 1))
+        self.judge.run(entry, "samples.cu", launch, {**self._known, **arguments}, params)
 
-    def seal(
+    def _seal(
         self, key: int, *, blocks: int | None = None, outside: str | None = None, item: int = 0
     ) -> None:
         """Add up the results of the comparing blocks, and seal them against forgery."""
         if self.is_full:
             self._verdicts = self.verdicts()
         own = secrets.randbits(64)
-        arguments: list[Argument] = [self.partial, blocks or self.blocks, own, self.results]
-        self.start("seal", [*arguments, len(self._sealed)], blocks=1)
+        place = {"key": own, "place": len(self._sealed), "blocks": blocks or self.blocks}
+        self._start("seal", place, grid=1)
         self._sealed.append((key, own, outside, item))
-
-    def write_or_check(
-        self, entry: str, arguments: list[Argument], buffers: Buffers, key: int, *, check: bool
-    ) -> None:
-        """Launch the kernel that writes inputs and poisons C, or that finds changed inputs."""
-        if check:
-            self.start(f"{entry}_changed", [*arguments, self.partial])
-            self.seal(key)
-        else:
-            words = buffers.C.words * buffers.C.word_bytes // 4 if self.poison else 0
-            self.start(entry, [*arguments, buffers.C.data, words, UNWRITTEN])
-
-    def judged(self, key: int, verdict: oracle.Verdict) -> None:
-        """Add a verdict reached on the host."""
-        self._verdicts.append(Verdict(key, verdict.wrong, verdict.first_wrong))
-
-
-class _Matrices:
-    def __init__(self, samples: Samples) -> None:
-        self.samples = samples
-        problem = samples.problem
-        self.sizes: list[Argument] = [problem.M, problem.N, problem.K]
-        places = problem.M + problem.N + problem.K
-        allocate = samples.prepared.allocate
-        self.order = [allocate(4 * places) for _ in range(3)]
-
-    def _draw(self, key: int) -> list[Argument]:
-        """The order for a key; made each time, because a kernel may have overwritten it."""
-        samples = self.samples
-        flags = [int(samples.vary), int(samples.select)]
-        limits = oracle.shifts(samples.reading)
-        samples.start("draw_order", [key, *self.sizes, *limits, *flags, *self.order])
-        return [*self.order]
-
-    def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
-        samples = self.samples
-        order = self._draw(key)
-        targets = [matrix.data for matrix in buffers.inputs]
-        arguments = [*samples.prepared.reference.inputs, *order, *targets, *self.sizes]
-        samples.write_or_check("matrix_inputs", arguments, buffers, key, check=check)
-        contents = samples.prepared.reference.C
-        if contents is not None and not check:
-            moved = [contents, *order[:2], *self.sizes[:2], buffers.C.data]
-            samples.start("matrix_contents", moved)
-
-    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
-        samples, problem = self.samples, self.samples.problem
-        order = self._draw(key)
-        trial = samples.prepared.reference
-        assert trial.R is not None
-        assert trial.S is not None
-        (R, R_key), (S, S_key) = trial.R, trial.S
-        exactly = selects_exactly(problem, samples.reading)
-        contents = buffers.C.data if trial.C is None else trial.C
-        arguments: list[Argument] = [buffers.C.data, R, S, R_key, S_key, int(S is R)]
-        arguments += [*trial.inputs, contents, int(trial.C is not None), *order, *self.sizes]
-        arguments += [problem.alpha, problem.beta, *bound, -1 if exactly is None else int(exactly)]
-        samples.start("matrix_compare", [*arguments, samples.partial])
-        return None
-
-
-class _Vectors:
-    """The common part of the workloads of one dimension."""
-
-    name = ""
-
-    def __init__(self, samples: Samples) -> None:
-        self.samples = samples
-        self.N = samples.problem.N
-        self.flag = int(samples.vary)
-        self.sums = samples.prepared.allocate(8 * _SUMS * samples.blocks)
-
-    def _arguments(self, key: int) -> list[Argument]:
-        return [*self.samples.prepared.reference.inputs, key, self.N, self.flag]
-
-    def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
-        samples = self.samples
-        arguments = [*self._arguments(key), *(vector.data for vector in buffers.inputs)]
-        samples.write_or_check(f"{self.name}_inputs", arguments, buffers, key, check=check)
-
-    def _compare_sum(self, buffers: Buffers, bound: float, *, floats: bool) -> None:
-        samples = self.samples
-        C = buffers.C
-        arguments: list[Argument] = [C.data, C.words, int(floats), self.sums, samples.blocks]
-        samples.start("sum_compare", [*arguments, bound, samples.partial], blocks=1)
-
-
-class _Dot(_Vectors):
-    name = "dot"
-
-    def __init__(self, samples: Samples) -> None:
-        super().__init__(samples)
-        self.most = min(oracle.shifts(samples.reading))
-
-    def _arguments(self, key: int) -> list[Argument]:
-        inputs = self.samples.prepared.reference.inputs
-        return [*inputs, key, self.N, self.most, self.flag]
-
-    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
-        inputs = self.samples.prepared.reference.inputs
-        self.samples.start("dot_sums", [*inputs, key, self.N, self.flag, self.sums])
-        self._compare_sum(buffers, bound.of_S, floats=True)
-        return 1
-
-
-class _Cubes(_Vectors):
-    name = "cubes"
-
-    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
-        self.samples.start("cubes_sums", [*self._arguments(key), self.sums])
-        self._compare_sum(buffers, 0.0, floats=False)
-        return 1
-
-
-class _Reverse(_Vectors):
-    name = "reverse"
-
-    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
-        samples = self.samples
-        arguments = [*self._arguments(key), buffers.C.data, samples.partial]
-        samples.start("reverse_compare", arguments)
-        return None
-
-
-class _OnHost:
-    """The same with NumPy, for devices without float64."""
-
-    def __init__(self, samples: Samples) -> None:
-        self.samples = samples
-
-    def write(self, buffers: Buffers, key: int, *, check: bool) -> None:
-        samples, judge = self.samples, self.samples.judge
-        uploaded = judge.stored(samples.trial(key), samples.reading.storage)
-        wrong = 0
-        for matrix, array in zip(buffers.inputs, uploaded, strict=True):
-            if check:
-                found = np.empty_like(array)
-                samples.backend.read(matrix.data, found)
-                wrong += int((found.view(np.uint8) != array.view(np.uint8)).sum())
-            else:
-                samples.backend.write(matrix.data, array)
-        if check:
-            samples.judged(key, oracle.Verdict(oracle.UNKNOWN, wrong, None))
-        elif (C := samples.trial(key).C) is not None:
-            samples.backend.write(buffers.C.data, C)
-        elif samples.poison:
-            judge.fill(buffers.C.raw, buffers.C.guard_words, buffers.C.words, UNWRITTEN)
-
-    def compare(self, buffers: Buffers, key: int, bound: oracle.Bound) -> int | None:
-        samples, trial = self.samples, self.samples.trial(key)
-        C = samples.judge.result(buffers.C, samples.prepared.reference)
-        samples.judged(key, oracle.judge(C, trial, bound))
-        return _JUDGED
-
-
-_METHODS: dict[str, type[_Matrices] | type[_Dot] | type[_Cubes] | type[_Reverse]] = {
-    "matmul": _Matrices,
-    "dot": _Dot,
-    "cubes": _Cubes,
-    "reverse": _Reverse,
-}
 
 
 def _key_of(key: int, item: int) -> int:

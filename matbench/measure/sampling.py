@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from matbench.analysis import sample_notes, statistics
+from matbench.analysis import statistics
 from matbench.errors import CaseError
 from matbench.measure.options import Options
 from matbench.model import Conditions
@@ -59,21 +59,45 @@ def sample_until_known(
     """
     tries: list[_Try] = []
     while len(tries) < _MOST_TRIES:
-        tries.append(_sample_once(sample, seed, options, conditions, cold, clock))
+        tries.append(_try(sample, options, conditions, cold, clock))
         if not tries[-1].unrest:
             break
-    timing, unrest = min(tries, key=lambda found: len(found.unrest))
-    return msgspec.structs.replace(timing, attempts=len(tries), notes=(*timing.notes, *unrest))
+    best = min(tries, key=lambda attempt: len(attempt.unrest))
+    return msgspec.structs.replace(
+        timing_of(best.samples, seed, graph=options.graph and not cold, notes=best.unrest),
+        warmups=best.warmups,
+        settled=best.stopped == statistics.SETTLED,
+        stopped=best.stopped,
+        conditions=best.conditions,
+        attempts=len(tries),
+    )
 
 
 class _Try(NamedTuple):
-    timing: Timing
-    unrest: tuple[str, ...]
+    samples: list[float]
+    warmups: int
+    stopped: str
+    conditions: tuple[Conditions, ...]
+
+    @property
+    def unrest(self) -> tuple[str, ...]:
+        """Notes on a GPU's clocks if they were throttled or varied during sampling."""
+        during = self.conditions[1:]  # before the first launch, a GPU is idle
+        found = []
+        throttled = sorted({reason for moment in during for reason in moment.throttled})
+        if throttled:
+            found.append(f"clocks throttled during sampling: {', '.join(throttled)}")
+        clocks = [moment.sm_mhz for moment in during if moment.sm_mhz]
+        if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
+            found.append(
+                f"SM clock varied from {min(clocks):,} to {max(clocks):,} MHz during sampling "
+                "(`matbench info` says how to hold it)"
+            )
+        return tuple(found)
 
 
-def _sample_once(
+def _try(
     sample: Sampler,
-    seed: int,
     options: Options,
     conditions: Callable[[], Conditions],
     cold: bool,
@@ -92,7 +116,7 @@ def _sample_once(
         maximum_time_ns=options.max_time_s * 1e9,
     )
     samples: list[float] = []
-    during = [conditions()]
+    seen = [before, conditions()]
     started = looked = clock()
     stopped = None
     while stopped is None:
@@ -100,31 +124,9 @@ def _sample_once(
         now = clock()
         stopped = rule.decide(samples, now - started)
         if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
-            during.append(conditions())
+            seen.append(conditions())
             looked = now
-    timing = msgspec.structs.replace(
-        timing_of(samples, seed, graph=options.graph and not cold),
-        warmups=len(warmups),
-        settled=stopped == statistics.SETTLED,
-        stopped=stopped,
-        conditions=(before, *during),
-    )
-    return _Try(timing, _unrest(during))
-
-
-def _unrest(during: Sequence[Conditions]) -> tuple[str, ...]:
-    """Notes on a GPU's clocks if they were throttled or varied during sampling."""
-    found = []
-    throttled = sorted({reason for moment in during for reason in moment.throttled})
-    if throttled:
-        found.append(f"clocks throttled during sampling: {', '.join(throttled)}")
-    clocks = [moment.sm_mhz for moment in during if moment.sm_mhz]
-    if clocks and max(clocks) - min(clocks) > _CLOCK_TOLERANCE * max(clocks):
-        found.append(
-            f"SM clock varied from {min(clocks):,} to {max(clocks):,} MHz during sampling "
-            "(`matbench info` says how to hold it)"
-        )
-    return tuple(found)
+    return _Try(samples, len(warmups), stopped, tuple(seen))
 
 
 def sample_in_turns(
@@ -163,17 +165,14 @@ def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:
 def timing_of(
     samples: Sequence[float], seed: int, *, graph: bool = False, notes: Sequence[str] = ()
 ) -> Timing:
-    """Samples with their median, its interval and notes on their quality.
-
-    `seed` is that of the inputs.
-    """
+    """Samples with their median and its interval; `seed` is that of the inputs."""
     return Timing(
         samples_ns=tuple(samples),
         median_ns=float(np.median(samples)),
         interval_ns=statistics.median_interval(samples),
         graph=graph,
         seed=f"{seed:x}",
-        notes=(*sample_notes.notes(samples), *notes),
+        notes=tuple(notes),
     )
 
 

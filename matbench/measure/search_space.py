@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
@@ -93,7 +94,7 @@ def space(
             continue
         case = sweep.case(kernel, problem, params, device)
         if case.skip is not None:
-            kind = case.skip.rpartition(" (")[0] or re.sub(r"\d[\d,]*", "#", case.skip)
+            kind = case.unmet or case.skip
             refused[kind] = Refused(refused.get(kind, Refused(0, ""))[0] + 1, case.skip)
         elif candidates.setdefault(_identity(case, words), case) is not case:
             merged += 1
@@ -109,23 +110,14 @@ def space(
 
 def _drawn(values: Values, seed: int) -> Iterator[dict[str, int]]:
     """Combinations in random order, without a list of all."""
-    for index in _order(math.prod(map(len, values.values())), seed):
+    count = math.prod(map(len, values.values()))
+    lot = random.Random(seed)  # noqa: S311
+    for index in lot.sample(range(min(count, sys.maxsize)), min(count, MOST_COMBINATIONS)):
         chosen: dict[str, int] = {}
-        for name, choices in reversed(list(values.items())):
+        for name, choices in values.items():
             index, which = divmod(index, len(choices))
             chosen[name] = choices[which]
-        yield {name: chosen[name] for name in values}
-
-
-def _order(count: int, seed: int) -> Iterator[int]:
-    """Numbers below `count` in random order, each once."""
-    lot = random.Random(seed)  # noqa: S311
-    seen: set[int] = set()
-    while len(seen) < min(count, MOST_COMBINATIONS):
-        index = lot.randrange(count)
-        if index not in seen:
-            seen.add(index)
-            yield index
+        yield chosen
 
 
 def _default_values(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -26,7 +26,7 @@ from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
 from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
 from matbench.measure.options import Options
-from matbench.measure.outcomes import Found, compared
+from matbench.measure.outcomes import Clocked, compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
 from matbench.measure.sampling import clock, sample_briefly, sample_in_turns
@@ -35,7 +35,6 @@ from matbench.model import (
     WORD_BYTES,
     BuildKey,
     Case,
-    Conditions,
     Kernel,
     Launch,
     Problem,
@@ -82,35 +81,27 @@ class Session:
         multiplier = multiplying.Multiplier(self.backend, build, kernel, params)
         return grading.step(multiplier, step, seed)
 
-    def measure(self, case: Case) -> Found:
+    def measure(self, case: Case) -> Outcome:
         """Check and time a case; `CaseError` if the kernel could not run."""
-        return self._measure(case, timed=self.options.timed and self.options.replay is None)
+        timed = self.options.timed and self.options.replay is None
+        return self._outcome_after(case, self._timed if timed else self._untimed)
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         """A few samples of a plain build; with `check`, it is checked first.
 
         Sampling ends early after two samples longer than `limit_ns`.
         """
-        case = self._as_it_reads(case)
-        built = self._build(case, ("plain",))
-        accuracy = None
-        try:
-            with self._checks(case, built) as checks:
-                if check:
-                    accuracy = checks.before_timing()
-                launches = Launches(checks)
-                taken = sample_briefly(launches.sampler(), samples, limit_ns)
-                launches.verify()
-        except WrongError as wrong:
-            if self._may_read_C(case, wrong):
-                again = self.look(case, samples, limit_ns, check=check)
-                if again.status == "measured":
-                    return again
-                self._reading_C.discard(case.build_key)
-            return self._wrong(case, built, accuracy, wrong).outcome
-        notes = (f"a quick look: only {len(taken)} samples",)
-        times = own_times(taken, self.options, launches.seed, notes)
-        return self._outcome(case, built, accuracy, times)
+
+        def brief(checks: Checks) -> Times:
+            if check:
+                checks.before_timing()
+            launches = Launches(checks)
+            taken = sample_briefly(launches.sampler(), samples, limit_ns)
+            launches.verify()
+            notes = (f"a quick look: only {len(taken)} samples",)
+            return own_times(taken, self.options, launches.seed, notes)
+
+        return self._outcome_after(case, brief, ("plain",))
 
     def compare(
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
@@ -122,7 +113,7 @@ class Session:
             if first != second:
                 kind = "inputs" if what == "storage" else "results"
                 raise CaseError(f"{first} and {second} {kind} cannot be compared")
-        outcomes = [self._measure(case, timed=False).outcome for case in cases]
+        outcomes = [self._outcome_after(case, self._untimed) for case in cases]
         cases = tuple(map(self._as_it_reads, cases))
         if any(outcome.status != "measured" for outcome in outcomes):
             return compared(*outcomes)
@@ -130,32 +121,30 @@ class Session:
             inputs_seed = secrets.randbits(64)
             samples, comparison = self._in_turns(cases, plan, seed, inputs_seed)
         except WrongError as wrong:
-            which = cases.index(wrong.case)
-            outcomes[which] = self._wrong(wrong.case, self._build(wrong.case), None, wrong).outcome
+            outcomes[cases.index(wrong.case)] = self._outcome(wrong.case, wrong=wrong)
             return compared(*outcomes)
-        times = [own_times(taken, self.options, inputs_seed) for taken in samples]
-        timed = [
-            msgspec.structs.replace(outcome, cold=each.cold, hot=each.hot)
-            for outcome, each in zip(outcomes, times, strict=True)
-        ]
+        timed = (
+            self._outcome(case, outcome.accuracy, own_times(taken, self.options, inputs_seed))
+            for case, outcome, taken in zip(cases, outcomes, samples, strict=True)
+        )
         return compared(*timed, comparison=comparison)
 
-    def clock_blocks(self, case: Case) -> Found:
+    def clock_blocks(self, case: Case) -> Clocked:
         """Check a case, then time its blocks; without stamps if the kernel is not right."""
-        found = self._measure(case, timed=False)
-        case = self._as_it_reads(case)
-        built = self._build(case)
-        if found.outcome.status != "measured" or built.clocked is None:
-            return found
-        try:
-            with self._checks(case, built) as checks:
+        stamps = None
+
+        def clock_all(checks: Checks) -> Times:
+            nonlocal stamps
+            times = self._untimed(checks)
+            if checks.built.clocked is not None:
                 launches = Launches(checks)
                 pairs = 9 if launches.once_ns() < SLOW_NS else 1
-                stamps = launches.stamps(built.clocked, pairs)
+                stamps = launches.stamps(checks.built.clocked, pairs)
                 launches.verify()
-        except WrongError as wrong:
-            return self._wrong(case, built, found.outcome.accuracy, wrong)
-        return found._replace(stamps=stamps)
+            return times
+
+        outcome = self._outcome_after(case, clock_all)
+        return Clocked(outcome, stamps if outcome.status == "measured" else None)
 
     def limits(self, *, anew: bool = False) -> Limits:
         """The device's limits, measured once and cached; `CaseError` if that fails."""
@@ -206,86 +195,74 @@ class Session:
         kernel = msgspec.structs.replace(case.kernel, reads=("C",))
         return msgspec.structs.replace(case, kernel=kernel)
 
-    def _may_read_C(self, case: Case, wrong: WrongError) -> bool:
-        """Whether the kernel may be right except that it reads C, which BLAS forbids if beta is 0.
+    def _outcome_after(
+        self,
+        case: Case,
+        measured: Callable[[Checks], Times],
+        variants: tuple[Variant, ...] | None = None,
+    ) -> Outcome:
+        """The outcome of a case that is checked and `measured`.
 
-        If so, it is run again with numbers in C, which must not affect the result.
+        If it may be right except that it reads C, which BLAS forbids if beta is 0, it is run again
+        with numbers in C, which must not affect the result.
         """
-        if not wrong.reads_C or case.problem.workload != "matmul" or case.problem.beta != 0:
-            return False
-        self._reading_C.add(case.build_key)
-        return True
-
-    def _measure(self, case: Case, *, timed: bool) -> Found:
         case = self._as_it_reads(case)
-        built = self._build(case)
-        accuracy, times = None, Times()
+        built = self._build(case, variants)
         try:
             with self._checks(case, built) as checks:
-                accuracy = checks.before_timing()
-                launches = Launches(checks)
-                if self.options.replay is not None:
-                    launches.replay(self.options.replay)
-                elif timed:
-                    times = launches.time()
-                else:
-                    launches.untimed()
-                checks.after_timing()
+                times = measured(checks)
         except WrongError as wrong:
-            if self._may_read_C(case, wrong):
-                again = self._measure(case, timed=timed)
-                if again.outcome.status == "measured":
+            if wrong.reads_C and case.problem.workload == "matmul" and case.problem.beta == 0:
+                self._reading_C.add(case.build_key)
+                again = self._outcome_after(case, measured, variants)
+                if again.status == "measured":
                     return again
                 self._reading_C.discard(case.build_key)  # there is another mistake
-            return self._wrong(case, built, accuracy, wrong)
-        outcome = self._outcome(case, built, accuracy, times)
-        if timed:
-            bandwidth = self._copy_bytes_per_s(case.problem)
-            outcome = msgspec.structs.replace(outcome, copy_bytes_per_s=bandwidth)
-        return Found(self._possible(outcome, case))
+            return self._outcome(case, checks.accuracy, variants=variants, wrong=wrong)
+        return self._outcome(case, checks.accuracy, times, variants=variants)
 
-    def _possible(self, outcome: Outcome, case: Case) -> Outcome:
-        """The outcome; wrong if its times are impossible on the device.
+    def _untimed(self, checks: Checks) -> Times:
+        """Check a case without timing it."""
+        checks.before_timing()
+        Launches(checks).untimed()
+        checks.after_timing()
+        return Times()
 
-        If the limit is less certain, as for hot samples or a CPU, it only gets a note.
+    def _timed(self, checks: Checks) -> Times:
+        """Check and time a case."""
+        checks.before_timing()
+        times = Launches(checks).time()
+        checks.after_timing()
+        bandwidth = self._copy_bytes_per_s(checks.case.problem)
+        doubts = self._doubts(checks.case, times)
+        return times._replace(copy_bytes_per_s=bandwidth, notes=doubts)
+
+    def _doubts(self, case: Case, times: Times) -> tuple[str, ...]:
+        """`WrongError` if times are impossible on the device.
+
+        If the limit is less certain, as for hot samples or a CPU, there is only a note.
         """
-        info, median_ns = self.backend.info, outcome.median_ns
-        if median_ns is None or "impossible" not in self.options.checks:
-            return outcome
+        info, timing = self.backend.info, times.cold or times.hot
+        median_ns = timing.median_ns if timing is not None else None
+        if timing is None or median_ns is None or "impossible" not in self.options.checks:
+            return ()
         if case.problem.alpha == 0:  # no multiplications or reads are needed then
-            return outcome
+            return ()
         workload, problem = workloads.of(case.problem), case.problem
         clock = info.properties.get("clock rate (MHz)")
-        most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in _conditions(outcome))]) or None
+        most_mhz = max([float(clock or 0), *(c.sm_mhz or 0 for c in timing.conditions)]) or None
         floors = [limits_of.floor_of_operations(workload.operations(problem), info, most_mhz)]
-        if outcome.cold is not None and self._limits is not None and info.kind == "gpu":
+        is_certain = times.cold is not None and info.kind == "gpu"
+        if is_certain and self._limits is not None:
             reading = case.kernel.reading
             words = sum(workload.words(name, problem) for name in workload.reads)
             read = WORD_BYTES[reading.storage] * words * problem.batch
             written = WORD_BYTES[reading.result] * workload.words("C", problem) * problem.batch
             floors.append(limits_of.floor_of_bytes(read, written, info, self._limits))
         reason = limits_of.impossible(median_ns, floors)
-        if reason is None:
-            return outcome
-        if outcome.cold is None or info.kind != "gpu":
-            return msgspec.structs.replace(outcome, notes=(*outcome.notes, reason))
-        return msgspec.structs.replace(
-            outcome,
-            status="wrong",
-            reason=f"impossible: {reason}",
-            cold=None,
-            hot=None,
-            blocks=None,
-        )
-
-    def _wrong(
-        self, case: Case, built: Built, accuracy: Accuracy | None, wrong: WrongError
-    ) -> Found:
-        """A wrong case, without times."""
-        outcome = self._outcome(case, built, accuracy, wrong=wrong)
-        if wrong.error_map is not None:
-            outcome = msgspec.structs.replace(outcome, error_map=wrong.error_map)
-        return Found(outcome)
+        if reason is not None and is_certain:
+            raise WrongError(case, "impossible", reason)
+        return () if reason is None else (reason,)
 
     def _in_turns(
         self, cases: Sequence[Case], plan: ComparisonPlan, seed: int, inputs_seed: int
@@ -349,14 +326,16 @@ class Session:
     def _outcome(
         self,
         case: Case,
-        built: Built,
         accuracy: Accuracy | None = None,
         times: Times = Times(),  # noqa: B008
         *,
+        variants: tuple[Variant, ...] | None = None,
         wrong: WrongError | None = None,
     ) -> Outcome:
         """The outcome of a case that ran: right, or wrong and without times."""
         assert case.launch is not None
+        built = self._build(case, variants)
+        error_map = wrong.error_map if wrong is not None else None
         return Outcome(
             case=CaseRecord.of(case, self.backend.info),
             status="measured" if wrong is None else "wrong",
@@ -366,7 +345,9 @@ class Session:
             cold=times.cold,
             hot=times.hot,
             blocks=times.blocks,
-            notes=(*case.notes, *_read(case), *built.notes),
+            copy_bytes_per_s=times.copy_bytes_per_s,
+            notes=(*case.notes, *_read(case), *built.notes, *times.notes),
+            error_map=msgspec.UNSET if error_map is None else error_map,
         )
 
     def _build_record(self, built: Built, launch: Launch) -> Build:
@@ -406,10 +387,6 @@ def _require_one_kernel(kernel: Kernel) -> None:
                 f"builds: the source uses `{name}`, which could tell it which of matbench's builds "
                 "it is; use another name"
             )
-
-
-def _conditions(outcome: Outcome) -> Sequence[Conditions]:
-    return outcome.timing.conditions if outcome.timing is not None else ()
 
 
 def _read(case: Case) -> tuple[str, ...]:

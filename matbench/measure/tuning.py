@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NamedTuple
@@ -184,7 +184,7 @@ class Search:
         builders.start(worker.device, [standing.case for standing in finalists], builds)
         for standing in finalists:
             advance(f"{standing.case.label}: measuring and checking in full")
-            standing.goes_on(worker.measure(standing.case).outcome, last)
+            standing.goes_on(worker.measure(standing.case), last)
         while self.winner is None:
             ranked = [standing for standing in self.ranking() if standing.round == last]
             if not ranked:
@@ -233,24 +233,23 @@ def _label(case: Case, best: Standing | None) -> str:
 
 def records(searches: Iterable[Search]) -> list[TuningRecord]:
     """Each search's candidates, the winner first, compared with the default."""
-    found = []
-    for search in searches:
-        leader, default = search.leader(), search.default()
-        for standing in sorted(search.ranking(), key=lambda standing: standing is not leader):
-            found.append(
-                TuningRecord(
-                    outcome=standing.outcome,
-                    round=standing.round,
-                    is_best=standing is leader,
-                    is_default=standing.is_default,
-                    complete=search.complete,
-                    median_ratio=standing.median_ns / default.median_ns if default else None,
-                    comparison=search.comparison if standing is search.compared else None,
-                    tried=len(search.standings),
-                    space=search.space.record(),
-                )
-            )
-    return found
+    return [record for search in searches for record in _records_of(search)]
+
+
+def _records_of(search: Search) -> Iterator[TuningRecord]:
+    leader, default = search.leader(), search.default()
+    for standing in sorted(search.ranking(), key=lambda standing: standing is not leader):
+        yield TuningRecord(
+            outcome=standing.outcome,
+            round=standing.round,
+            is_best=standing is leader,
+            is_default=standing.is_default,
+            complete=search.complete,
+            median_ratio=standing.median_ns / default.median_ns if default else None,
+            comparison=search.comparison if standing is search.compared else None,
+            tried=len(search.standings),
+            space=search.space.record(),
+        )
 
 
 def tuned(search: Search, device: DeviceInfo) -> Tuned | None:

@@ -162,8 +162,7 @@ class Watch:
             if case.skip is not None:
                 continue
             yield f"checking {case.label}"
-            measured = self.worker.measure(case)
-            outcome = measured.outcome
+            outcome = self.worker.measure(case)
             if outcome.median_ns is None:
                 drawn = self.draw(outcome)
                 what = _WORDS[outcome.status]

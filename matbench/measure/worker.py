@@ -17,7 +17,7 @@ from matbench.errors import BuildError, CaseError, MatbenchError, explanation
 from matbench.measure.builders import Builders
 from matbench.measure.handing_out import Group, HandingOut
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Found, compared, not_measured, not_run
+from matbench.measure.outcomes import Clocked, compared, not_measured, not_run
 from matbench.measure.output import Listener
 from matbench.measure.process import DeadlineError, DiedError, Pool
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel
@@ -41,7 +41,7 @@ P = ParamSpec("P")
 _TIMES_SAMPLED = 6
 
 
-class _LateError(CaseError):
+class LateError(CaseError):
     """The error of a case that missed its deadline."""
 
 
@@ -134,7 +134,7 @@ class Worker:
         self.listener = listener
         self.pool = Pool(_begin, device, options)
         self._preparing = _Step("preparing")  # a reference may take long
-        self._building = _Step("building", deadlines.build_s, "--build-timeout", "compiler")
+        self._building = _Step("building", deadlines.build_s, "--timeout", "compiler")
         kinds = options.cold + options.hot
         run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
         self._running = _Step("running", run_s, "--timeout", "kernel")
@@ -145,22 +145,40 @@ class Worker:
         """Start opening the device."""
         self.pool.schedule(_start)
 
+    def open(self) -> None:
+        """Open the device; `CaseError` if that fails."""
+        self._task(_Step("opening the device"), _start)
+
     def deadlines_passed(self, case: Case) -> int:
         """How often this kernel with these parameters missed its deadline, on any problem or
         device."""
         return self._late[case.build_key]
 
-    def measure(self, case: Case) -> Found:
+    def measure(self, case: Case) -> Outcome:
         """Build, check and time one case."""
-        return self._on_case(case, _methods().measure)
+        unfit = self._unfit(case)
+        if unfit is not None:
+            return unfit
+        try:
+            if _is_on_host(case.kernel):
+                return self._task(self._running, _measure_library, case)
+            return self._ask(_methods().measure, case)
+        except CaseError as error:
+            return self._failed(case, error)
 
-    def clock_blocks(self, case: Case) -> Found:
+    def clock_blocks(self, case: Case) -> Clocked:
         """Build and check one case, and time its blocks."""
-        return self._on_case(case, _methods().clock_blocks)
+        unfit = self._unfit(case)
+        if unfit is not None:
+            return Clocked(unfit)
+        try:
+            return self._ask(_methods().clock_blocks, case)
+        except CaseError as error:
+            return Clocked(self._failed(case, error))
 
     def sight(self, case: Case, limit_s: float, *, poisoned: bool = False) -> Sighting:
         """What one launch computes, ignoring its front matter; `CaseError` if it fails."""
-        self._task(_Step("opening the device"), _start)  # again, if a kernel killed the process
+        self.open()  # again, if a kernel killed the process
         self._compiled(case, ("plain",))
         step = self._running._replace(deadline_s=limit_s)
         more = {"poisoned": poisoned}
@@ -172,13 +190,13 @@ class Worker:
 
         `case` is one of its cases: launches have sizes of their own.
         """
-        if case.kernel.library is not None and case.kernel.on_host:
+        if _is_on_host(case.kernel):
             return self._task(self._running, _grade_library, case.kernel, step, seed)
         self._compiled(case, ("plain",))
         try:
             return self._ask(_methods().grade, case.kernel, case.params, step, seed)
-        except CaseError as error:
-            self._late[case.build_key] += isinstance(error, _LateError)
+        except LateError:
+            self._late[case.build_key] += 1
             raise
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
@@ -187,7 +205,7 @@ class Worker:
             self._ready(case, ("plain",))
             return self._ask(_methods().look, case, samples, limit_ns, check=check)
         except CaseError as error:
-            return not_measured(case, self.device, "failed", error.reason)
+            return self._failed(case, error)
 
     def compare(
         self, baseline: Case, candidate: Case, plan: ComparisonPlan, seed: int
@@ -222,26 +240,19 @@ class Worker:
     def close(self) -> None:
         self.pool.kill()
 
-    def _on_case(self, case: Case, method: Callable[[Session, Case], Found]) -> Found:
-        if case.skip is not None:
-            return Found(not_run(case, self.device))
-        try:
-            if case.kernel.library is not None and case.kernel.on_host:
-                return Found(self._task(self._running, _measure_library, case))
-            self._ready(case)
-            return self._ask(method, case)
-        except CaseError as error:
-            self._late[case.build_key] += isinstance(error, _LateError)
-            return Found(not_measured(case, self.device, "failed", error.reason))
+    def _failed(self, case: Case, error: CaseError) -> Outcome:
+        self._late[case.build_key] += isinstance(error, LateError)
+        return not_measured(case, self.device, "failed", error.reason)
 
     def _unfit(self, case: Case) -> Outcome | None:
         """The outcome of a case that cannot run; None if its inputs and builds are ready."""
         if case.skip is not None:
             return not_run(case, self.device)
         try:
-            self._ready(case)
+            if not _is_on_host(case.kernel):
+                self._ready(case)
         except CaseError as error:
-            return not_measured(case, self.device, "failed", error.reason)
+            return self._failed(case, error)
         return None
 
     def _ready(self, case: Case, variants: tuple[Variant, ...] | None = None) -> None:
@@ -292,7 +303,7 @@ class Worker:
             raise
         except DeadlineError:
             late = f"{step.doing} took longer than {step.deadline_s:g} s and was stopped"
-            raise _LateError(f"{late} (see {step.option})") from None
+            raise LateError(f"{late} (see {step.option})") from None
         except DiedError as error:
             reason = f"{step.doing}: the worker process {error}"
         except MatbenchError:
@@ -302,6 +313,11 @@ class Worker:
             self.pool.kill()
             reason = f"{step.doing} raised {type(error).__name__}: {explanation(error)}"
         raise CaseError(reason)
+
+
+def _is_on_host(kernel: Kernel) -> bool:
+    """Whether it is NumPy's product, which needs no device."""
+    return kernel.library is not None and kernel.on_host
 
 
 def _methods() -> type[Session]:
@@ -361,14 +377,14 @@ class Crew:
 
     def measured(
         self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
-    ) -> Iterator[tuple[str, Found]]:
+    ) -> Iterator[tuple[str, Outcome]]:
         """Measure all cases of the groups; `begin` is called with the place of each that begins."""
 
-        def measure(worker: Worker, case: Case) -> tuple[str, Found]:
+        def measure(worker: Worker, case: Case) -> tuple[str, Outcome]:
             begin(worker.device, case, worker.device.place)
             return worker.device.place, worker.measure(case)
 
-        return (found for _, found in self.hand_out(groups, measure))
+        return (measured for _, measured in self.hand_out(groups, measure))
 
     def renew(self) -> None:
         """End all workers' processes: the next case starts in a new one."""
@@ -380,7 +396,6 @@ class Crew:
         for device in devices:
             if device.backend != "host":
                 self.worker(device).start()
-                self.builders.start_own(device)
 
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:
         """Start compiling for devices whose timing is not disturbed by it."""

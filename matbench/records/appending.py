@@ -7,7 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
@@ -27,11 +28,8 @@ class LockedFile:
     """A file open for appending, and locked against other runs until it is closed.
 
     `UsageError`, with `hint`, if it cannot be written or is still locked by another run after
-    `wait_s`. A link is followed. A pipe, a terminal or another special file is not locked and
-    counts as empty. A file that was created here and stays empty is removed on closing.
-
-    For a file of matbench's `own`, the folder is created, and a pipe is refused: it would block
-    until somebody reads it.
+    `wait_s`. A link is followed; a pipe or a device is refused. A file that was created here and
+    stays empty is removed on closing. For a file of matbench's `own`, the folder is created.
     """
 
     def __init__(
@@ -42,46 +40,34 @@ class LockedFile:
         wait_s: float = 0,
         own: bool = False,
     ) -> None:
-        with ExitStack() as undo:
-            try:
-                if own:
-                    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if path.is_dir():
-                    raise UsageError(f"{path}: is a folder; name a file in it")
-                self.is_regular = path.is_file() or not path.exists()
-                if own and path.is_fifo():
-                    raise UsageError(f"{path}: is a pipe; remove it, or {hint}")
-                self._target = path.resolve() if self.is_regular else path
-                folder = self._target.parent
-                if not folder.is_dir():
-                    raise UsageError(f"{path}: no folder {folder}; create it, or {hint}")
-                if self.is_regular:
-                    lock = filelock.FileLock(folder / f".{self._target.name}.lock")
-                    lock.acquire(timeout=wait_s)
-                    undo.callback(_unlock, lock)
-                is_new = not self._target.exists()
-                if is_new:
-                    undo.callback(self._remove_if_empty)
-                self._file = FileIO(self._target, "a+" if self.is_regular else "a")
-                undo.callback(lambda: self._file.close())
-                if is_new:
-                    _sync_folder(folder)
-                self._size = self.size
-            except filelock.Timeout as error:
-                # A lock that cannot be created times out like one that is held.
-                reason = f"cannot be written: no file can be created in {folder}; {hint}"
-                if Path(error.lock_file).exists():
-                    reason = f"another run is writing to it; wait until it ends or {hint}"
-                raise UsageError(f"{path}: {reason}") from None
-            except (OSError, RuntimeError, ValueError) as error:  # a loop of links or a NUL, say
-                why = getattr(error, "strerror", None) or error
-                raise UsageError(f"{path}: cannot be written: {why}; {hint}") from None
+        with ExitStack() as undo, _refusals(path, hint):
+            if own:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if path.is_dir():
+                raise UsageError(f"{path}: is a folder; name a file in it")
+            if path.exists() and not path.is_file():
+                raise UsageError(f"{path}: is no ordinary file; {hint}")
+            self._target = path.resolve()
+            folder = self._target.parent
+            if not folder.is_dir():
+                raise UsageError(f"{path}: no folder {folder}; create it, or {hint}")
+            lock = filelock.FileLock(folder / f".{self._target.name}.lock")
+            lock.acquire(timeout=wait_s)
+            undo.callback(_unlock, lock)
+            is_new = not self._target.exists()
+            if is_new:
+                undo.callback(self._remove_if_empty)
+            self._file = FileIO(self._target, "a+")
+            undo.callback(lambda: self._file.close())
+            if is_new:
+                _sync_folder(folder)
+            self._size = self.size
             self._undo = undo.pop_all()
 
     @property
     def size(self) -> int:
-        """Its size in bytes; 0 for special files."""
-        return os.fstat(self._file.fileno()).st_size if self.is_regular else 0
+        """Its size in bytes."""
+        return os.fstat(self._file.fileno()).st_size
 
     def append(self, lines: bytes) -> None:
         """Append `lines` on a new line, completely or, with an `OSError`, not at all.
@@ -98,8 +84,7 @@ class LockedFile:
             left = memoryview(lines)
             while left:
                 left = left[self._file.write(left) :]
-            if self.is_regular:
-                os.fsync(self._file.fileno())
+            os.fsync(self._file.fileno())
         except OSError:
             with suppress(OSError):
                 self.truncate(size)
@@ -108,8 +93,6 @@ class LockedFile:
 
     def require_unchanged(self) -> None:
         """`ChangedError` unless the path leads to this file, as long as it was left here."""
-        if not self.is_regular:
-            return
         opened = os.fstat(self._file.fileno())
         try:
             is_here = os.path.samestat(self._target.stat(), opened)
@@ -128,9 +111,6 @@ class LockedFile:
 
         `lines` are written to a temporary file beside this one, which then replaces it.
         """
-        if not self.is_regular:
-            self.append(lines)
-            return
         handle, name = tempfile.mkstemp(dir=self._target.parent, prefix=f".{self._target.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
@@ -156,6 +136,22 @@ class LockedFile:
         with suppress(OSError):
             if not self._target.stat().st_size:
                 self._target.unlink()
+
+
+@contextmanager
+def _refusals(path: Path, hint: str) -> Iterator[None]:
+    """Turns what keeps a file from being opened into a `UsageError`."""
+    try:
+        yield
+    except filelock.Timeout as error:
+        # A lock that cannot be created times out like one that is held.
+        reason = f"cannot be written: no file can be created in {path.resolve().parent}; {hint}"
+        if Path(error.lock_file).exists():
+            reason = f"another run is writing to it; wait until it ends or {hint}"
+        raise UsageError(f"{path}: {reason}") from None
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links or a NUL, say
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: cannot be written: {why}; {hint}") from None
 
 
 def _sync_folder(folder: Path) -> None:

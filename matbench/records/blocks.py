@@ -119,24 +119,23 @@ class BlockProfile(msgspec.Struct, frozen=True, tag="blocks", tag_field="type", 
     blocks_per_multiprocessor: Spread | None = None
     resident_most: Count | None = None
     resident_median: Amount | None = None
-    running_most: Count | None
-    waves: Amount | None
-    tail_share: Share | None
+    running_most: Count | None = None
+    waves: Amount | None = None
+    tail_share: Share | None = None
     imbalance: Excess | None = None
     counters: Counters
     counter_offset_ticks: Amount | None = None
-    timer_step_ns: Amount | None = None
     naive_span_ticks: Count
     naive_span_ns: Amount
-    span_ns: Amount | None
+    span_ns: Amount | None = None
     multiprocessor_span_ticks: Count | None = None
     multiprocessor_span_ns: Amount | None = None
     event_ns: float
     empty_ns: float
     launch_ns: float
-    naive_span_ratio: Amount | None
-    span_ratio: Amount | None
-    multiprocessor_span_ratio: Amount | None
+    naive_span_ratio: Amount | None = None
+    span_ratio: Amount | None = None
+    multiprocessor_span_ratio: Amount | None = None
     perturbation: float
     timeline: Timeline | None = None
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from matbench.model import Count
 from matbench.records.outcome import CaseRecord, Factor, Outcome
 
 #: What may limit the blocks on a multiprocessor, in the order in which ties are listed.
@@ -95,7 +96,7 @@ class Width(msgspec.Struct, frozen=True, kw_only=True):
     `architecture` is None for a device that is not in the table. `here` is true for the device in
     use: only there are times measured, and `driver_blocks` is the driver's count of resident
     blocks. `registers` and `shared_bytes` are None without a build; they are then assumed not to
-    limit. `reason` says why a width is illegal, wrong or failed.
+    limit. `status` is None if nothing is wrong with it; else `reason` says what.
     """
 
     architecture: str | None
@@ -108,6 +109,7 @@ class Width(msgspec.Struct, frozen=True, kw_only=True):
     driver_blocks: int | None = None
     modelled_loads: float | None = None
     measured_ns: float | None = None
+    status: Literal["illegal", "wrong", "failed"] | None = None
     reason: str | None = None
 
 
@@ -123,6 +125,22 @@ class HotLoop(msgspec.Struct, frozen=True, kw_only=True):
     passes: float
     instructions: dict[str, float]
     share: float
+
+
+class NotDerived(msgspec.Struct, frozen=True):
+    """Something that follows from machine code only in part: what, and where.
+
+    - `addresses` of the instruction `name` at `address`;
+    - `branch`: where the branch at `address` goes, which depends on loaded values;
+    - `target`: the branch at `address` goes to a computed address;
+    - `passes` of the loop at `address`, which are too many to follow, or without end;
+    - `opcode`: what an instruction `name` takes; `rate`: how fast tensor cores carry it out;
+    - `cycles`: no rates of the architecture `name` are known.
+    """
+
+    what: Literal["addresses", "branch", "target", "passes", "opcode", "rate", "cycles"]
+    name: str = ""
+    address: Count = 0
 
 
 class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +180,7 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     shared_least_cycles: float = 0.0
     global_cycles: float = 0.0
     global_least_cycles: float = 0.0
-    not_derived: tuple[str, ...] = ()
+    not_derived: tuple[NotDerived, ...] = ()
 
     @property
     def busy(self) -> dict[str, float]:

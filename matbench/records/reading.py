@@ -22,7 +22,6 @@ from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
 from matbench.records.tuning import TuningRecord
 
-MAX_FILE_BYTES = 256 * 1024**2
 MAX_LINE_BYTES = 16 * 1024**2
 _FIRST_BYTES = b'{"type":"environment",'
 
@@ -122,8 +121,6 @@ class Contents:
     def _take(self, line: bytes) -> None:
         if len(line) > MAX_LINE_BYTES:
             self._refuse(f"longer than {MAX_LINE_BYTES:,} bytes; not a record")
-        if self.whole_bytes + len(line) > MAX_FILE_BYTES:
-            raise UsageError(f"{self._path}: larger than {MAX_FILE_BYTES:,} bytes; split it")
         text = line.strip()
         if text == b"[" and self._number == 1:
             self.is_array = True

@@ -17,16 +17,16 @@ from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
 from matbench.records.reading import Contents, RecordError, decode
 
-Mode = Literal["new", "append", "force", "resume"]
+Mode = Literal["new", "force", "resume"]
 
 
 class RecordWriter:
     """Appends outcomes to one file, flushing each to disk.
 
-    `new` rejects a file that is not empty, `append` and `resume` add to it (or create it), and
-    `force` replaces it once the first outcome is written. Entering raises a `UsageError` if the
-    file cannot be written or is locked by another run. `environments` and `outcomes` are the
-    earlier contents of an appended or resumed file, `notes` say what was repaired in it.
+    `new` rejects a file that is not empty, `resume` adds to it (or creates it), and `force`
+    replaces it once the first outcome is written. Entering raises a `UsageError` if the file cannot
+    be written or is locked by another run. `environments` and `outcomes` are the earlier contents
+    of a resumed file, `notes` say what was repaired in it.
 
     If another program removes or changes the file, writing or leaving raises a `MatbenchError`. It
     names the `copy`, another writer that gets each outcome before this one.
@@ -116,7 +116,7 @@ class RecordWriter:
                 kept = f"all {self.copy.written} outcomes of this run are in {self.copy.path}"
                 hint = f"{kept} until the next run: copy that file"
             return MatbenchError(f"{self.path}: {error.strerror}; {hint}")
-        if self.written and self._file is not None and self._file.is_regular:
+        if self.written:
             kept = f"it holds {self.written} outcomes of this run"
             hint = f"{kept}; fix that and continue with --resume {self.path}"
         return MatbenchError(f"{self.path}: cannot be written: {error.strerror}; {hint}")
@@ -127,10 +127,10 @@ class RecordWriter:
             return
         if self.mode == "new":
             raise UsageError(
-                f"{self.path}: already exists; use --append to add to it, --force to replace it, "
-                "or --resume to continue it"
+                f"{self.path}: already exists; use --force to replace it, or --resume to continue "
+                "it"
             )
-        if self.mode in ("append", "resume"):
+        if self.mode == "resume":
             self._continue(self._file)
 
     def _continue(self, file: LockedFile) -> None:

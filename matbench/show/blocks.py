@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -12,12 +12,11 @@ from matbench.records import encoding
 from matbench.records.blocks import PERTURBATION_LIMIT, BlockProfile
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.show import safe
 from matbench.show.heading import CPU_TIMINGS
 from matbench.show.table import Column, Fact, Group, Report, Row, Section, facts_section, section
 from matbench.show.units import UNKNOWN, count, number, percent, share
 
-SPAN_TITLES = ("measured by", "ticks", "µs", "ratio to events")
+_SPAN_TITLES = ("measured by", "ticks", "µs", "ratio to events")
 _BAR_WIDTH = 40
 
 
@@ -32,21 +31,11 @@ def report(
 
     `outcome` is that of the launch's case, `title` its label.
     """
-    heading = [safe.line(title), f"{profile.backend} · {safe.line(profile.device)}"]
+    heading = [title, f"{profile.backend} · {profile.device}"]
     if profile.device_kind == "cpu":
         heading.append(CPU_TIMINGS)
-    bins = histogram(profile)
-    most = max(blocks for _, blocks in bins)
-    bars = [
-        (label, count(n), percent(n / profile.blocks), "█" * math.ceil(_BAR_WIDTH * n / most))
-        for label, n in bins
-    ]
     return Report(
-        sections=(
-            facts_section(heading, "of the launch", facts(profile)),
-            _section(["Length of the launch"], SPAN_TITLES, spans(profile)),
-            _section(["Block durations"], ("duration (µs)", "blocks", "share", ""), bars),
-        ),
+        sections=sections(heading, profile),
         footer=explanation(profile),
         fields={name: name for name in Stamp.__struct_fields__},
         rows=lambda: _stamps(sample, profile),
@@ -54,8 +43,17 @@ def report(
     )
 
 
+def sections(heading: Sequence[str], profile: BlockProfile) -> tuple[Section, ...]:
+    """The figures of a launch, its length by each clock, and a histogram of its blocks."""
+    return (
+        facts_section(heading, "of the launch", facts(profile)),
+        _section(["Length of the launch"], _SPAN_TITLES, spans(profile)),
+        _section(["Block durations"], ("duration (µs)", "blocks", "share", ""), _bars(profile)),
+    )
+
+
 def _section(
-    heading: Sequence[str], titles: Sequence[str], rows: Sequence[tuple[str, ...]]
+    heading: Sequence[str], titles: Sequence[str], rows: Iterable[tuple[str, ...]]
 ) -> Section:
     columns = [Column(title, right=bool(i and title)) for i, title in enumerate(titles)]
     return section(heading, columns, "", [Group("", tuple(map(Row, rows)))])
@@ -86,7 +84,18 @@ def _stamps(sample: BlockSample, profile: BlockProfile) -> Iterator[Stamp]:
 
 def facts(profile: BlockProfile) -> Iterator[Fact]:
     """The figures of the blocks and multiprocessors, and which of them are not known."""
-    p = profile
+    yield from _durations(profile)
+    yield from _multiprocessors(profile)
+    yield from _shape(profile)
+    cost = "slowdown of the instrumented launch, in turns with the plain one"
+    if profile.perturbed:
+        cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
+    elif profile.perturbation < -PERTURBATION_LIMIT:
+        cost = "noise: plain launches were slower than instrumented ones"
+    yield Fact("cost of reading the clock", f"{profile.perturbation:+.1%}", cost)
+
+
+def _durations(p: BlockProfile) -> Iterator[Fact]:
     ticks, us = p.duration_ticks, p.duration_us
     yield Fact("blocks", count(p.blocks), f"{_times(p.launch.block)} threads each")
     if p.unstamped_blocks:
@@ -96,16 +105,24 @@ def facts(profile: BlockProfile) -> Iterator[Fact]:
     yield Fact("duration, shortest", f"{number(us.minimum, 4)} µs", f"{count(ticks.minimum)} ticks")
     yield Fact("duration, quartiles", f"{quarters} µs", f"median {count(ticks.median)} ticks")
     yield Fact("duration, longest", f"{number(us.maximum, 4)} µs", f"{count(ticks.maximum)} ticks")
+
+
+def _multiprocessors(p: BlockProfile) -> Iterator[Fact]:
+    """How the blocks were spread over the multiprocessors."""
     each, used = p.blocks_per_multiprocessor, p.multiprocessors_used
-    if each is not None and used is not None:
-        blocks = f"{count(each.minimum)} to {count(each.maximum)}, median {each.median:,g}"
-        idle = p.multiprocessors - used
-        ran = f"{idle:,} of {p.multiprocessors:,} ran none" if idle else "all ran some"
-        yield Fact("blocks per multiprocessor", blocks, ran)
-        typical = f"on one multiprocessor; the median multiprocessor had {p.resident_median:,g}"
-        yield Fact("resident together", f"{count(p.resident_most)} at most", typical)
-    else:
+    if each is None or used is None:
         yield Fact("multiprocessor of a block", "not known", "on this device")
+        return
+    blocks = f"{count(each.minimum)} to {count(each.maximum)}, median {each.median:,g}"
+    idle = p.multiprocessors - used
+    ran = f"{idle:,} of {p.multiprocessors:,} ran none" if idle else "all ran some"
+    yield Fact("blocks per multiprocessor", blocks, ran)
+    typical = f"on one multiprocessor; the median multiprocessor had {p.resident_median:,g}"
+    yield Fact("resident together", f"{count(p.resident_most)} at most", typical)
+
+
+def _shape(p: BlockProfile) -> Iterator[Fact]:
+    """How well the launch filled the device."""
     if p.running_most is not None:
         units = "compute units" if p.device_kind == "cpu" else "multiprocessors"
         where = f"on {p.multiprocessors:,} {units}"
@@ -114,7 +131,7 @@ def facts(profile: BlockProfile) -> Iterator[Fact]:
         yield Fact("waves", number(p.waves, 4), "blocks ÷ blocks that the device held at once")
     if p.tail_share is not None:
         since = "after the first multiprocessor ran out of blocks"
-        if used is None:
+        if p.multiprocessors_used is None:
             since = f"once fewer than {count(p.running_most)} blocks ran together"
             if p.running_most == 1:
                 since = "blocks ran one at a time"
@@ -124,16 +141,10 @@ def facts(profile: BlockProfile) -> Iterator[Fact]:
         yield Fact("imbalance", percent(p.imbalance), busiest)
     else:
         yield Fact("imbalance", "not known", "the blocks' multiprocessors are not known")
-    cost = "slowdown of the instrumented launch, in turns with the plain one"
-    if p.perturbed:
-        cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
-    elif p.perturbation < -PERTURBATION_LIMIT:
-        cost = "noise: plain launches were slower than instrumented ones"
-    yield Fact("cost of reading the clock", f"{p.perturbation:+.1%}", cost)
 
 
 def spans(profile: BlockProfile) -> list[tuple[str, ...]]:
-    """The length of the launch by each available clock: cells below `SPAN_TITLES`."""
+    """The length of the launch by each available clock: cells below `_SPAN_TITLES`."""
     p = profile
     found = [
         ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns, p.naive_span_ratio),
@@ -155,14 +166,19 @@ def spans(profile: BlockProfile) -> list[tuple[str, ...]]:
     ]
 
 
-def histogram(profile: BlockProfile) -> list[tuple[str, int]]:
-    """The bins as `from to` in µs, and their blocks; the outermost may be wider than the rest."""
-    widths = [found.high_us - found.low_us for found in profile.histogram]
-    decimals = min(6, max(0, 1 - math.floor(math.log10(min(widths)))))
-    return [
-        (f"{found.low_us:,.{decimals}f} to {found.high_us:,.{decimals}f}", found.blocks)
-        for found in profile.histogram
-    ]
+def _bars(profile: BlockProfile) -> Iterator[tuple[str, ...]]:
+    """The histogram: from, to in µs, blocks, share and a bar; the outermost may be wider."""
+    bins = profile.histogram
+    narrowest = min(found.high_us - found.low_us for found in bins)
+    decimals = min(6, max(0, 1 - math.floor(math.log10(narrowest))))
+    most = max(found.blocks for found in bins)
+    for found in bins:
+        yield (
+            f"{found.low_us:,.{decimals}f} to {found.high_us:,.{decimals}f}",
+            count(found.blocks),
+            percent(found.blocks / profile.blocks),
+            "█" * math.ceil(_BAR_WIDTH * found.blocks / most),
+        )
 
 
 def explanation(profile: BlockProfile) -> str:

@@ -1,13 +1,12 @@
-"""The figures of a case in sentences: its traffic, its occupancy, and what limits it."""
+"""The figures of a case in sentences: its traffic, and what limits it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from matbench.analysis import architectures
 from matbench.analysis.bounds import BOUND_SHARE
-from matbench.records.explanation import Explanation, Width
-from matbench.show import machine_code, safe
+from matbench.records.explanation import Explanation
+from matbench.show import machine_code
 from matbench.show.units import Formatter, bytes_, count, percent, rates
 
 #: Below this occupancy there are few warps to hide latency.
@@ -28,34 +27,8 @@ def words(found: Explanation) -> Iterator[str]:
             f"The model gives {bytes_(moved.claimed_bytes)} of traffic, less than the minimum "
             f"of {bytes_(moved.least_bytes)}: it is not valid at this size."
         )
-    for each in found.widths:
-        if each.params == found.case.params and each.architecture is not None:
-            yield _width_in_words(each, each.architecture)
     yield from _bound_in_words(found)
     yield from machine_code.words(found)
-
-
-def _width_in_words(each: Width, name: str) -> str:
-    params = ", ".join(f"{key} = {value}" for key, value in each.params.items())
-    title = ", ".join(filter(None, [f"this device, {name}" if each.here else name, params]))
-    fits, a = each.occupancy, architectures.named(name)
-    if fits is None:
-        return f"{title}: {each.reason or 'not known'}."
-    parts = [
-        f"{a.threads:,} threads hold {_blocks(fits.by['threads'])} of {each.threads_per_block:,}"
-    ]
-    if "registers" in fits.by:
-        room = _blocks(fits.by["registers"])
-        parts.append(f"{a.registers:,} registers hold {room} at {each.registers} per thread")
-    if "shared memory" in fits.by:
-        room = _blocks(fits.by["shared memory"])
-        of = "" if each.shared_bytes is None else f" of {each.shared_bytes:,}"
-        parts.append(f"{a.shared_bytes:,} bytes of shared memory hold {room}{of}")
-    return (
-        f"{title}: {', '.join(parts)}, and a multiprocessor holds at most {_blocks(a.blocks)}. "
-        f"So {_blocks(fits.blocks)} can be resident, limited by {' and '.join(fits.limiters)}: "
-        f"{fits.warps} of {a.warps} warps."
-    )
 
 
 def _blocks(number: int) -> str:
@@ -92,7 +65,7 @@ def _unmeasured(found: Explanation) -> str:
     if outcome.status == "measured":
         return "no limits were measured"
     first, _, _ = (outcome.reason or "").partition("\n")
-    return f"{outcome.status}, {safe.line(first)}"
+    return f"{outcome.status}, {first}"
 
 
 def _computed(found: Explanation) -> str:

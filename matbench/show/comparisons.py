@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from matbench.analysis.claims import weakening
 from matbench.model import settings_of
 from matbench.records import encoding
-from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
-from matbench.show import footnotes, safe, units
+from matbench.show import footnotes, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
-from matbench.show.terminal import plain_table
 from matbench.show.units import UNKNOWN
 
 VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow"}
@@ -32,15 +28,33 @@ def report(records: Iterable[ComparisonRecord], environments: Iterable[Environme
         case = record.candidate.case
         return case.backend, case.device, record.baseline_name, record.candidate_name
 
-    verdicts = [record.verdict or "without a verdict" for record in shown]
     return Report(
         sections=tuple(_section(found, about) for found in grouped(shown, pair_on_device).values()),
-        footer=", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
-        or "nothing to compare",
+        footer=counted(shown) or "nothing to compare",
         fields=_FIELDS,
         rows=lambda: shown,
         json=lambda: encoding.array([*about, *shown]),
     )
+
+
+def counted(records: Sequence[ComparisonRecord]) -> str:
+    """How many have each verdict."""
+    found = [record.verdict or "without a verdict" for record in records]
+    return ", ".join(f"{found.count(verdict):,} {verdict}" for verdict in dict.fromkeys(found))
+
+
+COLUMNS = (
+    Column("size", shared=True),
+    Column("kernel", shared=True),
+    Column("parameters", shared=True),
+    Column("baseline", right=True, drop=2),
+    Column("candidate", right=True, drop=1),
+    Column("the candidate is", right=True),
+    Column("interval", right=True, drop=3),
+    Column("p", right=True, drop=6),
+    Column("max rel err", right=True, drop=4, shared=True),
+    Column("samples", right=True, drop=7, shared=True),
+)
 
 
 def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environment]) -> Section:
@@ -52,23 +66,11 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
     common = set.intersection(*compared) if compared else set()
     return section(
         heading=(
-            f"candidate {safe.line(first.candidate_name)} against "
-            f"baseline {safe.line(first.baseline_name)}",
+            f"candidate {first.candidate_name} against baseline {first.baseline_name}",
             *device_lines([record.candidate for record in records], environments),
-            *(safe.line(note) for note in first.notes if note in common),
+            *(note for note in first.notes if note in common),
         ),
-        columns=(
-            Column("size", shared=True),
-            Column("kernel", shared=True),
-            Column("parameters", shared=True),
-            Column("baseline", right=True, drop=2),
-            Column("candidate", right=True, drop=1),
-            Column("the candidate is", right=True),
-            Column("interval", right=True, drop=3),
-            Column("p", right=True, drop=6),
-            Column("max rel err", right=True, drop=4, shared=True),
-            Column("samples", right=True, drop=7, shared=True),
-        ),
+        columns=COLUMNS,
         last_title="verdict",
         groups=[
             *(_group(size, found, common) for size, found in sizes.items()),
@@ -95,27 +97,37 @@ def _never_timed(records: Sequence[ComparisonRecord]) -> list[list[ComparisonRec
 def _row_of_several(records: Sequence[ComparisonRecord]) -> Row:
     sizes = ", ".join(dict.fromkeys(map(_size, records)))
     reason = footnotes.merged([record.reason for record in records])
-    return replace(_row(sizes, records[0], units.durations([])), reason=safe.lines(reason))
+    return replace(_placed(records[0], sizes, units.durations([])), reason=reason)
 
 
 def _group(size: str, records: Sequence[ComparisonRecord], above: Collection[str]) -> Group:
     """The rows of one size, without the notes that are above the table."""
-    sides = (side for record in records for side in (record.baseline, record.candidate))
-    time = units.durations(side.median_ns for side in sides)
-    rows = []
-    for record in records:
-        own = tuple(safe.lines(note) for note in record.notes if note not in above)
-        rows.append(replace(_row(size, record, time), notes=own))
+    time = times(records)
+    own = (tuple(note for note in record.notes if note not in above) for record in records)
+    rows = (replace(_placed(r, size, time), notes=n) for r, n in zip(records, own, strict=True))
     return Group("", tuple(rows))
 
 
-def _row(size: str, record: ComparisonRecord, time: units.Formatter) -> Row:
+def _placed(record: ComparisonRecord, size: str, time: units.Formatter) -> Row:
+    """The row, whose kernel has no cell if the heading names it."""
+    own = row(record, time)
+    is_named = record.candidate.case.kernel == record.candidate_name
+    return replace(own, cells=(size, UNKNOWN if is_named else own.cells[1], *own.cells[2:]))
+
+
+def times(records: Sequence[ComparisonRecord]) -> units.Formatter:
+    """One unit for the times of both sides."""
+    sides = (side for record in records for side in (record.baseline, record.candidate))
+    return units.durations(side.median_ns for side in sides)
+
+
+def row(record: ComparisonRecord, time: units.Formatter) -> Row:
+    """A comparison below `COLUMNS`, in every format."""
     baseline, candidate, found = record.baseline, record.candidate, record.comparison
-    kernel = candidate.case.kernel
     return Row(
         cells=(
-            size,
-            safe.line(kernel) if kernel != record.candidate_name else UNKNOWN,
+            _size(record),
+            candidate.case.kernel,
             _both_params(record),
             time(baseline.median_ns),
             time(candidate.median_ns),
@@ -127,9 +139,9 @@ def _row(size: str, record: ComparisonRecord, time: units.Formatter) -> Row:
         ),
         status=record.verdict or "no verdict",
         # FASTER and SLOWER need no reason.
-        reason="" if record.verdict in _TURNED else safe.lines(record.reason),
+        reason="" if record.verdict in _TURNED else record.reason,
         claims=claimed(record),
-        notes=tuple(map(safe.lines, record.notes)),
+        notes=record.notes,
         style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
     )
 
@@ -143,14 +155,12 @@ def claimed(record: ComparisonRecord) -> str:
     found = {name: "; ".join(weakening(claims)) for name, claims in sides}
     if len(set(found.values())) == 1 and len(found) > 1:
         found = {"both": next(iter(found.values()))}
-    return safe.lines(
-        " · ".join(f"claims of {name}: {text}" for name, text in found.items() if text)
-    )
+    return " · ".join(f"claims of {name}: {text}" for name, text in found.items() if text)
 
 
 def _both_params(record: ComparisonRecord) -> str:
     sides = (record.baseline, record.candidate)
-    return _both(*(safe.line(settings_of(side.case.params)) or UNKNOWN for side in sides))
+    return _both(*(settings_of(side.case.params) or UNKNOWN for side in sides))
 
 
 def _both(baseline: str, candidate: str) -> str:
@@ -186,40 +196,36 @@ _FIELDS = {
 _Square = dict[tuple[str, str], ComparisonRecord]
 
 
-def matrix(records: Sequence[ComparisonRecord], names: Sequence[str]) -> Iterator[RenderableType]:
-    """A matrix for each size: how the column's kernel compares with the row's.
+def matrix(records: Sequence[ComparisonRecord], environments: Iterable[Environment] = ()) -> Report:
+    """For each size, how the column's kernel compares with the row's.
 
     If pairs were compared with several values of a constant, there is a matrix for each.
     """
-    for title, square in squares(records):
-        found = cells(square)
-        shown = [safe.line(name) for name in names]
-        table = plain_table(Column("baseline"), *(Column(name, right=True) for name in shown))
-        for first, name in zip(names, shown, strict=True):
-            row = [
-                "·" if first == second else found.get((first, second), UNKNOWN) for second in names
-            ]
-            table.add_row(*map(Text, (name, *row)))
-        yield from (Text(title, style="bold"), table, Text())
-    yield Text("each cell: the column's kernel compared with the row's")
     reasons = [record.reason for record in records if record.comparison is None]
-    notes = [*filter(None, map(claimed, records))]
-    notes += [note for record in records for note in record.notes]
-    yield from (Text(safe.lines(text)) for text in dict.fromkeys([*reasons, *notes]))
+    claims = filter(None, map(claimed, records))
+    notes = [note for record in records for note in record.notes]
+    about = dict.fromkeys([*reasons, *claims, *notes])
+    return replace(
+        report(records, environments),
+        sections=tuple(_matrix(title, square) for title, square in _squares(records)),
+        footer="\n".join(["each cell: the column's kernel compared with the row's", *about]),
+    )
 
 
-def cells(square: _Square) -> dict[tuple[str, str], str]:
-    """How each second side compares with the first, both ways round."""
-    found: dict[tuple[str, str], str] = {}
+def _matrix(title: str, square: _Square) -> Section:
+    names = list(dict.fromkeys(name for pair in square for name in pair))
+    cells = {(name, name): "·" for name in names}
     for (first, second), record in square.items():
         if record.comparison is not None and record.ratio:
             verdict = record.comparison.verdict
-            found[first, second] = _cell(record.ratio, verdict)
-            found[second, first] = _cell(1 / record.ratio, _TURNED.get(verdict, verdict))
-    return found
+            cells[first, second] = cell(record.ratio, verdict)
+            cells[second, first] = cell(1 / record.ratio, _TURNED.get(verdict, verdict))
+    rows = (Row((a, *(cells.get((a, b), UNKNOWN) for b in names))) for a in names)
+    columns = (Column("baseline"), *(Column(name, right=True) for name in names))
+    return Section((title,), columns, "", (Group("", tuple(rows)),))
 
 
-def squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square]]:
+def _squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square]]:
     """The title of each matrix, and its records by the names of their sides."""
     sizes: dict[str, list[_Square]] = {}
     for record in records:
@@ -238,16 +244,7 @@ def squares(records: Sequence[ComparisonRecord]) -> Iterator[tuple[str, _Square]
             yield f"size {size}" + (f", {constants}" if constants else ""), square
 
 
-def _cell(ratio: float, verdict: str) -> str:
+def cell(ratio: float, verdict: str) -> str:
     """`14.7 × faster`; after the verdict, if that is neither FASTER nor SLOWER."""
     factor = units.speedup(ratio)
     return factor if verdict in _TURNED else f"{verdict}: {factor}"
-
-
-def in_words(name: str, comparison: Comparison) -> str:
-    """`1.40 × slower than tiled`, `the same as tiled` or `undecided against tiled`."""
-    factor = units.speedup(comparison.ratio)
-    if comparison.verdict in _TURNED:
-        return f"{factor} than {name}"
-    said = "the same as" if comparison.verdict == "SAME" else "undecided against"
-    return f"{said} {name}" + (f" ({factor})" if comparison.ratio is not None else "")

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from matbench.model import Finding
-from matbench.show import safe
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,7 +20,7 @@ def renderable(findings: Iterable[Finding]) -> RenderableType:
 
     table = Table.grid(padding=(0, 2))
     for finding in findings:
-        seen = Text(safe.line(finding.seen))
+        seen = Text(finding.seen)
         if finding.fix:
             seen.append("; fix: ").append(finding.fix, style="bold")
         table.add_row(finding.name, Text(finding.status, style=_STYLES[finding.status]), seen)

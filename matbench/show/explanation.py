@@ -13,7 +13,7 @@ from matbench.model import WORD_BYTES, settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.explanation import Explanation, Width
-from matbench.show import machine_code, safe
+from matbench.show import machine_code
 from matbench.show.bounds import rates_of, words
 from matbench.show.roofline import chart as roofline_chart
 from matbench.show.table import (
@@ -37,7 +37,7 @@ _FIELDS = {
     "driver_blocks": "driver_blocks",
     "occupancy_share": "occupancy.share",
     "limiters": "occupancy.limiters",
-    **under("", "modelled_loads measured_ns reason"),
+    **under("", "modelled_loads measured_ns status reason"),
 }
 _COLUMNS = (
     Column("parameters"),
@@ -61,7 +61,7 @@ def report(
     device = _device(found, environments)
     roof = roofline(found)
     heading = (
-        f"{safe.line(found.case.label)}{f' on {device}' if device else ', no device'}",
+        f"{found.case.label}{f' on {device}' if device else ', no device'}",
         *(roofline_chart(roof, chart) if chart is not None and roof is not None else ()),
     )
     groups = grouped(found.widths, lambda each: (each.here, each.architecture))
@@ -83,8 +83,8 @@ def _device(found: Explanation, environments: Sequence[Environment]) -> str:
     case = found.case
     for info in (info for environment in environments for info in environment.devices):
         if (info.backend, info.name) == (case.backend, case.device):
-            return safe.line(info.label)
-    return safe.line(f"{case.backend} {case.device}")
+            return info.label
+    return f"{case.backend} {case.device}"
 
 
 def facts(found: Explanation) -> list[Fact]:
@@ -216,7 +216,6 @@ def _width_row(each: Width, *, chosen: bool) -> Row:
     if fits is not None and each.driver_blocks not in (None, fits.blocks):
         resident += f" (driver: {each.driver_blocks})"
     limiters = UNKNOWN if fits is None else ", ".join(fits.limiters)
-    status, _, reason = (each.reason or limiters).partition(": ")
     return Row(
         cells=(
             settings_of(each.params) or UNKNOWN,
@@ -231,7 +230,7 @@ def _width_row(each: Width, *, chosen: bool) -> Row:
             count(each.modelled_loads),
             duration(each.measured_ns),
         ),
-        status=status,
-        reason=reason,
+        status=each.status or limiters,
+        reason=each.reason or "",
         best=chosen,
     )

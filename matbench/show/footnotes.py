@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from matbench.show import safe
+from matbench.show.table import Row
 from matbench.show.units import superscript
 
 _NUMBER = re.compile(r"(?<![\w.,])-?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?")
@@ -33,6 +35,15 @@ class Footnotes:
     def lines(self) -> list[tuple[str, str]]:
         """Marks and texts."""
         return [(superscript(n), merged(texts)) for n, texts in enumerate(self._texts.values(), 1)]
+
+
+def last_cell(row: Row, footnotes: Footnotes, *, inline: bool) -> str:
+    """The status with its reason or a footnote; a reason of several lines has a footnote, too."""
+    first = safe.line(row.reason.partition("\n")[0])
+    below = [row.claims] if row.claims else []
+    below += [row.reason] if row.reason and (first != row.reason or not inline) else []
+    shown = ": ".join(filter(None, (row.status, first if inline else "")))
+    return shown + footnotes.marks(below, row.notes)
 
 
 def kind(text: str) -> str:

@@ -13,8 +13,8 @@ from tabulate import tabulate, tabulate_formats
 
 from matbench.model import settings_of
 from matbench.show import safe
-from matbench.show.footnotes import Footnotes
-from matbench.show.table import Column, Report, Row, Section
+from matbench.show.footnotes import Footnotes, last_cell
+from matbench.show.table import Column, Report, Section
 
 # Excluded: these have no known escape for arbitrary text, and records are not trusted.
 _NO_ESCAPE = {
@@ -40,42 +40,32 @@ def text(report: Report, fmt: str) -> str:
     if fmt == "json":
         return report.json()
     if fmt == "csv":
-        paths = [path.split(".") for path in report.fields.values()]
-        rows = [[_at(row, path) for path in paths] for row in report.rows()]
+        rows = [[at(row, path) for path in report.fields.values()] for row in report.rows()]
         return csv_table(list(report.fields), rows)
-    parts = [part for section in report.sections for part in _section(section, fmt)]
+    parts = [part for found in report.sections for part in section(found, fmt)]
     return "\n\n".join(part for part in [*parts, prose([report.footer], fmt)] if part)
 
 
-def last_cell(row: Row, footnotes: Footnotes, *, inline: bool) -> str:
-    """The status with its reason or a footnote; a reason of several lines has a footnote, too."""
-    first = safe.line(row.reason.partition("\n")[0])
-    below = [row.claims] if row.claims else []
-    below += [row.reason] if row.reason and (first != row.reason or not inline) else []
-    shown = ": ".join(filter(None, (row.status, first if inline else "")))
-    return shown + footnotes.marks(below, row.notes)
-
-
-def _section(section: Section, fmt: str) -> list[str]:
+def section(found: Section, fmt: str) -> list[str]:
     """Heading, table and notes; a size that all rows share is in the heading."""
-    footnotes = Footnotes()
-    sizes = {group.size for group in section.groups if group.size}
+    found, footnotes = found.printable(), Footnotes()
+    sizes = {group.size for group in found.groups if group.size}
     size = [Column("size")] if len(sizes) > 1 else []
-    last = [Column(section.last_title)] if section.last_title else []
+    last = [Column(found.last_title)] if found.last_title else []
     rows = [
         [
             *([group.size] if size else []),
             *row.cells,
             *([last_cell(row, footnotes, inline=True)] if last else []),
         ]
-        for group in section.groups
+        for group in found.groups
         for row in group.rows
     ]
     one_size = [f"size {next(iter(sizes))}"] if len(sizes) == 1 else []
-    notes = [" ".join(line) for line in (*section.legend, *footnotes.lines())]
+    notes = [" ".join(line) for line in (*found.legend, *footnotes.lines())]
     return [
-        prose([*section.heading, *one_size], fmt),
-        markup_table([*size, *section.columns, *last], rows, fmt),
+        prose([*found.heading, *one_size], fmt),
+        markup_table([*size, *found.columns, *last], rows, fmt),
         prose(notes, fmt),
     ]
 
@@ -110,7 +100,8 @@ def escape(cell: str, fmt: str) -> str:
 
 
 def prose(lines: Sequence[str], fmt: str) -> str:
-    """Lines outside a table; each is a paragraph if the markup joins lines."""
+    """Lines outside a table, made safe; each is a paragraph if the markup joins lines."""
+    lines = [safe.text(line) for line in lines]
     if fmt == "html":
         return "\n".join(f"<p>{html.escape(line)}</p>" for line in lines)
     if fmt.startswith("latex"):
@@ -131,9 +122,9 @@ def csv_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return out.getvalue().removesuffix("\n")
 
 
-def _at(value: object, path: Sequence[str]) -> object:
+def at(value: object, path: str) -> object:
     """The attribute, item or `len` at the end of a path; None if any part of it is None."""
-    for name in path:
+    for name in path.split("."):
         if value is None:
             return None
         if isinstance(value, tuple):

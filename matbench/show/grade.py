@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from math import log2
+from typing import Any
 
 from matbench.analysis import order as orders
 from matbench.analysis.order import Tree
 from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
-from matbench.records.grade import Grade, Level, Statement, Sums
-from matbench.show import safe
+from matbench.records.grade import (
+    Batches,
+    Bounds,
+    Constants,
+    Grade,
+    Growth,
+    Level,
+    Order,
+    Range,
+    Runs,
+    Specials,
+    Statement,
+    Sums,
+    Ulps,
+)
 from matbench.show.heading import used_devices
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN, count, is_known, number, share, superscript
@@ -47,9 +62,7 @@ def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Repo
     """A profile of each kernel and, if there are several, a table of all."""
     shown, about = list(grades), list(environments)
     graded = [grade for grade in shown if grade.reason is None]
-    others = grouped(
-        (g for g in shown if g.reason is not None), lambda g: safe.line(g.reason or "")
-    )
+    others = grouped((g for g in shown if g.reason is not None), lambda g: g.reason or "")
     missing = [f"not graded: {', '.join(_names(found))}: {why}" for why, found in others.items()]
     return Report(
         sections=(
@@ -64,12 +77,12 @@ def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Repo
 
 
 def _names(grades: Sequence[Grade]) -> list[str]:
-    return list(dict.fromkeys(safe.line(grade.case.kernel) for grade in grades))
+    return list(dict.fromkeys(grade.case.kernel for grade in grades))
 
 
 def name_of(grade: Grade) -> str:
     """The kernel and its parameters."""
-    return safe.line(f"{grade.case.kernel} {settings_of(grade.case.params)}".strip())
+    return f"{grade.case.kernel} {settings_of(grade.case.params)}".strip()
 
 
 # -- profiles --------------------------------------------------------------------------------------
@@ -87,47 +100,44 @@ def _profile(grade: Grade) -> Section:
 
 def _lines(grade: Grade) -> Iterator[tuple[str, str, int]]:
     """What is said about each property, and how many probes it rests on."""
-    for title, statement, text in (
-        ("errors", grade.bounds, errors(grade)),
-        ("growth with K", grade.growth, growth(grade)),
-        ("algorithm", grade.algorithm, grade.algorithm.verdict if grade.algorithm else ""),
-        ("exponents", grade.range, exponents(grade)),
-        ("special values", grade.specials, specials(grade)),
-        ("subnormals", grade.specials, subnormals(grade)),
-        ("order of sums", grade.order, order(grade)),
-        ("arithmetic", grade.sums, arithmetic(grade.sums)),
-        ("repeated runs", grade.runs, repeated(grade)),
-        ("rows", grade.batches, rows_of(grade)),
-        ("constants", grade.constants, constants(grade)),
-    ):
+    properties: tuple[tuple[str, Statement | None, Callable[[Any], str]], ...] = (
+        ("errors", grade.bounds, partial(_errors, grade)),
+        ("growth with K", grade.growth, _growth),
+        ("algorithm", grade.algorithm, lambda found: str(found.verdict)),
+        ("exponents", grade.range, _exponents),
+        ("special values", grade.specials, _specials),
+        ("subnormals", grade.specials, _subnormals),
+        ("order of sums", grade.order, _order),
+        ("arithmetic", grade.sums, _arithmetic),
+        ("repeated runs", grade.runs, _repeated),
+        ("rows", grade.batches, _rows),
+        ("constants", grade.constants, _constants),
+        *((f"{found.inputs} inputs", found, _ulps) for found in grade.ulps),
+    )
+    for title, statement, text in properties:
         if statement is not None:
-            yield title, text, statement.probes
-    for found in grade.ulps:
-        text = _unclear(found)
-        if found.largest is not None:
-            text = (
-                f"{number(found.largest)} ulp at most, {number(found.mean)} on average, "
-                f"{share(found.correctly_rounded)} correctly rounded"
-            )
-        yield f"{found.inputs} inputs", text, found.probes
+            yield title, _said(statement, text), statement.probes
 
 
-def _unclear(statement: Statement | None) -> str:
-    reason = statement.reason if statement is not None else None
-    return f"unclear: {safe.line(reason)}" if reason else "unclear"
+def _said(statement: Statement | None, text: Callable[[Any], str]) -> str:
+    """The text about a statement, or why there is none."""
+    if statement is None:
+        return "unclear"
+    if statement.reason is None:
+        return text(statement)
+    if isinstance(statement, Constants):
+        return statement.reason
+    read = _read(statement) if isinstance(statement, Sums) else ""
+    return "; ".join(filter(None, (read, f"unclear: {statement.reason}")))
 
 
-def errors(grade: Grade) -> str:
+def _errors(grade: Grade, found: Bounds) -> str:
     """The bound that holds and, for lower grades than A, for how many bits that would."""
-    found, growing = grade.bounds, grade.growth
-    if found is None or found.reason:
-        return _unclear(found)
+    growing = grade.growth
     u = f"u = 2{superscript(round(log2(grade.u)))}"
     if found.verdict == "A" and growing is not None and growing.errors:
-        K = count(growing.sizes[-1])
-        return (
-            f"up to {number(growing.errors[-1])}·u of |A|·|B|, element by element, at K = {K} ({u})"
-        )
+        most, K = number(growing.errors[-1]), count(growing.sizes[-1])
+        return f"up to {most}·u of |A|·|B|, element by element, at K = {K} ({u})"
     text = {
         "A": "a few K·u of |A|·|B|, element by element",
         "B": f"up to {number(found.by_row)}·K²·u of the largest of row and column",
@@ -139,39 +149,33 @@ def errors(grade: Grade) -> str:
     return f"{text} ({u}); grade A for {found.bits} bits{told}"
 
 
-def growth(grade: Grade) -> str:
-    found = grade.growth
-    if found is None or found.slope is None or found.interval is None:
-        return _unclear(found)
+def _growth(found: Growth) -> str:
+    if found.slope is None or found.interval is None:
+        return "unclear"
     low, high = found.interval
     span = f"K = {count(found.sizes[0])} to {count(found.sizes[-1])}"
     power = f"as K to the power {found.slope:.2f} ({low:.2f} to {high:.2f})"
     return f"{found.verdict}: {power}, {span}".replace("-", "−")
 
 
-def exponents(grade: Grade) -> str:
-    found = grade.range
-    if found is None or found.verdict == "unclear":
-        return _unclear(found)
+def _exponents(found: Range) -> str:
     if found.verdict == "whole":
         return f"accurate over all {found.tried} binades tried"
     return f"accurate over {found.binades} binades; not over {found.tried}"
 
 
-def specials(grade: Grade) -> str:
-    found = grade.specials
-    if found is None or found.verdict == "unclear":
-        return _unclear(found)
+def _specials(found: Specials) -> str:
     if not found.differ:
         return "NaN, infinities and overflow as in IEEE arithmetic"
     kinds = grouped(found.differ, lambda case: found.differ[case])
-    return "; ".join(safe.line(f"{got} for {', '.join(cases)}") for got, cases in kinds.items())
+    return "; ".join(f"{got} for {', '.join(cases)}" for got, cases in kinds.items())
 
 
 def subnormals(grade: Grade) -> str:
-    found = grade.specials
-    if found is None or found.verdict == "unclear":
-        return _unclear(found)
+    return _said(grade.specials, _subnormals)
+
+
+def _subnormals(found: Specials) -> str:
     parts = [f"inputs {found.subnormal_inputs or 'not tried'}"]
     if found.subnormal_results is not None:
         parts.append(f"results {found.subnormal_results}")
@@ -179,9 +183,10 @@ def subnormals(grade: Grade) -> str:
 
 
 def order(grade: Grade) -> str:
-    found = grade.order
-    if found is None or found.verdict == "unclear":
-        return _unclear(found)
+    return _said(grade.order, _order)
+
+
+def _order(found: Order) -> str:
     if found.verdict == "exact":
         return "cannot be seen: sums lose nothing"
     if found.verdict == "varies":
@@ -189,6 +194,47 @@ def order(grade: Grade) -> str:
     if found.levels:
         return f"{words(found.levels)} (K = {found.terms})"
     return f"irregular: {len(found.steps)} additions (K = {found.steps_terms})"
+
+
+def _arithmetic(sums: Sums) -> str:
+    if sums.accumulator_bits is None:
+        return _read(sums) or "unclear"
+    kind = _WIDTHS.get(sums.accumulator_bits)
+    width = f"sums of {sums.accumulator_bits} bits" + (f" ({kind})" if kind else "")
+    rounding = {"nearest": "rounded to nearest", "truncated": "truncated"}.get(sums.rounding)
+    products = {"unrounded": "products unrounded", "rounded": "products rounded first"}
+    return ", ".join(filter(None, (width, rounding, products.get(sums.products), _read(sums))))
+
+
+def _read(sums: Sums) -> str:
+    return f"inputs read with {sums.input_bits} bits" if sums.input_bits is not None else ""
+
+
+def _repeated(found: Runs) -> str:
+    if found.verdict == "same bits":
+        return f"the same bits in {found.runs} runs"
+    return f"other bits in {found.differ} of {found.runs} runs"
+
+
+def _rows(found: Batches) -> str:
+    if found.verdict == "invariant":
+        return f"a row has the same bits anywhere, for M = {', '.join(map(count, found.rows))}"
+    return f"a row's bits are not those of M = 1 for M = {', '.join(map(count, found.differ_at))}"
+
+
+def _constants(found: Constants) -> str:
+    if found.verdict == "same bits":
+        return f"the same bits for other values of {', '.join(found.tried)}"
+    return f"other bits for other values of {', '.join(found.differ)}"
+
+
+def _ulps(found: Ulps) -> str:
+    if found.largest is None:
+        return "unclear"
+    return (
+        f"{number(found.largest)} ulp at most, {number(found.mean)} on average, "
+        f"{share(found.correctly_rounded)} correctly rounded"
+    )
 
 
 def words(levels: Sequence[Level]) -> str:
@@ -235,50 +281,6 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def arithmetic(sums: Sums | None) -> str:
-    if sums is None:
-        return _unclear(sums)
-    read = f"inputs read with {sums.input_bits} bits" if sums.input_bits is not None else ""
-    if sums.accumulator_bits is None:
-        return "; ".join(filter(None, (read, _unclear(sums))))
-    kind = _WIDTHS.get(sums.accumulator_bits)
-    width = f"sums of {sums.accumulator_bits} bits" + (f" ({kind})" if kind else "")
-    rounding = {"nearest": "rounded to nearest", "truncated": "truncated"}.get(sums.rounding)
-    products = {"unrounded": "products unrounded", "rounded": "products rounded first"}
-    return ", ".join(filter(None, (width, rounding, products.get(sums.products), read)))
-
-
-def repeated(grade: Grade) -> str:
-    found = grade.runs
-    if found is None or found.verdict == "unclear":
-        return _unclear(found)
-    if found.verdict == "same bits":
-        return f"the same bits in {found.runs} runs"
-    return f"other bits in {found.differ} of {found.runs} runs"
-
-
-def rows_of(grade: Grade) -> str:
-    found = grade.batches
-    if found is None or found.verdict == "unclear":
-        return _unclear(found)
-    if found.verdict == "invariant":
-        return f"a row has the same bits anywhere, for M = {_listed(found.rows)}"
-    return f"a row's bits are not those of M = 1 for M = {_listed(found.differ_at)}"
-
-
-def constants(grade: Grade) -> str:
-    found = grade.constants
-    if found is None or found.verdict == "unclear":
-        return safe.line(found.reason or "unclear") if found is not None else "unclear"
-    if found.verdict == "same bits":
-        return safe.line(f"the same bits for other values of {', '.join(found.tried)}")
-    return safe.line(f"other bits for other values of {', '.join(found.differ)}")
-
-
-def _listed(values: Sequence[int]) -> str:
-    return ", ".join(map(count, values))
-
-
 # -- the table -------------------------------------------------------------------------------------
 
 
@@ -310,7 +312,7 @@ def _row(grade: Grade, *, with_params: bool) -> Row:
     bounds, growing, sums = grade.bounds, grade.growth, grade.sums
     uniform = next((found.largest for found in grade.ulps if found.inputs == "uniform"), None)
     cells = (
-        name_of(grade) if with_params else safe.line(grade.case.kernel),
+        name_of(grade) if with_params else grade.case.kernel,
         grade.letter,
         count(bounds.bits) if bounds and is_known(bounds.bits) else UNKNOWN,
         f"{growing.slope:.2f}" if growing and growing.slope is not None else UNKNOWN,

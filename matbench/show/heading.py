@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from matbench.analysis.ranking import held_mhz
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.show import safe
 
 CPU_TIMINGS = "CPU timings: measured on a processor, not on a GPU"
 
@@ -33,17 +32,17 @@ def device_lines(
     hosts = dict.fromkeys(host for host, _ in used)
     named = [
         "baselines on the CPU" if baselines else "",
-        safe.agreed(outcome.case.backend for outcome in outcomes),
-        safe.line(first.device),
+        _agreed(outcome.case.backend for outcome in outcomes),
+        first.device,
     ]
     lines = [
         " · ".join(filter(None, named)) or "device unknown",
-        safe.agreed(f"driver {device.driver} · {device.toolkit}" for _, device in used),
+        _agreed(f"driver {device.driver} · {device.toolkit}" for _, device in used),
         *([CPU_TIMINGS, _host_load(outcomes)] if first.device_kind == "cpu" else []),
         _clocks(outcomes),
         _modes(outcomes),
         _repeated(environments),
-        f"from several hosts: {safe.agreed(hosts)}" if len(hosts) > 1 else "",
+        f"from several hosts: {_agreed(hosts)}" if len(hosts) > 1 else "",
     ]
     return [line for line in lines if line]
 
@@ -52,7 +51,7 @@ def used_devices(environments: Sequence[Environment]) -> list[str]:
     """The devices of some runs, each with its software, for reports without outcomes."""
     devices = [device for environment in environments for device in environment.devices]
     lines = [f"{device.label} · driver {device.driver} · {device.toolkit}" for device in devices]
-    return [safe.line(line) for line in dict.fromkeys(lines)]
+    return list(dict.fromkeys(lines))
 
 
 def _host_load(outcomes: Iterable[Outcome]) -> str:
@@ -67,7 +66,7 @@ def _host_load(outcomes: Iterable[Outcome]) -> str:
     governors = {moment.governor for moment in moments if moment.governor}
     lines = [f"load average {_range(loads, 1)}"] if loads else []
     if governors:
-        lines.append(f"frequency governor {safe.agreed(sorted(governors))}")
+        lines.append(f"frequency governor {_agreed(sorted(governors))}")
     return " · ".join(lines)
 
 
@@ -83,6 +82,11 @@ def _clocks(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(lines)
 
 
+def _agreed(texts: Iterable[str]) -> str:
+    """Different texts, each once."""
+    return " / ".join(dict.fromkeys(filter(None, texts)))
+
+
 def _range(values: Sequence[float], decimals: int = 0) -> str:
     return " to ".join(dict.fromkeys(f"{v:,.{decimals}f}" for v in (min(values), max(values))))
 
@@ -90,7 +94,7 @@ def _range(values: Sequence[float], decimals: int = 0) -> str:
 def _repeated(environments: Sequence[Environment]) -> str:
     """How many processes measured each case, if several."""
     found = {environment.settings.get("repeat", 1) for environment in environments} - {1}
-    return f"each case in {safe.agreed(map(str, found))} processes" if found else ""
+    return f"each case in {_agreed(map(str, found))} processes" if found else ""
 
 
 def _modes(outcomes: Iterable[Outcome]) -> str:

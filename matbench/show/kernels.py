@@ -9,13 +9,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from matbench.model import Kernel
-from matbench.show import safe
 
 if TYPE_CHECKING:  # rich and tabulate take longer to import than a list takes to print
     from rich.console import RenderableType
-
-#: The formats of `matbench list`.
-FORMATS = ("rich", "plain", "github", "json")
 
 
 def text(kernels: Sequence[Kernel], fmt: str) -> str:
@@ -96,7 +92,7 @@ def details(kernel: Kernel, diff: str = "") -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for label, value in lines.items():
         if value:
-            table.add_row(Text(label, style="bold"), Text(safe.lines(value)))
+            table.add_row(Text(label, style="bold"), Text(value))
     return table
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from matbench.analysis.sass import prediction
-from matbench.records.explanation import Explanation, HardwareCounters, HotLoop, MachineCode
+from matbench.records.explanation import (
+    Explanation,
+    HardwareCounters,
+    HotLoop,
+    MachineCode,
+    NotDerived,
+)
 from matbench.show.table import Fact, Section, facts_section
 from matbench.show.units import Formatter, count, duration, percent, rates
 
@@ -69,10 +75,24 @@ def _facts(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
         yield Fact("of one pass", "", _counts(loop))
     yield from _accesses(code)
     yield from _busy(code, counted)
-    for why in code.not_derived[:_MOST_REASONS]:
-        yield Fact("not derived", "", why)
+    for missing in code.not_derived[:_MOST_REASONS]:
+        yield Fact("not derived", "", _missing(missing))
     if (more := len(code.not_derived) - _MOST_REASONS) > 0:
         yield Fact("not derived", "", f"{more} more of these")
+
+
+def _missing(found: NotDerived) -> str:
+    where = f"{found.address:#x}"
+    words = {
+        "addresses": f"the addresses of {found.name} at {where}",
+        "branch": f"the branch at {where} depends on loaded values",
+        "target": f"the branch at {where} goes to a computed address",
+        "passes": f"the loop at {where} takes too many passes to follow",
+        "opcode": f"what {found.name} takes: an opcode that is not known",
+        "rate": f"the rate of {found.name} on tensor cores",
+        "cycles": f"cycles: no rates are known for {found.name}",
+    }
+    return words[found.what]
 
 
 def _accesses(code: MachineCode) -> Iterator[Fact]:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from matbench import workloads
-from matbench.analysis import cards, ranking, repetitions, sample_notes
+from matbench.analysis import cards, ranking, repetitions
 from matbench.analysis.ranking import DeviceRanking, Ranked
 from matbench.model import Problem, settings_of
 from matbench.records import encoding, resuming
 from matbench.records.blocks import PERTURBATION_LIMIT
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
-from matbench.show import footnotes, safe, units
+from matbench.show import footnotes, patterns, units
 from matbench.show.heading import device_lines
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
 from matbench.show.units import UNKNOWN
@@ -37,8 +37,8 @@ def report(
     """
     every, given = list(outcomes), list(environments)
     kept = resuming.without_retried([encoding.finite(outcome) for outcome in every])
-    merged = repetitions.merged(kept)
-    found, about = cards.told_apart(merged, given)
+    merged = map(patterns.noted, repetitions.merged(kept))
+    found, about = cards.told_apart(list(merged), given)
     footer = _counts(found)
     if fastest:
         shown = every = ranking.fastest(found)
@@ -50,7 +50,7 @@ def report(
     return Report(
         sections=(*(_section(table, about) for table in tables),),
         footer=footer,
-        fields=_FIELDS,
+        fields=FIELDS,
         rows=lambda: [row for table in tables for row in table.rows],
         json=lambda: encoding.array([*given, *every]),
     )
@@ -63,43 +63,50 @@ def _counts(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(f"{found.count(status)} {status}" for status in ranking.STATUSES)
 
 
+#: Of every table; the rate and the limit have other names where they are of bytes.
+COLUMNS = (
+    Column("kernel", shared=True),
+    Column("parameters", shared=True),
+    Column("time", right=True),
+    Column("±", right=True, drop=1),
+    Column("hot", right=True, drop=2),
+    Column("hot ±", right=True, drop=2),
+    Column("per block", right=True, drop=5),
+    Column("imbalance", right=True, drop=8),
+    Column("rate", right=True, drop=2),
+    Column("% of cuBLAS", right=True, drop=9),
+    Column("% of limit", right=True, drop=10),
+    Column("× slowest", right=True, drop=4),
+    Column("max rel err", right=True, drop=3, shared=True),
+    Column("avg rel err", right=True, drop=6, shared=True),
+    Column("of bound", right=True, drop=7, shared=True),
+)
+
+
 def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Section:
     rate = table.workload.rate
     rate_title, speed = units.rate_column((row.work_per_s for row in table.rows), rate)
     places = _places(table, environments)
     repeated = _repeated(table)
     apart = {id(row) for found in repeated for _, row in found}
-    groups = []
+    titles = {"rate": rate_title} | ({"% of limit": "% of copy"} if rate == "B/s" else {})
+    groups: list[Group] = []
     for problem in table.problems:
         kept = [row for row in problem.rows if id(row) not in apart]
         label = size_label(problem.problem)
         place = places.get(problem.rows[0].outcome.case.device_id)
         if len(places) > 1 and place is not None:
             label += f" on {place}"
-        for title, ranked in _rankings(label, kept):
-            groups.append(Group(f"size {title}", _rows(ranked, speed), title))
+        groups += (
+            Group(f"size {title}", rows(ranked, speed), title)
+            for title, ranked in _rankings(label, kept)
+        )
     return section(
         heading=(
             *_workload_line(table.workload),
             *device_lines(table.outcomes, environments, baselines=table.baselines),
         ),
-        columns=(
-            Column("kernel", shared=True),
-            Column("parameters", shared=True),
-            Column("time", right=True),
-            Column("±", right=True, drop=1),
-            Column("hot", right=True, drop=2),
-            Column("hot ±", right=True, drop=2),
-            Column("per block", right=True, drop=5),
-            Column("imbalance", right=True, drop=8),
-            Column(rate_title, right=True, drop=2),
-            Column("% of cuBLAS", right=True, drop=9),
-            Column("% of copy" if rate == "B/s" else "% of limit", right=True, drop=10),
-            Column("× slowest", right=True, drop=4),
-            Column("max rel err", right=True, drop=3, shared=True),
-            Column("avg rel err", right=True, drop=6, shared=True),
-            Column("of bound", right=True, drop=7, shared=True),
-        ),
+        columns=[replace(c, title=titles.get(c.title, c.title)) for c in COLUMNS],
         last_title="status",
         groups=[*groups, *_without_result(table, repeated)],
         legend=_legend(table.outcomes),
@@ -157,8 +164,8 @@ def _legend(outcomes: Iterable[Outcome]) -> tuple[tuple[str, str], ...]:
 # Rows
 
 
-def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
-    """Rows of one problem; times of one kind share a unit."""
+def rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
+    """Rows of one problem below `COLUMNS`; times of one kind share a unit."""
     outcomes = [row.outcome for row in ranked]
     time = units.durations(map(ranking.time_ns, outcomes))
     hot_time = units.durations(row.hot.median_ns for row in ranked if row.hot)
@@ -170,8 +177,8 @@ def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
         mark = f"{PERTURBED} " if _is_perturbed(outcome) else ""
         return Row(
             cells=(
-                safe.line(outcome.case.kernel),
-                safe.line(settings_of(outcome.case.params)) or UNKNOWN,
+                outcome.case.kernel,
+                settings_of(outcome.case.params) or UNKNOWN,
                 time(ranking.time_ns(outcome)),
                 units.percent(row.spread),
                 hot_time(hot.median_ns) if hot else UNKNOWN,
@@ -187,7 +194,7 @@ def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
                 units.percent(accuracy.bound_ratio) if accuracy else UNKNOWN,
             ),
             status="" if row.rivals else outcome.status,  # a time implies "measured"
-            reason=safe.lines(outcome.reason or ""),
+            reason=outcome.reason or "",
             claims=_claimed(row),
             notes=_notes(outcome),
             style=STYLES[outcome.status],
@@ -201,37 +208,35 @@ def _rows(ranked: Sequence[Ranked], speed: units.Formatter) -> tuple[Row, ...]:
 def size_label(problem: Problem) -> str:
     """The size, and inputs, alpha, beta and batch if they are not the usual ones."""
     usual = Problem(1, 1, 1, inputs=workloads.of(problem).inputs[0])
-    found = [problem.size]
-    if problem.inputs != usual.inputs:
-        found.append(f"{problem.inputs} inputs")
-    for name in ("alpha", "beta", "batch"):
-        if getattr(problem, name) != getattr(usual, name):
-            found.append(f"{name} = {getattr(problem, name):.9g}")
-    return ", ".join(found)
+    inputs = [f"{problem.inputs} inputs"] if problem.inputs != usual.inputs else []
+    factors = [
+        f"{name} = {getattr(problem, name):.9g}"
+        for name in ("alpha", "beta", "batch")
+        if getattr(problem, name) != getattr(usual, name)
+    ]
+    return ", ".join([problem.size, *inputs, *factors])
 
 
 def _claimed(row: Ranked) -> str:
     """The claims that weakened the checks of its result, if there is a result."""
     judged = row.claims and row.outcome.status in ("measured", "wrong")
-    return safe.lines(f"claims: {'; '.join(row.claims)}") if judged else ""
+    return f"claims: {'; '.join(row.claims)}" if judged else ""
 
 
 def _notes(outcome: Outcome) -> tuple[str, ...]:
-    """The notes that matter for reading the row; CSV and JSON have all notes."""
+    """Whether its samples settled, and the notes on them and on the case."""
     own = _about(outcome.timing, outcome.notes)
     hot = _about(outcome.hot) if outcome.cold is not None else []
-    return tuple(map(safe.lines, [*own, *(f"hot samples: {note}" for note in hot)]))
+    return (*own, *(f"hot samples: {note}" for note in hot))
 
 
 def _about(timing: Timing | None, others: Sequence[str] = ()) -> list[str]:
-    """Whether these samples settled, and the notes that matter for their median."""
-    notes, found = list(others), []
-    if timing is not None:
-        notes = [*timing.notes, *others]
-        if timing.settled is False:
-            found = [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
-    half_width = ranking.spread(timing)
-    return [*found, *(note for note in notes if sample_notes.matters(note, half_width))]
+    if timing is None:
+        return list(others)
+    found = []
+    if timing.settled is False:
+        found = [f"not settled: {timing.stopped}" if timing.stopped else "not settled"]
+    return [*found, *timing.notes, *others]
 
 
 # Rows that are alike at several sizes
@@ -266,10 +271,7 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
     """A group for cases without a result at any size, and one for each other set of sizes."""
 
     def row(found: list[_Placed]) -> Row:
-        ranked = [row for _, row in found]
-        made, *others = _rows(ranked, units.durations([]))
-        if ranked[0].outcome.status == "failed":
-            return made
+        made, *others = rows([row for _, row in found], units.durations([]))
         return replace(made, reason=footnotes.merged([made.reason, *(o.reason for o in others)]))
 
     sizes = grouped(repeated, lambda found: tuple(dict.fromkeys(problem for problem, _ in found)))
@@ -283,7 +285,7 @@ def _without_result(table: DeviceRanking, repeated: list[list[_Placed]]) -> list
 
 
 #: CSV's columns; numbers are written as recorded.
-_FIELDS = {
+FIELDS = {
     **under("outcome.case", "backend device device_id device_kind"),
     **under("outcome.case.problem", "workload size M N K inputs seed"),
     **under("outcome.case", "group kernel"),

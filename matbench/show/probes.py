@@ -11,7 +11,7 @@ from matbench import workloads
 from matbench.analysis.ranking import STATUSES
 from matbench.model import DeviceInfo, settings_of
 from matbench.records.probe import Need, Probe
-from matbench.show import footnotes, safe
+from matbench.show import footnotes
 from matbench.show.table import Column, grouped
 from matbench.show.terminal import plain_table
 from matbench.show.units import UNKNOWN
@@ -28,13 +28,13 @@ def renderables(
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for probe in probes:
         outcome, problem = probe.outcome, probe.outcome.case.problem
-        label = safe.line(settings_of(outcome.case.params) or kernel_name)
-        key = problem.size, problem.inputs, safe.line(probe.purpose)
+        label = settings_of(outcome.case.params) or kernel_name
+        key = problem.size, problem.inputs, probe.purpose
         shapes.setdefault(key, {})[label] = _WORDS[outcome.status]
         if outcome.reason and outcome.status != "skipped":
             place = f"{label} at {problem.size}, {problem.inputs}"
             alike = outcome.status, label, footnotes.kind(outcome.reason)
-            reasons.setdefault(alike, []).append(f"{place}: {safe.lines(outcome.reason)}")
+            reasons.setdefault(alike, []).append(f"{place}: {outcome.reason}")
     labels = list(dict.fromkeys(label for shape in shapes.values() for label in shape))
     workload = workloads.of(probes[0].outcome.case.problem) if probes else workloads.MATMUL
     table = plain_table(
@@ -50,7 +50,7 @@ def renderables(
         Text(texts[0] + (f" … and {len(texts) - 1} more like it" if len(texts) > 1 else ""))
         for alike, texts in sorted(reasons.items(), key=lambda item: STATUSES.index(item[0][0]))
     ]
-    claims = [Text(safe.line(f"{need.declared}: {need.finding}")) for need in needs]
+    claims = [Text(f"{need.declared}: {need.finding}") for need in needs]
     return [
         table,
         Text(),
@@ -62,9 +62,9 @@ def renderables(
 
 def _summary(kernel_name: str, device: DeviceInfo, probes: Sequence[Probe]) -> str:
     """How many of the probes that could run passed, and why others could not run."""
-    name, place = safe.line(kernel_name), safe.line(device.label)
+    name, place = kernel_name, device.label
     outcomes = [probe.outcome for probe in probes]
-    skipped = [safe.line(o.reason or "") for o in outcomes if o.status == "skipped"]
+    skipped = [o.reason or "" for o in outcomes if o.status == "skipped"]
     why = "; ".join(map(footnotes.merged, grouped(skipped, footnotes.kind).values()))
     probed = len(outcomes) - len(skipped)
     if not probed:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rich.cells import cell_len, set_cell_size
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -52,20 +52,27 @@ class Progress:
         # Padded, so that the case stays where it is meanwhile.
         doing = f"{self.doing:<10} " if self.doing else ""
         for label in self.labels:
-            yield _line(doing + safe.line(label))
+            yield _line(doing + label)
         room = options.size.height - _OTHER_LINES - max(0, len(self.labels) - 1)
         if self.fastest and room > 0:
             yield from self._ranking(room, options.max_width)
 
-    def _ranking(self, room: int, width: int) -> list[Text]:
+    def _ranking(self, room: int, width: int) -> Iterator[RenderableType]:
         """At most `room` lines of the fastest, at the largest sizes, with a heading if it fits."""
-        rows = _aligned(self.fastest[-room:], width)
-        hidden = len(self.fastest) - len(rows)
-        if hidden:
-            rows[0] = _line(f"… {hidden + 1} more", style="dim")
-        elif len(rows) < room:
-            rows.insert(0, _line("fastest so far", style="dim"))
-        return rows
+        shown = list(self.fastest[-room:])
+        if hidden := len(self.fastest) - len(shown):
+            del shown[0]
+            yield _line(f"… {hidden + 1} more", style="dim")
+        elif len(shown) < room:
+            yield _line("fastest so far", style="dim")
+        sizes, _, rates = (max(map(cell_len, column)) for column in zip(*self.fastest, strict=True))
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(no_wrap=True, max_width=max(1, width - sizes - rates - 4))
+        table.add_column(justify="right", no_wrap=True)
+        for place in shown:
+            table.add_row(*map(_line, place))
+        yield table
 
     def _bar(self, width: int, *, edges: bool) -> Table:
         """The bar and its figures; without colours, brackets mark its ends."""
@@ -88,8 +95,8 @@ class Progress:
 
 def failure(outcome: Outcome) -> Text:
     """A case that is wrong or failed, with the first line of its reason."""
-    reason = safe.lines(outcome.reason or "").partition("\n")[0]
-    about = safe.line(f"{outcome.case.label}: {reason}")
+    reason, _, _ = (outcome.reason or "").partition("\n")
+    about = _line(f"{outcome.case.label}: {reason}")
     return Text.assemble((outcome.status, outcomes.STYLES[outcome.status]), " ", about)
 
 
@@ -100,21 +107,9 @@ def places(leaders: Iterable[Ranked]) -> list[Place]:
         case = row.outcome.case
         size = outcomes.size_label(case.problem) + ", float64" * row.is_double
         rate = units.rates([row.work_per_s], workloads.of(case.problem).rate)(row.work_per_s)
-        found.append(Place(size, safe.line(f"{case.kernel} {settings_of(case.params)}"), rate))
-    return found
-
-
-def _aligned(places: Sequence[Place], width: int) -> list[Text]:
-    """A line for each, in columns; in a narrow terminal the names give way."""
-    sizes, names, rates = (max(map(cell_len, column)) for column in zip(*places, strict=True))
-    names = max(1, min(names, width - sizes - rates - 4))
-    found = []
-    for size, name, rate in places:
-        shown = name if cell_len(name) <= names else set_cell_size(name, names - 1) + "…"
-        left = " " * (sizes - cell_len(size)) + size
-        found.append(_line(f"{left}  {set_cell_size(shown, names)}  {rate:>{rates}}"))
+        found.append(Place(size, f"{case.kernel} {settings_of(case.params)}".strip(), rate))
     return found
 
 
 def _line(text: str, style: str = "") -> Text:
-    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+    return Text(safe.flat(text), style=style, no_wrap=True, overflow="ellipsis")

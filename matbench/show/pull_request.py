@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from matbench.analysis import comparison
-from matbench.model import settings_of
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
-from matbench.show import formats, safe, units
+from matbench.show import comparisons, formats, safe
 from matbench.show.heading import device_lines
-from matbench.show.outcomes import size_label
+from matbench.show.table import Column, grouped
 
 #: The longest comment that GitHub accepts, in characters, and room for the lines after a table.
 _LONGEST = 65_535
@@ -19,9 +18,12 @@ _ROOM = 4_096
 _MOST_NAMES = 8
 _MOST_REMARKS = 20
 _CHANGED = ("SLOWER", "FASTER")
+#: The columns that a narrow terminal keeps longest.
+_SHOWN = [i for i, column in enumerate(comparisons.COLUMNS) if column.drop < 4]
+_COLUMNS = [*(comparisons.COLUMNS[i] for i in _SHOWN), Column("verdict")]
 _HEADER = (
-    "| size | kernel | parameters | baseline | candidate | the candidate is | interval "
-    "| verdict |\n| --- | --- | --- | ---: | ---: | ---: | ---: | --- |"
+    f"| {' | '.join(column.title for column in _COLUMNS)} |\n"
+    f"| {' | '.join('---:' if column.right else '---' for column in _COLUMNS)} |"
 )
 
 
@@ -35,22 +37,16 @@ def summary(
 
     Nothing in a record can act as Markdown or HTML.
     """
-    changed = [
-        record for record in records if record.verdict in _CHANGED or record.candidate.is_broken
-    ]
+    by_change = grouped(records, lambda r: r.verdict in _CHANGED or r.candidate.is_broken)
+    changed, rest = by_change.get(True, []), by_change.get(False, [])
     changed.sort(key=lambda record: record.verdict != "SLOWER")
-    rest = [
-        record
-        for record in records
-        if not (record.verdict in _CHANGED or record.candidate.is_broken)
-    ]
     told = _Text(_LONGEST - _ROOM)
     told.add(f"### {_verdict(records, allowed)}", "")
     pairs = dict.fromkeys((record.candidate_name, record.baseline_name) for record in records)
     names = [f"{_plain(candidate)} against {_plain(baseline)}" for candidate, baseline in pairs]
     if names:
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-        told.add(f"{'; '.join(names[:_MOST_NAMES])}{more}: {_counted(records)}", "")
+        told.add(f"{'; '.join(names[:_MOST_NAMES])}{more}: {comparisons.counted(records)}", "")
     for remark in remarks[:_MOST_REMARKS]:
         told.add(f"- {_plain(remark)}")
     if len(remarks) > _MOST_REMARKS:
@@ -59,7 +55,7 @@ def summary(
         told.add("")
     if changed:
         told.table(changed)
-    if rest and told.add("<details>", f"<summary>{_counted(rest)}</summary>", ""):
+    if rest and told.add("<details>", f"<summary>{comparisons.counted(rest)}</summary>", ""):
         told.table(rest)
         told.add("</details>", "", end=True)
     if records:
@@ -89,11 +85,6 @@ def _verdict(records: Sequence[ComparisonRecord], allowed: float | None) -> str:
 
 def _cases(count: int) -> str:
     return f"{count:,} case{'s are' if count > 1 else ' is'}"
-
-
-def _counted(records: Sequence[ComparisonRecord]) -> str:
-    found = [record.verdict or "without a verdict" for record in records]
-    return ", ".join(f"{found.count(verdict):,} {verdict}" for verdict in dict.fromkeys(found))
 
 
 class _Text:
@@ -128,25 +119,10 @@ class _Text:
 
 
 def _row(record: ComparisonRecord) -> str:
-    found = record.comparison
-    sides = record.baseline, record.candidate
-    time = units.durations(side.median_ns for side in sides)
-    reason = "" if record.verdict in _CHANGED and not record.candidate.is_broken else record.reason
-    verdict = ": ".join(filter(None, (record.verdict or record.candidate.status, reason)))
-    cells = (
-        size_label(record.candidate.case.problem),
-        record.candidate.case.kernel,
-        _both(settings_of(side.case.params) for side in sides),
-        *(time(side.median_ns) for side in sides),
-        units.speedup(record.ratio),
-        units.speedups(found.interval if found else None),
-        verdict,
-    )
+    row = comparisons.row(record, comparisons.times([record]))
+    verdict = ": ".join(filter(None, (row.status, row.reason)))
+    cells = [*(row.cells[i] for i in _SHOWN), verdict]
     return f"| {' | '.join(map(_plain, cells))} |"
-
-
-def _both(texts: Iterable[str]) -> str:
-    return " / ".join(dict.fromkeys(texts))
 
 
 def _plain(text: str) -> str:

@@ -1,16 +1,18 @@
-"""The one place that makes text safe for a terminal.
+"""Makes text safe where it leaves matbench; what makes text, such as a view, need not think of it.
 
 Records, kernel files, file names and a kernel's output are not trusted: their characters must not
-move the cursor, set a title or reverse the direction of text.
+move the cursor, set a title or reverse the direction of text. All output passes one of these:
+`terminal.Screen`, `formats.text`, `pull_request`, `pictures.drawing`, `page.document`, and
+`cli.console.say`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import Any
 
 _HOSTILE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffe\uffff\ud800-\udfff]"
 )
 #: All rows of a table are as wide as the widest.
 _LONGEST_LINE = 300
@@ -21,8 +23,13 @@ def text(text: str) -> str:
     return _HOSTILE.sub("\ufffd", text)
 
 
+def flat(text: str) -> str:
+    """The same on one line, with its spaces."""
+    return _HOSTILE.sub("\ufffd", text.expandtabs(4)).replace("\n", " ")
+
+
 def lines(text: str) -> str:
-    """The same without tabs and surrounding space, for a table or its footnotes."""
+    """The same as `text` without tabs and surrounding space, for a table or its footnotes."""
     return _HOSTILE.sub("\ufffd", text.expandtabs(4).replace("\r\n", "\n")).strip()
 
 
@@ -32,6 +39,10 @@ def line(text: str) -> str:
     return joined if len(joined) <= _LONGEST_LINE else joined[: _LONGEST_LINE - 1] + "…"
 
 
-def agreed(texts: Iterable[str]) -> str:
-    """Different texts, each once and on one line, separated by slashes."""
-    return " / ".join(dict.fromkeys(shown for shown in map(line, texts) if shown))
+def data(value: Any) -> Any:
+    """Plain data, as for JSON, with every string in it made safe."""
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, dict):
+        return {data(key): data(part) for key, part in value.items()}
+    return [data(part) for part in value] if isinstance(value, list | tuple) else value

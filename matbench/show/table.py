@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
+from matbench.show import safe
 from matbench.show.units import UNKNOWN
 
 _Key = TypeVar("_Key")
@@ -69,6 +70,28 @@ class Section:
     @property
     def rows(self) -> list[Row]:
         return [row for group in self.groups for row in group.rows]
+
+    def printable(self) -> Section:
+        """The section with safe text: a heading is one line, and so is a cell, which may be cut."""
+
+        def made(row: Row) -> Row:
+            return replace(
+                row,
+                cells=tuple(map(safe.line, row.cells)),
+                reason=safe.lines(row.reason),
+                claims=safe.lines(row.claims),
+                notes=tuple(map(safe.lines, row.notes)),
+            )
+
+        return replace(
+            self,
+            heading=tuple(map(safe.flat, self.heading)),
+            columns=tuple(replace(c, title=safe.line(c.title)) for c in self.columns),
+            groups=tuple(
+                Group(safe.line(g.title), tuple(map(made, g.rows)), safe.line(g.size))
+                for g in self.groups
+            ),
+        )
 
     def with_columns(self, titles: Collection[str]) -> Section:
         """The section with only the columns of these titles."""

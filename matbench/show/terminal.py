@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any
 
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from matbench.show.footnotes import Footnotes
-from matbench.show.formats import last_cell
+from matbench.show import safe
+from matbench.show.footnotes import Footnotes, last_cell
 from matbench.show.table import Column, Report, Section
 
 #: If the last column would be narrower than this, reasons go below the table. Remarks, in tables
@@ -21,8 +21,19 @@ _LEAST_REASON_WIDTH = 32
 _LEAST_REMARK_WIDTH = 20
 _GAP = 2
 
-#: Names and parameters may be broken after a space, a hyphen or an equals sign.
-_PIECE = re.compile(r"[^\s=-]*[\s=-]*")
+
+class Screen(Console):
+    """A console on which text is never markup and cannot control the terminal; only rich can."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else safe.text(segment.text)
+            yield segment._replace(text=text)
 
 
 def renderables(report: Report, width: int | None = None) -> list[RenderableType]:
@@ -36,10 +47,11 @@ def renderables(report: Report, width: int | None = None) -> list[RenderableType
 
 def section_renderables(section: Section, width: int | None = None) -> Iterator[RenderableType]:
     """A section's heading and its table."""
+    section = section.printable()
     title, *others = section.heading
     yield Text(title, style="bold")
     yield from map(Text, (*others, ""))
-    yield from _section(_fitted(section, width))
+    yield from _section(*_fitted(section, width))
     yield Text()
 
 
@@ -56,17 +68,11 @@ def plain_table(*columns: Column, header: bool = True) -> Table:
     return table
 
 
-@dataclass(frozen=True)
-class _Fitted:
-    """The columns that fit, and all widths, the status column's last."""
+def _fitted(section: Section, width: int | None) -> tuple[Section, tuple[int, ...], bool]:
+    """Drop columns, the least important first, until the rest fits with the bare status.
 
-    section: Section
-    widths: tuple[int, ...]
-    inline: bool
-
-
-def _fitted(section: Section, width: int | None) -> _Fitted:
-    """Drop columns, the least important first, until the rest fits with the bare status."""
+    Returns what is left, all widths, the status column's last, and whether reasons stand in it.
+    """
     columns = section.columns
     texts = [[c.title, *(row.cells[i] for row in section.rows)] for i, c in enumerate(columns)]
     widths = [max(map(cell_len, cells)) for cells in texts]
@@ -75,7 +81,7 @@ def _fitted(section: Section, width: int | None) -> _Fitted:
         for inline in (False, True)
     )
     if width is None:
-        return _Fitted(section, (*widths, full), inline=True)
+        return section, (*widths, full), True
     kept = list(range(len(columns)))
 
     def room() -> int:
@@ -85,16 +91,14 @@ def _fitted(section: Section, width: int | None) -> _Fitted:
         if room() < short and columns[index].drop:
             kept.remove(index)
     words = [index for index in kept if not columns[index].right]  # they can wrap
-    whole = {index: max(map(_longest_piece, texts[index])) for index in words}
     while room() < short and max((widths[index] for index in words), default=1) > 1:
-        loose = [index for index in words if widths[index] > whole[index]] or words
-        widest = max(loose, key=lambda index: widths[index])
+        widest = max(words, key=lambda index: widths[index])
         widths[widest] = min(widths[widest] - 1, width)
     has_words = any(row.status for row in section.rows)
     inline = room() >= min(full, _LEAST_REASON_WIDTH if has_words else _LEAST_REMARK_WIDTH)
     last = min(full, room()) if inline else short
     narrowed = section.with_columns([columns[index].title for index in kept])
-    return _Fitted(narrowed, (*(widths[index] for index in kept), last), inline)
+    return narrowed, (*(widths[index] for index in kept), last), inline
 
 
 def _last_cells(section: Section, *, inline: bool) -> list[str]:
@@ -102,23 +106,17 @@ def _last_cells(section: Section, *, inline: bool) -> list[str]:
     return [last_cell(row, footnotes, inline=inline) for row in section.rows]
 
 
-def _longest_piece(cell: str) -> int:
-    return max(cell_len(piece.strip()) for piece in _PIECE.findall(cell))
-
-
-def _section(fitted: _Fitted) -> Iterator[RenderableType]:
-    section, widths = fitted.section, fitted.widths
+def _section(section: Section, widths: tuple[int, ...], inline: bool) -> Iterator[RenderableType]:
     footnotes = Footnotes()
-    yield _table(fitted, header=True)
+    yield _table(section, widths, header=True)
     yield Text("─" * (sum(widths) + _GAP * (len(widths) - 1)))
     for group in section.groups:
         if group.title:
             yield Text(f"\n{group.title}", style="bold")
-        table = _table(fitted, header=False)
+        table = _table(section, widths, header=False)
         for row in group.rows:
-            last = Text(last_cell(row, footnotes, inline=fitted.inline), style=row.style)
-            cells = map(_wrapped, row.cells, widths)
-            table.add_row(*cells, last, style="bold" if row.best else "")
+            last = Text(last_cell(row, footnotes, inline=inline), style=row.style)
+            table.add_row(*map(Text, row.cells), last, style="bold" if row.best else "")
         yield table
     if below := [*section.legend, *footnotes.lines()]:
         notes = Table.grid(padding=(0, 1))
@@ -130,19 +128,9 @@ def _section(fitted: _Fitted) -> Iterator[RenderableType]:
         yield notes
 
 
-def _table(fitted: _Fitted, *, header: bool) -> Table:
+def _table(section: Section, widths: tuple[int, ...], *, header: bool) -> Table:
     """A table with the section's column widths, so that the tables of a section line up."""
-    last = Column(fitted.section.last_title)
-    table = plain_table(*fitted.section.columns, last, header=header)
-    for column, width in zip(table.columns, fitted.widths, strict=True):
+    table = plain_table(*section.columns, Column(section.last_title), header=header)
+    for column, width in zip(table.columns, widths, strict=True):
         column.width = width
     return table
-
-
-def _wrapped(cell: str, width: int) -> Text:
-    lines = [""]
-    for piece in filter(None, _PIECE.findall(cell)):
-        if lines[-1] and cell_len(lines[-1] + piece.rstrip()) > width:
-            lines.append("")
-        lines[-1] += piece
-    return Text("\n".join(lines))

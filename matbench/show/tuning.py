@@ -9,7 +9,7 @@ from matbench.model import settings_of
 from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.tuning import TuningRecord
-from matbench.show import safe, units
+from matbench.show import units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
 from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
@@ -20,10 +20,16 @@ TOP = 10
 
 
 def report(records: Iterable[TuningRecord], environments: Iterable[Environment]) -> Report:
-    """A group for each size, its candidates in the order given: the winner first."""
+    """A section for each kernel on each device, a group for each size, its candidates in the order
+    given: the winner first."""
     shown, about = list(records), list(environments)
+
+    def place(record: TuningRecord) -> tuple[str, ...]:
+        case = record.outcome.case
+        return case.backend, case.device, case.kernel
+
     return Report(
-        sections=(_section(shown, about),) if shown else (),
+        sections=tuple(_section(found, about) for found in grouped(shown, place).values()),
         footer=f"{len(shown):,} candidate{'s' if len(shown) > 1 else ''} measured"
         if shown
         else "no candidate could be measured",
@@ -37,7 +43,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
     sizes = grouped(records, lambda record: size_label(record.outcome.case.problem))
     return section(
         heading=(
-            safe.line(records[0].outcome.case.kernel),
+            records[0].outcome.case.kernel,
             *device_lines([record.outcome for record in records], environments),
             *_claimed(records[0]),
             *(f"size {size}: {_searched(found[0])}" for size, found in sizes.items()),
@@ -61,7 +67,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
 def _claimed(record: TuningRecord) -> list[str]:
     """The claims of the kernel that weaken its checks: all candidates have them."""
     found = claims.weakening(record.outcome.case.claims)
-    return [safe.line(f"claims: {'; '.join(found)}")] if found else []
+    return [f"claims: {'; '.join(found)}"] if found else []
 
 
 def _searched(record: TuningRecord) -> str:
@@ -90,7 +96,7 @@ def _row(record: TuningRecord, time: units.Formatter, *, best: bool) -> Row:
     known = timing is not None and timing.interval_ns is not None
     return Row(
         cells=(
-            safe.line(settings_of(outcome.case.params)) or UNKNOWN,
+            settings_of(outcome.case.params) or UNKNOWN,
             time(outcome.median_ns),
             units.percent(ranking.spread(timing)) if known else UNKNOWN,
             units.speedup(turns.ratio if turns else None),

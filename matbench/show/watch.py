@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -10,8 +11,7 @@ from rich.text import Text
 from matbench.model import DeviceInfo, settings_of
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.watch import Version
-from matbench.show import safe, units
-from matbench.show.comparisons import VERDICT_STYLES, claimed, in_words
+from matbench.show import comparisons, safe, units
 from matbench.show.heading import CPU_TIMINGS
 from matbench.show.outcomes import size_label
 from matbench.show.table import Column, Group, Row, Section, section
@@ -28,10 +28,8 @@ def screen(
 ) -> Iterator[RenderableType]:
     """The whole screen for a file's versions, given oldest first; there is at least one."""
     version = versions[-1]
-    heading = [f"{safe.line(file_name)} · {version.label} · {version.saved}"]
-    heading.append(safe.line(device.label))
-    if device.kind == "cpu":
-        heading.append(CPU_TIMINGS)
+    heading = [f"{file_name} · {version.label} · {version.saved}", device.label]
+    heading += [CPU_TIMINGS] if device.kind == "cpu" else []
     if version.standings and not version.wrong:
         yield from section_renderables(_section(heading, version), width)
         yield Text("timed in turns with the previous version")
@@ -39,7 +37,7 @@ def screen(
         yield Text(heading[0], style="bold")
         yield from map(Text, (*heading[1:], ""))
     if version.wrong:
-        first, *others = safe.lines(version.wrong).splitlines()
+        first, *others = version.wrong.splitlines()
         yield Text(first, style="bold red")
         yield from map(Text, others[:_SHOWN_LINES])
         if others[_SHOWN_LINES:]:
@@ -62,7 +60,7 @@ def line(version: Version) -> str:
     for problem, standing in version.standings.items():
         settings = settings_of(standing.params)
         time = f"{units.duration(standing.median_ns)} at {size_label(problem)}"
-        own = time + (f" ({safe.line(settings)})" if settings else "")
+        own = time + (f" ({settings})" if settings else "")
         sizes.append("; ".join([own, *map(_in_words, standing.comparisons)]))
     if not sizes:
         return f"{head}: superseded before it was timed"
@@ -70,16 +68,16 @@ def line(version: Version) -> str:
 
 
 def _in_words(record: ComparisonRecord) -> str:
-    opponent = safe.line(record.baseline_name)
     if record.comparison is None or record.ratio is None:
-        return f"not compared with {opponent}: {safe.line(record.reason)}"
-    return in_words(opponent, record.comparison)
+        return f"not compared with {record.baseline_name}: {record.reason}"
+    factor = comparisons.cell(record.ratio, record.comparison.verdict)
+    return f"{factor} than {record.baseline_name}"
 
 
 def _section(heading: Sequence[str], version: Version) -> Section:
     rows = []
     for problem, standing in version.standings.items():
-        settings = safe.line(settings_of(standing.params)) or UNKNOWN
+        settings = settings_of(standing.params) or UNKNOWN
         own = (size_label(problem), units.duration(standing.median_ns), settings)
         opponents: list[ComparisonRecord | None] = [*standing.comparisons]
         for number, record in enumerate(opponents or [None]):
@@ -103,17 +101,12 @@ def _row(own: tuple[str, str, str], record: ComparisonRecord | None) -> Row:
     """A version at one size, and how it compares with one opponent."""
     if record is None:
         return Row((*own, UNKNOWN, UNKNOWN, UNKNOWN))
-    found = record.comparison
-    settings = settings_of(record.baseline.case.params)
-    return Row(
-        cells=(
-            *own,
-            safe.line(f"{record.baseline_name} {settings}"),
-            units.speedup(record.ratio),
-            units.speedups(found.interval if found else None),
-        ),
+    compared = comparisons.row(record, comparisons.times([record]))
+    against = f"{record.baseline_name} {settings_of(record.baseline.case.params)}".strip()
+    cells = dict(zip((column.title for column in comparisons.COLUMNS), compared.cells, strict=True))
+    return replace(
+        compared,
+        cells=(*own, against, cells["the candidate is"], cells["interval"]),
         status=record.verdict or "",
-        reason="" if found else safe.lines(record.reason),
-        claims=claimed(record),
-        style=VERDICT_STYLES[record.verdict] if record.verdict else "",
+        reason="" if record.comparison else record.reason,
     )

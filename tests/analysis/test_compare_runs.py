@@ -50,20 +50,6 @@ def test_the_rank_is_that_of_the_exact_mann_whitney_test(m: int, n: int, confide
     assert at_most(rank) > allowed
 
 
-@pytest.mark.parametrize(
-    ("m", "n", "confidence", "critical"),
-    # Critical values of U in the tables of textbooks, two-sided; -1: none.
-    [
-        (5, 5, 0.95, 2), (5, 5, 0.99, 0), (4, 4, 0.95, 0), (3, 3, 0.95, -1), (4, 5, 0.99, -1),
-        (6, 8, 0.95, 8), (7, 9, 0.99, 7), (10, 10, 0.95, 23), (10, 10, 0.99, 16),
-        (12, 15, 0.95, 49), (20, 20, 0.95, 127), (20, 20, 0.99, 105),
-    ],
-)  # fmt: skip
-def test_published_critical_values(m: int, n: int, confidence: float, critical: int) -> None:
-    assert _shift_rank(m, n, confidence) - 1 == critical
-    assert _shift_rank(n, m, confidence) - 1 == critical
-
-
 # Simulated runs: each process has its own offset
 
 
@@ -118,23 +104,6 @@ def test_a_difference_larger_than_the_noise_is_found() -> None:
     assert np.median(ratios) == pytest.approx(1.2, rel=0.02)
 
 
-@pytest.mark.usefixtures("no_p_values")
-def test_the_interval_covers_the_true_ratio() -> None:
-    found = simulated(4, 150, slower=0.07)
-    covered = [one.interval for one in found if one.interval is not None]
-    assert len(covered) == 150
-    assert sum(low <= 1.07 <= high for low, high in covered) >= 147
-
-
-@pytest.mark.usefixtures("no_p_values")
-def test_wider_noise_gives_wider_intervals() -> None:
-    def width(offset: float) -> float:
-        found = simulated(5, 30, offset=offset)
-        return float(np.median([math.log(i[1] / i[0]) for one in found if (i := one.interval)]))
-
-    assert width(0.08) > 2 * width(0.02) > 0
-
-
 # What is compared, and the allowance
 
 
@@ -162,26 +131,12 @@ def test_fewer_processes_on_a_side_are_not_enough(counts: tuple[int, int]) -> No
     assert found.verdict == "UNDECIDED"
 
 
-def test_the_allowance_widens_both_ends() -> None:
-    sides = [[run(level + i) for i in range(5)] for level in (100.0, 104.0)]
-    without, with_one = (compare_runs(*sides, Variation(0.0, share)) for share in (0.0, 0.05))
-    assert without.interval is not None
-    assert with_one.interval is not None
-    low, high = without.interval
-    assert with_one.interval == pytest.approx((low / 1.05, high * 1.05))
-    assert with_one.ratio == without.ratio
-    assert [one.allowance for one in (without, with_one)] == [0.0, 0.05]
-
-
-def test_too_few_samples_and_bad_ones_have_no_interval() -> None:
+def test_too_few_samples_have_no_interval() -> None:
     few = compare_runs([[1.0, 2.0]], [[1.0, 2.0]], NONE)
     assert few.verdict == "UNDECIDED"
     assert few.interval is None
     assert few.processes == (1, 1)
     assert "too few" in few.reason
-    bad = compare_runs([run(1.0)], [[*run(1.0), math.nan]], NONE)
-    assert bad.verdict == "UNDECIDED"
-    assert "not positive and finite" in bad.reason
 
 
 levels = st.floats(1.0, 1e9)
@@ -217,10 +172,3 @@ def test_swapping_the_sides_inverts_everything(
     near = any(math.isclose(end, edge, rel_tol=1e-9) for end in (low, high)
                for edge in (1, 1 + threshold, 1 / (1 + threshold)))  # fmt: skip
     assert near or back.verdict == TURNED[forth.verdict]
-
-
-@given(st.lists(st.floats(1e-3, 1e300), min_size=10, max_size=12))
-@settings(max_examples=25)
-def test_no_times_are_too_extreme(samples: list[float]) -> None:
-    found = compare_runs([samples], [samples[::-1]], VARIATIONS["gpu"])
-    assert found.ratio == pytest.approx(1)

@@ -38,11 +38,9 @@ def outcome(kernel: str = "tiled", size: int = 64, factor: float = 1.0, **other:
     return records.outcome(kernel, **(known | other))
 
 
-def joined(
-    old: list[Outcome], new: list[Outcome], device: DeviceInfo = DEVICE
-) -> comparison.Joined:
-    before, after = (records.environment(devices=(one,)) for one in (DEVICE, device))
-    return comparison.compare_records(([before], old), ([after], new), ("old", "new"), 0.01)
+def joined(old: list[Outcome], new: list[Outcome]) -> comparison.Joined:
+    about = [records.environment(devices=(DEVICE,))]
+    return comparison.compare_records((about, old), (about, new), ("old", "new"), 0.01)
 
 
 # Joining
@@ -120,30 +118,6 @@ def test_only_what_worked_before_can_break(before: Any, after: Any, broken: bool
 # Whether times may be compared
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"blocks": BlockTimes(median_ns=None, sm_mhz=1700.0)}, "SM clock of tiled TILE=16 at 64"),
-        ({"cold": None, "hot": samples()}, "timing differs: was cold, now hot"),
-        ({"device": "Another GPU"}, "device differs: was Some GPU, now Another GPU"),
-        ({"device_id": "GPU-2"}, "device differs: was opencl:0, now GPU-2"),
-    ],
-)
-def test_what_makes_times_incomparable_is_said(change: dict[str, Any], words: str) -> None:
-    found = joined([outcome()], [outcome(**change)])
-    assert any(words in text for text in found.differences)
-    assert found.incomparable == found.differences
-    assert not comparison.comparable(found)
-
-
-@pytest.mark.parametrize("field", ["name", "driver", "toolkit"])
-def test_another_device_or_its_software_makes_times_incomparable(field: str) -> None:
-    found = joined([outcome()], [outcome()], msgspec.structs.replace(DEVICE, **{field: "99"}))
-    shown = "device" if field == "name" else field
-    assert found.differences == [f"{shown} differs: was {getattr(DEVICE, field)}, now 99"]
-    assert not comparison.comparable(found)
-
-
 @pytest.mark.parametrize(("mhz", "comparable"), [(1980, True), (1941, True), (2019, True),
                                                  (1940, False), (2020, False)])  # fmt: skip
 def test_clocks_may_differ_by_two_percent(mhz: float, comparable: bool) -> None:
@@ -168,12 +142,6 @@ def test_a_changed_kernel_is_what_one_compares() -> None:
     assert comparison.comparable(found)
 
 
-def test_a_changed_kernel_hides_no_other_difference() -> None:
-    found = joined([outcome()], [outcome(sha256="b" * 64, device="Another GPU")])
-    assert len(found.differences) == 2
-    assert not comparison.comparable(found)
-
-
 def test_each_difference_is_said_once() -> None:
     old = [outcome(), outcome(params={"TILE": 8})]
     new = [outcome(sha256="b" * 64), outcome(params={"TILE": 8}, sha256="b" * 64)]
@@ -183,13 +151,29 @@ def test_each_difference_is_said_once() -> None:
 # The gate
 
 
-def gated(
-    ratio: float | None, verdict: Verdict | None = "SLOWER", allowed: float | None = 0.05
-) -> bool:
+@pytest.mark.parametrize(
+    ("ratio", "verdict", "allowed", "too_slow"),
+    [
+        (1.0501, "SLOWER", 0.05, True),
+        (1.05, "SLOWER", 0.05, False),
+        (0.5, "SLOWER", 0.05, False),
+        (1.001, "SLOWER", 0.0, True),
+        (1.0, "SLOWER", 0.0, False),
+        (9.0, "SLOWER", None, False),
+        (None, "SLOWER", 0.05, False),
+        (float("nan"), "SLOWER", 0.05, True),  # a ratio without a value never passes
+        (1.5, "FASTER", 0.05, False),
+        (1.5, "SAME", 0.05, False),
+        (1.5, "UNDECIDED", 0.05, False),
+        (1.5, None, 0.05, False),
+    ],
+)
+def test_only_what_is_surely_slower_than_is_allowed_is_too_slow(
+    ratio: float | None, verdict: Verdict | None, allowed: float | None, too_slow: bool
+) -> None:
     found = None
     if verdict is not None:
-        interval = (ratio * 0.999, ratio * 1.001) if ratio is not None else None
-        found = Comparison(ratio, interval, 1e-9, verdict, 1, (20, 20), "")
+        found = Comparison(ratio, None, 1e-9, verdict, 1, (20, 20), "")
     record = ComparisonRecord(
         baseline_name="old",
         candidate_name="new",
@@ -197,44 +181,7 @@ def gated(
         candidate=outcome(),
         comparison=found,
     )
-    return comparison.is_too_slow(record, allowed)
-
-
-def test_slower_by_more_than_is_allowed_is_too_slow() -> None:
-    assert gated(1.06)
-    assert gated(1.0501)
-
-
-@pytest.mark.parametrize("ratio", [1.05, 1.0499, 1.02, 1.0, 0.5])
-def test_slower_by_no_more_than_is_allowed_passes(ratio: float) -> None:
-    assert not gated(ratio)
-
-
-@pytest.mark.parametrize("verdict", ["FASTER", "SAME", "UNDECIDED", None])
-def test_only_what_is_surely_slower_is_too_slow(verdict: Verdict | None) -> None:
-    assert not gated(1.5, verdict)
-
-
-def test_nothing_is_too_slow_where_nothing_was_asked() -> None:
-    assert not gated(9.0, allowed=None)
-
-
-def test_none_allowed_is_a_limit_of_its_own() -> None:
-    assert gated(1.001, allowed=0.0)
-    assert not gated(1.0, allowed=0.0)
-
-
-def test_a_ratio_that_is_not_known_is_not_too_slow_but_no_number_is() -> None:
-    assert not gated(None)
-    assert gated(float("nan")), "written so that a ratio without a value never passes"
-
-
-@pytest.mark.parametrize(
-    ("factor", "too_slow"), [(1.0, False), (0.5, False), (1.02, False), (1.2, True)]
-)
-def test_the_gate_on_samples(factor: float, too_slow: bool) -> None:
-    (record,) = joined([outcome()], [outcome(factor=factor)]).records
-    assert comparison.is_too_slow(record, 0.05) == too_slow
+    assert comparison.is_too_slow(record, allowed) == too_slow
 
 
 # Runs of several processes
@@ -244,11 +191,6 @@ def five(factor: float = 1.0, **other: Any) -> list[Outcome]:
     return records.repeated(outcome(factor=factor, **other))
 
 
-def compared(old: list[Outcome], new: list[Outcome]) -> comparison.Joined:
-    found = [records.environment(devices=(DEVICE,))]
-    return comparison.compare_records((found, old), (found, new), ("a", "b"), 0.01)
-
-
 def only(found: comparison.Joined) -> Comparison:
     [record] = found.records
     assert record.comparison is not None
@@ -256,7 +198,7 @@ def only(found: comparison.Joined) -> Comparison:
 
 
 def test_all_processes_of_a_case_count() -> None:
-    found = compared(five(), five(1.1))
+    found = joined(five(), five(1.1))
     assert only(found).verdict == "SLOWER"
     assert only(found).processes == (5, 5)
     assert only(found).samples == (100, 100)
@@ -266,7 +208,7 @@ def test_all_processes_of_a_case_count() -> None:
 
 
 def test_of_a_file_with_several_runs_the_last_counts() -> None:
-    found = compared([*five(3.0), *five()], [*five(), *five(1.1)])
+    found = joined([*five(3.0), *five()], [*five(), *five(1.1)])
     assert only(found).processes == (5, 5)
     assert only(found).ratio == pytest.approx(1.1)
 
@@ -274,14 +216,14 @@ def test_of_a_file_with_several_runs_the_last_counts() -> None:
 def test_a_process_that_was_repeated_belongs_to_its_run() -> None:
     first, *others = five()
     failed = outcome(status="failed", reason="took too long", cold=None)
-    found = compared([failed, *others, first], five())
+    found = joined([failed, *others, first], five())
     assert only(found).processes == (5, 5)
     assert not found.broken
 
 
 def test_one_process_that_is_wrong_breaks_the_case() -> None:
     wrong = records.outcome(**{**CASE, "status": "wrong", "reason": "3 of 9", "repetition": 5})
-    found = compared(five(), [*five()[:4], wrong])
+    found = joined(five(), [*five()[:4], wrong])
     assert found.records[0].verdict is None
     assert found.broken == ["tiled TILE=16 at 64 is now wrong: 3 of 9"]
 
@@ -289,17 +231,17 @@ def test_one_process_that_is_wrong_breaks_the_case() -> None:
 @pytest.mark.parametrize("sides", [(5, 1), (1, 5), (4, 5), (1, 1)])
 def test_with_fewer_processes_on_a_side_the_note_says_what_to_do(sides: tuple[int, int]) -> None:
     old, new = (records.repeated(outcome(), count) for count in sides)
-    found = compared(old, new)
+    found = joined(old, new)
     assert only(found).processes == sides
     assert only(found).allowance == VARIATIONS["gpu"].processes
     assert "; record both sides with --repeat 5" in found.records[0].notes[0]
 
 
 def test_a_cpu_varies_more() -> None:
-    found = compared(five(device_kind="cpu"), five(1.02, device_kind="cpu"))
+    found = joined(five(device_kind="cpu"), five(1.02, device_kind="cpu"))
     assert only(found).allowance == VARIATIONS["cpu"].recordings > VARIATIONS["gpu"].recordings
     assert only(found).verdict == "UNDECIDED"
-    assert only(compared(five(), five(1.02))).verdict == "SLOWER"
+    assert only(joined(five(), five(1.02))).verdict == "SLOWER"
 
 
 # Every doubt, and that it alone prevents a verdict
@@ -324,19 +266,17 @@ def hot(factor: float) -> list[Outcome]:
     return records.repeated(outcome(hot=samples(factor)))
 
 
-def with_uuid(uuid: str | None) -> DeviceInfo:
-    return msgspec.structs.replace(DEVICE, properties={"UUID": uuid})
+def on(**device: str) -> Any:
+    return lambda factor: five(factor, **device)
 
 
 #: The sides before and after, their devices, and the reason; None: comparable.
 DOUBTS: dict[str, tuple[Any, Any, DeviceInfo, DeviceInfo, str | None]] = {
     "equal": (five, five, DEVICE, DEVICE, None),
-    "device": (five, five, DEVICE, msgspec.structs.replace(DEVICE, name="B"),
+    "device": (five, on(device="B", device_id="GPU-2"), DEVICE, DEVICE,
                "device differs: was Some GPU, now B"),
-    "card": (five, five, with_uuid("GPU-1"), with_uuid("GPU-2"),
+    "card": (on(device_id="GPU-1"), on(device_id="GPU-2"), DEVICE, DEVICE,
              "device differs: was GPU-1, now GPU-2"),
-    "same card": (five, five, with_uuid("GPU-1"), with_uuid("GPU-1"), None),
-    "a card that is not known": (five, five, with_uuid("GPU-1"), with_uuid(None), None),
     "driver": (five, five, DEVICE, msgspec.structs.replace(DEVICE, driver="9"),
                "driver differs: was 1, now 9"),
     "toolkit": (five, five, DEVICE, msgspec.structs.replace(DEVICE, toolkit="9"),
@@ -381,7 +321,7 @@ def test_a_doubt_alone_prevents_a_verdict(name: str) -> None:
 
 def test_a_doubt_about_one_case_is_no_doubt_about_others() -> None:
     other = {"blocks": BlockTimes(median_ns=None, sm_mhz=1000.0)}
-    found = compared([*five(), *five(size=128)], [*five(1.3), *five(1.3, size=128, **other)])
+    found = joined([*five(), *five(size=128)], [*five(1.3), *five(1.3, size=128, **other)])
     verdicts = [record.verdict for record in found.records]
     assert verdicts == ["SLOWER", "UNDECIDED"]
     assert len(found.differences) == 1
@@ -391,4 +331,4 @@ def test_a_doubt_about_one_case_is_no_doubt_about_others() -> None:
 def test_doubts_about_every_case_leave_nothing_to_judge() -> None:
     other = {"blocks": BlockTimes(median_ns=None, sm_mhz=1000.0)}
     new = [*five(**other), *five(size=128, **other)]
-    assert not comparison.comparable(compared([*five(), *five(size=128)], new))
+    assert not comparison.comparable(joined([*five(), *five(size=128)], new))

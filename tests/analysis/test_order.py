@@ -147,3 +147,7 @@ def test_probes_that_contradict_each_other_give_no_tree() -> None:
 
 def test_an_irregular_tree_has_no_levels() -> None:
     assert order.levels_of((((0, 1), (2, 3)), 4, (5, (6, 7)))) == ()
+
+
+def test_a_sum_that_begins_with_more_terms_than_it_adds_later_is_irregular() -> None:
+    assert order.levels_of(((((0, 1, 2), 3), 4), 5)) == ()

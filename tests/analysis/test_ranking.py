@@ -271,19 +271,6 @@ def test_a_scheme_of_several_products_has_its_own_limit() -> None:
     assert found["untold"] is None
 
 
-def test_what_exceeds_its_limit_once_has_another_at_every_size() -> None:
-    """Its file does not say that it splits its inputs."""
-    large = Problem(4000, 4000, 4000)
-    other = "1" * 64
-    found = [
-        on_h200("split", 1, sha256=other), on_h200("split", 0.5, problem=large, sha256=other),
-        on_h200("plain", 1), on_h200("plain", 10, problem=large),
-    ]  # fmt: skip
-    (table,) = ranking.tables(found, [H200])
-    known = [(row.outcome.case.kernel, row.of_limit is not None) for row in table.rows]
-    assert sorted(known) == [("plain", True)] * 2 + [("split", False)] * 2
-
-
 def test_the_clock_is_the_mean_while_samples_were_taken() -> None:
     def held(*clocks: int | None) -> float | None:
         moments = tuple(Conditions(sm_mhz=clock) for clock in clocks)

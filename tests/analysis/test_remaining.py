@@ -16,9 +16,9 @@ from matbench.model import Problem
 kinds = st.builds(
     Kind,
     st.sampled_from(["matmul", "dot"]),
+    st.sampled_from([0, 2 * 10**3, 2 * 10**6]),
     st.sampled_from(["a GPU", "a CPU"]),
     st.sampled_from(["tiled", "kahan", "naive"]),
-    st.sampled_from([0, 2 * 10**3, 2 * 10**6, 2 * 10**9, 2 * 10**12]),
 )
 seconds = st.floats(0.001, 1000)
 taken = st.lists(st.tuples(kinds, seconds), min_size=1, max_size=20)
@@ -33,7 +33,7 @@ def known(cases: list[tuple[Kind, float]]) -> Estimate:
 
 
 def at(n: int, kernel: str = "tiled", device: str = "a GPU") -> Kind:
-    return Kind("matmul", device, kernel, 2 * n**3)
+    return Kind("matmul", 2 * n**3, device, kernel)
 
 
 @given(lefts)
@@ -46,20 +46,6 @@ def test_nothing_is_said_when_nothing_is_left(cases: list[tuple[Kind, float]]) -
     estimate = known(cases)
     assert estimate.left_s({}) is None
     assert estimate.left_s(Counter({cases[0][0]: 0})) is None
-
-
-@given(taken, kinds)
-def test_a_case_is_known_only_between_sizes_that_are_done(
-    cases: list[tuple[Kind, float]], kind: Kind
-) -> None:
-    found = known(cases).case_s(kind)
-    same = [(done.work, taken_s) for done, taken_s in cases if done.workload == kind.workload]
-    works = [work for work, _ in same]
-    between = bool(works) and min(works) <= kind.work <= max(works)
-    assert (found is not None) == between
-    if found is not None:
-        times = [taken_s for _, taken_s in same]
-        assert min(times) * 0.999 <= found <= max(times) * 1.001
 
 
 @given(taken, lefts, st.sampled_from([0.25, 2.0, 16.0]))
@@ -75,15 +61,6 @@ def test_the_estimate_is_a_sum_that_scales_with_the_times(
     assert found == pytest.approx(sum(many * (each[kind] or 0) for kind, many in left.items()))
     scaled = known([(kind, factor * taken_s) for kind, taken_s in cases])
     assert scaled.left_s(left) == pytest.approx(factor * found)
-
-
-@given(taken, st.randoms(use_true_random=False), lefts)
-def test_the_order_of_the_cases_does_not_matter(
-    cases: list[tuple[Kind, float]], random: object, left: dict[Kind, int]
-) -> None:
-    shuffled = list(cases)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert known(shuffled).left_s(left) == known(cases).left_s(left)
 
 
 @given(taken, st.data(), st.floats(0, 5000))
@@ -107,20 +84,15 @@ def test_large_cases_are_not_taken_for_small_ones() -> None:
     assert estimate.left_s({at(64): 10}) == pytest.approx(1)
 
 
-def test_between_two_sizes_times_grow_as_a_power_of_the_work() -> None:
-    estimate = known([(at(100), 0.1), (at(10_000), 10.0)])
-    assert estimate.case_s(at(1000)) == pytest.approx(1.0)
-    assert estimate.case_s(at(10_001)) is None
-    assert estimate.case_s(at(99)) is None
-
-
 def test_the_most_similar_cases_count() -> None:
     estimate = known([(at(64, "naive"), 9.0), (at(64, "naive"), 9.0), (at(64), 1.0)])
-    estimate.add(at(64, "numpy", "a CPU"), 50.0)
+    for _ in range(4):
+        estimate.add(at(64, "numpy", "a CPU"), 50.0)
     assert estimate.case_s(at(64)) == 1.0  # the kernel's own
     assert estimate.case_s(at(64, "kahan")) == 9.0  # on this device
-    assert estimate.case_s(at(64, "kahan", "another")) == 9.0  # any
-    assert estimate.case_s(Kind("dot", "a GPU", "tiled", at(64).work)) is None
+    assert estimate.case_s(at(64, "kahan", "another")) == 50.0  # any
+    assert estimate.case_s(at(65)) is None
+    assert estimate.case_s(at(64)._replace(workload="dot")) is None
 
 
 def test_the_first_case_of_a_size_which_prepares_its_inputs_is_soon_outvoted() -> None:
@@ -130,14 +102,14 @@ def test_the_first_case_of_a_size_which_prepares_its_inputs_is_soon_outvoted() -
 
 def test_the_kind_of_a_case_has_all_that_matters() -> None:
     case = outcome("tiled", problem=Problem(10, 20, 30)).case
-    assert Kind.of(case) == Kind("matmul", "opencl A Processor", "tiled", 2 * 10 * 20 * 30)
+    assert Kind.of(case) == Kind("matmul", 2 * 10 * 20 * 30, "opencl A Processor", "tiled")
     other = outcome("tiled", problem=Problem(1, 100, 1, workload="dot", inputs="signed")).case
     assert Kind.of(other).workload == "dot"
     assert math.isfinite(Kind.of(other).work)
 
 
 def test_devices_that_work_at_the_same_time_need_less() -> None:
-    now = Kind("matmul", "a GPU", "tiled", 64)
+    now = at(4)
     estimate = known([(now, 10.0)])
     assert estimate.left_s({now: 4}, [(now, 4.0)]) == pytest.approx(36)
     assert estimate.left_s({now: 4}, [(now, 4.0), (now, 2.0)]) == pytest.approx(17)

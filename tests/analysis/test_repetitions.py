@@ -50,7 +50,7 @@ def test_another_case_is_no_repetition(change: dict[str, Any]) -> None:
 def test_two_runs_in_one_file_are_two_sets(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     record_files.write(file, *repeated(around(1.0), 3))
-    record_files.write(file, *repeated(around(2.0), 2), mode="append")
+    record_files.write(file, *repeated(around(2.0), 2), mode="resume")
     found = repetitions.sets(reading.read(file)[1])
     assert numbers(found) == [[1, 2, 3], [1, 2]]
     assert [together[0].median_ns for together in found] == [1.0, 2.0]

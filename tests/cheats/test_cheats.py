@@ -15,7 +15,7 @@ from support.paths import BAD_KERNELS
 
 from matbench import backends, workloads
 from matbench.cache import Cache
-from matbench.errors import MatbenchError, UsageError
+from matbench.errors import MatbenchError
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.measure.options import CHECKS, Options
@@ -85,7 +85,7 @@ def measure(case: Case, device: DeviceInfo, without: Iterable[str] = ()) -> Resu
     options = Options(timed=True, blocks=False, max_time_s=0.05, checks=CHECKS - set(without))
     session = Session(backends.open_backend(device, cache), cache, options)
     try:
-        outcome = session.measure(case).outcome
+        outcome = session.measure(case)
     except MatbenchError as error:
         return Result("failed", str(error))
     finally:
@@ -94,9 +94,7 @@ def measure(case: Case, device: DeviceInfo, without: Iterable[str] = ()) -> Resu
 
 
 def median_ns(result: Result) -> float:
-    assert result.outcome is not None
     timing = result.outcome.cold or result.outcome.hot
-    assert timing is not None
     assert timing.median_ns is not None
     return timing.median_ns
 
@@ -313,25 +311,6 @@ def test_compiles_for_a_gpu(name: str) -> None:
     assert compile_cubin(FOLDER / f"{name}.cu", "sm_90")
 
 
-@pytest.mark.parametrize(
-    ("name", "front", "said"),
-    [
-        ("cublas", "", "looks like a baseline's"),
-        ("cublas-fast", "", "looks like a baseline's"),
-        ("numpy2", "", "looks like a baseline's"),
-        ("host-loop", "", "is taken by"),
-        ("tiled", "", "is taken by"),
-        ("mine", 'group = "baseline"', "is reserved for matbench"),
-    ],
-)
-def test_cannot_pass_for_another(
-    name: str, front: str, said: str, write_kernel: KernelWriter
-) -> None:
-    impostor = catalogue.load(write_kernel(name, front=front))
-    with pytest.raises(UsageError, match=said):
-        catalogue.Catalogue([*catalogue.builtin(), impostor])
-
-
 def test_what_is_measured_is_what_was_read(
     tmp_path: Path, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
@@ -343,21 +322,4 @@ def test_what_is_measured_is_what_was_read(
     case = sweep.case(kernel, problem, next(iter(sweep.parameter_sets(kernel, {}))), device)
     result = measure(case, device)
     assert_measured(result, case)
-    assert result.outcome is not None
     assert result.outcome.case.sha256 == kernel.sha256
-
-
-def test_a_header_cannot_change_between_check_and_timing(
-    tmp_path: Path, device: DeviceInfo, write_kernel: KernelWriter
-) -> None:
-    (tmp_path / "terms.h").write_text("#define TERMS K\n")
-    body = (FOLDER / "cheat-drops-small.cu").read_text().partition("// ///\n\n")[2]
-    body = '#include "terms.h"\n' + body.replace("cheat_drops_small", "ENTRY")
-    body = body.replace("k < K", "k < TERMS").replace("0.01f", "0.0f")
-    kernel = catalogue.load(write_kernel(body=body))
-    (tmp_path / "terms.h").write_text("#define TERMS 1\n")
-    [problem] = parse_problems("33", workloads.get("matmul"), "uniform")
-    case = sweep.case(kernel, problem, next(iter(sweep.parameter_sets(kernel, {}))), device)
-    result = measure(case, device)
-    assert result.status == "failed"
-    assert "changed after" in result.reason

@@ -17,7 +17,6 @@ from matbench import signals
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.measure import tuning, worker
 from matbench.measure.outcomes import not_measured
-from matbench.measure.session import Found
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance
 from matbench.records.outcome import CaseRecord, Outcome
@@ -67,14 +66,14 @@ def pretended(own_state: None, monkeypatch: pytest.MonkeyPatch, device: DeviceIn
     labels: list[str] = []
 
     def pretend(median_ns: Callable[[int], float]) -> list[str]:
-        def measure(self: worker.Worker, case: Case) -> Found:
+        def measure(self: worker.Worker, case: Case) -> Outcome:
             labels.append(case.label)
             median = median_ns(len(labels))
             samples = tuple(median * (1 + (i % 5 - 2) / 1000) for i in range(20))
             taken = timing(samples_ns=samples, interval_ns=(samples[0], samples[4]))
             record, kinds = CaseRecord.of(case, self.device), self.options.on(self.device.kind)
             cold, hot = (taken if kind else None for kind in (kinds.cold, kinds.hot))
-            return Found(Outcome(case=record, status="measured", cold=cold, hot=hot))
+            return Outcome(case=record, status="measured", cold=cold, hot=hot)
 
         monkeypatch.setattr(worker.Worker, "measure", measure)
         for method in ("start", "build_ahead"):
@@ -113,8 +112,8 @@ def planned(
 ) -> Plan:
     """The cases that a command line selects, without running them."""
 
-    def skip(self: worker.Worker, case: Case) -> Found:
-        return Found(not_measured(case, self.device, "skipped", "for this test"))
+    def skip(self: worker.Worker, case: Case) -> Outcome:
+        return not_measured(case, self.device, "skipped", "for this test")
 
     monkeypatch.setattr(worker.Worker, "measure", skip)
     monkeypatch.setattr(worker.Crew, "start", lambda *_: None)

@@ -13,12 +13,6 @@ from support.paths import BAD_KERNELS
 
 from matbench.model import DeviceInfo
 
-#: Output that needs a device that reports the multiprocessor of a block.
-TOLD = (
-    "multiprocessors_used", "blocks_per_multiprocessor", "resident_most", "resident_median",
-    "imbalance", "counter_offset_ticks", "timer_step_ns", "multiprocessor_span_ticks",
-    "multiprocessor_span_ns", "multiprocessor_span_ratio",
-)  # fmt: skip
 TWO_DIMENSIONS = ("blocks", "tiled", "--sizes", "100x64x32", "--set", "TILE=8")
 
 
@@ -30,25 +24,6 @@ def test_blocks_of_a_real_launch(matbench: Matbench) -> None:
         "duration, quartiles", "cost of reading the clock", "latest end − earliest start", "█",
     ):  # fmt: skip
         assert part in said
-
-
-def test_json_is_environment_outcome_and_blocks(matbench: Matbench, device: DeviceInfo) -> None:
-    records = json.loads(matbench(*TWO_DIMENSIONS, "--format", "json").stdout)
-    assert [record["type"] for record in records] == ["environment", "outcome", "blocks"]
-    _, outcome, found = records
-    assert outcome["status"] == "measured"
-    assert found["blocks"] == 104
-    assert found["unstamped_blocks"] == 0
-    assert found["launch"] == outcome["case"]["launch"]
-    assert 0 < found["duration_us"]["minimum"] <= found["duration_us"]["maximum"]
-    assert sum(each["blocks"] for each in found["histogram"]) == 104
-    assert 1 <= found["running_most"] <= 104
-    # The clock shared by all compute units, compared with the events of the same launch.
-    assert found["span_ns"] <= 1.05 * found["event_ns"]
-    if device.kind == "cpu":
-        assert found["counters"] == "one"
-        assert found["naive_span_ns"] == found["span_ns"]
-        assert [name for name in TOLD if found[name] is not None] == []
 
 
 def test_csv_is_the_stamps_of_each_block(matbench: Matbench, device: DeviceInfo) -> None:
@@ -99,8 +74,6 @@ def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
     ("arguments", "message"),
     [
         (("numpy",), "its blocks cannot be timed"),
-        (("tiled", "--sizes", "64,128"), "this command takes one size"),
-        (("thread-1d", "--set", "TILE=8"), "no selected kernel sweeps it; known: THREADS"),
         (("tiled", "--timeline", "blocks.pdf"), "name must end in .svg, .png or .html"),
         (("tiled", "--timeline", "missing/blocks.svg"), "no folder missing"),
     ],

@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 from support.cards import cards, installed
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
-from support.kernels import KernelWriter
 
+from matbench.kernelfile import sweep
 from matbench.measure import worker
-from matbench.measure.outcomes import Found
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance, reading
-from matbench.records.outcome import CaseRecord, Outcome
+from matbench.records.outcome import Outcome
 
 RUN = ("run", "naive-2d", "tiled", "--set", "TILE=8", *QUICK)
 
@@ -57,10 +56,12 @@ def test_a_size_is_measured_on_one_gpu_and_all_gpus_work(
     assert result.stdout.count("★") == 4
 
 
-def test_one_of_them_is_not_told_apart(matbench: Matbench, twins: list[DeviceInfo]) -> None:
-    result = matbench(*RUN, "--sizes", "16,17", "--device", "1")
-    assert by_problem() == {"16": {"GPU-d1"}, "17": {"GPU-d1"}}
-    assert "opencl:1" not in result.stdout
+def test_repetitions_of_a_case_are_measured_on_the_same_gpu(
+    matbench: Matbench, twins: list[DeviceInfo]
+) -> None:
+    matbench(*RUN, "--sizes", "16,17,18", "--device", "all", "--repeat", "3")
+    assert [len(ids) for ids in by_problem().values()] == [1, 1, 1]
+    assert sorted(o.repetition for o in last_run()) == sorted([1, 2, 3] * 6)
 
 
 def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_began(
@@ -85,23 +86,6 @@ def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_be
     assert {"16", "17"} <= {outcome.case.problem.size for outcome in again}
 
 
-def test_a_killed_worker_costs_its_case_only(
-    matbench: Matbench, twins: list[DeviceInfo], write_kernel: KernelWriter
-) -> None:
-    dies = write_kernel(
-        "dies",
-        body='extern "C" __global__ void dies(const float *A, const float *B, float *C, '
-        "int M, int N, int K) { *(volatile int *)0 = 1; }",
-    )
-    words = ("run", "naive-2d", "tiled", "--kernel", dies, "--set", "TILE=8", *QUICK)
-    matbench(*words, "--sizes", "16,17,18,19", "--device", "all", code=1)
-    found = {(o.case.kernel, o.case.problem.size): o for o in last_run()}
-    assert len(found) == 12
-    for (kernel, _), outcome in found.items():
-        assert outcome.status == ("failed" if kernel == "dies" else "measured"), outcome.reason
-    assert {o.case.device_id for o in found.values()} == {"GPU-d0", "GPU-d1"}
-
-
 @pytest.mark.usefixtures("short_turns")
 def test_check_and_tune_use_all_gpus(
     matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
@@ -109,17 +93,14 @@ def test_check_and_tune_use_all_gpus(
     used: set[str] = set()
     measure = worker.Worker.measure
 
-    def noted(self: worker.Worker, case: Case) -> Found:
+    def noted(self: worker.Worker, case: Case) -> Outcome:
         used.add(self.device.place)
         return measure(self, case)
 
-    def pretended(self: worker.Worker, case: Case) -> Found:
-        used.add(self.device.place)
-        time.sleep(0.01)
-        return Found(Outcome(case=CaseRecord.of(case, self.device), status="measured"))
-
-    monkeypatch.setattr(worker.Worker, "measure", pretended)
-    words = ("check", "reverse-static", "--no-large", "--format", "json", "--device")
+    monkeypatch.setattr(worker.Worker, "measure", noted)
+    every = sweep.probed
+    monkeypatch.setattr(sweep, "probed", lambda *arguments: every(*arguments)[:6])
+    words = ("check", "tiled", "--set", "TILE=8", "--no-large", "--format", "json", "--device")
     one = matbench(*words, "0")
     assert used == {"opencl:0"}
     used.clear()
@@ -134,10 +115,7 @@ def test_check_and_tune_use_all_gpus(
         ]
 
     assert probes(several.stdout) == probes(one.stdout)  # also in their order
-    sizes = [problem["N"] for _, problem, _ in probes(one.stdout)]
-    assert sizes == sorted(sizes)
     used.clear()
-    monkeypatch.setattr(worker.Worker, "measure", noted)
     matbench("tune", "tiled", "--set", "TILE=8,16", "--sizes", "16,24", "--device", "all")
     assert used == {"opencl:0", "opencl:1"}
 
@@ -180,7 +158,7 @@ def test_ctrl_c_keeps_what_all_gpus_have_done(
     begun: list[str] = []
     write = worker.Worker.measure
 
-    def measure(self: worker.Worker, case: Case) -> Found:
+    def measure(self: worker.Worker, case: Case) -> Outcome:
         begun.append(case.label)
         if len(begun) == 5:  # three or four are done, and will soon be recorded
             until = time.monotonic() + 30

@@ -13,23 +13,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 from support.cli import QUICK, Refusal, outside, records_in
 from support.dask_cluster import DaskCluster, dask_cluster, wait_for
-from support.devices import GPU
 from support.kernels import SPIN_BODY, KernelWriter
-from support.records import environment, outcome
+from support.records import outcome
 from support.terminal import on_terminal, started
 
 from matbench.cli.run import Sweep
+from matbench.cli.selection import SelectionOptions
+from matbench.kernelfile import catalogue
 from matbench.measure import cluster as joining
-from matbench.measure.options import Options
-from matbench.model import DeviceInfo
+from matbench.model import DeviceInfo, Problem
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome
-from matbench.show import formats
-from matbench.show import outcomes as table
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -137,25 +134,18 @@ def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(joined: bool) -> No
     found = outcome(device_id="GPU-elsewhere")
     cluster: Any = object() if joined else None
     writer: Any = SimpleNamespace(mode="resume", outcomes=[found])
-    known = Sweep([], Options(), cluster=cluster)._known([writer])
+    sweep: Any = SimpleNamespace(cluster=cluster)
+    known = Sweep._known(sweep, [writer])
     key = resuming.outcome_key(found)
     assert list(known) == [key._replace(device_id="") if joined else key]
 
 
-def test_hosts_are_told_apart_in_the_table() -> None:
-    devices = [
-        msgspec.structs.replace(GPU, properties={"host": host}) for host in ("node1", "node2")
-    ]
-    outcomes = [
-        outcome(kernel, ms, device_id=info.identity, device=info.name, backend=info.backend)
-        for info in devices
-        for kernel, ms in (("tiled", 0.001), ("naive-2d", 0.002))
-    ]
-    told = table.report(outcomes, [environment(devices=tuple(devices))])
-    text = formats.text(told, "plain")
-    assert text.count("★") == 2
-    for host in ("node1", "node2"):
-        assert f"{GPU.name} ({GPU.place} on {host})" in text
+def test_what_runs_on_the_host_is_skipped() -> None:
+    numpy = next(kernel for kernel in catalogue.builtin() if kernel.name == "numpy")
+    cluster: Any = SimpleNamespace()
+    options = SelectionOptions(None, None, (), False)
+    [(_, case)] = options.cases([numpy], [Problem(8, 8, 8)], {}, cluster)
+    assert case.skip == "runs on the CPU of one host: measure it without --cluster"
 
 
 # -- refusals ------------------------------------------------------------------------------------

@@ -50,7 +50,9 @@ class Machine:
         monkeypatch.setattr(os, "access", inside)
         for name in ("pycuda", "pycuda.driver", "pynvml", "nvmath", "nvmath.bindings"):
             monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.setattr(device.cublas, "missing", lambda: "nvmath-python is missing; pip …")
+        monkeypatch.setattr(
+            device.cublas, "missing", lambda: UnavailableError("nvmath-python is missing")
+        )
         for cached in (compilation.nvcc, compilation.architectures, device.driver):
             cached.cache_clear()
 
@@ -120,7 +122,7 @@ def test_without_a_gpu_opencl_is_enough(machine: Machine, lines: Lines) -> None:
 
 def test_without_a_gpu_or_opencl_nothing_can_be_measured(machine: Machine, lines: Lines) -> None:
     def missing() -> None:
-        raise UnavailableError("pyopencl is missing (oh); pip install 'matbench-cuda[cpu]'")
+        raise UnavailableError("pyopencl is missing (oh)", "pip install 'matbench-cuda[cpu]'")
 
     machine.patch.setattr(opencl, "devices", missing)
     (machine.bin / "g++").unlink()

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import Result
-from support import tunable
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.machine_code import missing
@@ -96,11 +95,6 @@ def nvcc_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: Matbench) -> None:
     """Shared memory holds eight blocks (2 KB of 16 KB), but threads only three (256 of 768)."""
     result = matbench("explain", "tiled", "--set", "TILE=16", "--arch", "g80", "--format", "plain")
-    assert (
-        "G80 1.0, TILE = 16: 768 threads hold 3 blocks of 256, 16,384 bytes of shared memory hold "
-        "8 blocks of 2,048, and a multiprocessor holds at most 8 blocks. So 3 blocks can be "
-        "resident, limited by threads: 24 of 24 warps." in result.stdout
-    )
     # threads, shared memory, fit by threads, by shared memory, resident, occupancy, loads
     assert lines_of(result, "TILE=16") == [
         ["TILE=16", "256", "2,048", "3", "8", "3", "100%", "125,000,000", "threads"]
@@ -109,11 +103,36 @@ def test_g80_at_16_holds_three_blocks_where_the_lecture_counts_eight(matbench: M
 
 
 @pytest.mark.usefixtures("no_device")
+def test_the_least_traffic_stands_beside_the_modelled(matbench: Matbench) -> None:
+    result = matbench(
+        "explain", "naive-2d", "--sizes", "200x300x400", "--arch", "kepler", "--format", "json"
+    )
+    modelled = json.loads(result.stdout)[1]["traffic"]
+    assert modelled["operations"] == 2 * 200 * 300 * 400
+    assert modelled["least_bytes"] == 4 * (200 * 400 + 400 * 300 + 200 * 300)
+    assert modelled["bytes"] == 4 * (2 * 200 * 300 * 400 + 200 * 300)
+    assert modelled["intensity"] == pytest.approx(48e6 / modelled["bytes"])
+
+
+@pytest.mark.usefixtures("no_device")
 def test_nothing_is_modelled_below_the_least(matbench: Matbench) -> None:
     result = matbench("explain", "tiled", "--sizes", "1", "--set", "TILE=16", "--arch", "kepler")
     said = "The model gives 4.50 B of traffic, less than the minimum of 12.0 B: it is not"
     assert said in result.stdout
     assert "modelled" not in result.stdout
+    result = matbench(*("explain", "tiled", "--sizes", "1", "--arch", "kepler", "--format", "json"))
+    found = json.loads(result.stdout)[1]
+    assert found["traffic"]["bytes"] is None
+    assert {width["modelled_loads"] for width in found["widths"]} == {None}
+
+
+@pytest.mark.usefixtures("no_device")
+def test_each_block_stores_its_part_where_the_host_finishes(matbench: Matbench) -> None:
+    result = matbench("explain", "dot-tree", "--sizes", "33792", "--arch", "kepler")
+    [row] = lines_of(result, "modelled stores")
+    assert " ".join(row) == "modelled stores 32 elements: a partial result per block"
+    result = matbench("explain", "dot-tree", "--sizes", "300", "--arch", "kepler")
+    assert lines_of(result, "modelled stores")[0][2] == "2"
 
 
 def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench) -> None:
@@ -196,23 +215,23 @@ def test_registers_are_those_that_nvcc_gives(matbench: Matbench, device: DeviceI
     assert len([w for w in widths if w["registers"]]) == 2
 
 
-def test_more_parameters_than_can_be_listed_are_one_line(
-    matbench: Matbench, tmp_path: Path
+@pytest.mark.long
+def test_by_default_the_device_at_hand_is_explained_and_without_a_gpu_a_current_one_too(
+    matbench: Matbench, device: DeviceInfo
 ) -> None:
-    path = tmp_path / "tunable.cu"
-    path.write_text(tunable.huge("sweep"), encoding="utf-8")
-    result = matbench("explain", path, code=2)
-    assert result.stderr.count("\n") == 1
-    assert "tunable: 100,000,000 combinations" in result.stderr
-
-
-def test_a_kernel_without_tiles_is_explained_over_what_it_sweeps(matbench: Matbench) -> None:
-    result = matbench(
-        "explain", "block-1d", "--sizes", "33", "--set", "THREADS=64,1024", "--arch", "g80",
-        "--format", "plain",
-    )  # fmt: skip
-    assert [row[0] for row in lines_of(result, "THREADS=")] == ["THREADS=64", "THREADS=1024"]
-    assert "illegal: 1,024 threads per block > 512" in result.stdout
+    result = matbench("explain", "tiled", "--sizes", "33", "--format", "json")
+    found = json.loads(result.stdout)[1]
+    expected = {"this"} if device.kind == "gpu" else {"Hopper 9.0", "this"}
+    assert {"this" if w["here"] else w["architecture"] for w in found["widths"]} == expected
+    # One value is explained, with the usual widths beside it; of several the fastest is.
+    assert {width["params"]["TILE"] for width in found["widths"]} == {4, 8, 12, 16, 20, 24, 32}
+    several = matbench(
+        "explain", "tiled", "--sizes", "33", "--set", "TILE=8,16", "--format", "json"
+    )
+    found = json.loads(several.stdout)[1]
+    assert {width["params"]["TILE"] for width in found["widths"]} == {8, 16}
+    times = {w["params"]["TILE"]: w["measured_ns"] for w in found["widths"] if w["here"]}
+    assert found["case"]["params"]["TILE"] == min(times, key=lambda tile: times[tile])
 
 
 def test_a_wrong_kernel_has_no_time_and_is_no_success(

@@ -75,7 +75,7 @@ def test_a_run_passes_over_pipes_among_its_own_files(
         (("run", "tiled", "--sizes", "8", "--tuned"), "tuned.jsonl: cannot be read: not a regular"),
         (
             ("tune", "tiled", "--sizes", "8"),
-            "tuned.jsonl: is a pipe; remove it, or set MATBENCH_STATE_DIR",
+            "tuned.jsonl: is no ordinary file; set MATBENCH_STATE_DIR",
         ),
     ],
 )

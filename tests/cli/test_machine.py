@@ -64,7 +64,6 @@ def test_a_cache_that_others_can_fill_stops_the_run(
 
 @pytest.mark.parametrize("command", [
     ["run", "tiled", "--sizes", "9", "--set", "TILE=8"], ["info"],
-    ["compare", "tiled", "naive-2d", "--sizes", "9"],
 ], ids=lambda command: command[0])  # fmt: skip
 @pytest.mark.parametrize("kind", ["file", "below a file", "not to be made"])
 def test_an_unusable_cache_folder_is_one_line(

@@ -14,7 +14,7 @@ from support.pictures import needs_plots
 from support.records import environment, outcome
 
 from matbench.model import DeviceInfo
-from matbench.records import provenance, reading
+from matbench.records import provenance
 from matbench.records.writing import RecordWriter
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -27,9 +27,7 @@ def run(matbench: Matbench, *arguments: str | Path, code: int | None = 0) -> Any
     return matbench("run", *QUICK, *arguments, code=code)
 
 
-def test_outputs_are_new_appended_to_replaced_or_resumed(
-    matbench: Matbench, device: DeviceInfo
-) -> None:
+def test_outputs_are_new_replaced_or_resumed(matbench: Matbench, device: DeviceInfo) -> None:
     def kept() -> list[tuple[str, int | None, str, str]]:
         return summary(records_in(OUTPUT))
 
@@ -37,13 +35,6 @@ def test_outputs_are_new_appended_to_replaced_or_resumed(
     sixteen = ("tiled", 16, "9", "measured")
     run(matbench, *NINE, "--set", "TILE=8", "--output", OUTPUT)
     assert kept() == [eight]
-    first = OUTPUT.read_bytes()
-
-    run(matbench, *NINE, "--set", "TILE=16", "--output", OUTPUT, "--append")
-    assert kept() == [eight, sixteen]
-    assert OUTPUT.read_bytes().startswith(first)
-    assert len(reading.read(OUTPUT)[0]) == 2
-
     run(matbench, *NINE, "--set", "TILE=16", "--output", OUTPUT, "--force")
     assert kept() == [sixteen]
 
@@ -94,11 +85,8 @@ def test_records_that_cannot_be_written_are_one_line(
     matbench: Matbench, device: DeviceInfo
 ) -> None:
     command = ("run", *NINE, "--set", "TILE=8", "--smoke", "--output")
-    result = matbench(*command, "/dev/full", code=1)
-    assert result.stderr == (
-        "matbench: /dev/full: cannot be written: No space left on device; "
-        "fix that, or name another file\n"
-    )
+    result = matbench(*command, "/dev/full", code=2)
+    assert result.stderr == "matbench: /dev/full: is no ordinary file; name another file\n"
     result = matbench(*command, "/proc/x.jsonl", code=2)
     assert result.stderr == (
         "matbench: /proc/x.jsonl: cannot be written: no file can be created in /proc; "
@@ -110,13 +98,10 @@ def test_records_that_cannot_be_written_are_one_line(
 
 #: Each with one file in two roles, some by way of the links that the test makes.
 CLASHES = [
-    "run tiled --output same.html --page same.html",
-    "run tiled --output same.html --page ../here/same.html --force",
-    "run tiled --output new.jsonl --page to-new.html",
     "run tiled --output new.png --error-map new.png",
-    "run tiled --page to-new.svg.html --error-map new.svg",
-    "run tiled --resume kept.jsonl --page hard.html",
-    "run tiled --page to-last.html --force",
+    "run tiled --output new.png --error-map ../here/new.png --force",
+    "run tiled --output to-new.svg --error-map new.svg",
+    "run tiled --resume kept.svg --error-map kept.svg",
     "run tiled --output last.jsonl --force",
     "run mine.cu --output mine.cu --force",
     "run mine.cu --output mine.toml --force",
@@ -142,10 +127,8 @@ def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusa
         Path(name).touch()
     os.link("kept.jsonl", "hard.html")
     for link, target in (
-        ("to-new.html", "new.jsonl"),
-        ("to-new.svg.html", "new.svg"),
+        ("to-new.svg", "new.svg"),
         ("to-mine", "mine.cu"),
-        ("to-last.html", provenance.last_run_path()),
         ("last.jsonl", provenance.last_run_path()),
     ):
         Path(link).symlink_to(target)
@@ -213,7 +196,7 @@ def recorded(*argv: str) -> Path:
             "; to continue the recorded run: matbench run tiled --sizes 9 --resume out.jsonl",
         ),
         (
-            ["run", "--kernel=my\n\u202efile.cu;", "--append"],
+            ["run", "--kernel=my\n\u202efile.cu;", "--force"],
             "; to continue the recorded run: "
             "matbench run '--kernel=my \ufffdfile.cu;' --resume out.jsonl",
         ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.browser import needs_page
-from support.cli import QUICK, Matbench, Refusal
+from support.cli import Matbench
 from support.paths import ROOT
 
 SMALL = ROOT / "results" / "h200-cubes.jsonl"
@@ -30,28 +30,6 @@ def test_a_page_is_replaced_only_by_force(matbench: Matbench, tmp_path: Path) ->
     assert page.read_text() == "mine"
     matbench("page", SMALL, "--output", page, "--force")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-
-
-def test_a_run_refuses_first(refusal: Refusal, nothing_runs: None) -> None:
-    assert "ends in .html" in refusal("run", "tiled", "--page", "p.png")
-
-
-@needs_page
-def test_a_run_writes_a_page(matbench: Matbench, tmp_path: Path) -> None:
-    page = tmp_path / "p.html"
-    matbench("run", "tiled", "--set", "TILE=8", "--sizes", "20", *QUICK, "--page", page)
-    assert "tiled was measured at n = 20" in page.read_text(encoding="utf-8")
-
-
-@needs_page
-def test_resuming_replaces_the_page(matbench: Matbench, tmp_path: Path) -> None:
-    page, records = tmp_path / "p.html", tmp_path / "r.jsonl"
-    case = ("run", "tiled", "--set", "TILE=8", "--sizes", "20", *QUICK)
-    matbench(*case, "--output", records)
-    page.write_text("of a run that was interrupted")
-    matbench(*case, "--page", page, code=2)
-    matbench(*case, "--resume", records, "--page", page)
-    assert "tiled was measured at n = 20" in page.read_text(encoding="utf-8")
 
 
 @needs_page

@@ -17,7 +17,6 @@ from support.records import repeated, timing
 from matbench.analysis import repetitions
 from matbench.cli import main
 from matbench.measure import worker
-from matbench.measure.session import Found
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records import reading
 from matbench.records.outcome import Outcome
@@ -45,7 +44,7 @@ def test_each_repetition_has_processes_of_its_own(
     measured: list[tuple[str, int]] = []
     original = worker.Worker.measure
 
-    def measure(self: worker.Worker, case: Case) -> Found:
+    def measure(self: worker.Worker, case: Case) -> Outcome:
         made = original(self, case)
         measured.append((case.label, self.pool.call(os.getpid)))
         return made
@@ -107,18 +106,6 @@ def test_resuming_continues_inside_a_repetition(matbench: Matbench, measured: li
     assert order()[-2:] == [(4, 4), (8, 4)]
 
 
-def test_a_file_without_repetitions_is_the_first_of_them(
-    matbench: Matbench, measured: list[str]
-) -> None:
-    matbench("run", *TWO_CASES, "--output", OUTPUT)
-    line = OUTPUT.read_text()
-    OUTPUT.write_text(line.replace('"repetition":1,', ""))  # as earlier versions wrote it
-    measured.clear()
-    matbench("run", *TWO_CASES, "--repeat", "2", "--resume", OUTPUT)
-    assert len(measured) == 2
-    assert order() == [(4, 1), (8, 1), (4, 2), (8, 2)]
-
-
 @pytest.mark.parametrize("count", ["0", "101", "-1", "1.5"])
 def test_an_impossible_number_of_repetitions_is_refused(
     count: str, matbench: Matbench, nothing_runs: None
@@ -142,18 +129,13 @@ def sweep() -> list[Outcome]:
     return found
 
 
-@pytest.mark.parametrize(("command", "suffix"), [("plot", "svg"), ("page", "html")])
-def test_a_picture_and_a_page_show_each_case_once(
-    command: str, suffix: str, matbench: Matbench
-) -> None:
+def test_a_picture_has_one_point_for_each_case(matbench: Matbench) -> None:
     pytest.importorskip("vl_convert", exc_type=ImportError)
-    shown = {}
-    for name, outcomes in {
-        "all": sweep(),
-        "merged": repetitions.merged(sweep()),
-        "other": [*sweep()[:1], *sweep()[5:6]],
-    }.items():
-        record_files.write(Path(f"{name}.jsonl"), *outcomes)
-        matbench(command, f"{name}.jsonl", "--output", f"{name}.{suffix}")
-        shown[name] = Path(f"{name}.{suffix}").read_text()
-    assert shown["all"] == shown["merged"] != shown["other"]
+    record_files.write(Path("all.jsonl"), *sweep())
+    record_files.write(Path("one.jsonl"), *repetitions.merged(sweep()))
+    for name in ("all", "one"):
+        matbench("plot", f"{name}.jsonl", "--output", f"{name}.svg")
+    assert Path("all.svg").read_text() == Path("one.svg").read_text()
+    record_files.write(Path("other.jsonl"), *sweep()[:1], *sweep()[5:6])
+    matbench("plot", "other.jsonl", "--output", "other.svg")
+    assert Path("other.svg").read_text() != Path("one.svg").read_text()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from pathlib import Path
@@ -14,8 +12,9 @@ from support.cli import QUICK, Matbench, Plan, last_run, summary
 from support.kernels import KernelWriter
 
 from matbench import backends
+from matbench.cli.options import DeadlineOptions
 from matbench.measure import worker
-from matbench.measure.options import Options
+from matbench.measure.options import Deadlines, Options
 from matbench.model import DeviceInfo
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -55,11 +54,6 @@ def test_allowed_skips_allow_nothing_else(
     result = run(matbench, path, "--sizes", "9", "--allow-skips", code=1)
     assert result.stderr == ""
     assert [o.status for o in last_run()] == ["wrong"]
-
-
-def test_a_resumed_run_that_is_done_is_success(matbench: Matbench, device: DeviceInfo) -> None:
-    arguments = ("tiled", "--set", "TILE=8,500", "--sizes", "9", "--resume", "out.jsonl")
-    assert run(matbench, *arguments).stderr == run(matbench, *arguments).stderr == ""
 
 
 def test_a_baseline_on_the_host(matbench: Matbench, device: DeviceInfo) -> None:
@@ -104,20 +98,9 @@ def test_time_that_was_asked_for_is_not_late(matbench: Matbench, device: DeviceI
     assert outcome["status"] == "measured", outcome["reason"]
 
 
-def test_the_fastest_alone(matbench: Matbench, device: DeviceInfo) -> None:
-    """One row per kernel and size, while all cases are recorded."""
-    arguments = ("tiled", "naive-2d", "--set", "TILE=8,16,500", "--sizes", "9,12")
-    table = run(matbench, *arguments, "--fastest", "--format", "csv").stdout
-    medians: dict[tuple[str, str], list[float]] = {}
-    for outcome in last_run():
-        times = medians.setdefault((outcome.case.kernel, outcome.case.problem.size), [])
-        times += [outcome.median_ns] if outcome.median_ns is not None else []
-    assert [len(times) for times in medians.values()] == [2] * 4
-    rows = list(csv.DictReader(io.StringIO(table)))
-    assert {(row["kernel"], row["size"]): float(row["median_ns"]) for row in rows} == {
-        case: min(times) for case, times in medians.items()
-    }
-    assert len(rows) == 4
+@pytest.mark.parametrize(("timeout_s", "build_s"), [(0.5, 120), (300, 300)])
+def test_a_build_has_two_minutes_or_the_timeout(timeout_s: float, build_s: float) -> None:
+    assert DeadlineOptions(timeout_s).deadlines == Deadlines(build_s=build_s, run_s=timeout_s)
 
 
 # -- cold and hot --------------------------------------------------------------------------------

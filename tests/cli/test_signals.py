@@ -102,7 +102,6 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
     ("options", "typed", "named"),
     [
         ({"output": "a.jsonl"}, "tiled --output a.jsonl --cold", "tiled --cold"),
-        ({"output": "a.jsonl"}, "--output=a.jsonl --append tiled", "tiled"),
         ({"resume": "a.jsonl"}, "--resume a.jsonl tiled", "tiled"),
         ({"resume": "a.jsonl"}, "tiled --resume=a.jsonl --seed=1", "tiled --seed=1"),
         ({"output": "a.jsonl", "force": True}, "--force --output a.jsonl", ""),
@@ -111,13 +110,13 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
 def test_the_command_that_continues_however_it_was_typed(
     options: dict[str, Any], typed: str, named: str
 ) -> None:
-    given = {"output": None, "append": False, "force": False, "resume": None} | options
+    given = {"output": None, "force": False, "resume": None} | options
     found = OutputOptions(**given).resuming(typed.split(), Path("last.jsonl"))
     assert found == " ".join(f"continue with: matbench run {named} --resume a.jsonl".split())
 
 
 def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
-    options = OutputOptions(None, False, False, None)
+    options = OutputOptions(None, False, None)
     found = options.resuming(["tiled", "--cold"], Path("last run.jsonl"))
     command = "matbench run tiled --cold --resume 'last run.jsonl'"
     assert found == f"continue before any other run with: {command}"
@@ -273,7 +272,7 @@ TUNE = ["tune", "tiled", "--sizes", "20", "--set", "TILE=8,16"]
     ("arguments", "nth", "known", "said"),
     [
         (CHECK, 2, "passed 1 of 1", "interrupted: 1 of "),
-        (EXPLAIN, 2, "TILE=8", "interrupted: 2 of 2 widths are done"),
+        (EXPLAIN, 2, "TILE=8", "interrupted: 1 of 2 widths are done"),
         (COMPARE, 2, "naive-2d", "interrupted: 1 of 2 comparisons are done"),
         (TUNE, 2, "best so far", "interrupted: 0 of 1 sizes are done"),
         (["run", "tiled", *SMALL], 1, "", "interrupted: 0 of 3 cases are done"),

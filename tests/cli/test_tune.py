@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -100,26 +99,6 @@ def test_given_values_are_all_that_is_tried(matbench: Matbench, state: Path) -> 
     assert default == {"TILE=16": "true", "TILE=4": "false"}
 
 
-@pytest.mark.long
-def test_what_tuning_prints_can_be_reported(
-    matbench: Matbench, device: DeviceInfo, file: Path, state: Path
-) -> None:
-    turns = "TURNS=1,2,3,4,5,6,7,8"
-    result = matbench(
-        "tune", file, "--sizes", "20", "--set", turns, "--set", "KIND=1", "--format", "json"
-    )
-    printed = file.with_name("tuning.json")
-    printed.write_text(result.stdout, encoding="utf-8")
-    table = matbench("report", printed).stdout
-    assert "8 measured, 0 wrong" in table
-    assert re.search(r"a quick look: only [0-9…]+ samples", table)
-    refused = matbench(
-        "run", "single-block", "--sizes", "8", "--output", printed, "--append", code=2
-    )
-    assert "cannot append to a JSON array" in refused.stderr
-    assert printed.read_text(encoding="utf-8") == result.stdout
-
-
 def test_what_no_device_here_can_run_is_skipped_with_the_reason(
     matbench: Matbench, device: DeviceInfo, file: Path, state: Path
 ) -> None:
@@ -196,9 +175,3 @@ def test_without_a_winner_the_kernels_own_sweep_runs(
     assert own == [{"TURNS": 8, "KIND": 1}] * 2
     [line] = result.stderr.splitlines()
     assert line.startswith(f"tunable is not tuned for {device.name}; running its own sweep instead")
-
-
-def test_tuned_and_given_values_exclude_each_other(matbench: Matbench) -> None:
-    for given in ("TILE=8", "THREADS=64"):
-        result = matbench("run", "thread-1d", "tiled", "--tuned", "--set", given, code=2)
-        assert "--tuned cannot be combined with --set" in result.stderr

@@ -151,29 +151,6 @@ def test_lines_to_paste_stand_below_what_is_missing(
     assert watch.interrupt() == (0, "")
 
 
-def test_a_file_that_is_gone_for_a_while_is_waited_for(
-    device: DeviceInfo, write_kernel: KernelWriter, watched: Callable[..., Watched]
-) -> None:
-    path = write_kernel()
-    text = path.read_text(encoding="utf-8")
-    watch = watched(path, *QUICK)
-    assert "version 1," in watch.line()
-    path.unlink()
-    path.write_text("", encoding="utf-8")  # an editor that empties it first
-    path.unlink()
-    path.write_text(text + "\n// another\n", encoding="utf-8")
-    line = watch.line()
-    if "no front matter" in line or "not known" in line:  # read while it was empty
-        line = watch.line()
-    assert ": right; " in line
-    assert "version 1" in line[line.index(": right; ") :]
-    # A save without changes does not count; one with changes does.
-    save(path, text + "\n// another\n")
-    save(path, text + "\n// a third\n")
-    assert re.search(": right; .* version ", watch.line())
-    assert watch.interrupt() == (0, "")
-
-
 def test_a_terminal_shows_one_screen(device: DeviceInfo, write_kernel: KernelWriter) -> None:
     path = write_kernel()
     good = path.read_text(encoding="utf-8")

@@ -35,7 +35,7 @@ def judged(session: Session, folder: Path, gemm: Gemm, size: tuple[int, int, int
     path.write_text(gemm.source(), encoding="utf-8")
     problem = Problem(*size, alpha=gemm.alpha, beta=gemm.beta, batch=gemm.batch)
     case = sweep.case(catalogue.load(path), problem, {}, session.backend.info)
-    return session.measure(case).outcome
+    return session.measure(case)
 
 
 @pytest.mark.parametrize("result", KINDS)
@@ -107,5 +107,5 @@ def test_cublas_computes_all_of_it(
     kernel = catalogue.Catalogue(catalogue.builtin()).get(f"cublas{kind}")
     for size in ((1, 1, 1), (33, 47, 65), (256, 256, 256)):
         problem = Problem(*size, alpha=alpha, beta=beta, batch=batch)
-        outcome = on_gpu.measure(sweep.case(kernel, problem, {}, on_gpu.backend.info)).outcome
+        outcome = on_gpu.measure(sweep.case(kernel, problem, {}, on_gpu.backend.info))
         assert (outcome.status, outcome.reason) == ("measured", None), size

@@ -154,8 +154,6 @@ def test_what_cublas_finds_is_right_too(
 ) -> None:
     [case] = sweep.cases([libraries.CUBLAS_DOT], [problem("dot", N, inputs)], {}, info)
     outcome = right(checks, case)
-    assert outcome.build.resources is not None
-    assert outcome.build.resources.library is not None
     assert outcome.build.resources.library.startswith("cuBLAS ")
 
 

@@ -123,6 +123,16 @@ def test_the_text_tells_how_it_is_launched(
     assert geometries[0].grid(swapped=False) == grid
 
 
+def test_another_template_is_less_likely_than_another_block_or_grid() -> None:
+    body = "int i = blockIdx.x * blockDim.x + threadIdx.x; C[i / n + i % n] = SIDE;"
+    _, geometries = guessed(kernel(ABC, body, before="template <int SIDE>"))
+    tried = [(g.params["SIDE"], g.block[0], str(g.line).split(",")[0]) for g in geometries[:6]]
+    assert tried == [
+        (16, 256, "ceil_div(M * N"), (16, 256, "ceil_div(N"), (16, 256, "ceil_div(M"),
+        (16, 128, "ceil_div(M * N"), (16, 128, "ceil_div(N"), (32, 256, "ceil_div(M * N"),
+    ]  # fmt: skip
+
+
 def test_launch_bounds_are_the_block() -> None:
     source = (
         "#define NT 192\n__global__ void __launch_bounds__(NT) f(" + ABC + ") { C[blockIdx.x * 64"

@@ -10,6 +10,7 @@ import pytest
 from support.sources import PATH, kernel, lines_of_the_kernel
 
 from matbench.kernelfile import catalogue, instrument
+from matbench.kernelfile.syntax import without_comments
 from matbench.model import Kernel, Parameter
 
 FILES = [kernel for kernel in catalogue.builtin() if kernel.source]
@@ -21,13 +22,19 @@ WRAPPED = [instrument.clocked_unit, instrument.staggered_unit]
 def test_every_line_stays_where_it_was(made: Callable[[Kernel], str]) -> None:
     for builtin in FILES:
         unit = made(msgspec.structs.replace(builtin, path=PATH))
-        source = builtin.source.splitlines()
-        assert lines_of_the_kernel(unit)[: len(source)] == source, builtin.name
+        lines = [without_comments(line) for line in lines_of_the_kernel(unit)]
+        source = without_comments(builtin.source).splitlines()
+        changed = [
+            was for was, now in zip(source, lines, strict=False) if was.split() != now.split()
+        ]
+        assert len(lines) >= len(source)
+        assert all(re.search(rf"__\w+__|{builtin.entry}\(", line) for line in changed), builtin.name
+        assert len(changed) <= (0 if made is instrument.plain_unit else 3)
 
 
 def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
     unit = instrument.clocked_unit(kernel())
-    assert "entry(A, B, C, M, N, K, alpha);" in unit
+    assert "matbench_kernel(A, B, C, M, N, K, alpha);" in unit
     assert re.search(r"matbench_entry\(float \*A, .*long long K, float alpha, matbench_stamp", unit)
 
 
@@ -38,8 +45,7 @@ def test_a_path_cannot_break_out_of_its_line(path: str, made: Callable[[Kernel],
     assert f'\n#line 1 "{quoted}"\n' in f"\n{made(kernel(path=path))}"
 
 
-@pytest.mark.parametrize("made", WRAPPED, ids=lambda made: made.__name__)
-def test_tensor_maps_are_passed_by_value_and_on_by_reference(made: Callable[[Kernel], str]) -> None:
+def test_tensor_maps_are_passed_by_value_and_on_by_reference() -> None:
     source = (
         'extern "C" __global__ void mine(const CUtensorMap __grid_constant__ map, float *C) { }\n'
     )
@@ -48,35 +54,35 @@ def test_tensor_maps_are_passed_by_value_and_on_by_reference(made: Callable[[Ker
         Parameter("CUtensorMap", "map", pointer=False),
         Parameter("float", "C", pointer=True),
     )
-    unit = made(mine)
-    assert unit.index("#define __grid_constant__ &\n") < unit.index(source)
+    unit = instrument.clocked_unit(mine)
+    assert "void matbench_kernel(const CUtensorMap  &map, float *C)" in unit
     assert "(const CUtensorMap __attribute__((grid_constant)) map, float *C, " in unit
 
 
-@pytest.mark.parametrize("made", WRAPPED, ids=lambda made: made.__name__)
-def test_a_wrapped_kernel_keeps_its_cluster(made: Callable[[Kernel], str]) -> None:
+def test_a_wrapped_kernel_keeps_its_cluster() -> None:
     source = (
         'extern "C" __global__ void __cluster_dims__(1, 1, SPLITS) mine(float *C, int N)\n{ }\n'
     )
-    unit = made(kernel(source, "mine"))
+    unit = instrument.clocked_unit(kernel(source, "mine"))
     entry = "__attribute__((cluster_dims(1, 1, SPLITS))) void matbench_entry("
     assert f'extern "C" __global__ {entry}' in unit
-    assert unit.index("#define __cluster_dims__(...)") < unit.index(source)
-    plain = made(kernel(source.replace("__cluster_dims__(1, 1, SPLITS) ", ""), "mine"))
+    assert "__forceinline__ void  matbench_kernel(float *C, int N)" in unit
+    plain = instrument.clocked_unit(
+        kernel(source.replace("__cluster_dims__(1, 1, SPLITS) ", ""), "mine")
+    )
     assert "cluster_dims(" not in plain
 
 
-@pytest.mark.parametrize("made", WRAPPED, ids=lambda made: made.__name__)
 @pytest.mark.parametrize("bounds", ["384, 1", "32 * (BM / (WM + 1)) * 2"])
 def test_a_wrapped_kernel_keeps_its_launch_bounds(
-    bounds: str, made: Callable[[Kernel], str]
+    bounds: str,
 ) -> None:
     source = (
         f'extern "C" __global__ void __launch_bounds__({bounds})\nmine(float *C, int N)\n{{ }}\n'
     )
     entry = f"__attribute__((launch_bounds({bounds}))) void matbench_entry("
-    assert f'extern "C" __global__ {entry}' in made(kernel(source, "mine"))
-    other = made(kernel(source.replace("mine", "other") + PLAIN, "mine"))
+    assert f'extern "C" __global__ {entry}' in instrument.clocked_unit(kernel(source, "mine"))
+    other = instrument.clocked_unit(kernel(source.replace("mine", "other") + PLAIN, "mine"))
     assert "((launch_bounds(" not in other
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.kernels import GOOD_BODY, kernel_text
-from support.repository import commit, git, tree
+from support.repository import commit, git
 
 from matbench import git as matbench_git
 from matbench.errors import UsageError
@@ -160,41 +160,6 @@ def test_nothing_is_written_outside_of_the_folder(name: str, project: Path, tmp_
         catalogue.load(project / "kernels" / "mine.cu"), "HEAD", tmp_path / "a" / "b"
     )
     assert names(tmp_path / "a") == ["b/kernels/mine.cu"]
-
-
-#: Entries of a tree: a mode and a name.
-FILE, LINK, FOLDER = "100644", "120000", "40000"
-
-
-@pytest.mark.parametrize(
-    ("entries", "named"),
-    [
-        ([(FOLDER, ".")], "'.'"),
-        ([(FILE, ".git")], "'.git'"),
-        ([(FOLDER, ".GIT")], "'.GIT'"),
-        ([(LINK, "..")], "'..'"),
-        ([(FILE, "/outside.h")], "'/outside.h'"),
-        ([(FILE, "a/../../outside.h")], "'a/../../outside.h'"),
-        ([(FILE, "a\n\x1b[2J/..")], r"'a\n\x1b[2J/..'"),
-        ([(FILE, "a.h"), (FILE, "a.h")], "'a.h'"),
-        ([(FILE, "a.h"), (FOLDER, "a.h")], "'a.h'"),
-        ([(LINK, "a"), (FOLDER, "a")], "'a'"),
-        ([(FILE, "")], None),  # git itself refuses it
-    ],
-)
-def test_a_malformed_tree_is_refused(
-    entries: list[tuple[str, str]], named: str | None, project: Path, tmp_path: Path
-) -> None:
-    commit(project, mine_cu=including("MACRO"))
-    source = git(project, "rev-parse", "HEAD:mine.cu")
-    hashes = {FILE: source, LINK: source, FOLDER: tree(project, (FILE, "inner.h", source))}
-    bad = tree(project, *((*each, hashes[each[0]]) for each in entries), (FILE, "mine.cu", source))
-    git(project, "update-ref", "HEAD", git(project, "commit-tree", "-m", "bad", bad))
-    with pytest.raises(UsageError, match=r"--against 'HEAD': .* see `git fsck`") as told:
-        revisions.extract(catalogue.load(project / "mine.cu"), "HEAD", tmp_path / "old")
-    assert f"malformed at {named};" in str(told.value) or named is None
-    assert str(told.value).isprintable()
-    assert not (tmp_path / "old").exists()
 
 
 def test_a_header_that_is_too_large_is_refused_before_it_is_read(

@@ -22,28 +22,11 @@ def made(name: str, origin: Kernel = TILED) -> Kernel:
 @pytest.mark.parametrize("origin", WITH_SOURCE, ids=lambda kernel: kernel.name)
 def test_a_copy_differs_in_its_name_alone(origin: Kernel) -> None:
     mine = made("mine", origin)
-    assert (mine.name, mine.entry, mine.group) == ("mine", "mine", "tutorial")
-    assert mine.previous == origin.name
-    changed = {"name", "summary", "group", "previous", "entry"}
-    for key in set(FrontMatter.__struct_fields__) - changed:
+    assert (mine.name, mine.group, mine.previous) == ("mine", "tutorial", origin.name)
+    for key in set(FrontMatter.__struct_fields__) - {"name", "summary", "group", "previous"}:
         assert getattr(mine, key) == getattr(origin, key), key
-    was = without_comments(origin.source).replace(f"{origin.entry}(", "mine(")
-    assert without_comments(mine.source).split() == was.split()
+    assert without_comments(mine.source).split() == without_comments(origin.source).split()
     assert mine.parameters == origin.parameters
-
-
-@pytest.mark.parametrize(
-    ("name", "entry"),
-    [
-        ("a.b-c", "a_b_c"),
-        ("double", "kernel_double"),  # a word of C
-        ("dot", "kernel_dot"),  # a function of OpenCL C
-        ("3d", "kernel_3d"),
-        ("row", "kernel_row"),  # a variable of the kernel's own
-    ],
-)
-def test_the_function_gets_a_name_that_is_free(name: str, entry: str) -> None:
-    assert made(name).entry == entry
 
 
 def test_what_cannot_be_copied() -> None:
@@ -54,12 +37,13 @@ def test_what_cannot_be_copied() -> None:
         scaffold.source("mine", numpy, "mine.cu")
 
 
-def test_a_copy_does_not_claim_what_its_origin_measured() -> None:
-    rungs = [origin for origin in WITH_SOURCE if "// Measured: " in origin.source]
-    assert len(rungs) > 20
-    for origin in rungs:
-        text = scaffold.source("mine", origin, "mine.cu")
-        assert not re.search("^// (Adds|Predicted|Limit|Measured): ", text, re.MULTILINE)
-        assert "cuBLAS (H200)" not in text
-        first = origin.source.split("// ///\n", 1)[1].split("\n//\n", 1)[1].splitlines()[0]
-        assert f"\n\n{first}\n" in text
+@pytest.mark.parametrize("origin", WITH_SOURCE, ids=lambda kernel: kernel.name)
+def test_a_copy_explains_itself_but_does_not_claim_what_its_origin_measured(origin: Kernel) -> None:
+    text = scaffold.source("mine", origin, "mine.cu")
+    assert max(map(len, set(text.splitlines()) - set(origin.source.splitlines()))) <= 100
+    assert not re.search("^// (Adds|Predicted|Limit|Measured): ", text, re.MULTILINE)
+    assert "cuBLAS (H200)" not in text
+    remarks = origin.source.split("// ///\n\n", 1)[1].split("\n\n")[0]
+    if remarks.startswith("// Adds: "):
+        remarks = remarks.split("\n//\n", 1)[1]
+    assert f"\n\n{remarks}\n" in text

@@ -178,6 +178,24 @@ def test_a_call_that_takes_too_long_is_given_up() -> None:
         cluster.within(5, lambda: 1 // 0)
 
 
+def test_a_scheduler_answers_in_ten_seconds_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask gives up first, because it can say why."""
+    limits: list[float] = []
+
+    class Unconnected:
+        def __init__(self, address: str, timeout: float, set_as_default: bool) -> None:
+            limits.append(timeout)
+            raise OSError(f"nobody at {address}")
+
+    monkeypatch.setattr("distributed.Client", Unconnected)
+    with (
+        pytest.raises(UsageError, match=r"^--cluster tcp://s:1: nobody at tcp://s:1$"),
+        cluster.joined("tcp://s:1", "auto"),
+    ):
+        pass
+    assert limits == [5.0]
+
+
 def test_dask_is_quiet() -> None:
     import distributed
 

@@ -61,7 +61,6 @@ def test_each_resource_is_as_busy_as_its_busiest_part() -> None:
         }.items()
     )
     found = counters.counted(printed)
-    assert found is not None
     assert found.busy == {
         "issue slots": 0.775, "float32 pipe": 0.7, "integer pipe": 0.12,
         "shared memory and L1": 0.44, "L2 cache": 0.03,

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from matbench.analysis import order
 from matbench.errors import CaseError
+from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.libraries import LIBRARIES, NUMPY
 from matbench.measure import grading, order_probes, profile
 from matbench.measure.launcher import decoded, encoded
 from matbench.measure.multiplying import LibraryMultiplier
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
-from matbench.records.grade import Order, Sums
+from matbench.records.grade import Batches, Order, Sums
 
 Product = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -208,6 +210,24 @@ def test_rows_that_depend_on_others_are_noticed(device: DeviceInfo) -> None:
     assert (same.verdict, same.differ_at) == ("invariant", ())
 
 
+def test_a_kernel_that_accepts_one_number_of_rows_has_no_batches(device: DeviceInfo) -> None:
+    class OneSize(Simulated):
+        def case(self, M: int, N: int, K: int) -> Case:
+            return super().case(64, N, K)
+
+    found = grading.batches(grading.Subject(OneSize(device, typed_float), 0))
+    assert found == Batches(reason="the kernel accepts only one number of rows of these")
+    assert (found.verdict, found.probes) == ("unclear", 0)
+
+
+def test_of_each_constant_three_other_values_are_tried(device: DeviceInfo) -> None:
+    [tiled] = [kernel for kernel in catalogue.builtin() if kernel.name == "tiled"]
+    swept = msgspec.structs.replace(tiled, sweep={"TILE": (8, 1, 2, 4, 16)})
+    case = sweep.case(swept, Problem(64, 64, 64), {"TILE": 8}, device)
+    tried = [(name, other.params["TILE"]) for name, other in grading.variations(case, device)]
+    assert tried == [("TILE", 1), ("TILE", 2), ("TILE", 4)]
+
+
 def typed_float(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return summed(tuple_chain(list(range(A.shape[1]))))(A, B)
 
@@ -236,12 +256,13 @@ def test_a_step_that_fails_leaves_the_others(device: DeviceInfo, failing: str) -
     grade = profile.grade(Failing(device, failing), case, 0, told.append)
     assert len(told) == len(grading.STEPS)
     assert grade.reason is None
-    assert grade.bounds is not None
     assert grade.bounds.verdict == "A"
     if failing == "ulps":
         assert grade.ulps == ()
     else:
         assert getattr(grade, failing).reason == "it broke"
+    if failing == "order":
+        assert (grade.order.terms, grade.order.levels) == (0, ())
     assert grade.letter == ("unclear" if failing == "growth" else "A")
 
 

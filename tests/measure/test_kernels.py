@@ -63,10 +63,7 @@ def test_right_at_every_awkward_size(
             assert allowed_skip(case, device), case.skip
             continue
         outcome = measure(session, case)
-        assert outcome.accuracy.bound_ratio is not None
         assert 0 <= outcome.accuracy.bound_ratio <= 1
-        assert outcome.max_rel_err is not None
-        assert outcome.accuracy.avg_rel_err is not None
         # Where nothing cancels, the bound holds for relative errors of the inputs as given too.
         if inputs == "uniform" and kernel.precision == "float32":
             bound = (kernel.error_constant + case.problem.K + 1) * 2**-24
@@ -128,7 +125,6 @@ def test_numpy_is_right_as_well(size: str, inputs: str) -> None:
     options = Options(timed=False)
     outcome = library.measure(case, host.device(), Cache(), options)
     assert outcome.status == "measured", outcome.reason
-    assert outcome.accuracy.bound_ratio is not None
     assert outcome.accuracy.bound_ratio <= 1
 
 
@@ -139,10 +135,8 @@ def test_compensation_survives_the_optimiser(session: Session) -> None:
     [tiled] = [kernel for kernel in FILES if kernel.name == "tiled"]
     for tile in (16, 32):
         compensated = measure(session, sweep.case(kahan, large, {"TILE": tile}, device))
-        assert compensated.max_rel_err is not None
         assert compensated.max_rel_err <= 1e-7
     plain = measure(session, sweep.case(tiled, large, {"TILE": 16}, device))
-    assert plain.max_rel_err is not None
     assert plain.max_rel_err > 5e-7
 
 

@@ -11,7 +11,6 @@ from support.kernels import KernelWriter
 from matbench.analysis.claims import weakenings
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.needs import Trials
-from matbench.measure.outcomes import Found
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import CaseRecord, Claims, Outcome
 from matbench.records.probe import Need
@@ -29,12 +28,12 @@ class PlainWorker:
     def deadlines_passed(self, _: Case) -> int:
         return self.late
 
-    def measure(self, case: Case) -> Found:
+    def measure(self, case: Case) -> Outcome:
         assert case.skip is None
         self.measured.append(case)
         reason = self.judged(case)
         status: Any = "wrong" if reason else "measured"
-        return Found(Outcome(case=CaseRecord.of(case, self.device), status=status, reason=reason))
+        return Outcome(case=CaseRecord.of(case, self.device), status=status, reason=reason)
 
 
 #: The claims of a file, and how much of them it needs.

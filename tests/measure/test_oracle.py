@@ -101,15 +101,6 @@ def test_rounding_is_to_nearest_and_ties_to_even(value: float, precision: Precis
     assert oracle.round_to(np.array([rounded]), precision)[0] == rounded
 
 
-def test_rounding_agrees_with_numpys_half_precision() -> None:
-    values = np.linspace(-60000, 60000, 100_001, dtype=np.float32)
-    assert np.array_equal(
-        oracle.round_to(values, "float16"), values.astype(np.float16).astype(np.float32)
-    )
-    assert oracle.round_to(values, "float32") is values
-    assert oracle.round_to(values.reshape(1, -1), "bfloat16").shape == (1, values.size)
-
-
 # -- the reference -------------------------------------------------------------------------------
 
 
@@ -191,8 +182,6 @@ def test_samples_have_the_reference_that_they_say(problem: Problem, cache: Cache
     factor = oracle.error_factor(problem.K)
     for key in range(4):
         trial = matmul.sample_trial(problem, Reading(), given, Sample(key))
-        assert trial.R is not None
-        assert trial.S is not None
         A, B = trial.inputs
         R, S = exact_product(A, B), exact_product(abs(A), abs(B))
         assert (abs(R - trial.R) <= 1e-12 * S).all()
@@ -411,23 +400,6 @@ def test_the_bound_is_the_classical_one_and_from_32_terms_on_the_lesser() -> Non
     assert oracle.error_factor(8192, 8.0, truncated=True) == 8 + 2048
 
 
-def test_the_bias_of_truncated_sums_is_allowed_for_where_they_are_declared() -> None:
-    """Sums of 16384 products from [0, 1), added in fours and truncated to float32."""
-    rng = np.random.default_rng(0)
-    size = 16384
-    A, B = rng.random((8, size)), rng.random((size, 8))
-    A, B = (oracle.round_to(x.astype(np.float32), "tf32") for x in (A, B))
-    products = A.astype(np.float64)[:, :, None] * B.astype(np.float64)[None]
-    total = np.zeros((8, 8), np.float32)
-    for four in products.reshape(8, size // 4, 4, 8).sum(axis=2).transpose(1, 0, 2):
-        wide = total.astype(np.float64) + four
-        total = wide.astype(np.float32)
-        total = np.where(total > wide, np.nextafter(total, np.float32(0)), total)
-    R = products.sum(axis=1)
-    off = float((np.abs(total - R) / R).max()) / U32
-    assert 2 * oracle.error_factor(size) < off < 0.6 * oracle.error_factor(size, truncated=True)
-
-
 def float32_product(A: Float32, B: Float32, order: list[int] | None = None) -> Float32:
     """One term after the other, each rounded to float32."""
     C = np.zeros((A.shape[0], B.shape[1]), np.float32)
@@ -459,7 +431,6 @@ def test_a_float32_product_in_any_order_is_right(
     ):
         verdict = oracle.judge(C, trial, Bound(factor * U32))
         assert verdict.wrong == 0
-        assert verdict.accuracy.bound_ratio is not None
         assert verdict.accuracy.bound_ratio <= 1
 
 
@@ -527,15 +498,6 @@ def test_errors_are_over_the_elements_whose_reference_is_not_zero() -> None:
     assert accuracy.max_rel_err == 0.5
     assert accuracy.avg_rel_err == (0.5 + 0.25) / 2
     assert accuracy.bound_ratio == 0.25
-
-
-@pytest.mark.parametrize("size", [32, 100, 1000])
-def test_a_split_schemes_constant_leaves_no_room_for_tf32(size: int, cache: Cache) -> None:
-    """The loss by splitting does not grow with K, nor does its allowance."""
-    problem = Problem(64, 64, size, inputs="signed")
-    trial = matmul.reference_trial(problem, cache)
-    A, B = (oracle.round_to(matrix, "tf32").astype(np.float64) for matrix in trial.inputs)
-    assert not right((A @ B).astype(np.float32), trial, oracle.error_factor(size, 8.0))
 
 
 @pytest.mark.parametrize("workload", ["matmul", "dot"])

@@ -14,9 +14,9 @@ from support.records import outcome
 from matbench.kernelfile import catalogue, parcels
 from matbench.measure import remote
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Found
 from matbench.measure.output import Said
 from matbench.model import Case, DeviceInfo, Problem
+from matbench.records.outcome import Outcome
 
 distributed = pytest.importorskip("distributed")
 KERNEL = catalogue.load(catalogue.kernels_folder() / "tiled.cu", "kernels/tiled.cu")
@@ -39,10 +39,10 @@ class Crew:
         assert device == GPU
         return self
 
-    def measure(self, case: Case) -> Found:
+    def measure(self, case: Case) -> Outcome:
         self.asked.append(("measure", case.problem.N, Path(case.kernel.file).read_text()))
         self.listener("kernel", Said(("hello",)))
-        return Found(outcome())
+        return outcome()
 
     def __exit__(self) -> None:
         self.asked.append("end")
@@ -61,7 +61,7 @@ def test_the_first_case_is_measured_and_those_after_it_are_built(asked: list[Any
     desk = remote.Desk(GPU, Options(), Deadlines())
     parcel = parcels.packed(KERNEL)
     answer = remote.measure(desk, remote.Errand([(case, parcel) for case in CASES]))
-    assert answer == remote.Answer(Found(outcome()), (("kernel", Said(("hello",))),))
+    assert answer == remote.Answer(outcome(), (("kernel", Said(("hello",))),))
     assert asked == ["begin", ("build", [(GPU, 17)]), ("measure", 16, KERNEL.source)]
 
 

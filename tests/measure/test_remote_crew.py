@@ -16,7 +16,6 @@ from matbench.kernelfile import catalogue
 from matbench.measure import remote, remote_crew
 from matbench.measure.handing_out import GoneError, Group
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Found
 from matbench.measure.output import Said
 from matbench.measure.remote_crew import RemoteCrew
 from matbench.model import Case, DeviceInfo, Problem
@@ -114,14 +113,14 @@ def case(size: int, tile: int = 8, **changes: Any) -> Case:
 
 
 def right(device: DeviceInfo, case: Case) -> remote.Answer:
-    return remote.Answer(Found(outcome(notes=(case.label,))), ())
+    return remote.Answer(outcome(notes=(case.label,)), ())
 
 
 def measured(cluster: Cluster, groups: list[Group[Case]], **more: Any) -> list[Any]:
     """What the crew found: the label of each case, or its outcome if that has a reason."""
     crew = RemoteCrew(cluster, Options(), Deadlines(), more.get("listener"))  # type: ignore[arg-type]
     with crew:
-        outcomes = [found.outcome for _, found in crew.measured(groups, lambda *_: None)]
+        outcomes = [outcome for _, outcome in crew.measured(groups, lambda *_: None)]
     used = {address: key for address, key, _ in cluster.errands if address in cluster.members}
     assert cluster.ended[-1].items() >= used.items()
     return [outcome if outcome.reason else outcome.notes[0] for outcome in outcomes]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -117,19 +116,6 @@ def test_a_huge_space_is_never_listed(
         assert len(found.cases) > 19_000
     else:
         assert len(found.cases) == max(most, len(found.defaults))
-
-
-def test_more_combinations_than_a_list_can_have(kernel: Kernel, device: DeviceInfo) -> None:
-    names = [f"X{number}" for number in range(10)]
-    values = dict.fromkeys(names, tuple(range(1, 101)))
-    for changes in ({"tune": values}, {"sweep": values}):
-        given: dict[str, Any] = {"sweep": {}, "tune": {}} | changes
-        wide = msgspec.structs.replace(kernel, source=" ".join(names), **given)
-        wide = msgspec.structs.replace(
-            wide, launch=msgspec.structs.replace(kernel.launch, where=())
-        )
-        found = search_space.space(wide, SIZE, device, {}, 0, 50)
-        assert (found.combinations, len(found.cases)) == (100**10, 50)
 
 
 def test_a_budget_of_candidates_draws_no_more(device: DeviceInfo) -> None:

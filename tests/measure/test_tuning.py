@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import search_space, tuning
 from matbench.measure.options import Deadlines, Options
-from matbench.measure.outcomes import Found, compared, not_measured
+from matbench.measure.outcomes import compared, not_measured
 from matbench.measure.tuning import Budget, Search
 from matbench.measure.worker import Crew
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -89,9 +88,9 @@ class Clockwork:
         self.looks.append((case.params["TURNS"], samples, limit_ns, check))
         return self._outcome(case, samples, Accuracy(0.5, 0.5, 0.5) if check else None)
 
-    def measure(self, case: Case) -> Found:
+    def measure(self, case: Case) -> Outcome:
         self.measured.append(case.params["TURNS"])
-        return Found(self._outcome(case, 30, Accuracy(0.25, 0.25, 0.25)))
+        return self._outcome(case, 30, Accuracy(0.25, 0.25, 0.25))
 
     def compare(
         self, first: Case, second: Case, plan: ComparisonPlan, seed: int
@@ -128,7 +127,6 @@ def test_few_go_on_and_the_fastest_wins(kernel: Kernel, device: DeviceInfo) -> N
     worker = Clockwork(device)
     search = searched(kernel, worker)
     assert search.complete
-    assert search.winner is not None
     assert search.winner.case.params["TURNS"] == 1
     first, second, third = worker.looks[:40], worker.looks[40:50], worker.looks[50:]
     assert {turns for turns, *_ in first} == set(TURNS)
@@ -166,9 +164,7 @@ def test_the_default_stays_unless_it_is_beaten_beyond_doubt(
     kernel: Kernel, device: DeviceInfo
 ) -> None:
     search = searched(kernel, Clockwork(device, T7=7.96), TURNS=(7, 8))
-    assert search.comparison is not None
     assert search.comparison.verdict == "SAME"
-    assert search.winner is not None
     assert search.winner.case.params["TURNS"] == 8
     [winner, other] = tuning.records([search])
     assert (winner.outcome.case.params["TURNS"], winner.is_best, winner.is_default) == (
@@ -178,7 +174,6 @@ def test_the_default_stays_unless_it_is_beaten_beyond_doubt(
     assert other.comparison == search.comparison
     assert other.median_ratio == pytest.approx(7.96 / 8)
     kept = tuning.tuned(search, device)
-    assert kept is not None
     assert (kept.params["TURNS"], kept.ratio) == (8, None)
 
 
@@ -186,7 +181,6 @@ def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> No
     worker = Clockwork(device)
     worker.wrong = {1}
     search = searched(kernel, worker)
-    assert search.winner is not None
     assert search.winner.case.params["TURNS"] == 2
     assert worker.compared == [(2, 1), (3, 2), (8, 2)]
     [broken] = search.broken()
@@ -196,7 +190,6 @@ def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> No
     assert (best.outcome.case.params["TURNS"], best.tried) == (2, 40)
     assert best.comparison == search.comparison
     kept = tuning.tuned(search, device)
-    assert kept is not None
     assert kept.ratio == pytest.approx(2 / 8)
 
 
@@ -204,7 +197,6 @@ def test_without_a_default_the_fastest_wins(kernel: Kernel, device: DeviceInfo) 
     worker = Clockwork(device)
     worker.wrong = {8}
     search = searched(kernel, worker, TURNS=(8, 9))
-    assert search.winner is not None
     assert search.winner.case.params["TURNS"] == 9
     assert search.comparison is None
     assert {record.median_ratio for record in tuning.records([search])} == {None}
@@ -238,35 +230,16 @@ def test_a_budget_of_time_takes_the_defaults_at_least(kernel: Kernel, device: De
     assert search.comparison is None
 
 
-@pytest.mark.parametrize(
-    ("table", "budget"),
-    [
-        ("sweep", Budget()),
-        ("sweep", Budget(candidates=5)),
-        ("sweep", Budget(seconds=0.2)),
-        ("tune", Budget(candidates=5)),
-        ("tune", Budget(seconds=0.2)),
-    ],
-)
-def test_a_huge_space_ends_by_its_budget(
-    table: str, budget: Budget, tmp_path: Path, device: DeviceInfo
-) -> None:
+@pytest.mark.parametrize("table", ["sweep", "tune"])
+def test_a_huge_space_ends_by_its_budget(table: str, tmp_path: Path, device: DeviceInfo) -> None:
     path = tmp_path / "tunable.cu"
     path.write_text(tunable.huge(table), encoding="utf-8")
-    started = time.process_time()
-    space = search_space.space(catalogue.load(path), SIZE, device, {}, 0, budget.candidates)
-    search = Search(space, budget)
+    space = search_space.space(catalogue.load(path), SIZE, device, {}, 0)
+    search = Search(space, Budget(seconds=0.2))
     worker = Clockwork(device)
     search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
-    assert time.process_time() - started < 60
     assert search.winner is not None
-    tried = len(search.standings)
-    if budget.candidates is not None:
-        assert tried == 5
-    elif budget.seconds is not None:
-        assert len(space.defaults) <= tried < len(space.cases)
-    else:
-        assert tried == len(space.cases) > 19_000
+    assert len(space.defaults) <= len(search.standings) < len(space.cases)
 
 
 def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceInfo) -> None:
@@ -288,7 +261,6 @@ def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceIn
     assert [record.complete for record in records] == [False] * 3
     assert [record.is_best for record in records] == [True, False, False]
     kept = tuning.tuned(search, device)
-    assert kept is not None
     assert (kept.complete, kept.tried, kept.combinations) == (False, 3, 40)
     fastest = min(turns for turns, *_ in worker.looks)
     assert kept.params["TURNS"] == fastest
@@ -311,7 +283,6 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
         patient = look(64, 1, 5, math.inf, check=False)
         assert (patient.status, len(patient.samples_ns)) == ("measured", 5)
         assert patient.accuracy is None
-        assert patient.timing is not None
         assert patient.timing.notes == ("a quick look: only 5 samples",)
         wrong = look(1, 2, 5, math.inf)
         assert (wrong.status, wrong.samples_ns, wrong.median_ns) == ("wrong", (), None)
@@ -338,7 +309,6 @@ def test_the_same_size_or_the_nearest_is_taken(
 
     def taken(*size: int) -> tuple[int, tuple[str, ...]]:
         case = tuning.tuned_case(kernel, Problem(*size, inputs="signed"), device, store)
-        assert case is not None
         assert case.skip is None
         return case.params["TURNS"], case.notes
 
@@ -354,11 +324,9 @@ def test_what_to_doubt_is_noted(kernel: Kernel, device: DeviceInfo, tmp_path: Pa
     store.keep(winner(kernel, device, 8, complete=False, driver="1.0"))
     store.keep(winner(kernel, device, 9, driver=device.driver))
     doubtful = tuning.tuned_case(kernel, Problem(8, 8, 8), device, store)
-    assert doubtful is not None
     assert doubtful.notes == (
         "parameters from an interrupted search",
         f"parameters tuned with driver 1.0, not {device.driver}",
     )
     sure = tuning.tuned_case(kernel, Problem(9, 9, 9), device, store)
-    assert sure is not None
     assert sure.notes == ()

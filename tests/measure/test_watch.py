@@ -11,7 +11,7 @@ from support.kernels import KernelWriter, kernel_text
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.kernelfile import sweep
 from matbench.measure import watch
-from matbench.measure.outcomes import Found, compared, not_measured
+from matbench.measure.outcomes import compared, not_measured
 from matbench.measure.watch import Saves, Watch
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
@@ -60,15 +60,15 @@ class PlainWorker:
     def build_ahead(self, cases: object) -> None:
         pass
 
-    def measure(self, case: Case) -> Found:
+    def measure(self, case: Case) -> Outcome:
         self.measured.append(case.kernel.name)
         if self.wrong:
-            return Found(not_measured(case, self.device, "wrong", "reference: all of it"))
+            return not_measured(case, self.device, "wrong", "reference: all of it")
         # Smaller tiles are slower, and no kernel's first parameters are its fastest.
         median_ns = self.times[case.kernel.name] * 32 / case.params.get("TILE", 32)
         timing = Timing(samples_ns=(median_ns,), median_ns=median_ns, seed="")
         record = CaseRecord.of(case, self.device)
-        return Found(Outcome(case=record, status="measured", hot=timing))
+        return Outcome(case=record, status="measured", hot=timing)
 
     def compare(
         self, first: Case, second: Case, plan: ComparisonPlan, seed: int

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
-from typing import Any
 
 import msgspec
 import pytest
 from rich.cells import cell_len
-from support.tables import compared, environment, line_of, printed, rows, shown
+from support.tables import compared, environment, line_of, rows, shown
 
-from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Claims
 from matbench.show import comparisons
 from matbench.show.formats import text
@@ -66,7 +64,7 @@ def test_claims_stand_with_the_side_that_makes_them() -> None:
     assert comparisons.claimed(apart) == (
         "claims of tiled: inputs rounded to tf32 · claims of shared-row: not deterministic"
     )
-    square = printed(comparisons.matrix([one], ["tiled", "shared-row"]))
+    square = shown(comparisons.matrix([one]))
     assert "claims of shared-row: inputs rounded to tf32" in square.splitlines()
 
 
@@ -121,7 +119,7 @@ def test_other_devices_and_pairs_are_other_sections() -> None:
 
 def test_a_square_reads_both_ways() -> None:
     tie = compared(1.004, verdict="SAME", candidate_name="kahan")
-    page = printed(comparisons.matrix([compared(0.068), tie], ["tiled", "shared-row", "kahan"]))
+    page = shown(comparisons.matrix([compared(0.068), tie]))
     assert "size 1000" in page
     assert "14.7 × faster" in line_of(page, "tiled ", "·")
     assert "SAME: 1.004 × slower" in line_of(page, "tiled ", "·")
@@ -135,7 +133,7 @@ def test_a_pair_compared_with_several_constants_has_a_square_for_each() -> None:
         compared(ratio, params={"TILE": tile}, baseline_params={"TILE": tile})
         for tile, ratio in ((16, 1.5), (32, 0.5))
     ]
-    page = printed(comparisons.matrix(tiles, ["tiled", "shared-row"]))
+    page = shown(comparisons.matrix(tiles))
     first, second = page.split("size 1000, TILE=32")
     assert "size 1000, TILE=16" in first
     assert "1.50 × slower" in first
@@ -143,24 +141,9 @@ def test_a_pair_compared_with_several_constants_has_a_square_for_each() -> None:
 
 
 def test_a_square_says_why_a_pair_has_no_verdict() -> None:
-    page = printed(comparisons.matrix([compared(None, notes=("a note",))], ["tiled", "shared-row"]))
+    page = shown(comparisons.matrix([compared(None, notes=("a note",))]))
     assert "needs K * 4 <= 49152 (K = 1000)" in page
     assert "a note" in page
-
-
-@pytest.mark.parametrize(
-    ("ratio", "verdict", "words"),
-    [
-        (0.5, "FASTER", "2.00 × faster than tiled"),
-        (1.4, "SLOWER", "1.40 × slower than tiled"),
-        (1.004, "SAME", "the same as tiled (1.004 × slower)"),
-        (1.02, "UNDECIDED", "undecided against tiled (1.02 × slower)"),
-        (None, "UNDECIDED", "undecided against tiled"),
-    ],
-)
-def test_a_comparison_in_words(ratio: float | None, verdict: Any, words: str) -> None:
-    found = Comparison(ratio, None, math.nan, verdict, 1, (24, 24), "")
-    assert comparisons.in_words("tiled", found) == words
 
 
 def test_a_note_of_every_row_stands_once_above_the_table() -> None:

@@ -11,6 +11,7 @@ from matbench.records.explanation import (
     HardwareCounters,
     HotLoop,
     MachineCode,
+    NotDerived,
 )
 from matbench.show.machine_code import section, words
 
@@ -100,13 +101,22 @@ def test_what_is_not_derived_is_said() -> None:
         operations_per_cycle=None,
         least_cycles=None,
         least_ns=None,
-        not_derived=("a", "b", "c", "d", "e"),
+        not_derived=(
+            NotDerived("addresses", "STG.E", 0x70),
+            NotDerived("branch", address=0x80),
+            NotDerived("cycles", "Turing 7.5"),
+            NotDerived("rate", "HMMA"),
+            NotDerived("opcode", "XYZ"),
+        ),
     )
     assert list(words(explained(nothing))) == [
         "No ceiling follows from the machine code: the table says what is not derived."
     ]
     rows = [row for group in section(nothing).groups for row in group.rows]
     assert [row.reason for row in rows if row.cells[0] == "not derived"] == [
-        "a", "b", "c", "2 more of these",
-    ]  # fmt: skip
+        "the addresses of STG.E at 0x70",
+        "the branch at 0x80 depends on loaded values",
+        "cycles: no rates are known for Turing 7.5",
+        "2 more of these",
+    ]
     assert list(words(explained(None))) == []

@@ -13,12 +13,11 @@ from support import records, tables
 from support.browser import needs_page
 from support.paths import ROOT
 
-from matbench.analysis import pareto
 from matbench.errors import UsageError
 from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.outcome import Accuracy, Outcome
-from matbench.show.page import cases, document, samples, summary
+from matbench.show.page import cases, document, findings, summary
 
 RESULTS = sorted((ROOT / "results").glob("*.jsonl"))
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028&amp;"
@@ -53,7 +52,9 @@ def test_the_sentence_is_about_the_largest_square_size() -> None:
         found.sentence,
     )
     assert found.warning == ""
-    assert len(found.winners) == len({o.case.problem.size for o in outcomes})
+    assert found.winners is not None
+    assert "★" not in str(found.winners), "each is the fastest"
+    assert len(found.winners.rows) == len({o.case.problem.size for o in outcomes})
 
 
 def test_what_is_wrong_is_said_first() -> None:
@@ -103,12 +104,14 @@ def test_figures_are_those_of_the_tables() -> None:
     [fastest] = [
         case
         for case in found.cases
-        if case.kernel == "tiled" and case.n == 4096 and case.is_fastest
+        if case.text[0] == "tiled" and case.n == 4096 and case.is_fastest
     ]
     row = dict(zip(titles, fastest.text, strict=True))
     assert row["time"] == "15.74 ms"
     assert row["rate"] == "8.73 TFLOP/s"
     assert fastest.low <= 1 <= fastest.high
+    work = {case.n: case.numbers[titles.index("size")] or 0 for case in found.cases if case.n}
+    assert all(work.values()), "the table sorts sizes by their work"
 
 
 def test_views_keep_apart_what_cannot_be_compared() -> None:
@@ -127,18 +130,34 @@ def test_the_front_is_what_nothing_beats_twice() -> None:
         square("both worse", 64, 9.5, 1e-2),
         square("between", 64, 3.0, 1e-6),
     ]
-    keys = pareto.front((o.case.kernel, o) for o in found)
-    assert keys == ["fast", "between", "exact"]
+    shown = cases.of(found, [], {}).cases
+    assert {case.text[0] for case in shown if case.on_front} == {"fast", "between", "exact"}
 
 
 # Samples
 
 
-def test_samples_are_packed() -> None:
-    timing = records.timing(samples_ns=(1000.0, 2000.0, 1e300))
-    [[series]] = samples.of([records.outcome(cold=timing)])
+def test_samples_are_microseconds() -> None:
+    timing = records.timing(samples_ns=(1000.0, 2000.4, 1234.567))
+    [case] = cases.of([records.outcome(cold=timing)], [], {}).cases
+    [series] = case.series
     assert series.mode == "cold"
-    assert len(series.packed) == 16
+    assert series.values == [1.0, 2.0004, 1.2346]
+
+
+# Findings
+
+
+def test_comparisons_are_tables_and_three_kernels_a_matrix() -> None:
+    def verdicts(*pairs: tuple[str, str]) -> str:
+        compared = [tables.compared(baseline_name=a, candidate_name=b) for a, b in pairs]
+        return findings.of((record, []) for record in compared).verdicts
+
+    two = verdicts(("a", "b"))
+    assert "<h3>candidate b against baseline a</h3>" in two
+    assert "<p>cuda · A GPU</p>" in two
+    assert "<h3>size 1000</h3>" not in two
+    assert "<h3>size 1000</h3>" in verdicts(("a", "b"), ("a", "c"), ("b", "c"))
 
 
 # The document
@@ -150,7 +169,7 @@ def test_every_committed_file_makes_a_page(path: Path) -> None:
     environments, outcomes = reading.read(path)
     page = document.page(outcomes, environments)
     data = data_of(page)
-    assert len(data["cases"]) == len(data["samples"]) == len(outcomes)
+    assert len(data["cases"]) == len(outcomes)
     assert data["sections"][0] == "summary"
     assert data["sections"][-1] == "results"
     assert "http-equiv" in page
@@ -168,7 +187,7 @@ def test_no_text_of_a_record_is_markup() -> None:
     assert "<img src=x" not in page
     assert "onerror=alert(1)&gt;" in page
     assert page.count("</script>") == 3
-    assert any("<img" in case["kernel"] for case in data_of(page)["cases"])
+    assert any("<img" in case["text"][0] for case in data_of(page)["cases"])
 
 
 @needs_page
@@ -210,7 +229,6 @@ def test_a_page_is_refused_before_anything_is_done(tmp_path: Path) -> None:
 
 
 def test_json_in_a_script_tag() -> None:
-    text = document.embedded({"a": "</script><!--\u2028"})
-    assert "<" not in text
-    assert "\u2028" not in text
-    assert json.loads(text)["a"] == "</script><!--\u2028"
+    text = document.embedded({"a": "</script><!--\u2028 &"})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text)["a"] == "</script><!--\ufffd &"

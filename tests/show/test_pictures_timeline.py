@@ -9,11 +9,13 @@ import msgspec
 import numpy as np
 import pytest
 from support.launches import Block, analysed, gpu_or_cpu, sampled
-from support.pictures import TITLE, Mark, bars, near, needs_plots, picture, words
+from support.pictures import TITLE, Mark, bars, needs_plots, words
 
 from matbench.errors import UsageError
 from matbench.records.blocks import BlockProfile
 from matbench.show.pictures import timeline
+
+pytestmark = needs_plots
 
 
 def launched(
@@ -36,7 +38,6 @@ def ends(bar: Mark) -> tuple[float, float]:
     return float(left), float(left) + float(width)
 
 
-@needs_plots
 def test_an_svg_holds_every_block_where_it_ran(tmp_path: Path) -> None:
     profile = launched()
     timeline.draw(profile, tmp_path / "t.svg", TITLE)
@@ -53,7 +54,6 @@ def test_an_svg_holds_every_block_where_it_ran(tmp_path: Path) -> None:
     assert len(rows) == 4 * 2, "lanes and their slots"
 
 
-@needs_plots
 def test_a_timeline_says_what_it_shows(tmp_path: Path) -> None:
     profile = launched()
     timeline.draw(profile, tmp_path / "t.svg", TITLE)
@@ -67,17 +67,6 @@ def test_a_timeline_says_what_it_shows(tmp_path: Path) -> None:
         assert part in said
 
 
-@needs_plots
-def test_a_png_as_wide_as_a_laptop(tmp_path: Path) -> None:
-    profile = launched()
-    timeline.draw(profile, tmp_path / "t.PNG", TITLE)
-    image = picture(tmp_path / "t.PNG")
-    assert 2000 <= image.shape[1] <= 2400, "two pixels to one of the SVG"
-    assert near(image, "#482173").sum() > 1000, "the shortest blocks' colour"
-    assert near(image, "#fde725").sum() > 1000, "the longest ones'"
-
-
-@needs_plots
 def test_too_many_blocks_are_refused(tmp_path: Path) -> None:
     profile = msgspec.structs.replace(launched(), blocks=65_536, timeline=None)
     with pytest.raises(UsageError, match="up to 10,000 blocks, and this launch has 65,536; choose"):
@@ -85,7 +74,6 @@ def test_too_many_blocks_are_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@needs_plots
 def test_a_cpus_lanes_claim_no_core(tmp_path: Path) -> None:
     profile = launched(1, 2, 5, kind="cpu", told=False)
     timeline.draw(profile, tmp_path / "t.svg", TITLE)
@@ -95,7 +83,6 @@ def test_a_cpus_lanes_claim_no_core(tmp_path: Path) -> None:
     assert "ran no block" not in words(svg)
 
 
-@needs_plots
 def test_without_a_shared_clock_nothing_is_drawn(tmp_path: Path) -> None:
     profile = launched(told=False)
     with pytest.raises(UsageError, match="share no clock"):
@@ -103,14 +90,12 @@ def test_without_a_shared_clock_nothing_is_drawn(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@needs_plots
 def test_blocks_that_take_no_time_still_make_a_picture(tmp_path: Path) -> None:
     profile = analysed(sampled([Block(1, 5, 5)] * 2))
     timeline.draw(profile, tmp_path / "t.svg", TITLE)
     assert len(bars((tmp_path / "t.svg").read_text(encoding="utf-8"))) == 2
 
 
-@needs_plots
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "t.svg").symlink_to("/dev/full")

@@ -70,8 +70,3 @@ def test_what_could_not_run_says_why() -> None:
         "passed 1 of 1 probes on cuda:0 A GPU, 2 skipped: needs N <= 8 (N = 15…16)"
     )
     assert shown().endswith("no probe could run on cuda:0 A GPU")
-
-
-def test_text_of_a_kernel_is_harmless() -> None:
-    page = shown(probe(15, status="wrong", reason="\x1b[2Jgone"))
-    assert "\x1b" not in page

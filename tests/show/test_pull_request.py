@@ -120,9 +120,10 @@ def test_changes_are_shown_and_the_rest_is_folded() -> None:
         assert line in open_
     assert "<summary>1 SAME, 1 UNDECIDED</summary>" in folded
     verdicts = [row[-1] for row in cells(text)]
-    assert verdicts == ["SLOWER", "FASTER", "wrong: tiled: wrong: integers: 3 of 9 wrong",
+    assert verdicts == ["SLOWER", "FASTER", "no verdict: tiled: wrong: integers: 3 of 9 wrong",
                         "SAME: the whole interval is within ±1%", "UNDECIDED: noisy"]  # fmt: skip
     assert cells(open_) == cells(text)[:3]
+    assert {len(row) for row in cells(text)} == {8}
     assert folded.count("</details>") == 1
     assert folded.index("</details>") < folded.index("opencl · A Processor")
     assert cells(text)[0][:6] == ["17x33x65", "tiled", "TILE=16", "100.0 µs", "120.0 µs",
@@ -183,57 +184,3 @@ def test_hostile_lengths_do_not_exceed_it() -> None:
     found = [compared(1.2, long, names=(f"{n}{long}", f"{n}{long}"), **case) for n in range(40)]
     about = [records.environment(host=f"{n}{long}", devices=(device,)) for n in range(40)]
     assert len(summary(found, about, 0.03, [long] * 3000)) < LONGEST
-
-
-# Names that would act as Markdown
-
-
-HOSTILE = [
-    "<script>alert(1)</script>", "</details>", "<!-- ", "a|b", "a\\|b", "`code`", "``", "**bold**",
-    "_it_", "~~gone~~", "[text](http://evil.example)", "![image](http://evil.example/x.png)",
-    "http://evil.example", "www.evil.example", "WWW.evil.example", "a@evil.example", "# heading",
-    "a\n\n# heading\n", "line\r\nbreak", "| --- | --- |", "- item", "+ item", "* item", "> quoted",
-    "&lt;b&gt;", "&#64;octocat", "\u202egnp.exe", "[ref]: http://evil.example", "***", "---",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_shown_as_it_is(name: str) -> None:
-    case: dict[str, Any] = {"device": name, "params": {name: 1}}
-    device = records.device(name=name, driver=name)
-    wrong = records.outcome(name, status="wrong", reason=name, **case)
-    found = [
-        compared(1.2, name, names=(name, name), **case),
-        compared(kernel=name, names=(name, name), candidate=wrong, **case),
-        undecided(name, kernel=name, **case),
-    ]
-    text = summary(found, [records.environment(devices=(device,))], 0.03, [name])
-    page = rendered(text)
-    tags = set(re.findall(r"</?(\w+)|<!--", page))
-    assert tags <= {"h3", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "details",
-                    "summary", "br"}  # fmt: skip
-    assert page.count("<details>") == page.count("</details>") == page.count("<li>") == 1
-    rows = cells(text)
-    assert [len(row) for row in rows] == [8, 8, 8]
-    plain = re.sub("[\u200b\ufffd\u202e]", "", " ".join(name.split()))
-    invisible = str.maketrans("", "", "\u200b\ufffd")
-    assert [row[1].translate(invisible) for row in rows] == [plain] * 3
-    [item] = re.findall("<li>(.*?)</li>", page, re.DOTALL)
-    assert html.unescape(item).translate(invisible).strip() == plain
-    assert not re.search(r"\w://|www\.|\w@\w|\u202e", text, re.IGNORECASE)  # GitHub makes links
-
-
-@pytest.mark.parametrize("name", HOSTILE[:4] + HOSTILE[7:11])
-def test_the_control_a_bare_name_does_something(name: str) -> None:
-    page = rendered(f"| a |\n| --- |\n| {name} |\n")
-    assert page != rendered("| a |\n| --- |\n| X |\n").replace("X", html.escape(name, quote=False))
-
-
-@pytest.mark.parametrize("name", ["@octocat", "@org/team", "#181", "owner/repo#1", "&#64;octocat"])
-def test_nobody_is_mentioned_and_nothing_referred_to(name: str) -> None:
-    """GitHub looks for both in the text that Markdown made, whatever was escaped before."""
-    found = [compared(1.2, name, names=(name, name))]
-    page = html.unescape(html.unescape(rendered(summary(found, ABOUT, 0.03, [name]))))
-    assert "octocat" in page or "181" in page or "team" in page or "repo" in page
-    assert not re.search(r"@\w|#\d", page)
-    assert re.search(r"@\w|#\d", html.unescape(html.unescape(rendered(name))))

@@ -15,9 +15,11 @@ COMMANDS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud
 
 @given(st.text())
 def test_no_text_commands_a_terminal(text: str) -> None:
-    for made in (safe.lines(text), safe.line(text), safe.agreed([text, "x"])):
+    [(key, [value])] = safe.data({text: [text]}).items()
+    assert key == value == safe.text(text)
+    for made in (safe.lines(text), safe.line(text), safe.flat(text), value.replace("\t", "")):
         assert not COMMANDS.search(made)
-    assert "\n" not in safe.line(text)
+    assert "\n" not in safe.line(text) + safe.flat(text)
 
 
 @pytest.mark.parametrize(
@@ -36,8 +38,5 @@ def test_what_commands_is_replaced_and_the_rest_stays(text: str, expected: str) 
 def test_lines_stay_or_become_one_of_bounded_length() -> None:
     assert safe.lines(" a\r\n\tb \n") == "a\n    b"
     assert safe.line(" a\r\n\tb \n") == "a b"
+    assert safe.flat(" a\r\n\tb \n") == " a\ufffd     b  "
     assert safe.line("x" * 1000) == "x" * 299 + "…"
-
-
-def test_different_texts_stand_side_by_side() -> None:
-    assert safe.agreed(["a\nb", "", "c", "a b"]) == "a b / c"

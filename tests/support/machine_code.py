@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from matbench.analysis.architectures import Architecture, named
+from matbench.analysis.architectures import named
 from matbench.analysis.sass import flow, listing
 from matbench.analysis.sass.tally import Tally, tally
 from matbench.backends import UnavailableError
@@ -32,13 +33,13 @@ needs_nvdisasm = pytest.mark.skipif(missing() is not None, reason=str(missing())
 
 
 @functools.cache
-def listed(source: str, arch: str = "sm_90", *flags: str) -> str:
+def listed(source: str, arch: str = "sm_90") -> str:
     """nvdisasm's listing of a source whose entry is `k`."""
     with tempfile.TemporaryDirectory() as folder:
         path, cubin = Path(folder, "k.cu"), Path(folder, "k.cubin")
         path.write_text(source)
         nvcc = compilation.nvcc().path
-        asked = [nvcc, "-cubin", f"-arch={arch}", *flags, "-o", str(cubin), str(path)]
+        asked = [nvcc, "-cubin", f"-arch={arch}", "-o", str(cubin), str(path)]
         subprocess.run(asked, check=True, capture_output=True)
         done = subprocess.run(
             [disassembly.nvdisasm(), "-hex", str(cubin)], check=True, capture_output=True, text=True
@@ -55,23 +56,23 @@ def listing_of(*lines: tuple[str, int]) -> str:
     return "\n".join(shown) + "\n"
 
 
-def code_of(source: str, arch: str = "sm_90", *flags: str) -> flow.Code:
-    return flow.code(listing.function(listed(source, arch, *flags), "k"))
+def code_of(*instructions: str, labels: Mapping[int, str] | None = None) -> flow.Code:
+    """The code of these instructions, with labels by address."""
+    text = listing_of(*((each, 0) for each in instructions))
+    for address, label in (labels or {}).items():
+        text = text.replace(f"        /*{address:04x}*/", f"{label}:\n        /*{address:04x}*/")
+    return flow.code(listing.function(text, "k"))
 
 
 def followed(
     source: str, *numbers: int, arch: str = "sm_90", block: int = 32, grid: int = 1
 ) -> Tally:
     """What a block does; the kernel takes `float *`, then these whole numbers."""
-    code = code_of(source, arch)
+    code = flow.code(listing.function(listed(source, arch), "k"))
     constants = {0: block, 4: 1, 8: 1, 12: grid, 16: 1, 20: 1}
     for index, (offset, nbytes) in sorted(code.function.parameters.items()):
         if nbytes == 8:
             constants |= {offset: 0, offset + 4: BUFFER >> 32}
         else:
             constants[offset] = numbers[index - 1]
-    return tally(code, (block, 1, 1), (grid, 1, 1), constants, architecture(arch).tensor_fma)
-
-
-def architecture(arch: str) -> Architecture:
-    return named(arch.removesuffix("a"))
+    return tally(code, (block, 1, 1), (grid, 1, 1), constants, named(arch).tensor_fma)

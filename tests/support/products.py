@@ -54,6 +54,6 @@ def allowed_skip(case: Case, device: DeviceInfo) -> bool:
 
 
 def measure(session: Session, case: Case) -> Outcome:
-    outcome = session.measure(case).outcome
+    outcome = session.measure(case)
     assert outcome.status == "measured", f"{case.label}, {case.problem.inputs}: {outcome.reason}"
     return outcome

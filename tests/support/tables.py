@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from matbench.model import Conditions, DeviceInfo, Problem
 from matbench.records.comparison import Comparison, ComparisonRecord
@@ -139,7 +139,7 @@ def rows(table: Report) -> list[dict[str, str]]:
 
 def printed(parts: Iterable[RenderableType], width: int | None = None) -> str:
     """What a terminal shows, without trailing spaces."""
-    console = Console(width=width or 10_000, file=io.StringIO(), highlight=False)
+    console = terminal.Screen(width=width or 10_000, file=io.StringIO())
     with console.capture() as capture:
         for part in parts:
             console.print(part)

@@ -24,8 +24,13 @@ _NO_RESULT = frozenset(
 WAITS = ("SYNCS.PHASECHK", "ACQBULK", "UTCATOMSWS", "USETMAXREG.TRY_ALLOC")
 #: Instructions that count the blocks to arrive before this one: none, so that it is not the last.
 ARRIVES = ("ATOM.E.INC", "ATOMG.E.INC")
-_TENSOR_RESULTS = {
-    "HMMA": 4, "IMMA": 4, "BMMA": 4, "DMMA": 8, "QMMA": 4, "OMMA": 4,
+#: Instructions that read pairs, if their modifiers say 64 bits.
+_OF_PAIRS = ("MOV", "IADD", "IADD3", "ISETP", "SEL", "IMNMX", "I2F")
+#: Bits of the numbers that a warp's tensor instructions multiply, and shapes: rows, columns, depth.
+_TENSOR_BITS = {"HMMA": 16, "IMMA": 8, "BMMA": 1, "DMMA": 64, "QMMA": 8, "OMMA": 4}
+_SHAPES = {
+    "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "884": (8, 8, 4),
+    "16832": (16, 8, 32), "16864": (16, 8, 64), "8816": (8, 8, 16), "8832": (8, 8, 32),
 }  # fmt: skip
 
 
@@ -50,7 +55,7 @@ def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, .
     stem, operands = instruction.stem, instruction.operands
     if stem in _NO_RESULT or not operands:
         if stem == "R2P":
-            return tuple(f"P{i}" for i in range(7)), operands
+            return tuple(_in_mask(operands[-1])), operands[1:]
         return (), operands
     if stem in ("SYNCS", "USETMAXREG") and operands[0].kind not in ("predicate", "register"):
         return (), operands
@@ -65,12 +70,41 @@ def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, .
     return written, operands[count:]
 
 
+def _in_mask(mask: Operand) -> Iterator[str]:
+    """The predicates that a mask of them names; all if it is not known."""
+    return (f"P{i}" for i in range(7) if mask.kind != "number" or mask.number >> i & 1)
+
+
+def tensor_shape(instruction: Instruction) -> tuple[int, int, int] | None:
+    """Rows, columns and depth of a tensor instruction's product; None if they are not known."""
+    shape = next(iter(instruction.modifiers), "")
+    if found := re.fullmatch(r"(\d+)x(\d+)x(\d+)", shape):
+        m, n, k = map(int, found.groups())
+        return m, n, k
+    return _SHAPES.get(shape)
+
+
+def _fragments(instruction: Instruction) -> tuple[int, int, int]:
+    """Registers of the operands A, B and C of a warp's tensor instruction, over 32 lanes."""
+    stem, modifiers = instruction.stem, instruction.modifiers
+    shape = tensor_shape(instruction)
+    if shape is None:
+        return 4, 2, 4
+    m, n, k = shape
+    bits = 32 if "TF32" in modifiers else 4 if modifiers[1:2] in (("S4",), ("U4",)) else None
+    bits = bits or _TENSOR_BITS[stem]
+    sums = 64 if stem == "DMMA" else 16 if "F16" in modifiers[1:2] else 32
+    return m * k * bits // 1024 or 1, k * n * bits // 1024 or 1, m * n * sums // 1024
+
+
 def result_count(stem: str, operands: tuple[Operand, ...]) -> int:
     """How many of the first operands are results: a register and carries, or predicates."""
     if operands[0].kind == "predicate":
         both = len(operands) > 1 and operands[1].kind in ("predicate", "register")
         if stem in ("VOTE", "VOTEU", "ELECT", "SYNCS"):
             return 1 + (operands[1].kind == "register" if len(operands) > 1 else 0)
+        if stem in ("IMNMX", "UIMNMX"):  # of pairs
+            return 3
         return 2 if both and (stem != "SHFL" or operands[1].kind == "register") else 1
     if stem in ("P2R", "MOV", "SEL", "FSEL", "USEL", "PRMT", "VOTE", "VOTEU"):
         return 1 + (stem.startswith("VOTE") and len(operands) > 2)
@@ -88,10 +122,10 @@ def _width(instruction: Instruction) -> int:
     if stem in ("HGMMA", "QGMMA", "IGMMA"):
         columns = re.match(r"64x(\d+)x", modifiers[0]) if modifiers else None
         return int(columns[1]) // (4 if "F16" in modifiers[1:2] else 2) if columns else 128
-    if stem in _TENSOR_RESULTS:
-        return 2 if "F16" in modifiers[1:2] else _TENSOR_RESULTS[stem]
+    if stem in _TENSOR_BITS:
+        return _fragments(instruction)[2]
     if stem == "LDSM":
-        return int(modifiers[-1]) if modifiers and modifiers[-1] in ("2", "4") else 1
+        return matrix_count(instruction)
     if stem.startswith(("LD", "ULD", "ATOM")):
         return access_bytes(instruction) // 4 or 1
     if stem in ("DFMA", "DADD", "DMUL") or "WIDE" in modifiers:
@@ -100,20 +134,25 @@ def _width(instruction: Instruction) -> int:
         return 1 if "32" in modifiers else 2
     if "64" in modifiers and stem != "SHF" and stem != "USHF":
         return 2
-    if stem == "F2F" and modifiers[:1] == ("F64",):
-        return 2
-    if stem in ("I2F", "F2I"):
-        return 2 if (modifiers[:1] if stem == "I2F" else modifiers[-1:])[0:1] == ("F64",) else 1
+    if stem in ("F2F", "I2F", "FRND"):
+        return 2 if modifiers[:1] == ("F64",) else 1
+    if stem in ("F2I", "IMNMX", "UIMNMX"):
+        return 2 if modifiers[:1] in (("S64",), ("U64",)) else 1
     return 1
 
 
 def access_bytes(instruction: Instruction) -> int:
     """The bytes that each lane loads or stores."""
     sizes = {"128": 16, "64": 8, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "256": 32}
+    sizes |= {"F64": 8, "S64": 8}  # of atomic operations
     if instruction.stem == "LDSM" or instruction.stem == "STSM":
         return 16
-    plain = [each for each in instruction.modifiers if not each.startswith("LTC")]
-    return next((sizes[each] for each in reversed(plain) if each in sizes), 4)
+    return next((sizes[each] for each in instruction.modifiers if each in sizes), 4)
+
+
+def matrix_count(instruction: Instruction) -> int:
+    """The matrices that `LDSM` or `STSM` loads or stores."""
+    return next((int(each) for each in instruction.modifiers if each in ("2", "4")), 1)
 
 
 def row(name: str, count: int) -> Iterator[str]:
@@ -143,8 +182,7 @@ def sources(instruction: Instruction) -> Iterator[str]:
         elif each.kind == "predicate" and each.name not in CONSTANT_NAMES:
             yield each.name
         elif each.text == "PR":
-            *_, mask = instruction.operands
-            yield from (f"P{i}" for i in range(7) if mask.kind != "number" or mask.number >> i & 1)
+            yield from _in_mask(instruction.operands[-1])
 
 
 def source_width(instruction: Instruction, index: int, each: Operand, stored: int = 1) -> int:
@@ -158,18 +196,14 @@ def source_width(instruction: Instruction, index: int, each: Operand, stored: in
         return 2
     if stem in ("IMAD", "UIMAD") and index == 2 and ("WIDE" in modifiers or "HI" in modifiers):
         return 2
-    if stem == "HMMA":
-        big = modifiers[:1] in (("16816",), ("1688",)) and index == 0
-        return (4 if modifiers[:1] == ("16816",) else 2) if big else (4 if index == 2 else 2)
-    if stem == "DMMA":
-        return (8, 4, 8)[index] if index < 3 else 1
-    if "64" in modifiers and stem in ("MOV", "UMOV", "IADD", "UIADD3", "IADD3"):
-        return 2
-    return 1
+    if stem in _TENSOR_BITS:
+        return _fragments(instruction)[index] if index < 3 else 1
+    is_wide = not {"64", "S64", "U64"}.isdisjoint(modifiers)
+    return 2 if is_wide and stem.removeprefix("U") in _OF_PAIRS else 1
 
 
 def _stored_width(instruction: Instruction) -> int:
-    if instruction.stem in ("STG", "STS", "STL", "ST"):
+    if instruction.stem in ("STG", "STS", "STL", "ST", "RED", "REDG", "ATOM", "ATOMG", "ATOMS"):
         return max(1, access_bytes(instruction) // 4)
     return 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from matbench.analysis.sass.effects import results, sources
@@ -98,56 +98,36 @@ def _following(last: Instruction, after: int | None) -> tuple[int, ...]:
 
 def loops(graph: dict[int, Block]) -> list[Loop]:
     """The natural loops by back edges; those with the same header are one loop."""
-    dominators = _dominators(graph)
     bodies: dict[int, set[int]] = {}
     before: dict[int, list[int]] = {start: [] for start in graph}
     for block in graph.values():
         for goal in block.next:
             before[goal].append(block.start)
-    for block in graph.values():
-        for header in block.next:
-            if header in dominators[block.start]:
-                body = bodies.setdefault(header, {header})
-                stack = [block.start]
-                while stack:
-                    each = stack.pop()
-                    if each not in body:
-                        body.add(each)
-                        stack += before[each]
+    for last, header in _back_edges(graph):
+        body = bodies.setdefault(header, {header})
+        stack = [last]
+        while stack:
+            start = stack.pop()
+            if start not in body:
+                body.add(start)
+                stack += before[start]
     return [Loop(header, frozenset(body)) for header, body in sorted(bodies.items())]
 
 
-def _dominators(graph: dict[int, Block]) -> dict[int, frozenset[int]]:
-    """For each reachable block, the blocks on every way to it."""
+def _back_edges(graph: dict[int, Block]) -> Iterator[tuple[int, int]]:
+    """Branches to a block on the way to them: compilers make no other way into a loop."""
     entry = next(iter(graph))
-    order: list[int] = []
-    seen: set[int] = set()
-    stack = [(entry, False)]
-    while stack:
-        start, done = stack.pop()
-        if done:
-            order.append(start)
-        elif start not in seen:
-            seen.add(start)
-            stack.append((start, True))
-            stack += [(goal, False) for goal in graph[start].next]
-    order.reverse()
-    before: dict[int, list[int]] = {start: [] for start in order}
-    for start in order:
-        for goal in graph[start].next:
-            before[goal].append(start)
-    found = dict.fromkeys(graph, frozenset[int]())
-    found |= dict.fromkeys(order, frozenset(order))
-    found[entry] = frozenset({entry})
-    changed = True
-    while changed:
-        changed = False
-        for start in order[1:]:
-            common = frozenset.intersection(*(found[each] for each in before[start]))
-            if (common := common | {start}) != found[start]:
-                found[start] = common
-                changed = True
-    return found
+    seen, path = {entry}, {entry: iter(graph[entry].next)}
+    while path:
+        start = next(reversed(path))
+        goal = next(path[start], None)
+        if goal is None:
+            del path[start]
+        elif goal in path:
+            yield start, goal
+        elif goal not in seen:
+            seen.add(goal)
+            path[goal] = iter(graph[goal].next)
 
 
 def controlling(graph: dict[int, Block]) -> Control:

@@ -74,6 +74,8 @@ class Lanes:
         if each.kind == "constant":
             upper = each._replace(number=each.number + 4)
             return _joined(self.number(upper), self.number(each))
+        if each.kind == "number":
+            return np.full(LANES, each.number & ((1 << 64) - 1), dtype=np.uint64)
         return self.number(each).astype(np.uint64)
 
     def truth(self, each: Operand) -> npt.NDArray[Any]:
@@ -203,7 +205,7 @@ def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[
 def _shift(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     _, low, by, high = instruction.operands
     modifiers = instruction.modifiers
-    amount = (lanes.number(by) & 63).astype(np.uint64)
+    amount = (lanes.number(by) & (31 if "W" in modifiers else 63)).astype(np.uint64)
     upper = lanes.number(high) & MASK
     value = _joined(upper, lanes.number(low) & MASK)
     if modifiers[0] == "L":
@@ -227,7 +229,8 @@ def _logic(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]
     found = _looked_up(operands[4].number, a, b, c, _FULL)
     result = {operands[0].name: found}
     if truth:
-        result[truth] = (found != 0) | lanes.truth(operands[5])
+        combine = _COMBINE["AND" if "PAND" in instruction.modifiers else "OR"]
+        result[truth] = combine(found != 0, lanes.truth(operands[5]))
     return result
 
 
@@ -245,11 +248,10 @@ def _looked_up(table: int, a: Any, b: Any, c: Any, ones: npt.NDArray[Any]) -> np
 
 def _logic_of_predicates(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     first, second, a, b, c, *tables = instruction.operands
-    inputs = [lanes.truth(each) for each in (a, b, c)]
-    numbers = [each.number for each in tables if each.kind == "number"]
+    x, y, z = (lanes.truth(each) for each in (a, b, c))
     return {
-        each.name: _looked_up(table, inputs[0], inputs[1], inputs[2], _TRUE)
-        for each, table in zip((first, second), numbers, strict=False)
+        each.name: _looked_up(table.number, x, y, z, _TRUE)
+        for each, table in zip((first, second), tables, strict=True)
     }
 
 
@@ -262,19 +264,33 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+def _float(each: Operand, lanes: Lanes) -> npt.NDArray[Any]:
+    """A float32 per lane; listings show those without a fraction like integers."""
+    if each.kind == "number":
+        return np.full(LANES, each.number, dtype=np.float32)
+    if each.negated:
+        raise UnknownError(each.text)
+    return lanes.number(each).astype(np.uint32).view(np.float32)
+
+
+def _compared(each: Operand, instruction: Instruction, lanes: Lanes) -> npt.NDArray[Any]:
+    """A number per lane as the instruction compares it: signed or not, of 32 or 64 bits."""
+    modifiers = instruction.modifiers
+    if "U64" in modifiers:
+        return lanes.pair(each)
+    if "S64" in modifiers:
+        return lanes.pair(each).astype(np.int64)
+    value = lanes.number(each) & MASK
+    return value if "U32" in modifiers else _signed(value)
+
+
 def _compare(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     first, second, a, b, given, *lower = instruction.operands
     modifiers = instruction.modifiers
-    x: npt.NDArray[Any] = lanes.number(a) & MASK
-    y: npt.NDArray[Any] = lanes.number(b) & MASK
     if instruction.stem.endswith("FSETP"):
-        x, y = x.astype(np.uint32).view(np.float32), y.astype(np.uint32).view(np.float32)
-    elif "64" in modifiers or "U64" in modifiers or "S64" in modifiers:
-        x, y = lanes.pair(a), lanes.pair(b)
-        if "U64" not in modifiers:
-            x, y = x.astype(np.int64), y.astype(np.int64)
-    elif "U32" not in modifiers:
-        x, y = _signed(x), _signed(y)
+        x, y = _float(a, lanes), _float(b, lanes)
+    else:
+        x, y = _compared(a, instruction, lanes), _compared(b, instruction, lanes)
     how = modifiers[0] if modifiers[0] in _COMPARE else modifiers[0].removesuffix("U")
     if how not in _COMPARE:
         raise UnknownError(instruction.opcode)
@@ -302,16 +318,18 @@ def _select(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any
 
 
 def _extreme(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
-    *read, which = instruction.operands[1:]
-    read = [each for each in read if each.kind != "predicate"]
-    values = [lanes.number(each) & MASK for each in read]
+    is_wide = instruction.operands[0].kind == "predicate"
+    if is_wide:  # pairs, with two more results and one more predicate to read
+        instruction = instruction._replace(operands=instruction.operands[2:-1])
+    _, *read, which = instruction.operands
     if instruction.stem == "VIADDMNMX":
-        values = [(values[0] + values[1]) & MASK, values[2]]
-    if "U32" not in instruction.modifiers:
-        values = [_signed(value) for value in values]
-    least = np.minimum(values[0], values[1])
-    most = np.maximum(values[0], values[1])
-    return _result(instruction, np.where(lanes.truth(which), least, most))
+        total = lanes.number(read[0]) + lanes.number(read[1]) & MASK
+        a = total if "U32" in instruction.modifiers else _signed(total)
+    else:
+        a = _compared(read[0], instruction, lanes)
+    b = _compared(read[-1], instruction, lanes)
+    found = np.where(lanes.truth(which), np.minimum(a, b), np.maximum(a, b))
+    return (_wide if is_wide else _result)(instruction, found)
 
 
 def _permute(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
@@ -342,7 +360,9 @@ def _special(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[An
 
 def _constant(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray[Any]]:
     target, source = instruction.operands[:2]
-    count = {"64": 2, "128": 4}.get(next(iter(instruction.modifiers[-1:]), ""), 1)
+    if not set(instruction.modifiers) <= {"64", "128"}:  # parts of a word
+        raise UnknownError(instruction.opcode)
+    count = {"64": 2, "128": 4}.get(next(iter(instruction.modifiers), ""), 1)
     return {
         name: lanes.number(source._replace(number=source.number + 4 * i))
         for i, name in enumerate(row(target.name, count))
@@ -418,7 +438,7 @@ def _reciprocal(instruction: Instruction, lanes: Lanes) -> dict[str, npt.NDArray
             up = np.nextafter(found, np.float32(np.inf))
             found = np.where(found.astype(np.float64) < exact, up, found).astype(np.float32)
         return _result(instruction, found.view(np.uint32).astype(np.int64))
-    if instruction.stem == "F2I" and "TRUNC" in modifiers and "U64" not in modifiers:
+    if instruction.stem == "F2I" and {"U32", "TRUNC"} <= set(modifiers):
         number = value.astype(np.uint32).view(np.float32).astype(np.float64)
         return _result(instruction, np.clip(np.nan_to_num(number), 0, MASK).astype(np.int64))
     raise UnknownError(instruction.opcode)

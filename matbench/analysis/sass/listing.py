@@ -27,7 +27,7 @@ class ListingError(MatbenchError):
 class Operand(NamedTuple):
     """One operand. `name` is a register, a predicate or a special register.
 
-    `number` is an immediate (float32 as bits), the offset in constant bank 0 (from `VARIABLES` on:
+    `number` is an immediate, the offset in constant bank 0 (from `VARIABLES` on:
     in bank 4), or that of an address, whose registers are in `parts` (with their scale). `is_wide`:
     the register is the first of a pair. `reuses`: it is kept for the same operand of the next
     instruction.
@@ -153,6 +153,8 @@ def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) ->
     if guarded := _GUARD.match(text):
         guard, text = operand(guarded[1]), guarded[2]
     opcode, _, rest = text.partition(" ")
+    # A return says after its register where the address in it counts from.
+    rest = re.sub(r"(?<=\w) `\(.*", "", rest)
     operands = tuple(operand(each) for each in _pieces(rest))
     target = None
     for each in operands:
@@ -227,17 +229,7 @@ def operand(text: str) -> Operand:
         return Operand("special", text, text)
     if found := _ADDRESS.match(text):
         return _address(text, found[1] or "")
-    try:
-        return Operand("other", text, number=_half_or_float(text))
-    except (ValueError, OverflowError):  # more than a float32 can hold
-        return Operand("other", text)
-
-
-def _half_or_float(text: str) -> int:
-    """A float immediate as bits of float32; `ValueError` or `OverflowError` if it is none."""
-    import struct
-
-    return int.from_bytes(struct.pack("<f", float(text.replace("QNAN", "NAN"))), "little")
+    return Operand("other", text)
 
 
 def _address(text: str, inside: str) -> Operand:

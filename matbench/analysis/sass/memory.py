@@ -91,14 +91,8 @@ def global_(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) 
     where = addresses[active]
     requested = lanes * nbytes
     distinct = len(np.unique(where)) * nbytes
-    lines, sectors = (_touched(where, nbytes, unit) for unit in (LINE_BYTES, SECTOR_BYTES))
+    # Accesses are aligned, so none is in two lines or sectors.
+    lines, sectors = (len(np.unique(where // np.uint64(n))) for n in (LINE_BYTES, SECTOR_BYTES))
     least = max(1, -(-distinct // LINE_BYTES))
     cycles = max(_conflicts(where, nbytes), -(-lines // _LINES_PER_CYCLE), least)
     return Cost(cycles, least, sectors, requested)
-
-
-def _touched(addresses: npt.NDArray[Any], nbytes: int, unit: int) -> int:
-    """How many lines or sectors hold these bytes."""
-    first = addresses // np.uint64(unit)
-    last = (addresses + np.uint64(nbytes - 1)) // np.uint64(unit)
-    return len(np.unique(np.concatenate([first, last])))

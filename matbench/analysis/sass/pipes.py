@@ -20,9 +20,10 @@ Only those of 9.0 have been compared with measurements.
 
 from __future__ import annotations
 
-import re
+import math
 from typing import NamedTuple
 
+from matbench.analysis.sass.effects import tensor_shape
 from matbench.analysis.sass.listing import Instruction
 
 SCHEDULERS = 4
@@ -88,23 +89,13 @@ def class_of(instruction: Instruction) -> str | None:
     return found
 
 
-#: Multiply-adds of a warp's tensor instruction, from the shape in its modifiers.
-_SHAPES = {
-    "16816": 16 * 8 * 16, "1688": 16 * 8 * 8, "1684": 16 * 8 * 4, "884": 8 * 8 * 4,
-    "16832": 16 * 8 * 32, "16864": 16 * 8 * 64, "8816": 8 * 8 * 16, "8832": 8 * 8 * 32,
-}  # fmt: skip
-
-
 def tensor_multiply_adds(instruction: Instruction) -> int | None:
     """Multiply-adds of one tensor instruction of a warp; None if its shape is not known.
 
     Instructions of a warpgroup (`HGMMA`) are carried out by four warps together.
     """
-    shape = next(iter(instruction.modifiers), "")
-    if found := re.fullmatch(r"(\d+)x(\d+)x(\d+)", shape):
-        m, n, k = map(int, found.groups())
-        return m * n * k // (4 if "GMMA" in instruction.stem else 1)
-    return _SHAPES.get(shape)
+    shape = tensor_shape(instruction)
+    return shape and math.prod(shape) // (4 if "GMMA" in instruction.stem else 1)
 
 
 def tensor_precision(instruction: Instruction) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -10,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy.typing as npt
 
 from matbench.analysis.sass import memory, pipes
-from matbench.analysis.sass.effects import access_bytes, bank_reads
+from matbench.analysis.sass.effects import access_bytes, bank_reads, matrix_count
 from matbench.analysis.sass.flow import Code, Loop
 from matbench.analysis.sass.listing import Instruction
 from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Access, Place, Walk, walk
+from matbench.records.explanation import NotDerived
 
 #: Warps of a block that are followed; in larger blocks as many, evenly spread.
 _MOST_WARPS = 16
@@ -46,7 +46,7 @@ class Tally(NamedTuple):
     costs: dict[int, dict[str, float]]
     bulk: frozenset[str]
     is_complete: bool
-    unknown: tuple[str, ...]
+    unknown: tuple[NotDerived, ...]
 
     @property
     def instructions(self) -> float:
@@ -67,14 +67,14 @@ def tally(
     index = (grid[0] // 2, grid[1] // 2, grid[2] // 2)
     adder = _Adder(code, tensor_rates)
     left = _MOST_INSTRUCTIONS
-    for followed, warp in enumerate(chosen, 1):  # noqa: B007
+    for warp in chosen:
         place = Place(block, grid, index, warp)
         visits = walk(code, place, constants, full_visits=0, most=min(left, MOST_INSTRUCTIONS))
         left -= visits.carried_out
         adder.add(visits, place, constants)
         if visits.stopped is not None:
             break  # the others are not going further
-    return adder.tally(warps, followed)
+    return adder.tally(warps)
 
 
 class _Adder:
@@ -84,12 +84,14 @@ class _Adder:
         self.visits: Counter[int] = Counter()
         self.walks: dict[frozenset[tuple[int, int]], Walk] = {}
         self.traffic: dict[str, memory.Cost] = {}
-        self.unknown: dict[str, None] = {}
+        self.unknown: dict[NotDerived, None] = {}
         self.costs: dict[tuple[object, ...], memory.Cost] = {}
         self.access_cycles: dict[int, dict[str, float]] = {}
+        self.followed = 0
 
     def add(self, visits: Walk, place: Place, constants: Mapping[int, int]) -> None:
         """Warps that take the same way are alike: one of them is followed in full."""
+        self.followed += 1
         way = frozenset(visits.visits.items())
         if way not in self.walks:
             self.walks[way] = visits
@@ -128,7 +130,7 @@ class _Adder:
             ) / len(costs)
 
     def _do_not_know(self, each: Instruction) -> None:
-        self.unknown[f"the addresses of {each.opcode} at {each.address:#x}"] = None
+        self.unknown[NotDerived("addresses", each.opcode, each.address)] = None
 
     def _cost(self, each: Instruction, kind: str, access: Access) -> memory.Cost:
         """Computed once for accesses that differ by whole lines only, as most do."""
@@ -140,7 +142,8 @@ class _Adder:
             self.costs[key] = _cost(each, kind, addresses, access.active)
         return self.costs[key]
 
-    def tally(self, warps: int, followed: int) -> Tally:
+    def tally(self, warps: int) -> Tally:
+        followed = self.followed
         classes: Counter[str] = Counter()
         banks = [0.0, 0.0]
         tensor_cycles = 0.0
@@ -151,7 +154,7 @@ class _Adder:
             for each in block:
                 known = pipes.class_of(each)
                 if known is None:
-                    self.unknown[f"what {each.stem} takes: an opcode that is not known"] = None
+                    self.unknown[NotDerived("opcode", each.stem)] = None
                 own[known or "not known"] += count
                 if known == "tensor":
                     tensor_cycles += count * self._tensor(each)
@@ -199,7 +202,7 @@ class _Adder:
         work, precision = pipes.tensor_multiply_adds(each), pipes.tensor_precision(each)
         rate = self.tensor_rates.get(precision or "")
         if work is None or not rate:
-            self.unknown[f"the rate of {each.opcode} on tensor cores"] = None
+            self.unknown[NotDerived("rate", each.opcode)] = None
             return 0.0
         return work / rate
 
@@ -244,7 +247,7 @@ def _cost(
 ) -> memory.Cost:
     nbytes = access_bytes(each)
     if each.stem in ("LDSM", "STSM"):
-        return memory.matrices(addresses, int(re.sub(r"\D", "", each.modifiers[-1]) or 1))
+        return memory.matrices(addresses, matrix_count(each))
     if kind.startswith("shared"):
         return memory.shared(addresses, active, nbytes)
     return memory.global_(addresses, active, nbytes)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from matbench.analysis.sass.integers import (
 )
 from matbench.analysis.sass.listing import VARIABLES, Instruction
 from matbench.analysis.sass.rounds import LONGEST_ROUND, Ahead, Moment, Passes
+from matbench.records.explanation import NotDerived
 
 #: How often a block of code is carried out in full. A ring of up to this many stages is seen whole.
 FULL_VISITS = 4
@@ -53,6 +54,14 @@ class Access(NamedTuple):
     active: npt.NDArray[Any]
 
 
+class _EndError(UnknownError):
+    """The warp cannot be followed any further."""
+
+    def __init__(self, what: Literal["branch", "target", "passes"], address: int) -> None:
+        super().__init__(what)
+        self.reason = NotDerived(what, address=address)
+
+
 class Walk(NamedTuple):
     """What one warp did: visits of each block of code, and accesses by instruction's address: none
     of those whose lanes took no part, and no entry for those that were not seen.
@@ -63,7 +72,7 @@ class Walk(NamedTuple):
 
     visits: Counter[int]
     accesses: dict[int, list[Access]]
-    stopped: str | None
+    stopped: NotDerived | None
     carried_out: int
 
 
@@ -82,10 +91,9 @@ def special_registers(place: Place) -> dict[str, Value]:
     x, y, _ = place.block
     index = dict(zip("XYZ", (thread % x, thread // x % y, thread // (x * y)), strict=True))
     found: dict[str, Value] = {f"SR_TID.{axis}": value for axis, value in index.items()}
-    for axis, number in zip("XYZ", place.block_index, strict=True):
-        found[f"SR_CTAID.{axis}"] = np.full(LANES, number, dtype=np.int64)
-    for axis, number in zip("XYZ", place.grid, strict=True):
-        found[f"SR_NCTAID.{axis}"] = np.full(LANES, number, dtype=np.int64)
+    for name, numbers in (("SR_CTAID", place.block_index), ("SR_NCTAID", place.grid)):
+        for axis, number in zip("XYZ", numbers, strict=True):
+            found[f"{name}.{axis}"] = np.full(LANES, number, dtype=np.int64)
     found["SR_LANEID"] = np.arange(LANES, dtype=np.int64)
     # Without clusters, a block is the only one of its own.
     found["SR_CgaCtaId"] = np.zeros(LANES, dtype=np.int64)
@@ -101,9 +109,7 @@ def walk(
     most: int = MOST_INSTRUCTIONS,
 ) -> Walk:
     """Follow a warp from the first instruction until its lanes exit or `most` are carried out."""
-    walker = _Walker(code, place, constants, full_visits, most)
-    stopped = walker.run()
-    return Walk(walker.visits, walker.accesses, stopped, walker.carried_out)
+    return _Walker(code, place, constants, full_visits, most).run()
 
 
 class _Walker:
@@ -139,14 +145,14 @@ class _Walker:
         #: For each test for equality: on which side of each other its operands were.
         self.signs: dict[int, npt.NDArray[Any]] = {}
 
-    def run(self) -> str | None:
-        """Follow it; returns why it could not be followed to its end."""
+    def run(self) -> Walk:
+        stopped = None
         try:
             while self.waiting:
                 self._step()
-        except UnknownError as reason:
-            return str(reason)
-        return None
+        except _EndError as end:
+            stopped = end.reason
+        return Walk(self.visits, self.accesses, stopped, self.carried_out)
 
     def _step(self) -> None:
         """Carry out one block of code."""
@@ -156,9 +162,9 @@ class _Walker:
         if loop is not None and self._is_alone(loop):
             self._arrive(loop)
         if start not in self.graph:
-            raise UnknownError(f"the branch to {start:#x} leaves the code")
+            raise _EndError("target", start)
         if self.carried_out > self.most:
-            raise UnknownError(f"the loop at {start:#x} takes too many iterations to follow")
+            raise _EndError("passes", start)
         self._visit(self.graph[start], self.waiting.pop(start))
 
     def _is_alone(self, loop: Loop) -> bool:
@@ -208,7 +214,7 @@ class _Walker:
     def _look_ahead(self, loop: Loop, rounds: int) -> Ahead:
         """What follows if so many rounds are skipped; registers and visits stay as they are."""
         if rounds > _LONGEST_JUMP:
-            raise UnknownError(f"the loop at {loop.header:#x} has no end that could be derived")
+            raise _EndError("passes", loop.header)
         before = self.lanes.values, self.visits, self.waiting, self.signs
         self.lanes.values, self.visits = dict(self.lanes.values), self.visits.copy()
         self.waiting, self.signs = dict(self.waiting), dict(self.signs)
@@ -302,35 +308,33 @@ class _Walker:
         self, each: Instruction, rest: npt.NDArray[Any], taken: npt.NDArray[Any] | None
     ) -> npt.NDArray[Any]:
         """Send the lanes on their way; returns those that go on to the next instruction."""
-        if each.stem == "BRA" and taken is not None and each.modifiers[:1] != ("DIV",):
-            for operand in each.operands:
-                if operand.kind == "predicate":
-                    try:
-                        taken = taken & self.lanes.truth(operand)
-                    except UnknownError:
-                        taken = None
-                        break
-        if each.stem in ("BSSY", "WARPSYNC"):
+        # With DIV, only if lanes have parted: they have met again.
+        if each.stem in ("BSSY", "WARPSYNC") or each.modifiers[:1] == ("DIV",):
             return rest
-        if each.modifiers[:1] == ("DIV",):  # only if lanes have parted: they have met again
-            return rest
+        if taken is not None and each.stem == "BRA":
+            taken = self._agreed(each, taken)
         if taken is None and polls(each, self.code.control.instructions):
             return rest
         if taken is None and self._enters_wait(each):
             taken = rest
         if taken is None:
-            raise UnknownError(f"the branch at {each.address:#x} depends on loaded values")
-        if each.stem == "CALL":
-            self._wait(each.target or 0, taken)
-        elif each.stem == "RET":
-            target = self.lanes.number(each.operands[0])
-            self._wait(int(target[np.argmax(taken)]), taken)
-        elif each.target is not None:
+            raise _EndError("branch", each.address)
+        if each.target is not None:
             self._wait(each.target, taken)
         elif each.stem != "EXIT":
-            raise UnknownError(f"the branch at {each.address:#x} goes to a computed address")
+            raise _EndError("target", each.address)
         others: npt.NDArray[Any] = rest & ~taken
         return others
+
+    def _agreed(self, each: Instruction, taken: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+        """The lanes for which a branch's own predicates are true, too; None if not known."""
+        try:
+            for operand in each.operands:
+                if operand.kind == "predicate":
+                    taken = taken & self.lanes.truth(operand)
+        except UnknownError:
+            return None
+        return taken
 
     def _enters_wait(self, each: Instruction) -> bool:
         """Whether it goes past a loop that waits for another block, if that is over already."""

@@ -137,7 +137,7 @@ class CudaBackend:
         graph: bool,
         hold: Callable[[], None],
     ) -> float:
-        warm, *rest = (program.bound(launch, each) for each in arguments)
+        warm, *rest = (program.bound(launch, values) for values in arguments)
         timed = rest or [warm]
 
         def many() -> None:

@@ -52,11 +52,12 @@ def nvcc() -> Nvcc:
     found = find()
     if found is None:
         raise UnavailableError(
-            "nvcc is missing; put the bin folder of a CUDA toolkit on PATH, or without a toolkit: "
-            "matbench doctor --install"
+            "nvcc is missing",
+            "put the bin folder of a CUDA toolkit on PATH, or without a toolkit: "
+            "matbench doctor --install",
         )
     if os.name == "posix" and not (os.environ.get("NVCC_CCBIN") or programs.which("g++")):
-        raise UnavailableError("nvcc needs a host compiler; install g++")
+        raise UnavailableError("nvcc needs a host compiler", "install g++")
     release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(str(found), "--version"))
     return Nvcc(str(found), release[1] if release else "unknown")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from matbench.backends.protocol import Argument
+from matbench.backends.protocol import Argument, UnavailableError
 from matbench.errors import CaseError
 from matbench.model import Kernel, Launch, Precision, Resources
 
@@ -25,10 +25,10 @@ _KINDS: dict[Precision, tuple[str, str, str]] = {
 WORKSPACE_BYTES = 32 * 1024**2
 
 
-def missing() -> str | None:
+def missing() -> UnavailableError | None:
     """What is not installed and how to fix it; None if the bindings are installed."""
     if find_spec("nvmath") is None:
-        return "nvmath-python is missing; pip install 'matbench-cuda[cuda]'"
+        return UnavailableError("nvmath-python is missing", "pip install 'matbench-cuda[cuda]'")
     return None
 
 

@@ -21,7 +21,7 @@ def nvdisasm() -> str:
     found = compilation.find("nvdisasm")
     if found is None:
         raise UnavailableError(
-            "nvdisasm is missing; install the CUDA toolkit, or pip install nvidia-cuda-nvdisasm"
+            "nvdisasm is missing", "install the CUDA toolkit, or pip install nvidia-cuda-nvdisasm"
         )
     return str(found)
 
@@ -57,4 +57,4 @@ def _listing(cubin: bytes, entry: str) -> str:
         raise BuildError(f"nvdisasm: {first.replace(str(path), 'the cubin').strip()}")
     sections = re.split(r"^(?=//-{5})", done.stdout, flags=re.MULTILINE)
     names = (f".text.{entry} ", f".nv.info.{entry} ")
-    return "".join(each for each in sections if any(name in each[:400] for name in names))
+    return "".join(section for section in sections if any(name in section[:400] for name in names))

@@ -115,7 +115,7 @@ def _devices() -> Finding:
 
 def _cublas() -> Finding:
     if reason := cublas.missing():
-        return Finding("cuBLAS", "note", reason.partition("; ")[0], INSTALL)
+        return Finding("cuBLAS", "note", reason.missing, INSTALL)
     try:
         from nvmath.bindings import cublas as bindings
 
@@ -224,8 +224,8 @@ def _processes(api: Any, handle: Any, index: int, name: str) -> Finding:
 
     running = api.nvmlDeviceGetComputeRunningProcesses(handle)
     running += api.nvmlDeviceGetGraphicsRunningProcesses(handle)
-    others = {each.pid for each in running} - {os.getpid()}
-    names = {each.pid: each.info["name"] for each in psutil.process_iter(["name"])}
+    others = {process.pid for process in running} - {os.getpid()}
+    names = {process.pid: process.info["name"] for process in psutil.process_iter(["name"])}
     shown = [f"{names.get(pid) or 'unknown'} ({pid})" for pid in sorted(others)]
     busy = api.nvmlDeviceGetUtilizationRates(handle).gpu
     if not shown and busy > _IDLE_PERCENT:

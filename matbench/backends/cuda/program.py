@@ -177,7 +177,7 @@ class CudaProgram:
                 found = list(_parameter_sizes(bindings.cu, function))
         except CaseError:  # no cuda-bindings, or a bad module, which loading reports
             return
-        wanted = [128 if each is _encoded else np.dtype(each).itemsize for each in self.passed]
+        wanted = [128 if kind is _encoded else np.dtype(kind).itemsize for kind in self.passed]
         if found and None not in found and found != wanted:
             shown = [", ".join(map(str, sizes)) for sizes in (found, wanted)]
             raise BuildError(
@@ -196,9 +196,9 @@ class CudaProgram:
         bindings = Bindings("a kernel with tensor maps")
         layout = ""
         with bindings.function(self.code) as function:
-            for index, each in enumerate(self.passed):
+            for index, kind in enumerate(self.passed):
                 offset, _ = bindings.call("cuFuncGetParamInfo", function, index)
-                letter = "128s" if each is _encoded else np.dtype(each).char
+                letter = "128s" if kind is _encoded else np.dtype(kind).char
                 layout += f"{offset - struct.calcsize(layout)}x{letter}"
         return layout
 

@@ -30,10 +30,10 @@ extern "C" __global__ void mask_words(unsigned *words, size_t count, size_t key)
         words[i] ^= (unsigned)mask_of(key, i);
 }
 
-extern "C" __global__ void mask_doubles(size_t *bits, size_t count, size_t key)
+extern "C" __global__ void mask_doubles(size_t *words, size_t count, size_t key)
 {
     for (STRIDED(i, count))
-        bits[i] ^= mask_of(key, i);
+        words[i] ^= mask_of(key, i);
 }
 
 // One row of `partial`: hashes whose sum changes with any bit of any word.

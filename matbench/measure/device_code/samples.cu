@@ -412,7 +412,7 @@ extern "C" __global__ void dot_sums(const word *A, const word *B, size_t key, si
 
 // Compares C, or the sum of its parts, one per block of the kernel. Launched as one block.
 extern "C" __global__ void sum_compare(const unsigned *C, size_t C_words, int floats,
-                                       const double *sums, int blocks, double bound,
+                                       const double *sums, int blocks, double of_S,
                                        size_t *partial)
 {
     __shared__ double totals[SUMS];
@@ -426,7 +426,7 @@ extern "C" __global__ void sum_compare(const unsigned *C, size_t C_words, int fl
     REPORT_SUMS(totals, found, wanted, size)
     if (threadIdx.x == 0) {
         const double total = floats ? (double)(float)totals[0] : totals[0];
-        const int right = fabs(total - totals[1]) <= bound * totals[2];
+        const int right = fabs(total - totals[1]) <= of_S * totals[2];
         partial[0] = right ? 0 : 1;
         partial[1] = right ? NONE : 0;
     }

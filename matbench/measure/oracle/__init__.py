@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,28 +81,13 @@ class Trials(NamedTuple):
     """All trials of a kernel.
 
     Inputs are rounded to the precision that the kernel reads; `given` is the reference trial on the
-    unrounded inputs, if rounding changes them.
+    unrounded inputs, if rounding changes them. Each of the `others` is made when it is called, so
+    that few are in memory at once.
     """
 
     reference: Trial
     given: Trial | None
-    others: Mapping[str, list[Trial]]
-
-
-class Later(Mapping[str, list[Trial]]):
-    """Trials that are made whenever they are asked for, so that few are in memory at once."""
-
-    def __init__(self, **make: Callable[[], list[Trial]]) -> None:
-        self._make = make
-
-    def __getitem__(self, name: str) -> list[Trial]:
-        return self._make[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._make)
-
-    def __len__(self) -> int:
-        return len(self._make)
+    others: Sequence[Callable[[], Trial]] = ()
 
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from matbench.measure.oracle import (
     Array,
     Float32,
     Float64,
-    Later,
     Sample,
     Trial,
     Trials,
@@ -37,19 +37,13 @@ def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     """All kinds but samples; the product is computed once, or twice if inputs are rounded."""
     rounded = reading.precision not in ("float32", "float64")
     as_given = not rounded and least(reading) == 0
-    with ThreadPoolExecutor(1) as at_once:  # NumPy uses only one core
-        whole = at_once.submit(_whole_numbers, problem, reading)
-        given = reference_trial(problem, cache, reading)
-        reference = given if as_given else rounded_trial(given, reading, cache)
+    given = reference_trial(problem, cache, reading)
+    reference = given if as_given else rounded_trial(given, reading, cache)
     added = contents(problem, reading)
     return Trials(
         _completed(reference, problem, added),
         _completed(given, problem, added) if rounded else None,
-        Later(
-            integers=lambda: [
-                _completed(_integers(problem, reading, *whole.result()), problem, added)
-            ]
-        ),
+        [lambda: _completed(integer_trial(problem, reading), problem, added)],
     )
 
 
@@ -145,7 +139,7 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
     """The reference trial as changed by `draw_order` and `matrix_inputs` of `samples.cu`.
 
     If a row or column selects a single term, S is 0 there: C must match to the last bit, unless
-    `selects_exactly` says otherwise.
+    `selection_of` says otherwise.
     """
     assert trial.R is not None
     assert trial.S is not None
@@ -184,25 +178,33 @@ def sample_trial(problem: Problem, reading: Reading, trial: Trial, sample: Sampl
     R[chosen] = problem.alpha * (A[chosen].astype(np.float64) @ B) + added[chosen]
     picked = np.flatnonzero(by_column >= 0)
     R[:, picked] = problem.alpha * (A.astype(np.float64) @ B[:, picked]) + added[:, picked]
-    exactly = selects_exactly(problem, reading)
-    size = np.abs(power) if exactly is None else np.abs(added)
+    selection = selection_of(problem, reading)
+    size = np.abs(power) if selection is Selection.SPLIT else np.abs(added)
     for place in ((chosen, slice(None)), (slice(None), picked)):
-        S[place] = 0 if exactly else np.maximum(np.abs(R), size)[place]
+        S[place] = 0 if selection is Selection.EXACT else np.maximum(np.abs(R), size)[place]
     kind = trial.inputs[0].dtype
     return Trial("sample", (A.astype(kind), B.astype(kind)), R=R, S=S, C=C)
 
 
-def selects_exactly(problem: Problem, reading: Reading) -> bool | None:
-    """Whether a selected term must match to the last bit.
+class Selection(IntEnum):
+    """How exact a selected term must be, as `matrix_compare` of `samples.cu` is told."""
 
-    False if alpha, beta or a type rounds it. None if inputs are split, or small ones may be below
-    the range of exponents: then the term's error bound is that of a term of size 1.
-    """
+    #: Inputs are split, or small ones may be below the range of exponents: within the error bound
+    #: of a term of size 1.
+    SPLIT = -1
+    #: Alpha, beta or a type rounds it: within its error bound.
+    ROUNDED = 0
+    #: To the last bit.
+    EXACT = 1
+
+
+def selection_of(problem: Problem, reading: Reading) -> Selection:
+    """How exact a term must be that a row or column selects."""
     if not reading.exact or reading.exponents[0] > -126:
-        return None
+        return Selection.SPLIT
     bits = SIGNIFICAND_BITS[reading.precision]
     fits = max(UNIT_ROUNDOFF[kind] for kind in (reading.sums_in, reading.result)) <= 2.0**-bits
-    return fits and not _is_scaled(problem)
+    return Selection.EXACT if fits and not _is_scaled(problem) else Selection.ROUNDED
 
 
 class _Moved(NamedTuple):
@@ -238,13 +240,6 @@ def integer_trial(problem: Problem, reading: Reading = FLOAT32) -> Trial:
     results of 16 bits, with alpha or beta, or if the kernel is not `exact`, C may have rounding
     errors, within the error bound of the reference trial.
     """
-    return _integers(problem, reading, *_whole_numbers(problem, reading))
-
-
-def _whole_numbers(
-    problem: Problem, reading: Reading
-) -> tuple[npt.NDArray[np.int16], Float32, Float32]:
-    """A, x and y of the integer trial."""
     random = generator(problem, "integers")
     M, N, K = problem.M, problem.N, problem.K
     bits = 14 if "float16" in (reading.sums_in, reading.result) else 24
@@ -256,16 +251,6 @@ def _whole_numbers(
     largest = max(1, min(4096, widest, 2**bits // (3 * min(K, most))))
     whole = random.integers(-largest, largest, (M, K), dtype=np.int16, endpoint=True)
     whole[random.integers(8, size=(M, K), dtype=np.uint8) == 0] = 0
-    return whole, x, y
-
-
-def _integers(
-    problem: Problem,
-    reading: Reading,
-    whole: npt.NDArray[np.int16],
-    x: Float32,
-    y: Float32,
-) -> Trial:
     A = whole.astype(np.float32)
     B, C = np.outer(x, y), np.outer(A @ x, y)  # exact in float32, in any order of summation
     if reading.precision == "float64":

@@ -13,7 +13,7 @@ from matbench.model import Problem, Reading
 
 def trials(problem: Problem, reading: Reading, cache: Cache) -> Trials:
     """The problem's own numbers."""
-    return Trials(trial("reference", inputs(problem)), None, {})
+    return Trials(trial("reference", inputs(problem)), None)
 
 
 def inputs(problem: Problem) -> npt.NDArray[np.int32]:

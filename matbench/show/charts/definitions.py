@@ -16,13 +16,8 @@ Rows = Sequence[Mapping[str, Any]]
 PLAIN, SCIENTIFIC, PERCENT = ",~r", ".2~e", "~p"
 #: Errors that differ by less than this factor must not look far apart.
 LEAST_ERRORS = 10
-#: Colours of verdicts, and of places in a search.
+#: Colours of verdicts.
 VERDICTS = {"FASTER": "#2c9650", "SLOWER": "#cf4444", "SAME": NEUTRAL, "UNDECIDED": "#c08a1b"}
-PLACES = {
-    "winner": Look("#2c9650", "diamond"),
-    "default": Look("#d5701c", "square"),
-    "candidate": Look(PALETTE[0], "circle"),
-}
 
 _STANDS_OUT = "isolated.length == 0 || indexof(isolated, datum.kernel) >= 0"
 _LEGEND = {"title": None, "labelLimit": 260, "symbolLimit": 100, "symbolOpacity": 1}
@@ -66,11 +61,6 @@ def _rows(field: str) -> Spec:
     return {"field": field, "type": "nominal", "sort": None, "title": None, "axis": _NAMES}
 
 
-def height(rows: Rows, field: str) -> int:
-    """In pixels, of a chart with a row for each value of a field."""
-    return 10 + 20 * len({row[field] for row in rows})
-
-
 def _stands_out(others: float = 0.12) -> Spec:
     return {"condition": {"test": _STANDS_OUT, "value": 1}, "value": others}
 
@@ -81,8 +71,8 @@ def _by_name(field: str, values: Mapping[str, str], legend: Spec | None) -> Spec
     return {"field": field, "type": "nominal", "scale": scale, "legend": legend}
 
 
-def _colours(looks: Mapping[str, Look], legend: Spec | None, field: str = "kernel") -> Spec:
-    return _by_name(field, {name: look.colour for name, look in looks.items()}, legend)
+def _colours(looks: Mapping[str, Look], legend: Spec | None) -> Spec:
+    return _by_name("kernel", {name: look.colour for name, look in looks.items()}, legend)
 
 
 def _points(looks: Mapping[str, Look], legend: Spec | None, y: Spec) -> Spec:
@@ -137,32 +127,27 @@ def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bo
     }  # fmt: skip
 
 
-def bars(
-    looks: Mapping[str, Look] | None = None, form: str = PLAIN, *, beside: bool = False
-) -> Spec:
-    """One bar a kernel with its interval and figure; if wanted, a tick at the value `beside`.
-
-    Without `looks` the bars are of something else, and cannot be isolated.
-    """
+def bars(looks: Mapping[str, Look], form: str = PLAIN) -> Spec:
+    """One bar a kernel with its interval and figure, and a tick `beside` it if that differs."""
     tick = {"type": "tick", "thickness": 2, "height": 15}
+    differs = {"condition": {"test": "datum.beside == datum.value", "value": 0}, "value": 1}
     x = quantity("value", "linear", form)
-    look = {"color": {"value": PALETTE[0]}} if looks is None else {"color": _colours(looks, None)}
     return {
         "encoding": {
             "y": _rows("kernel"),
             "tooltip": {"field": "tip"},
-            **({} if looks is None else {"opacity": _stands_out()}),
+            "opacity": _stands_out(),
         },
         "layer": [
             {
                 "mark": {"type": "bar", "height": 11, "cornerRadiusEnd": 2},
-                "encoding": {"x": x, **look},
+                "encoding": {"x": x, "color": _colours(looks, None)},
             },
             {
                 "mark": {"type": "rule", "strokeWidth": 1.4},
                 "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}},
             },
-            *([{"mark": tick, "encoding": {"x": {**x, "field": "beside"}}}] if beside else []),
+            {"mark": tick, "encoding": {"x": {**x, "field": "beside"}, "opacity": differs}},
             {
                 "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
                 "encoding": {"x": {**x, "field": "high"}, "text": {"field": "figure"}},
@@ -227,7 +212,7 @@ def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
     x = quantity("value", "linear", close=True)
     colour = _by_name("kind", colours, _BELOW)
     return {
-        "height": height(rows, "label"),
+        "height": 10 + 20 * len({row["label"] for row in rows}),
         "data": {"values": rows},
         "encoding": {"y": _rows("label"), "tooltip": {"field": "tip"}},
         "layer": [
@@ -248,22 +233,6 @@ def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
             },
         ],
     }  # fmt: skip
-
-
-def search(rows: Rows) -> Spec:
-    """The candidates of a tuning search: how many rounds each survived, and its time."""
-    return {
-        "height": height(rows, "round"),
-        "data": {"values": rows},
-        "mark": {"type": "point", "filled": True, "size": 45, "opacity": 0.9},
-        "encoding": {
-            "x": quantity("value", close=True),
-            "y": {"field": "round", "type": "ordinal", "title": "round"},
-            "color": _colours(PLACES, _BELOW, "kind"),
-            "shape": _by_name("kind", {name: x.shape for name, x in PLACES.items()}, _BELOW),
-            "tooltip": {"field": "tip"},
-        },
-    }
 
 
 def strip(looks: Mapping[str, Look]) -> Spec:

@@ -10,80 +10,82 @@ from matbench.show.charts.definitions import Spec
 
 def spec(found: Timeline, profile: BlockProfile) -> Spec:
     """The chart with its data: rows of the record, from which Vega computes bars."""
-    took = np.array([bar.end_ns - bar.start_ns for bar in found.bars]) / 1e3
-    low, high = np.percentile(took, [5, 95]).tolist()
     span = max(bar.end_ns for bar in found.bars) / 1e3 or 1.0
     names = list(found.multiprocessors or range(1, found.lanes + 1))
     gx, gy, _ = profile.launch.grid
+    rows = [
+        {"lane": names[bar.lane], "from": bar.start_ns, "to": bar.end_ns, "slot": bar.slot,
+         "block": bar.block}
+        for bar in found.bars
+    ]  # fmt: skip
+    block = f"datum.block % {gx} + ', ' + floor(datum.block / {gx}) % {gy}"
     x = {
         "field": "start", "type": "quantitative", "title": "µs since the first block started",
         "scale": {"domain": [0, span], "nice": False}, "axis": {"format": ",~r"},
     }  # fmt: skip
-    lane = {"field": "lane", "type": "ordinal", "title": None, "sort": names}
-    bars = {
+    return {
+        "height": found.lanes * min(36.0, max(5.0, 420 / found.lanes)),
+        "data": {"values": rows},
+        "transform": [
+            {"calculate": "datum.from / 1000", "as": "start"},
+            {"calculate": "datum.to / 1000", "as": "end"},
+            {"calculate": "datum.end - datum.start", "as": "took"},
+            {
+                "calculate": f"'(' + {block} + ', ' + floor(datum.block / {gx * gy}) + ')'",
+                "as": "place",
+            },
+        ],
+        "encoding": {"x": x},
+        "layer": [_bars(found, names), _tail(span, profile.tail_share)],
+    }
+
+
+def _bars(found: Timeline, names: list[int]) -> Spec:
+    """A bar for each block; colours are of all but the shortest and longest."""
+    took = np.array([bar.end_ns - bar.start_ns for bar in found.bars]) / 1e3
+    low, high = np.percentile(took, [5, 95]).tolist()
+    colours = {"name": "viridis", "extent": [0.12, 1]}
+    figures = [
+        {"field": name, "title": f"{name}, µs", "format": ",.3f"}
+        for name in ("start", "end", "took")
+    ]
+    return {
         "mark": {"type": "rect", "stroke": "#fff", "strokeOpacity": 0.7, "strokeWidth": 0.5},
         "encoding": {
-            "x": x,
             "x2": {"field": "end"},
             "y": {
-                **lane, "scale": {"domain": names, "paddingInner": 0.1},
+                "field": "lane", "type": "ordinal", "title": None, "sort": names,
+                "scale": {"domain": names, "paddingInner": 0.1},
                 "axis": {"labelOverlap": True, "ticks": False},
             },
             "yOffset": {"field": "slot", "type": "ordinal", "scale": {"paddingInner": 0}},
             "color": {
-                "field": "took",
-                "type": "quantitative",
+                "field": "took", "type": "quantitative",
                 "scale": {
-                    "domain": [low, high if high > low else low + 1e-3], "clamp": True,
-                    "scheme": {"name": "viridis", "extent": [0.12, 1]},
+                    "domain": [low, max(high, low + 1e-3)], "clamp": True, "scheme": colours,
                 },
                 "legend": {"orient": "bottom", "title": "block duration (µs)", "titleLimit": 0},
             },
             "tooltip": [
                 {"field": "place", "type": "nominal", "title": "block"},
                 {"field": "lane", "type": "nominal"},
-                {"field": "start", "title": "start, µs", "format": ",.3f"},
-                {"field": "end", "title": "end, µs", "format": ",.3f"},
-                {"field": "took", "title": "took, µs", "format": ",.3f"},
+                *figures,
             ],
         },
     }  # fmt: skip
-    tail = {
-        "data": {
-            "values": [{"start": span * (1 - share), "label": f"tail {share:.1%}"}]
-            if (share := profile.tail_share)
-            else []
-        },
-        "encoding": {"x": x},
+
+
+def _tail(span: float, share: float | None) -> Spec:
+    """Where the tail begins, if it is known."""
+    begins = [{"start": span * (1 - share), "label": f"tail {share:.1%}"}] if share else []
+    text = {"type": "text", "align": "right", "baseline": "bottom", "dy": -3}
+    return {
+        "data": {"values": begins},
         "layer": [
             {"mark": {"type": "rule", "strokeDash": [4, 3]}},
-            {
-                "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -3},
-                "encoding": {"y": {"value": 0}, "text": {"field": "label"}},
-            },
+            {"mark": text, "encoding": {"y": {"value": 0}, "text": {"field": "label"}}},
         ],
-    }  # fmt: skip
-    return {
-        "height": found.lanes * min(36.0, max(5.0, 420 / found.lanes)),
-        "data": {
-            "values": [
-                {"lane": names[bar.lane], "from": bar.start_ns, "to": bar.end_ns,
-                 "slot": bar.slot, "block": bar.block}
-                for bar in found.bars
-            ]
-        },
-        "transform": [
-            {"calculate": "datum.from / 1000", "as": "start"},
-            {"calculate": "datum.to / 1000", "as": "end"},
-            {"calculate": "datum.end - datum.start", "as": "took"},
-            {
-                "calculate": f"'(' + datum.block % {gx} + ', ' + floor(datum.block / {gx}) % {gy}"
-                f" + ', ' + floor(datum.block / {gx * gy}) + ')'",
-                "as": "place",
-            },
-        ],
-        "layer": [bars, tail],
-    }  # fmt: skip
+    }
 
 
 def notes(found: Timeline, profile: BlockProfile) -> list[str]:

@@ -1,4 +1,4 @@
-"""The cases of a page: the rows of its table, and the points of its charts."""
+"""The cases of a page: the rows of its table, the points of its charts, and all samples."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import chart, ranking, sample_notes
-from matbench.analysis.ranking import DeviceRanking, Ranked
-from matbench.model import WORD_BYTES, DeviceInfo, Problem, settings_of
+from matbench.analysis import chart, pareto, ranking
+from matbench.analysis.ranking import Ranked
+from matbench.model import WORD_BYTES, DeviceInfo, Problem
 from matbench.records.explanation import Limits
 from matbench.records.outcome import Outcome
-from matbench.show import safe, units
+from matbench.show import formats, patterns, units
+from matbench.show import outcomes as table
 from matbench.show.charts import definitions, style
 from matbench.show.charts.definitions import Spec
 from matbench.show.charts.style import Look
-from matbench.show.outcomes import size_label
+from matbench.show.table import Row
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -26,21 +27,21 @@ class Column(msgspec.Struct, frozen=True):
     title: str
     key: str
     is_number: bool = False
-    is_shown: bool = False
 
 
 COLUMNS = (
-    Column("kernel", "kernel", is_shown=True),
-    Column("parameters", "params", is_shown=True),
-    Column("size", "size", is_number=True, is_shown=True),
-    Column("status", "status", is_shown=True),
-    Column("time", "median_ns", is_number=True, is_shown=True),
-    Column("±", "spread", is_number=True, is_shown=True),
+    Column("kernel", "kernel"),
+    Column("parameters", "params"),
+    Column("size", "size", is_number=True),
+    Column("status", "status"),
+    Column("time", "median_ns", is_number=True),
+    Column("±", "spread", is_number=True),
+    Column("rate", "work_per_s", is_number=True),
+    Column("% of limit", "of_limit", is_number=True),
+    Column("% of cuBLAS", "of_cublas", is_number=True),
+    Column("max rel err", "max_rel_err", is_number=True),
+    Column("remarks", "remarks"),
     Column("hot", "hot_median_ns", is_number=True),
-    Column("rate", "work_per_s", is_number=True, is_shown=True),
-    Column("% of limit", "of_limit", is_number=True, is_shown=True),
-    Column("% of cuBLAS", "of_cublas", is_number=True, is_shown=True),
-    Column("max rel err", "max_rel_err", is_number=True, is_shown=True),
     Column("avg rel err", "avg_rel_err", is_number=True),
     Column("of bound", "bound_ratio", is_number=True),
     Column("precision", "precision"),
@@ -52,22 +53,31 @@ COLUMNS = (
     Column("timing", "timing_mode"),
     Column("inputs", "inputs"),
     Column("device", "device"),
-    Column("remarks", "remarks", is_shown=True),
 )
+_TITLES = [column.title for column in table.COLUMNS]
+#: The conditions that are drawn below samples.
+_TOLD = ("sm_mhz", "power_w", "temperature_c")
+_PATHS = table.FIELDS | {"work_per_s": "work_per_s"}
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Samples of one kind, in microseconds, and the conditions while they were taken."""
+
+    mode: str
+    values: list[float]
+    conditions: dict[str, list[float | None]]
+    throttled: list[str]
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One case; `text` and `numbers` have a value for each of `COLUMNS`.
 
     `rate` is in the unit of its view, and `low` and `high` are its interval as factors of it. A
-    size that is one number is `n`; it is `awkward` if it is near another, `beside`.
+    size that is one number is `n`; it may be near another, `beside`. No kernel is both faster and
+    more accurate than one `on_front`.
     """
 
     view: int
-    kernel: str
-    size: str
-    precision: str
-    status: str
     text: list[str]
     numbers: list[float | None]
     n: int | None = None
@@ -75,14 +85,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_baseline: bool = False
     has_claims: bool = False
     is_fastest: bool = False
+    on_front: bool = False
     rate: float | None = None
     low: float = 1.0
     high: float = 1.0
-    of_limit: float | None = None
-    of_cublas: float | None = None
-    error: float | None = None
     intensity: float | None = None
-    imbalance: float | None = None
+    series: list[Series] = []
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,9 +118,9 @@ class Found(msgspec.Struct, frozen=True):
     looks: dict[str, Look]
 
 
-_Ranked = tuple[DeviceRanking, Problem, Ranked]
 #: The table, the kind of samples, the inputs, alpha, beta and batch.
 _Key = tuple[int, str | None, str, float, float, int]
+_Problems = dict[Problem, list[Ranked]]
 
 
 def of(
@@ -122,34 +130,35 @@ def of(
 
     `limits` are those that were measured by themselves, by device.
     """
-    tables = ranking.tables(outcomes, devices)
+    outcomes = list(map(patterns.noted, outcomes))
     fastest = set(map(id, ranking.fastest(outcomes)))
-    keys: dict[_Key, list[_Ranked]] = {}
-    untimed: list[tuple[_Key, _Ranked]] = []
-    for number, table in enumerate(tables):
-        for problem in table.problems:
-            for row in problem.rows:
-                found, p = (table, problem.problem, row), problem.problem
-                key: _Key = (number, row.outcome.mode, p.inputs, p.alpha, p.beta, p.batch)
-                if ranking.time_ns(row.outcome) is None:
-                    untimed.append((key, found))
-                else:
-                    keys.setdefault(key, []).append(found)
-    for own, found in untimed:  # with those that were timed in the same circumstances
-        alike = (other for other in keys if (other[0], *other[2:]) == (own[0], *own[2:]))
-        keys.setdefault(next(alike, own), []).append(found)
-    ordered = sorted(keys, key=lambda key: (key[0], -len({p for _, p, _ in keys[key]})))
-    looks = _looks([row for rows in keys.values() for _, _, row in rows])
+    groups = _groups(outcomes, devices)
+    ordered = sorted(groups, key=lambda key: (key[0], -len(groups[key])))
+    every = {key: [row for rows in groups[key].values() for row in rows] for key in ordered}
+    shown = [row for rows in every.values() for row in rows]
+    looks = _looks(shown)
     views: list[View] = []
     cases: list[Case] = []
-    shown: list[Outcome] = []
-    for number, key in enumerate(ordered):
-        rows = keys[key]
-        measured = limits.get(rows[0][2].outcome.case.device)
+    for number, (key, rows) in enumerate(every.items()):
+        measured = limits.get(rows[0].outcome.case.device)
         views.append(_view(rows, _label(key, ordered, rows[0]), measured, looks))
-        cases += _cases(number, views[-1], rows, fastest)
-        shown += [row.outcome for _, _, row in rows]
-    return Found(views, cases, shown, looks)
+        cases += _cases(number, views[-1], groups[key], fastest)
+    return Found(views, cases, [row.outcome for row in shown], looks)
+
+
+def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[_Key, _Problems]:
+    """The cases of each view; those without a time stand with those of the first that has one."""
+    found: dict[_Key, _Problems] = {}
+    for number, ranked in enumerate(ranking.tables(outcomes, devices)):
+        modes = (o.mode for o in ranked.outcomes if ranking.time_ns(o) is not None)
+        usual = next(modes, None)
+        for problem in ranked.problems:
+            p = problem.problem
+            for row in problem.rows:
+                mode = row.outcome.mode if ranking.time_ns(row.outcome) is not None else usual
+                key = number, mode, p.inputs, p.alpha, p.beta, p.batch
+                found.setdefault(key, {}).setdefault(p, []).append(row)
+    return found
 
 
 def _looks(rows: Sequence[Ranked]) -> dict[str, Look]:
@@ -157,18 +166,17 @@ def _looks(rows: Sequence[Ranked]) -> dict[str, Look]:
     rates: dict[tuple[str, bool], float] = {}
     for row in rows:
         case = row.outcome.case
-        key = safe.line(case.kernel), case.group == "baseline"
+        key = case.kernel, case.group == "baseline"
         rates[key] = max(rates.get(key, 0.0), row.work_per_s or 0.0)
     return style.looks(sorted(rates, key=lambda key: -rates[key]))
 
 
-def _label(key: _Key, keys: Sequence[_Key], found: _Ranked) -> str:
+def _label(key: _Key, keys: Sequence[_Key], row: Ranked) -> str:
     """The device and workload, and whatever else tells this view from others."""
-    table, problem, row = found
     case = row.outcome.case
-    words = [safe.line(case.device) or "unknown device", table.workload.name]
-    own = [f"{key[1] or 'no'} samples", f"{problem.inputs} inputs"]
-    own += [f"{name} = {getattr(problem, name):g}" for name in ("alpha", "beta", "batch")]
+    words = [case.device or "unknown device", case.problem.workload]
+    own = [f"{key[1] or 'no'} samples", f"{key[2]} inputs"]
+    own += [f"{name} = {key[3 + i]:g}" for i, name in enumerate(("alpha", "beta", "batch"))]
     for place, word in enumerate(own, 1):
         if len({other[place] for other in keys if other[0] == key[0]}) > 1:
             words.append(word)
@@ -176,40 +184,31 @@ def _label(key: _Key, keys: Sequence[_Key], found: _Ranked) -> str:
 
 
 def _view(
-    rows: Sequence[_Ranked], label: str, measured: Limits | None, looks: Mapping[str, Look]
+    rows: Sequence[Ranked], label: str, measured: Limits | None, looks: Mapping[str, Look]
 ) -> View:
-    workload = rows[0][0].workload
-    unit, _ = units.rate_column((row.work_per_s for _, _, row in rows), workload.rate)
-    copies = [o.copy_bytes_per_s for _, _, row in rows if (o := row.outcome).copy_bytes_per_s]
+    rate = workloads.of(rows[0].outcome.case.problem).rate
+    unit, _ = units.rate_column((row.work_per_s for row in rows), rate)
+    scale = 1e12 if unit.startswith("T") else 1e9
+    copies = [c for row in rows if (c := row.outcome.copy_bytes_per_s)]
     peaks: dict[str, float] = {}
-    shown: set[str] = set()
-    intensities: list[float] = []
-    if workload.rate == "FLOP/s":
-        for _, _, row in rows:
-            if row.work_per_s and (intensity := _intensity(row.outcome)):
-                intensities.append(intensity)
-                shown.add(name := _arithmetic(row.outcome))
-                if row.of_limit:
-                    peaks[name] = max(peaks.get(name, 0.0), row.work_per_s / row.of_limit)
+    placed = [row for row in rows if rate == "FLOP/s" and row.work_per_s]
+    intensities = [i for row in placed if (i := _intensity(row.outcome))]
+    for row in placed:
+        if row.of_limit and row.work_per_s:
+            name = _arithmetic(row.outcome)
+            peaks[name] = max(peaks.get(name, 0.0), row.work_per_s / row.of_limit)
     if measured is not None:
         copies.append(measured.copy_bytes_per_s)
         peaks["float32"] = measured.fma_flop_per_s
-
-    scale = 1e12 if unit.startswith("T") else 1e9
-    unlimited = sorted(shown - peaks.keys())
-    roofs = (
-        _roofs(max(copies), peaks, intensities, measured)
-        if copies and peaks and intensities
-        else []
-    )
-    rows_of_chart = [
-        {"label": label, "intensity": x, "value": rate / scale} for label, x, rate in roofs
-    ]
+    unlimited = sorted({_arithmetic(row.outcome) for row in placed} - peaks.keys())
+    has_limits = copies and peaks and intensities
+    roofs = _roofs(max(copies), peaks, intensities, measured) if has_limits else []
+    points = [{"label": name, "intensity": x, "value": y / scale} for name, x, y in roofs]
     return View(
         label=label,
         unit=unit,
         scale=scale,
-        roofline=definitions.roofline(looks, rows_of_chart, unit) if roofs else None,
+        roofline=definitions.roofline(looks, points, unit) if roofs else None,
         roofline_note=f"no limit is known of {', '.join(unlimited)}" if unlimited else "",
     )
 
@@ -241,47 +240,48 @@ def _arithmetic(outcome: Outcome) -> str:
     return own.precision if own.products == 1 else f"{own.products} × {own.precision}"
 
 
-def _cases(view: int, shared: View, rows: Sequence[_Ranked], fastest: set[int]) -> Iterator[Case]:
-    lengths = {
-        n
-        for _, problem, row in rows
-        if row.rivals and (n := chart.single_size(problem)) is not None
-    }
-    by_problem: dict[Problem, list[Ranked]] = {}
-    for _, problem, row in rows:
-        by_problem.setdefault(problem, []).append(row)
-    times = {
-        problem: units.durations(ranking.time_ns(row.outcome) for row in found)
-        for problem, found in by_problem.items()
-    }
-    for _, problem, row in rows:
-        outcome, n = row.outcome, chart.single_size(problem)
-        case, median = outcome.case, ranking.time_ns(outcome)
-        interval = outcome.timing.interval_ns if outcome.timing is not None else None
-        low, high = interval or (median, median)
-        text, numbers = _cells(row, problem, times[problem], shared)
-        yield Case(
-            view=view,
-            kernel=safe.line(case.kernel),
-            size=size_label(problem),
-            n=n,
-            beside=chart.beside(n, lengths) if n is not None else None,
-            precision=case.claims.precision,
-            status=outcome.status,
-            is_baseline=case.group == "baseline",
-            has_claims=bool(row.claims),
-            is_fastest=id(outcome) in fastest,
-            rate=_short(row.work_per_s / shared.scale) if row.work_per_s else None,
-            low=_short(median / high) or 1.0 if median and high else 1.0,
-            high=_short(median / low) or 1.0 if median and low else 1.0,
-            of_limit=_short(row.of_limit),
-            of_cublas=_short(row.of_cublas),
-            error=_short(outcome.max_rel_err),
-            intensity=_short(_intensity(outcome)),
-            imbalance=_short(outcome.blocks.imbalance) if outcome.blocks else None,
-            text=text,
-            numbers=numbers,
+def _cases(number: int, view: View, problems: _Problems, fastest: set[int]) -> Iterator[Case]:
+    def rate(per_s: float | None) -> str:
+        return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
+
+    ns = {problem: chart.single_size(problem) for problem in problems}
+    lengths = {n for p, rows in problems.items() if (n := ns[p]) and any(r.rivals for r in rows)}
+    for problem, rows in problems.items():
+        n, front = ns[problem], pareto.front((id(row.outcome), row.outcome) for row in rows)
+        for row, cells in zip(rows, table.rows(rows, rate), strict=True):
+            outcome, median = row.outcome, ranking.time_ns(row.outcome)
+            interval = outcome.timing.interval_ns if outcome.timing is not None else None
+            low, high = interval or (median, median)
+            yield Case(
+                view=number,
+                n=n,
+                beside=chart.beside(n, lengths) if n is not None else None,
+                is_baseline=outcome.case.group == "baseline",
+                has_claims=bool(row.claims),
+                is_fastest=id(outcome) in fastest,
+                on_front=id(outcome) in front,
+                rate=_short(row.work_per_s / view.scale) if row.work_per_s else None,
+                low=_short(median / high) or 1.0 if median and high else 1.0,
+                high=_short(median / low) or 1.0 if median and low else 1.0,
+                intensity=_short(_intensity(outcome)),
+                series=_series(outcome),
+                text=_texts(row, cells, problem),
+                numbers=_numbers(row, problem),
+            )
+
+
+def _series(outcome: Outcome) -> list[Series]:
+    """Cold before hot."""
+    return [
+        Series(
+            mode,
+            [float(f"{ns / 1e3:.5g}") for ns in timing.samples_ns],
+            {name: [getattr(moment, name) for moment in timing.conditions[1:]] for name in _TOLD},
+            sorted({reason for moment in timing.conditions[1:] for reason in moment.throttled}),
         )
+        for mode, timing in (("cold", outcome.cold), ("hot", outcome.hot))
+        if timing is not None and timing.samples_ns
+    ]
 
 
 def _intensity(outcome: Outcome) -> float | None:
@@ -294,46 +294,32 @@ def _intensity(outcome: Outcome) -> float | None:
     return workload.operations(problem) / (least_bytes * problem.batch) or None
 
 
-def _cells(
-    row: Ranked, problem: Problem, time: units.Formatter, view: View
-) -> tuple[list[str], list[float | None]]:
-    """Text and number of each column; a number is unknown where the text says it all."""
+def _texts(row: Ranked, cells: Row, problem: Problem) -> list[str]:
+    """The text of each column: a cell of the table of outcomes, or one that only a page has."""
     outcome, case = row.outcome, row.outcome.case
-    accuracy, block, hot = outcome.accuracy, outcome.blocks, row.hot
     resources = outcome.build.resources if outcome.build is not None else None
-    occupancy = outcome.build.occupancy if outcome.build is not None else None
-    median, count = ranking.time_ns(outcome), len(outcome.samples_ns)
-    rate = f"{units.number(row.work_per_s / view.scale)} {view.unit}" if row.work_per_s else ""
-    claims = f"claims: {'; '.join(row.claims)}" if row.claims else ""
-    notes = (note for note in row.notes if sample_notes.matters(note, row.spread))
-    remarks = [outcome.reason or "", claims, *notes]
-    cells: list[tuple[str, float | None]] = [
-        (safe.line(case.kernel), None),
-        (safe.line(settings_of(case.params)), None),
-        (size_label(problem), float(workloads.of(problem).work(problem))),
-        (outcome.status, None),
-        (time(median), median),
-        (units.percent(row.spread), row.spread),
-        (units.duration(hot.median_ns) if hot else "", hot.median_ns if hot else None),
-        (rate, row.work_per_s),
-        (units.share(row.of_limit), row.of_limit),
-        (units.share(row.of_cublas), row.of_cublas),
-        (units.error(outcome.max_rel_err), outcome.max_rel_err),
-        (units.error(accuracy.avg_rel_err), accuracy.avg_rel_err) if accuracy else ("", None),
-        (units.percent(accuracy.bound_ratio), accuracy.bound_ratio) if accuracy else ("", None),
-        (case.claims.precision, None),
-        (units.percent(occupancy), occupancy),
-        (units.count(resources.registers), resources.registers) if resources else ("", None),
-        (units.duration(block.median_ns), block.median_ns) if block else ("", None),
-        (units.percent(block.imbalance), block.imbalance) if block else ("", None),
-        (units.count(count or None), float(count)),
-        (outcome.mode or "", None),
-        (case.problem.inputs, None),
-        (safe.line(case.device), None),
-        (" · ".join(safe.lines(remark) for remark in remarks if remark), None),
-    ]
-    text = ["" if shown == units.UNKNOWN else shown for shown, _ in cells]
-    return text, [_short(number) for _, number in cells]
+    found = dict(zip(_TITLES, cells.cells, strict=True)) | {
+        "size": table.size_label(problem),
+        "status": outcome.status,
+        "precision": case.claims.precision,
+        "occupancy": units.percent(outcome.build.occupancy if outcome.build is not None else None),
+        "registers": units.count(resources.registers if resources is not None else None),
+        "samples": units.count(len(outcome.samples_ns) or None),
+        "timing": outcome.mode or "",
+        "inputs": problem.inputs,
+        "device": case.device,
+        "remarks": " · ".join(filter(None, [cells.reason, cells.claims, *cells.notes])),
+    }
+    texts = (found[column.title] for column in COLUMNS)
+    return ["" if text == units.UNKNOWN else text for text in texts]
+
+
+def _numbers(row: Ranked, problem: Problem) -> list[float | None]:
+    """The number of each column, as CSV has it; a size is its work."""
+    found = [formats.at(row, _PATHS[c.key]) if c.is_number else None for c in COLUMNS]
+    work = float(workloads.of(problem).work(problem))
+    numbers = [work if c.key == "size" else n for c, n in zip(COLUMNS, found, strict=True)]
+    return [_short(n) if isinstance(n, int | float) else None for n in numbers]
 
 
 def _short(value: float | None) -> float | None:

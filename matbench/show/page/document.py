@@ -8,7 +8,7 @@ import html
 import importlib.metadata
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from matbench import __version__
-from matbench.analysis import pareto
+from matbench.analysis import ranking
 from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.records import encoding
@@ -26,7 +26,8 @@ from matbench.records.reading import Finding
 from matbench.show import safe
 from matbench.show.charts import definitions, error_map, style
 from matbench.show.charts.definitions import PERCENT, SCIENTIFIC, Spec, quantity
-from matbench.show.page import cases, samples, summary
+from matbench.show.charts.style import Look
+from matbench.show.page import cases, summary
 from matbench.show.page import findings as _findings
 from matbench.show.page.cases import COLUMNS, Found
 from matbench.show.page.findings import Chart, Findings, table
@@ -35,8 +36,6 @@ from matbench.show.pictures import files
 
 _HERE = Path(__file__).parent
 _MAP_SIDE = 250  # pixels
-#: What the script tag of an HTML document may not hold.
-_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _TITLES = {
     "summary": "Summary", "speed": "Speed", "error": "Error", "roofline": "Roofline",
     "samples": "Samples", "verdicts": "Verdicts", "blocks": "Blocks",
@@ -68,69 +67,68 @@ def page(
     devices = [device for environment in environments for device in environment.devices]
     more, about = _findings.of(findings), summary.of(kept, environments)
     found = cases.of(kept, devices, more.limits)
-    taken = samples.of(found.outcomes)
-    shown = ["summary", *_sections(found, any(taken), more), "results"]
-    scripts = (bundle(), (_HERE / "page.js").read_text(encoding="utf-8"))
-    template = Template((_HERE / "page.html").read_text(encoding="utf-8"))
-    return template.substitute(
-        policy=_policy(scripts),
-        title=html.escape(about.sentence),
-        style=(_HERE / "page.css").read_text(encoding="utf-8"),
-        navigation="".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
-        summary=_summary(about),
-        wrong=_wrong(found.outcomes),
-        verdicts=more.verdicts,
-        blocks=more.blocks,
-        arithmetic=more.arithmetic,
+    shown = ["summary", *_sections(found, more), "results"]
+    texts = {
+        "title": html.escape(about.sentence),
+        "navigation": "".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
+        "summary": _summary(about),
+        "wrong": _wrong(found.outcomes),
+        "verdicts": more.verdicts,
+        "blocks": more.blocks,
+        "arithmetic": more.arithmetic,
+        "version": html.escape(__version__),
         **{f"hide_{name}": "" if name in shown else "hidden" for name in _TITLES},
-        version=html.escape(__version__),
-        data=_data(found, taken, more, shown),
+    }
+    scripts = (bundle(), _file("page.js"))
+    return Template(_file("page.html")).substitute(
+        {name: safe.text(text) for name, text in texts.items()},
+        policy=_policy(scripts),
+        style=_file("page.css"),
+        data=_data(found, more, shown),
         library=scripts[0],
         script=scripts[1],
     )
 
 
-def _sections(found: Found, has_samples: bool, more: Findings) -> list[str]:
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _sections(found: Found, more: Findings) -> list[str]:
     """The sections between summary and results that have something to show."""
-    timed = [case for case in found.cases if case.rate is not None]
+    timed = [outcome for outcome in found.outcomes if ranking.time_ns(outcome) is not None]
     has = {
         "speed": bool(timed),
-        "error": any(case.error for case in timed),
+        "error": any(outcome.max_rel_err for outcome in timed),
         "roofline": any(view.roofline for view in found.views),
-        "samples": has_samples,
-        "verdicts": bool(more.verdicts or more.verdict_charts),
-        "blocks": bool(more.blocks) or any(case.imbalance is not None for case in timed),
+        "samples": any(case.series for case in found.cases),
+        "verdicts": bool(more.verdicts),
+        "blocks": bool(more.blocks) or any(o.blocks and o.blocks.imbalance for o in timed),
         "arithmetic": bool(more.arithmetic),
-        "wrong": any(case.status in ("wrong", "failed") for case in found.cases),
+        "wrong": any(outcome.is_broken for outcome in found.outcomes),
     }
     return [name for name in _TITLES if has.get(name)]
 
 
-def _data(found: Found, taken: list[list[samples.Series]], more: Findings, shown: list[str]) -> str:
+def _data(found: Found, more: Findings, shown: list[str]) -> str:
     """All that the script needs, harmless within a script tag."""
-    problems: dict[tuple[int, str], list[tuple[int, Outcome]]] = {}
-    for index, (case, outcome) in enumerate(zip(found.cases, found.outcomes, strict=True)):
-        problems.setdefault((case.view, case.size), []).append((index, outcome))
     contents: dict[str, Any] = {
         "columns": COLUMNS,
         "views": found.views,
         "cases": found.cases,
-        "samples": taken,
-        "front": sorted(index for group in problems.values() for index in pareto.front(group)),
         "verdicts": more.verdict_charts,
         "blocks": more.block_charts,
         "sections": shown,
         "maps": _maps(found.outcomes),
-        "specs": _specs(found),
+        "specs": _specs(found.looks),
         "looks": {name: look._asdict() for name, look in found.looks.items()},
         "config": style.config(),
     }
     return embedded(contents)
 
 
-def _specs(found: Found) -> dict[str, Spec]:
+def _specs(looks: Mapping[str, Look]) -> dict[str, Spec]:
     """The charts whose data the script chooses."""
-    looks = found.looks
     return {
         "curve": definitions.curve(looks, quantity("value", close=True)),
         "shares": definitions.curve(looks, quantity("value", "linear", PERCENT)),
@@ -138,9 +136,7 @@ def _specs(found: Found) -> dict[str, Spec]:
             looks, quantity("value", form=SCIENTIFIC, close=True), least=definitions.LEAST_ERRORS
         ),
         "bars": definitions.bars(looks),
-        "bars-beside": definitions.bars(looks, beside=True),
         "bars-of-shares": definitions.bars(looks, PERCENT),
-        "bars-of-shares-beside": definitions.bars(looks, PERCENT, beside=True),
         "scatter": definitions.scatter(looks),
         "strip": definitions.strip(looks),
         "ecdf": definitions.ecdf(),
@@ -150,11 +146,10 @@ def _specs(found: Found) -> dict[str, Spec]:
 
 
 def embedded(contents: Any) -> str:
-    """JSON that no HTML parser takes for anything else."""
-    plain = msgspec.to_builtins(contents)
+    """JSON of safe text that no HTML parser takes for anything else."""
+    plain = safe.data(msgspec.to_builtins(contents))
     text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    return re.sub("[<>&\u2028\u2029]", lambda found: _UNSAFE[found[0]], text)
+    return re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def bundle() -> str:
@@ -190,7 +185,7 @@ def _summary(about: Summary) -> str:
         f"<h1>{html.escape(about.sentence)}</h1>{warning}"
         f"<ul class='facts'>{devices}{_definition('Cases', [about.counts])}"
         f"{_definition('Date', [about.dates])}</ul>"
-        f"{_winners(about)}{_commands(about)}"
+        f"{table(about.winners) if about.winners else ''}{_commands(about)}"
     )
 
 
@@ -199,15 +194,6 @@ def _definition(name: str, lines: Iterable[str]) -> str:
     first, *others = list(lines) or ["unknown"]
     more = "".join(f"<small>{html.escape(line)}</small>" for line in others)
     return f"<li><b>{name}</b> {html.escape(first)}{more}</li>"
-
-
-def _winners(about: Summary) -> str:
-    if len(about.winners) < 2:
-        return ""
-    titles = ("size", "fastest kernel", "parameters", "time", "rate", "× cuBLAS", "max rel err")
-    used = [i for i in range(len(titles)) if any(winner[i] for winner in about.winners)]
-    rows = [[winner[i] for i in used] for winner in about.winners]
-    return table([titles[i] for i in used], rows, "The fastest kernel of each size")
 
 
 def _commands(about: Summary) -> str:
@@ -233,18 +219,14 @@ def _maps(outcomes: Iterable[Outcome]) -> dict[int, Chart]:
 
 
 def _wrong(outcomes: Iterable[Outcome]) -> str:
-    """Every wrong or failed case with its reason."""
-    parts = []
-    for index, outcome in enumerate(outcomes):
-        if outcome.is_broken:
-            notes = "".join(f"<li>{html.escape(safe.lines(note))}</li>" for note in outcome.notes)
-            has_map = isinstance(outcome.error_map, ErrorCells)
-            parts.append(
-                f'<article data-case="{index}"><div>'
-                f"<h3>{html.escape(safe.line(outcome.case.label))} "
-                f'<span class="status {outcome.status}">{outcome.status}</span></h3>'
-                f"<pre>{html.escape(safe.lines(outcome.reason or 'no reason given'))}</pre>"
-                + (f"<ul>{notes}</ul>" if notes else "")
-                + ('</div><div class="map"></div></article>' if has_map else "</div></article>")
-            )
-    return "".join(parts)
+    """Every wrong or failed case with its reason, and a place for its map."""
+    return "".join(
+        f'<article data-case="{index}"><div>'
+        f"<h3>{html.escape(outcome.case.label)} "
+        f'<span class="status {outcome.status}">{outcome.status}</span></h3>'
+        f"<pre>{html.escape(outcome.reason or 'no reason given')}</pre>"
+        f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in outcome.notes)}</ul>"
+        '</div><div class="map"></div></article>'
+        for index, outcome in enumerate(outcomes)
+        if outcome.is_broken
+    )

@@ -1,21 +1,21 @@
 "use strict";
 (() => {
-const { columns, views, cases, samples, specs, looks, config, sections, front, verdicts, blocks, maps } =
+const { columns, views, cases, specs, looks, config, sections, verdicts, blocks, maps } =
   JSON.parse(document.getElementById("data").textContent);
-const has = new Set(sections), best = new Set(front);
+const has = new Set(sections);
 const column = Object.fromEntries(columns.map((c, i) => [c.key, i]));
 const section = (name) => document.getElementById(name);
 
-for (const [id, c] of cases.entries()) {
+for (const [id, c] of cases.entries()) {  // each figure by the key of its column
+  columns.forEach(({ key, is_number }, i) => { c[key] = is_number ? c.numbers[i] : c.text[i]; });
   Object.assign(c, { id, low: c.low ?? 1, high: c.high ?? 1 });
-  c.order = c.numbers[column.size];
+  Object.assign(c, { order: c.size, size: c.text[column.size] });
 }
 
 // State: what the reader chose, kept in the URL
 
 const DEFAULTS = {
-  view: "0", metric: "rate", base: "", size: "", case: "", q: "", status: "", best: "", sort: "",
-  cols: "", theme: "",
+  view: "0", metric: "rate", base: "", size: "", case: "", q: "", best: "", sort: "",
 };
 const state = { ...DEFAULTS };
 const only = new Set();  // the kernels that stand out; each is an `only` of its own in the URL
@@ -68,19 +68,16 @@ function tip(c) {
 
 const point = (c, value, more = {}) => ({
   kernel: c.kernel, n: c.n, is_baseline: !!c.is_baseline, hollow: !!c.has_claims,
-  value, low: value * c.low, high: value * c.high, tip: tip(c), ...more,
+  value, low: value * c.low, high: value * c.high, beside: value, tip: tip(c), ...more,
 });
 
+const share = (title, key) => ({
+  title: () => title, of: (c) => c[key], is_share: true, figure: (c) => c.text[column[key]],
+});
 const METRICS = {
   rate: { title: () => view().unit, of: (c) => c.rate, figure: (c) => word(c.rate) },
-  limit: {
-    title: () => "share of the limit", of: (c) => c.of_limit, is_share: true,
-    figure: (c) => c.text[column.of_limit],
-  },
-  cublas: {
-    title: () => "share of cuBLAS", of: (c) => c.of_cublas, is_share: true,
-    figure: (c) => c.text[column.of_cublas],
-  },
+  limit: share("share of the limit", "of_limit"),
+  cublas: share("share of cuBLAS", "of_cublas"),
   speedup: {
     title: () => `speedup over ${state.base}`,
     of: (c) => {
@@ -137,25 +134,31 @@ const order = Object.keys(looks);
 /** The fastest kernels last, so that their lines are on top. */
 const onTop = ([a], [b]) => order.indexOf(b.kernel) - order.indexOf(a.kernel);
 
+/** A chart over n for each precision that has several; returns the rows at other sizes. */
+function curves(place, rows, title, spec) {
+  const rest = [];
+  for (const [precision, found] of grouped(rows, ([c]) => c.precision)) {
+    const regular = found.filter(([c]) => c.n != null && c.beside == null);
+    const curve = new Set(regular.map(([c]) => c.n)).size > 1 ? regular : [];
+    rest.push(...found.filter((row) => !curve.includes(row)));
+    if (!curve.length) continue;
+    const kernels = new Set(curve.map(([c]) => c.kernel)).size;
+    const chart = panel(place, precision, `${title} over n of ${kernels} ${precision} kernels. ` +
+      "The table of all results has the figures.", { full: true, note: `${title} over n` });
+    draw(chart, { ...specs[spec], height: 300 },
+      curve.sort(onTop).map(([c, value, more]) => point(c, value, more)));
+  }
+  return rest;
+}
+
 function speed() {
   const place = section("speed").querySelector(".panels");
   clear(place);
   const metric = METRICS[state.metric];
   const rows = fastest().map((c) => [c, metric.of(c)]).filter(([, v]) => v != null);
   const title = metric.title();
-  const later = [];
-  for (const [precision, found] of grouped(rows, ([c]) => c.precision)) {
-    const curve = found.filter(([c]) => c.n != null && c.beside == null);
-    if (new Set(curve.map(([c]) => c.n)).size > 1) {
-      const kernels = new Set(curve.map(([c]) => c.kernel)).size;
-      const chart = panel(place, precision, `${title} over n of ${kernels} ${precision} kernels. ` +
-        "The table of all results has the figures.", { full: true, note: `${title} over n` });
-      draw(chart, { ...specs[metric.is_share ? "shares" : "curve"], height: 300 },
-        curve.sort(onTop).map(([c, v]) => point(c, v)));
-      later.push(...found.filter((row) => !curve.includes(row)));
-    } else later.push(...found);
-  }
-  later.sort(([a, v], [b, w]) => a.order - b.order || w - v);
+  const later = curves(place, rows, title, metric.is_share ? "shares" : "curve")
+    .sort(([a, v], [b, w]) => a.order - b.order || w - v);
   if (later.length && later.length < rows.length) {
     place.append(element("h3", { className: "full apart", textContent: "Other sizes" }));
   }
@@ -164,13 +167,12 @@ function speed() {
     const name = `${sizeOf(found[0][0])}, ${precision}`;
     const points = found.map(([c, v]) => {
       const other = rows.find(([o]) => o.kernel === c.kernel && o.n === beside && beside != null);
-      return point(c, v, { beside: other?.[1], figure: metric.figure(c, v) });
+      return point(c, v, { beside: other?.[1] ?? v, figure: metric.figure(c, v) });
     });
-    const has_ticks = points.some((p) => p.beside != null);
+    const tick = points.some((p) => p.beside !== p.value) ? `; tick: at ${beside.toLocaleString("en")}` : "";
     const chart = panel(place, name, `${title} of ${points.length} kernels at ${name}: fastest ` +
-      `${points[0].kernel}, ${points[0].figure}.`,
-      { note: has_ticks ? `${title}; tick: at ${beside.toLocaleString("en")}` : title });
-    drawBars(chart, specs[`bars${metric.is_share ? "-of-shares" : ""}${has_ticks ? "-beside" : ""}`], points);
+      `${points[0].kernel}, ${points[0].figure}.`, { note: title + tick });
+    drawBars(chart, specs[metric.is_share ? "bars-of-shares" : "bars"], points);
   }
 }
 
@@ -180,22 +182,17 @@ const drawBars = (chart, spec, points) =>
 function error() {
   const place = section("error").querySelector(".panels");
   clear(place);
-  const rows = fastest().filter((c) => c.error > 0);
-  for (const [precision, found] of grouped(rows, (c) => c.precision)) {
-    const curve = found.filter((c) => c.n != null && c.beside == null);
-    if (new Set(curve.map((c) => c.n)).size < 2) continue;
-    draw(panel(place, precision, `Largest relative error over n of ${precision} kernels.`,
-      { full: true, note: "largest relative error over n" }), { ...specs.errors, height: 300 },
-      curve.sort((a, b) => onTop([a], [b])).map((c) => point(c, c.error, { low: c.error, high: c.error })));
-  }
-  const here = rows.filter((c) => c.size === sizeNow());
+  const known = fastest().filter((c) => c.max_rel_err > 0);
+  const rows = known.map((c) => [c, c.max_rel_err, { low: c.max_rel_err, high: c.max_rel_err }]);
+  curves(place, rows, "largest relative error", "errors");
+  const here = known.filter((c) => c.size === sizeNow());
   if (here.length > 1) {
     const chart = panel(place, `Speed against error at ${sizeName()}`,
       `${view().unit} against the largest relative error. On the front: ` +
-      here.filter((c) => best.has(c.id)).map((c) => c.kernel).join(", ") + ".",
+      here.filter((c) => c.on_front).map((c) => c.kernel).join(", ") + ".",
       { note: `${view().unit} over the largest relative error`, full: true });
     draw(chart, specs.scatter,
-      here.map((c) => point(c, c.rate, { error: c.error, on_front: best.has(c.id) })));
+      here.map((c) => point(c, c.rate, { error: c.max_rel_err, on_front: !!c.on_front })));
   }
 }
 
@@ -210,30 +207,23 @@ function roofline() {
   draw(chart, spec, rows.map((c) => point(c, c.rate, { intensity: c.intensity })));
 }
 
-const unpack = (series) => {
-  const bytes = Uint8Array.from(atob(series.packed), (c) => c.charCodeAt(0));
-  const reader = new DataView(bytes.buffer);
-  return Array.from({ length: bytes.length / 4 }, (_, i) => reader.getFloat32(4 * i, true))
-    .filter(Number.isFinite);
-};
-
 function sampled() {
   const place = section("samples").querySelector(".panels");
   clear(place);
-  const here = fastest().filter((c) => c.size === sizeNow() && samples[c.id].length)
+  const here = fastest().filter((c) => c.size === sizeNow() && c.series)
     .sort((a, b) => b.rate - a.rate);
   if (here.length > 1) {
     draw(panel(place, `All kernels at ${sizeName()}`,
       `Times of the launches at ${sizeName()}, fastest kernel first.`, { note: "µs a launch" }),
-      { ...specs.strip, height: 10 + 20 * here.length }, here.flatMap((c) => unpack(samples[c.id][0])
+      { ...specs.strip, height: 10 + 20 * here.length }, here.flatMap((c) => c.series[0].values
         .map((value) => ({ kernel: c.kernel, value }))), "canvas");
   }
-  const one = cases[Number(caseNow())];
+  const one = caseNow();
   if (!one) return;
-  const kinds = samples[one.id].map((s) => ({ ...s, values: unpack(s) }));
-  const name = `${one.kernel} ${one.text[column.params]}`.trim();
+  const kinds = one.series;
+  const name = `${one.kernel} ${one.params}`.trim();
   const count = kinds.reduce((sum, s) => sum + s.values.length, 0);
-  const shares = kinds.flatMap(({ mode, values }) => values.sort((a, b) => a - b)
+  const shares = kinds.flatMap(({ mode, values }) => [...values].sort((a, b) => a - b)
     .slice(0, Math.ceil(0.995 * values.length))  // stragglers would hide the shape of the rest
     .map((value, i) => ({ kind: mode, value, share: (i + 1) / values.length })));
   const beyond = shares.length < count ? "; without the slowest 0.5%, which are in the next chart" : "";
@@ -241,11 +231,11 @@ function sampled() {
     { note: `share of launches over µs${beyond}` }), specs.ecdf, shares);
   const chart = panel(place, `${name}: in order`, `Times of ${count} launches of ${name} in order.`,
     { note: "µs, launch by launch", full: true });
-  draw(chart, specs.course, samples[one.id].flatMap((s) => unpack(s)
-    .map((value, index) => ({ kind: s.mode, index, value }))), "canvas");
+  draw(chart, specs.course, kinds.flatMap(({ mode, values }) =>
+    values.map((value, index) => ({ kind: mode, index, value }))), "canvas");
   const TOLD = { sm_mhz: "SM clock, MHz", power_w: "power, W", temperature_c: "temperature, °C" };
   for (const [key, title] of Object.entries(TOLD)) {
-    const found = (kinds[0][key] ?? []).map((value, index) => ({ index, value }))
+    const found = kinds[0].conditions[key].map((value, index) => ({ index, value }))
       .filter((p) => p.value != null);
     if (!found.length) continue;
     const [least, largest] = [Math.min(...found.map((p) => p.value)), Math.max(...found.map((p) => p.value))];
@@ -253,7 +243,7 @@ function sampled() {
     const part = panel(place, title, `${title} while sampled: ${range}`, { note: range, full: true });
     if (least < largest) draw(part, specs.condition, found); else part.remove();
   }
-  const throttled = kinds.flatMap((s) => s.throttled ?? []);
+  const throttled = kinds.flatMap((s) => s.throttled);
   if (throttled.length) {
     chart.parentElement.append(element("p", { className: "warning",
       textContent: `Clocks held down while sampled: ${[...new Set(throttled)].join(", ")}` }));
@@ -271,12 +261,12 @@ function findings() {
   clear(verdictPanels);
   clear(blockPanels);
   for (const found of verdicts) drawFinding(verdictPanels, found);
-  const here = fastest().filter((c) => c.size === sizeNow() && c.imbalance != null)
-    .sort((a, b) => b.imbalance - a.imbalance);
+  const here = fastest().filter((c) => c.size === sizeNow() && c.block_imbalance != null)
+    .sort((a, b) => b.block_imbalance - a.block_imbalance);
   section("blocks").querySelector(".controls").hidden = !here.length;
   if (here.length) {
-    const points = here.map((c) => point(c, c.imbalance, {
-      low: c.imbalance, high: c.imbalance, figure: c.text[column.block_imbalance] }));
+    const points = here.map((c) => point(c, c.block_imbalance, {
+      low: c.block_imbalance, high: c.block_imbalance, figure: c.text[column.block_imbalance] }));
     drawBars(panel(blockPanels, `Imbalance at ${sizeName()}`, `Imbalance of ${here.length} kernels.`,
       { note: "busiest multiprocessor above the mean" }), specs["bars-of-shares"], points);
   }
@@ -317,39 +307,32 @@ function sizeNow() {
 const sizeOf = (c) => (c.n == null ? c.size : `n = ${c.n.toLocaleString("en")}`);
 const sizeName = () => sizeOf(cases.find((c) => c.size === sizeNow()) ?? {});
 
-const casesHere = () => inView().filter((c) => c.size === sizeNow() && samples[c.id].length)
+const casesHere = () => inView().filter((c) => c.size === sizeNow() && c.series)
   .sort((a, b) => (b.rate ?? 0) - (a.rate ?? 0));
 
 function caseNow() {
   const here = casesHere();
-  return String((here.find((c) => String(c.id) === state.case) ?? here[0])?.id ?? "");
+  return here.find((c) => String(c.id) === state.case) ?? here[0];
 }
 
 function choices() {
   const select = (name) => document.querySelectorAll(`select[data-state="${name}"]`);
   for (const s of select("view")) fill(s, views.map((v, i) => [String(i), v.label]), state.view);
-  const metrics = Object.entries({
-    rate: view().unit, limit: "share of the limit", cublas: "share of cuBLAS", speedup: "speedup",
-  }).filter(([name]) => name === "rate" || fastest().some((c) => name === "speedup" ||
-    c[name === "limit" ? "of_limit" : "of_cublas"] != null));
-  if (!metrics.some(([name]) => name === state.metric)) state.metric = "rate";
-  for (const s of select("metric")) fill(s, metrics, state.metric);
   const kernels = [...new Set(fastest().map((c) => c.kernel))].sort();
   if (!kernels.includes(state.base)) {
     state.base = fastest().find((c) => c.is_baseline)?.kernel ?? kernels[0] ?? "";
   }
+  const metrics = Object.entries(METRICS).filter(([, m]) => fastest().some((c) => m.of(c) != null))
+    .map(([name, m]) => [name, m.title()]);
+  if (!metrics.some(([name]) => name === state.metric)) state.metric = "rate";
+  for (const s of select("metric")) fill(s, metrics, state.metric);
   for (const s of select("base")) {
     fill(s, kernels.map((k) => [k, k]), state.base);
     s.closest("label").hidden = state.metric !== "speedup";
   }
   for (const s of select("size")) fill(s, sizesHere().map((c) => [c.size, sizeOf(c)]), sizeNow());
   for (const s of select("case")) {
-    fill(s, casesHere().map((c) => [String(c.id), `${c.kernel} ${c.text[column.params]}`.trim()]), caseNow());
-  }
-  for (const s of select("status")) {
-    const known = [...new Set(cases.map((c) => c.status))];
-    fill(s, [["", "any"], ...known.map((v) => [v, v])], state.status);
-    s.closest("label").hidden = known.length < 2;
+    fill(s, casesHere().map((c) => [String(c.id), `${c.kernel} ${c.params}`.trim()]), String(caseNow()?.id));
   }
 }
 
@@ -375,7 +358,7 @@ function showAll() {
 
 /** Every legend: a button for each kernel of its section, which highlights it in all charts. */
 function legends() {
-  const SHOWN = { roofline: (c) => c.intensity != null, error: (c) => c.error > 0 };
+  const SHOWN = { roofline: (c) => c.intensity != null, error: (c) => c.max_rel_err > 0 };
   for (const place of document.querySelectorAll(".chips")) {
     const shown = fastest().filter(SHOWN[place.closest("section").id] ?? (() => true));
     const kernels = [...new Set(shown.sort((a, b) => b.rate - a.rate).map((c) => c.kernel))];
@@ -393,16 +376,12 @@ function legends() {
 
 // The table of all results
 
-const shownColumns = () => {
-  const keys = state.cols ? state.cols.split(",") : columns.filter((c) => c.is_shown).map((c) => c.key);
-  return columns.map((c, i) => ({ ...c, i })).filter((c) => keys.includes(c.key) &&
-    (state.cols || cases.some((row) => row.text[c.i] && !(c.key === "status" && row.text[c.i] === "measured"))));
-};
+const shownColumns = columns.map((c, i) => ({ ...c, i }))
+  .filter((c) => cases.some((row) => row.text[c.i]));
 
 function rowsNow() {
   const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = cases.filter((c) => (!state.status || c.status === state.status) &&
-    (!state.best || c.is_fastest) &&
+  const rows = cases.filter((c) => (!state.best || c.is_fastest) &&
     words.every((w) => c.text.some((text) => text.toLowerCase().includes(w))));
   const key = state.sort.replace(/^-/, "");
   if (!(key in column)) return rows;
@@ -415,11 +394,11 @@ function rowsNow() {
 }
 
 function table() {
-  const shown = shownColumns(), rows = rowsNow();
+  const rows = rowsNow();
   const [head, body] = section("results").querySelectorAll("thead, tbody");
   const key = state.sort.replace(/^-/, "");
   const focused = document.activeElement?.dataset?.key;
-  head.replaceChildren(element("tr", {}, ...shown.map((c) => {
+  head.replaceChildren(element("tr", {}, ...shownColumns.map((c) => {
     const way = c.key !== key ? "" : state.sort.startsWith("-") ? "descending" : "ascending";
     const button = element("button", { type: "button", onclick: () => sort(c) }, c.title +
       ({ ascending: " ▲", descending: " ▼" }[way] ?? ""));
@@ -429,7 +408,7 @@ function table() {
     return cell;
   })));
   if (focused) head.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
-  body.replaceChildren(...rows.map((row) => element("tr", {}, ...shown.map((c) => element("td", {
+  body.replaceChildren(...rows.map((row) => element("tr", {}, ...shownColumns.map((c) => element("td", {
     className: c.key === "status" ? `status ${row.status}` : c.key === "remarks" ? "remarks" : c.is_number ? "number" : c.key,
   }, cellText(c, row))))));
   document.getElementById("count").textContent = rows.length === cases.length
@@ -445,51 +424,23 @@ function sort({ key, is_number }) {
   table();
 }
 
-function columnChoices() {
-  const shown = new Set(shownColumns().map((c) => c.key));
-  section("results").querySelector(".columns div").replaceChildren(
-    ...columns.filter((c, i) => cases.some((row) => row.text[i])).map((c) => {
-      const box = element("input", { type: "checkbox", checked: shown.has(c.key), value: c.key });
-      box.onchange = () => {
-        const boxes = [...section("results").querySelectorAll(".columns input:checked")];
-        setState({ cols: boxes.map((b) => b.value).join(",") });
-        table();
-      };
-      return element("label", {}, box, " " + c.title);
-    }));
-}
-
 function csv() {
-  const shown = shownColumns();
   // A spreadsheet must not take text of a record for a formula.
   const quote = (text) => /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   const safe = (text) => quote(/^[=+@\t-]/.test(text) ? "'" + text : text);
   const cell = (row, c) => (c.is_number && c.key !== "size" ? String(row.numbers[c.i] ?? "") : safe(row.text[c.i]));
-  return [shown.map((c) => c.key).join(","),
-    ...rowsNow().map((row) => shown.map((c) => cell(row, c)).join(","))].join("\n");
+  return [shownColumns.map((c) => c.key).join(","),
+    ...rowsNow().map((row) => shownColumns.map((c) => cell(row, c)).join(","))].join("\n");
 }
 
 async function copy(button, text) {
   const name = button.textContent;
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {  // no clipboard for files opened from disk
-    const area = element("textarea", { value: text });
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
+  await navigator.clipboard.writeText(text);
   button.textContent = "Copied";
   setTimeout(() => { button.textContent = name; }, 1500);
 }
 
 // Start
-
-function theme() {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  document.documentElement.dataset.theme = state.theme || (dark ? "dark" : "light");
-}
 
 function charts() {
   choices();
@@ -503,13 +454,11 @@ function charts() {
 }
 
 function all() {
-  theme();
   charts();
   for (const input of document.querySelectorAll("input[data-state]")) {
     if (input.type === "checkbox") input.checked = !!state[input.dataset.state];
     else input.value = state[input.dataset.state];
   }
-  columnChoices();
   table();
 }
 
@@ -517,15 +466,11 @@ document.addEventListener("input", ({ target }) => {
   const name = target.dataset?.state;
   if (!name) return;
   setState({ [name]: target.type === "checkbox" ? (target.checked ? "1" : "") : target.value });
-  if (["q", "status", "best"].includes(name)) table(); else charts();
+  if (["q", "best"].includes(name)) table(); else charts();
 });
 document.addEventListener("keydown", ({ key, target }) => {
   if (key === "Escape" && only.size && !target.matches("input, select")) showAll();
 });
-document.getElementById("theme").onclick = () => {
-  setState({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });
-  theme();
-};
 document.getElementById("copy-csv").onclick = (e) => copy(e.currentTarget, csv());
 for (const link of document.querySelectorAll('a[href^="#"]')) {
   link.onclick = (event) => {  // the hash holds the state
@@ -536,7 +481,6 @@ for (const link of document.querySelectorAll('a[href^="#"]')) {
     target.scrollIntoView();
   };
 }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
 addEventListener("hashchange", () => { readState(); all(); });
 const plain = location.hash.includes("=") ? "" : location.hash;
 readState();

@@ -5,56 +5,50 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from matbench.analysis import ranking
 from matbench.analysis.ranking import DeviceRanking, ProblemRanking, Ranked
-from matbench.model import settings_of
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.show import safe, units
+from matbench.show import outcomes, units
 from matbench.show.heading import device_lines
 from matbench.show.outcomes import size_label
+from matbench.show.table import Column, Group, Section, section
 
-
-class Winner(NamedTuple):
-    """The fastest kernel at one size, as cells of a table."""
-
-    size: str
-    kernel: str
-    parameters: str
-    time: str
-    rate: str
-    of_cublas: str
-    error: str
+#: The columns of the table of the fastest kernels.
+_WINNER = ("size", "kernel", "parameters", "time", "rate", "% of cuBLAS", "max rel err")
 
 
 class Summary(NamedTuple):
-    """`devices` has the lines about each device."""
+    """`winners` is the table of the fastest kernel of each size, and `devices` has the lines about
+    each device."""
 
     sentence: str
     warning: str
     counts: str
-    winners: list[Winner]
-    devices: list[list[str]]
+    winners: Section | None
+    devices: list[tuple[str, ...]]
     dates: str
     commands: list[str]
 
 
-def of(outcomes: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
+def of(found: Sequence[Outcome], environments: Sequence[Environment]) -> Summary:
     """The summary of records; its sentence is about the largest square size of the first device."""
     devices = [device for environment in environments for device in environment.devices]
-    tables = ranking.tables(outcomes, devices)
-    statuses = Counter(outcome.status for outcome in outcomes)
+    tables = ranking.tables(found, devices)
+    about = (device_lines(t.outcomes, environments, baselines=t.baselines) for t in tables)
+    statuses = Counter(outcome.status for outcome in found)
     counts = ", ".join(f"{statuses[s]} {s}" for s in ranking.STATUSES if statuses[s])
     bad = [f"{statuses[s]} {s}" for s in ("wrong", "failed") if statuses[s]]
     ranked = [(problem, row) for table in tables[:1] for problem, row in _fastest(table)]
     return Summary(
         sentence=_sentence(ranked) if ranked else "No case was measured.",
-        warning=f"{' and '.join(bad)}, of {len(outcomes):,} cases" if bad else "",
+        warning=f"{' and '.join(bad)}, of {len(found):,} cases" if bad else "",
         counts=counts or "no cases",
-        winners=[_winner(problem, row) for problem, row in ranked],
-        devices=_devices(tables, environments),
+        winners=_winners(ranked) if len(ranked) > 1 else None,
+        devices=list(dict.fromkeys(map(tuple, about))),
         dates=_dates(environments),
         commands=list(dict.fromkeys(map(_command, environments))),
     )
@@ -76,13 +70,13 @@ def _place(row: Ranked) -> tuple[bool, bool, bool, float]:
 def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
     square = [(p, row) for p, row in ranked if p.problem.size.isdecimal()]
     problem, row = (square or list(ranked))[-1]
-    name = safe.line(row.outcome.case.kernel)
+    name = row.outcome.case.kernel
     rivals = {
         r.outcome.case.kernel for r in problem.rows if r.rivals and _place(r)[:3] == _place(row)[:3]
     }
     size = size_label(problem.problem)
     where = f"at n = {size}" if problem.problem.size.isdecimal() else f"at size {size}"
-    figures = [_rate(row)]
+    figures = [_rate(row)(row.work_per_s)]
     if row.of_cublas is not None and row.outcome.case.group != "baseline":
         figures.append(f"{row.of_cublas:.2f} × cuBLAS")
     if row.outcome.max_rel_err is not None:
@@ -91,46 +85,27 @@ def _sentence(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> str:
     return f"{name} {what} {where}: {', '.join(filter(None, figures))}."
 
 
-def _rate(row: Ranked) -> str:
-    unit = "B/s" if row.gbytes_per_s is not None else "FLOP/s"
-    return units.rates([row.work_per_s], unit)(row.work_per_s)
+def _rate(row: Ranked) -> units.Formatter:
+    return units.rates([row.work_per_s], "B/s" if row.gbytes_per_s is not None else "FLOP/s")
 
 
-def _winner(problem: ProblemRanking, row: Ranked) -> Winner:
-    case = row.outcome.case
-    return Winner(
-        size_label(problem.problem),
-        safe.line(case.kernel),
-        settings_of(case.params),
-        units.duration(row.outcome.median_ns),
-        _rate(row),
-        f"{row.of_cublas:.2f} ×" if row.of_cublas is not None else "",
-        units.error(row.outcome.max_rel_err),
-    )
-
-
-def _devices(
-    tables: Sequence[DeviceRanking], environments: Sequence[Environment]
-) -> list[list[str]]:
-    """The lines about each device, whatever was computed on it."""
-    found: dict[tuple[bool, str, str], list[Outcome]] = {}
-    for table in tables:
-        first = table.outcomes[0].case
-        key = table.baselines, first.backend, first.device
-        found.setdefault(key, []).extend(table.outcomes)
-    return [
-        device_lines(outcomes, environments, baselines=baselines)
-        for (baselines, _, _), outcomes in found.items()
-    ]
+def _winners(ranked: Sequence[tuple[ProblemRanking, Ranked]]) -> Section:
+    rows = []
+    for problem, row in ranked:
+        [own] = outcomes.rows([row], _rate(row))
+        rows.append(replace(own, cells=(size_label(problem.problem), *own.cells), mark=""))
+    heading = ["The fastest kernel of each size"]
+    every = section(heading, [Column("size"), *outcomes.COLUMNS], "", [Group("", tuple(rows))])
+    return every.with_columns(_WINNER)
 
 
 def _dates(environments: Iterable[Environment]) -> str:
     """When the first run was made, and the last."""
-    times = sorted(safe.line(e.time[:16].replace("T", " ")) for e in environments)
+    times = sorted(e.time[:16].replace("T", " ") for e in environments)
     return " to ".join(dict.fromkeys([*times[:1], *times[-1:]])) + " UTC" if times else "unknown"
 
 
 def _command(environment: Environment) -> str:
     words = environment.argv
     whole = ("matbench", *words) if words[:1] != ("matbench",) else words
-    return safe.lines(shlex.join(whole))
+    return shlex.join(whole)

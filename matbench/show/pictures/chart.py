@@ -11,7 +11,7 @@ from matbench.analysis import chart
 from matbench.analysis.chart import At, Chart, Line
 from matbench.errors import UsageError
 from matbench.records.outcome import Outcome
-from matbench.show import safe, units
+from matbench.show import units
 from matbench.show.charts import definitions, style
 from matbench.show.charts.definitions import Spec
 from matbench.show.charts.style import Look
@@ -52,12 +52,8 @@ def draw(outcomes: Sequence[Outcome], path: Path, title: str) -> None:
     panels = [_row(precision, lines, unit, scale, height) for precision, lines in rows]
     if any(point.beside for line in shown.lines for point in line.points):
         panels.append(_awkward(shown.lines))
-    heading = _heading(shown)
-    said = [_said(precision, lines, unit, scale) for precision, lines in rows]
-    drawing.draw(
-        path, {"vconcat": panels, "align": "none", "resolve": _OWN_LOOKS}, title, heading,
-        description=" ".join([*heading, *said]),
-    )  # fmt: skip
+    spec = {"vconcat": panels, "align": "none", "resolve": _OWN_LOOKS}
+    drawing.draw(path, spec, title, _heading(shown))
 
 
 def _heading(shown: Chart) -> list[str]:
@@ -85,18 +81,9 @@ def _heading(shown: Chart) -> list[str]:
     return [" · ".join(row) for row in rows if row]
 
 
-def _said(precision: str, lines: Sequence[Line], unit: str, scale: float) -> str:
-    """What a screen reader says of a row."""
-    fastest = lines[0].points[-1]
-    return (
-        f"{unit} over n of {len(lines)} {precision} kernels, the fastest at n = {fastest.n:,} "
-        f"{lines[0].label} with {units.number(fastest.work_per_s / scale)} {unit}."
-    )
-
-
 def _row(precision: str, lines: Sequence[Line], unit: str, scale: float, height: int) -> Spec:
     """Speed and, if there are any, errors; what is fastest is drawn last, so above the rest."""
-    looks = style.looks((safe.line(line.label), line.is_baseline) for line in lines)
+    looks = style.looks((line.label, line.is_baseline) for line in lines)
     points = [(line, point) for line in reversed(lines) for point in line.regular]
     speed = [
         {
@@ -136,7 +123,7 @@ def _panel(
 
 def _about(line: Line, point: At) -> dict[str, Any]:
     return {
-        "kernel": safe.line(line.label),
+        "kernel": line.label,
         "n": point.n,
         "is_baseline": line.is_baseline,
         "hollow": line.has_claims,
@@ -151,7 +138,7 @@ def _awkward(lines: Sequence[Line]) -> Spec:
     """The speed at each awkward size relative to the size beside it: a row for each kernel."""
     rows: list[dict[str, Any]] = [
         {
-            "label": safe.line(line.label),
+            "label": line.label,
             "n": point.n,
             "kind": f"n = {point.n:,} relative to {beside.n:,}",
             "value": point.work_per_s / beside.work_per_s,

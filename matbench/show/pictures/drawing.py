@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import html
-import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from matbench.show import safe
 from matbench.show.charts import style
@@ -20,23 +18,21 @@ _PNG_SCALE = 2
 _TITLE, _LINE = 90, 150
 
 
-def draw(
-    path: Path, spec: Spec, title: str, lines: Sequence[str] = (), *, description: str = ""
-) -> None:
-    """Draw a chart below a heading; `UsageError` if the file cannot be written.
+def draw(path: Path, spec: Spec, title: str, lines: Sequence[str] = ()) -> None:
+    """Draw a chart below a heading, which is what a screen reader says of an SVG.
 
-    `description` is what a screen reader says of an SVG beside the title.
+    `UsageError` if the file cannot be written.
     """
     import vl_convert
 
     kind = files.suffix(path)
-    chart = _safe({
+    chart = safe.data({
         "padding": 8,
         **spec,
         "params": [{"name": "isolated", "value": []}],
         "title": {
-            "text": textwrap.wrap(safe.line(title), _TITLE),
-            "subtitle": [part for line in lines for part in textwrap.wrap(safe.line(line), _LINE)],
+            "text": textwrap.wrap(title, _TITLE),
+            "subtitle": [part for line in lines for part in textwrap.wrap(line, _LINE)],
         },
         "config": style.config(style.INK if kind == "svg" else style.DARK_INK),
     })  # fmt: skip
@@ -45,15 +41,6 @@ def draw(
         files.write(path, vl_convert.vegalite_to_png(chart, scale=_PNG_SCALE, allowed_base_urls=[]))
         return
     svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
-    told = html.escape(_safe(description or ". ".join(lines)))
-    about = f' role="img"><title>{html.escape(_safe(title))}</title><desc>{told}</desc>'
+    told = html.escape(safe.text(". ".join(lines)))
+    about = f' role="img"><title>{html.escape(safe.text(title))}</title><desc>{told}</desc>'
     files.write(path, svg.replace(">", about, 1).encode())
-
-
-def _safe(value: Any) -> Any:
-    """The same without characters that no XML may hold, and on which vl-convert would abort."""
-    if isinstance(value, str):
-        return re.sub("[\ufffe\uffff]", "\ufffd", safe.text(value))
-    if isinstance(value, dict):
-        return {key: _safe(part) for key, part in value.items()}
-    return [_safe(part) for part in value] if isinstance(value, list | tuple) else value

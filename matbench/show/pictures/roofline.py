@@ -43,8 +43,4 @@ def draw(roof: Roofline, path: Path, title: str) -> None:
     looks = {LABELS[point.kind]: _LOOKS[point.kind] for point in roof.points}
     chart = definitions.roofline(looks, roofs, "GFLOP/s", legend=True)
     limits = f"measured limits: {copy} copied, {flops} of multiply-adds"
-    rates = [f"{LABELS[p.kind]}: {p.flop_per_s / 1e9:,.0f} GFLOP/s." for p in roof.points]
-    drawing.draw(
-        path, {**chart, "width": 560, "data": {"values": points}}, title, [limits],
-        description=" ".join([f"{limits}.", *rates]),
-    )  # fmt: skip
+    drawing.draw(path, {**chart, "width": 560, "data": {"values": points}}, title, [limits])

@@ -7,10 +7,10 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.machine_code import listed, needs_nvdisasm
+from support.machine_code import listed, listing_of, needs_nvdisasm
 
 from matbench.analysis.sass import listing
-from matbench.analysis.sass.listing import ListingError, operand
+from matbench.analysis.sass.listing import VARIABLES, ListingError, Operand, operand
 
 COPY = (
     'extern "C" __global__ void k(float *p, int n, double x)\n{\n    p[threadIdx.x] = n * x;\n}\n'
@@ -18,42 +18,69 @@ COPY = (
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "name", "number"),
+    "expected",
     [
-        ("R12", "register", "R12", 0),
-        ("R12.reuse", "register", "R12", 0),
-        ("-R3", "register", "R3", 0),
-        ("|R4|", "register", "R4", 0),
-        ("UR4", "register", "UR4", 0),
-        ("!P2", "predicate", "P2", 0),
-        ("UPT", "predicate", "UPT", 0),
-        ("-0x1", "number", "", -1),
-        ("c[0x0][0x210]", "constant", "", 0x210),
-        ("c[0x0][RZ]", "constant", "", 0),
-        ("c[0x3][0x8]", "other", "", 0),
-        ("SR_TID.X", "special", "SR_TID.X", 0),
+        Operand("register", "R12", "R12"),
+        Operand("register", "UR4", "UR4"),
+        Operand("register", "RZ", "RZ"),
+        Operand("register", "R8.ROW", "R8"),
+        Operand("register", "R12.reuse", "R12", reuses=True),
+        Operand("register", "R22.64.reuse", "R22", is_wide=True, reuses=True),
+        Operand("register", "-R3", "R3", negated=True),
+        Operand("register", "~R5", "R5", inverted=True),
+        Operand("register", "-|R4|.reuse", "R4", negated=True, absolute=True, reuses=True),
+        Operand("predicate", "UPT", "UPT"),
+        Operand("predicate", "!P2", "P2", inverted=True),
+        Operand("number", "12", number=12),
+        Operand("number", "-0x1f", number=-31),
+        Operand("constant", "c[0x0][0x210]", number=0x210),
+        Operand("constant", "c[0x0][RZ]", number=0),
+        Operand("constant", "c[0x4][0x8]", number=VARIABLES + 8),
+        Operand("constant", "-c[0x0][0x8]", number=8, negated=True),
+        Operand("constant", "~c[0x0][0x8]", number=8, inverted=True),
+        Operand("constant", "|c[0x0][0x8]|", number=8, absolute=True),
+        Operand("special", "SR_TID.X", "SR_TID.X"),
+        Operand("address", "[0x20]", number=32),
+        Operand("address", "gdesc[UR8]"),
+        Operand("address", "desc[UR8][R22.64+0x20]", number=32, parts=(("R22", 1, True),)),
+        Operand(
+            "address", "[R2.X4+UR5+-0x10]", number=-16, parts=(("R2", 4, False), ("UR5", 1, False))
+        ),
+        *(
+            Operand("other", text)
+            for text in (
+                "c[0x3][0x8]", "c[0x0][R2+0x10]", "cx[UR4][0x8]", "[R2+table]", "`(.L_x_1)", "PR",
+                "1.5", "+INF",
+            )
+        ),
     ],
-)
-def test_operands(text: str, kind: str, name: str, number: int) -> None:
-    found = operand(text)
-    assert (found.kind, found.name, found.number) == (kind, name, number)
+    ids=str,
+)  # fmt: skip
+def test_operands(expected: Operand) -> None:
+    assert operand(expected.text) == expected
 
 
-def test_marks_of_operands() -> None:
-    assert operand("-R3").negated
-    assert operand("!P2").inverted
-    assert operand("~R5").inverted
-    assert operand("|R4|").absolute
-    assert operand("R22.64").is_wide
-    assert operand("R22.reuse").reuses
-
-
-def test_addresses() -> None:
-    found = operand("desc[UR8][R22.64+0x20]")
-    assert (found.kind, found.number, found.parts) == ("address", 0x20, (("R22", 1, True),))
-    found = operand("[R2.X4+UR5+-0x10]")
-    assert (found.number, found.parts) == (-0x10, (("R2", 4, False), ("UR5", 1, False)))
-    assert operand("[0x20]").parts == ()
+def test_instructions_their_branches_and_what_the_scheduler_is_told() -> None:
+    told = (13 | 2 << 5 | 7 << 8 | 0b100001 << 11) << 41
+    text = listing_of(
+        ("@!P0 BRA `(.L_x_2)", 0),
+        ("BRA 0x20", (1 | 7 << 5 | 3 << 8) << 41),
+        ("IADD3.X R1, R2, -R3, RZ, P0, !PT", told),
+        ("STG.E desc[UR4][R2.64+0x4], R1", 0),
+    ).replace("        /*0020*/", ".L_x_1:\n.L_x_2:\n        /*0020*/")
+    found = listing.function(text, "k")
+    away, near, add, store = found.instructions
+    assert (away.guard, away.target, near.guard, near.target) == (operand("!P0"), 32, None, 32)
+    assert near.control == listing.Control(1, None, 3, 0)
+    assert add == listing.Instruction(
+        address=32, guard=None, opcode="IADD3.X", stem="IADD3", modifiers=("X",),
+        operands=tuple(operand(each) for each in ("R1", "R2", "-R3", "RZ", "P0", "!PT")),
+        target=None, control=listing.Control(13, 2, None, 33),
+    )  # fmt: skip
+    assert [each.text for each in store.operands] == ["desc[UR4][R2.64+0x4]", "R1"]
+    assert (found.parameters, found.cluster_blocks) == ({}, 1)
+    other = listing_of(("EXIT", 0)).replace(".text.k ", ".text.kk ")
+    assert listing.function(other + text + other, "k") == found
 
 
 @example("1E100")
@@ -70,6 +97,17 @@ def test_parameters_and_encodings() -> None:
     assert any(each.control.write_barrier is not None for each in found.instructions)
     addresses = [each.address for each in found.instructions]
     assert addresses == list(range(0, 16 * len(addresses), 16))
+    assert found.cluster_blocks == 1
+
+
+@needs_nvdisasm
+def test_clusters_and_structures() -> None:
+    """Of 2 by 1 by 3 blocks, and 300 bytes."""
+    source = COPY.replace("__global__", "__global__ __cluster_dims__(2, 1, 3)")
+    source = source.replace("double x", "Bytes x").replace("* x", "* x.values[n]")
+    found = listing.function(listed("struct Bytes { char values[300]; };" + source), "k")
+    assert found.cluster_blocks == 6
+    assert found.parameters[2] == (0x21C, 300)
 
 
 @needs_nvdisasm

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from matbench.analysis.sass import memory
 
@@ -14,47 +12,83 @@ ALL = np.ones(32, dtype=bool)
 
 
 @pytest.mark.parametrize(
-    ("piece", "cycles"),
+    ("addresses", "active", "nbytes", "cycles", "least"),
     [
-        (LANE, 4),  # every lane its own 16 bytes
-        (LANE // 2, 2),  # lanes that differ in bit 0 read the same
-        (LANE // 4, 2),
-        (LANE % 8, 4),  # only lanes that differ in bits 3 and 4 read the same
-        (LANE // 4 * 2 + LANE % 2, 2),  # lanes that differ in bit 1 read the same
-        (LANE * 8, 32),  # all in the same four banks
+        (LANE * 4, ALL, 4, 1, 1),
+        (LANE * 8, ALL, 4, 2, 1),  # every other word
+        (LANE * 16, ALL, 4, 4, 1),
+        (LANE * 128, ALL, 4, 32, 1),  # all in one bank
+        (LANE * 132, ALL, 4, 1, 1),  # the same with padding
+        (LANE * 0, ALL, 4, 1, 1),
+        (LANE, ALL, 1, 1, 1),
+        (LANE * 128, LANE < 3, 4, 3, 1),
+        (LANE * 4, LANE == 9, 4, 1, 1),
+        (LANE * 8, ALL, 8, 2, 2),  # by half warps
+        (LANE * 8, LANE < 16, 8, 1, 1),
+        (LANE * 16, ALL, 8, 4, 2),
+        (LANE // 2 * 8, ALL, 8, 1, 1),
+        (LANE * 8, ~ALL, 8, 0, 0),
+        # 16 bytes, as measured on an H200: docs/ladder.md, "What can be reached".
+        (LANE * 16, ALL, 16, 4, 4),
+        (LANE * 16, LANE >= 8, 16, 3, 3),
+        (LANE // 2 * 16, ALL, 16, 2, 2),  # lanes that differ in bit 0 read the same
+        (LANE // 4 * 16, ALL, 16, 2, 2),
+        (LANE % 8 * 16, ALL, 16, 4, 4),  # only lanes that differ in bits 3 and 4 read the same
+        ((LANE // 4 * 2 + LANE % 2) * 16, ALL, 16, 2, 2),  # lanes that differ in bit 1 do
+        (LANE * 128, ALL, 16, 32, 4),  # all in the same four banks
     ],
 )
-def test_fetches_of_16_bytes_as_measured_on_an_h200(piece: np.ndarray, cycles: int) -> None:
-    """docs/ladder.md, "What can be reached"."""
-    assert memory.shared(piece * 16, ALL, 16).cycles == cycles
+def test_shared_memory(
+    addresses: np.ndarray, active: np.ndarray, nbytes: int, cycles: int, least: int
+) -> None:
+    found = memory.shared(addresses, active, nbytes)
+    assert found == memory.Cost(cycles, least, 0, nbytes * active.sum())
 
 
 @pytest.mark.parametrize(
-    ("row_bytes", "cycles"),
+    ("addresses", "active", "nbytes", "cycles", "least", "sectors"),
     [
-        (16384, 32),  # all words in one bank
-        (4000, 8),  # in one of four banks each
-        (16380, 8),  # in different banks, but in 32 lines
-        (4, 1),
+        (LANE * 4, ALL, 4, 1, 1, 4),
+        (LANE * 4, LANE < 16, 4, 1, 1, 2),
+        (LANE * 4, LANE == 9, 4, 1, 1, 1),
+        (LANE * 4, ~ALL, 4, 0, 0, 0),
+        (LANE * 4 + 4, ALL, 4, 1, 1, 5),  # from the second word of a sector on
+        (LANE * 8, ALL, 4, 2, 1, 8),
+        (LANE * 0, ALL, 4, 1, 1, 1),
+        (LANE * 2, ALL, 2, 1, 1, 2),
+        (LANE * 8, ALL, 8, 2, 2, 8),
+        (LANE * 16, ALL, 16, 4, 4, 16),
+        (LANE * 16, LANE < 9, 16, 2, 2, 5),  # one line and 16 bytes
+        # A column of a matrix: one word of each row.
+        (LANE * 128, LANE < 3, 4, 3, 1, 3),
+        (LANE * 16384, ALL, 4, 32, 1, 32),  # all words in one bank
+        (LANE * 4000, ALL, 4, 8, 1, 32),  # in one of four banks each
+        (LANE * 16380, ALL, 4, 8, 1, 32),  # in different banks, but in 32 lines
+        (LANE * 132, LANE < 9, 4, 3, 1, 9),  # in nine lines
     ],
 )
-def test_a_column_of_a_matrix(row_bytes: int, cycles: int) -> None:
-    assert memory.global_(LANE * row_bytes, ALL, 4).cycles == cycles
+def test_global_memory(
+    addresses: np.ndarray, active: np.ndarray, nbytes: int, cycles: int, least: int, sectors: int
+) -> None:
+    found = memory.global_(addresses, active, nbytes)
+    assert found == memory.Cost(cycles, least, sectors, nbytes * active.sum())
 
 
-def test_a_transposed_matrix_fetch() -> None:
-    assert memory.matrices(LANE * 16, 4) == memory.Cost(4, 4, 0, 512)
-    assert memory.matrices(LANE * 128, 4).cycles == 32
+@pytest.mark.parametrize(
+    ("addresses", "count", "cycles"),
+    [
+        (LANE * 16, 1, 1),
+        (LANE * 16, 2, 2),
+        (LANE * 16, 4, 4),
+        (LANE * 144, 4, 4),
+        (LANE * 128, 4, 32),  # eight rows in the same four banks
+        (np.where(LANE < 8, LANE * 64, LANE * 128), 1, 4),  # only the first eight lanes count
+    ],
+)
+def test_matrices(addresses: np.ndarray, count: int, cycles: int) -> None:
+    assert memory.matrices(addresses, count) == memory.Cost(cycles, count, 0, 128 * count)
 
 
-@given(st.lists(st.integers(0, 2**16), min_size=32, max_size=32), st.sampled_from([4, 8, 16]))
-def test_no_access_beats_the_least(places: list[int], nbytes: int) -> None:
-    addresses = np.array(places, dtype=np.uint64) * np.uint64(nbytes)
-    for cost in (memory.shared(addresses, ALL, nbytes), memory.global_(addresses, ALL, nbytes)):
-        assert 1 <= cost.least <= cost.cycles
-        assert cost.requested_bytes == 32 * nbytes
-
-
-def test_inactive_lanes_cost_nothing() -> None:
-    assert memory.shared(LANE * 4, ~ALL, 4).cycles == 0
-    assert memory.global_(LANE * 128, LANE < 3, 4).cycles == 3
+def test_a_cost_is_added_several_times() -> None:
+    assert memory.Cost().plus(memory.Cost(1, 2, 3, 4), 5) == memory.Cost(5, 10, 15, 20)
+    assert memory.Cost(1, 2, 3, 4).plus(memory.Cost(1, 1, 1, 1), 2) == memory.Cost(3, 4, 5, 6)

@@ -1,0 +1,275 @@
+"""The part of a CUDA C++ file that its kernel needs, for compilers of device code alone.
+
+Lines keep their numbers. Host code, and other code that the entry does not need, is blanked out.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile import rewriting, signature, syntax
+from matbench.kernelfile.rewriting import Edit
+from matbench.kernelfile.signature import SourceError
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+#: Names that exist only in CUDA.
+_WARPS = re.compile(r"__(?:shfl|ballot|any|all|match|reduce|activemask|syncwarp)\w*|\w*wmma\w*")
+#: Headers of device code that only CUDA has. Others that are not the user's are dropped: what
+#: device code takes from them is built in, or the compiler reports it as missing.
+_DEVICE_HEADER = re.compile(
+    r"cuda_(?:fp|bf|pipeline|awbarrier)\w*\.h(?:pp)?|mma\.h|(?:crt|cooperative_groups)\b.*"
+    r"|(?:cuda|cub|cute|cutlass|thrust|nv)/.*"
+)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_STANDARD = re.compile(r"\bstd\s*::\s*")
+#: Where a template parameter may be used.
+_BOUND = {"identifier", "type_identifier", "namespace_identifier", "preproc_arg"}
+#: What declares other names for a namespace's.
+_USING = {"using_declaration", "namespace_alias_definition"}
+
+
+class NeedsCudaError(SourceError):
+    """The source uses something that only CUDA has."""
+
+    def __init__(
+        self, what: str, node: Node, told: str = "needs CUDA ({what}, line {line})"
+    ) -> None:
+        self.what, self.node, self.told = what, node, told
+        line = syntax.line_of(node)
+        super().__init__(told.format(what=what, line=line), line)
+
+    def located(self, code: str) -> NeedsCudaError:
+        """The same error, located in the header that this line of the code comes from."""
+        lines = code.split("\n")[: self.node.start_point[0]]
+        for distance, line in enumerate(reversed(lines)):
+            if found := re.fullmatch(r'#line (\d+) "(.*)"', line):
+                number = int(found[1]) + distance
+                told = self.told.replace("line {line}", f"line {number} of {found[2]}")
+                return NeedsCudaError(self.what, self.node, told)
+        return self
+
+
+@functools.lru_cache(maxsize=64)
+def device_part(
+    source: str, entry: str, bound: tuple[tuple[str, str], ...] = (), own: tuple[str, ...] = ()
+) -> str:
+    """What `entry`, a function's name with its namespaces, needs of a source.
+
+    The entry's template parameters are replaced by what they are `bound` to. Headers are dropped,
+    except the user's `own`.
+    """
+    code = syntax.expanded(source)
+    try:
+        return rewriting.applied(code, _File(code, entry, dict(bound), set(own)).edits())
+    except NeedsCudaError as error:
+        raise error.located(code) from None
+
+
+class _File:
+    def __init__(self, code: str, entry: str, bound: Mapping[str, str], own: set[str]) -> None:
+        self.code = code
+        self.bound = bound
+        self.own = own
+        self.root = syntax.parse(syntax.skeleton(code))
+        self.nodes = list(_top(self.root))
+        self.entry: Node | None = None
+        self.spaces = {
+            syntax.text_of(name)
+            for node in syntax.walk(self.root)
+            if node.type == "namespace_definition" and (name := syntax.fields(node, "name"))
+        }
+        headers = {_header(node) for node in self.nodes if node.type == "preproc_include"}
+        #: Whether the tree does not show all that uses a name: a header or a macro may.
+        self.is_partial = bool(own & headers) or "" in headers or "##" in code
+        self.needed = self._needed(entry)
+
+    def _needed(self, entry: str) -> set[str]:
+        """The names that the entry uses, directly or not."""
+        defined: dict[str, set[str]] = {}
+        used: set[str] = set()
+        for node in self.nodes:
+            words = set(_WORD.findall(self._text(node)))
+            function = signature.definition_of(node)
+            if function is not None and signature.qualified_name(function) == entry:
+                self.entry = function
+                used |= words
+            for name in _names(node):
+                defined.setdefault(name, set()).update(words)
+        return _reached(defined, used)
+
+    def _text(self, node: Node) -> str:
+        return self.code[node.start_byte : node.end_byte]
+
+    def edits(self) -> Iterator[Edit]:
+        for node in self.nodes:
+            if node.type == "preproc_include":
+                yield from self._of_header(node)
+            elif self._is_left_out(node):
+                yield node.start_byte, node.end_byte, ""
+            elif node.type not in ("preproc_def", "preproc_function_def"):
+                yield from self._of_needed(node)
+        for standard in _STANDARD.finditer(self.code):  # its names are built in
+            yield standard.start(), standard.end(), ""
+        for node in syntax.walk(self.root):
+            is_anonymous = node.type == "namespace_definition" and not syntax.fields(node, "name")
+            if is_anonymous or _is_linkage(node):
+                yield from _without_braces(node)
+
+    def _of_header(self, node: Node) -> Iterator[Edit]:
+        name = _header(node)
+        if name and name not in self.own:
+            if not _DEVICE_HEADER.fullmatch(name):
+                yield node.start_byte, node.end_byte, "\n"
+            elif not _is_conditional(node):
+                raise NeedsCudaError(name, node)
+
+    def _is_left_out(self, node: Node) -> bool:
+        """Whether this is host code, or a definition that the entry does not need."""
+        if node.type in _USING:
+            return not self.spaces & set(_WORD.findall(self._text(node)))
+        if node.type == "template_instantiation" or _is_host(node):
+            return True
+        function, names = signature.definition_of(node), _names(node)
+        if function is not None and function == self.entry:
+            return False
+        is_told = not names or any(name.startswith("operator") for name in names)
+        if is_told or any(inner.type == "enum_specifier" for inner in syntax.walk(node)):
+            return False  # expressions do not name operators, nor enumerators their type
+        return not self.is_partial and not self.needed & names
+
+    def _of_needed(self, node: Node) -> Iterator[Edit]:
+        """Bind the entry's template parameters, and refuse what only CUDA has."""
+        function = signature.definition_of(node)
+        is_entry = function is not None and function == self.entry
+        if is_entry and function is not None:
+            yield node.start_byte, function.start_byte, ""  # the template's head
+            node = function
+        bound = self.bound if is_entry else {}
+        for inner in syntax.walk(syntax.only(self.code, node)):
+            text = syntax.text_of(inner) if inner.child_count == 0 else ""
+            what = "inline PTX" if inner.type == "gnu_asm_expression" else f"`{text}`"
+            is_cuda = inner.type == "gnu_asm_expression" or _WARPS.fullmatch(text)
+            if is_cuda and not _is_conditional(inner):
+                raise NeedsCudaError(what, inner)
+            if bound and inner.type in _BOUND:
+                yield inner.start_byte, inner.end_byte, entries.with_types(text, bound)
+
+
+def _top(root: Node) -> Iterator[Node]:
+    """The top-level nodes, including those inside namespaces and preprocessor conditions."""
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        inside = node.type in ("translation_unit", "declaration_list", "preproc_else", "preproc_if")
+        if inside or node.type in ("preproc_ifdef", "preproc_elif", "namespace_definition"):
+            pending.extend(reversed(node.named_children))
+        elif _is_linkage(node):
+            body = syntax.fields(node, "body")
+            pending.extend(reversed(body.named_children) if _is_list(body) else [body])  # type: ignore[list-item, union-attr]
+        elif "identifier" not in node.type and node.type != "string_literal":
+            yield node
+
+
+def _header(node: Node) -> str:
+    """The header that a line includes; empty if a macro names it."""
+    path = syntax.fields(node, "path")
+    is_named = path is not None and path.type in ("string_literal", "system_lib_string")
+    return syntax.text_of(path)[1:-1] if path is not None and is_named else ""
+
+
+def _is_linkage(node: Node) -> bool:
+    return node.type == "linkage_specification" and syntax.fields(node, "body") is not None
+
+
+def _is_list(node: Node | None) -> bool:
+    return node is not None and node.type == "declaration_list"
+
+
+def _without_braces(node: Node) -> Iterator[Edit]:
+    """A namespace or a linkage specification as what is in it."""
+    body = syntax.fields(node, "body")
+    if body is None or body.type != "declaration_list":
+        first = node.children[1] if len(node.children) > 1 else node
+        yield node.start_byte, first.end_byte, ""
+        return
+    yield node.start_byte, body.start_byte + 1, ""
+    yield body.end_byte - 1, body.end_byte, ""
+
+
+def _names(node: Node) -> set[str]:
+    """The names that a top-level node defines."""
+    found = set()
+    inner = node
+    while inner.type == "template_declaration" and inner.named_children:
+        inner = inner.named_children[-1]
+    name = syntax.fields(inner, "name")
+    if name is not None:
+        found.add(syntax.text_of(name))
+    if inner.type in ("function_definition", "declaration", "type_definition"):
+        for child in inner.children_by_field_name("declarator"):
+            declared = syntax.declared(child)
+            named = declared if declared is not None else child
+            found.add(syntax.text_of(named).rpartition("::")[2])
+        kind = syntax.fields(inner, "type")
+        name = syntax.fields(kind, "name") if kind is not None else None
+        if name is not None:
+            found.add(syntax.text_of(name))
+    return {name.partition("<")[0].strip() for name in found}  # a specialisation is of its template
+
+
+def _reached(defined: Mapping[str, set[str]], words: Iterable[str]) -> set[str]:
+    """The words, and all names that their definitions use."""
+    found: set[str] = set()
+    pending = list(words)
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending.extend(defined.get(name, ()))
+    return found
+
+
+def _is_host(node: Node) -> bool:
+    """Whether a node declares or defines a function or variable that no kernel can use.
+
+    Kernels can use constants, and `constexpr` functions can compute them.
+    """
+    while node.type == "template_declaration" and node.named_children:
+        node = node.named_children[-1]
+    words = signature.words(node)
+    if node.type == "function_definition" or (node.type == "declaration" and _is_prototype(node)):
+        return not words & {"__global__", "__device__", "constexpr"}
+    kind = syntax.fields(node, "type")
+    if node.type != "declaration" or kind is None or syntax.fields(kind, "body") is not None:
+        return False
+    return not words & {"__device__", "__constant__", "__shared__", "constexpr", "const"}
+
+
+def _is_prototype(node: Node) -> bool:
+    """Whether a declaration is that of a function, whatever its return type."""
+    below = syntax.fields(node, "declarator")
+    while below is not None and below.type != "function_declarator":
+        named = [child for child in below.named_children if "declarator" in child.type]
+        below = next(iter(named), None)
+    return below is not None
+
+
+def _is_conditional(node: Node) -> bool:
+    """Whether this is inside a preprocessor condition, which only the compiler evaluates."""
+    above = (outer for outer in syntax.parents(node) if outer.type.startswith("preproc_"))
+    return any(not _is_guard(outer) for outer in above)
+
+
+def _is_guard(node: Node) -> bool:
+    """Whether a condition is an include guard."""
+    first = [syntax.fields(child, "name") for child in node.named_children[1:2]]
+    name = syntax.fields(node, "name")
+    named = [syntax.text_of(inner) for inner in (name, *first) if inner is not None]
+    is_open = node.type == "preproc_ifdef" and syntax.text_of(node).startswith("#ifndef")
+    return is_open and len(named) == 2 and named[0] == named[1]

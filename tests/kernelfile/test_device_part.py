@@ -1,0 +1,210 @@
+"""What a kernel needs of its file, and what only CUDA can build."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matbench.errors import MatbenchError
+from matbench.kernelfile import catalogue, device_part, opencl_c, signature
+from matbench.kernelfile.device_part import NeedsCudaError
+from matbench.model import Kernel, LaunchRules
+
+SIGNATURE = "(const float *A, const float *B, float *C, int M, int N, int K)"
+
+
+def part(body: str, before: str = "", bound: tuple[tuple[str, str], ...] = ()) -> str:
+    """What is left of a kernel and of the code before it."""
+    template = "template <typename T, int BM> " if bound else ""
+    source = f"{before}\n{template}__global__ void mine{SIGNATURE} {{ {body} }}"
+    return " ".join(device_part.device_part(source, "mine", bound).split())
+
+
+def test_the_arguments_of_a_template_take_the_place_of_its_parameters() -> None:
+    body = "__shared__ T s[BM]; s[0] = T(BM); C[0] = static_cast<T>(s[0]);\n#pragma unroll BM\n"
+    said = part(body, "", (("T", "float"), ("BM", "2 * 8")))
+    assert "__shared__ float s[(2 * 8)]; s[0] = float((2 * 8)); " in said
+    assert "C[0] = static_cast<float>(s[0]);" in said
+    assert "#pragma unroll (2 * 8)" in said
+    assert "template" not in said
+
+
+#: Device code that no kernel uses, or that only the host can.
+UNUSED = [
+    "#include <cstdio>\n#include <cuda_runtime.h>\n#include <vector>",
+    '#include "cuda_runtime.h"\n#include <stdio.h>\n#include <sys/time.h>',
+    '#include "helper_cuda.h"\n#include <nowhere/mine.h>',
+    "int main() { auto f = [&]() { return 3; }; mine<<<1, 2>>>(0); }",
+    "template <class T> struct S { T x; };",
+    "template <class T> __global__ void other(T *x) { }",
+    "__device__ float other(float x) { return __shfl_sync(0, x, 1); }",
+    "using namespace std; namespace fs = std::filesystem;",
+    "struct P { int x; };",
+    "float time(void (*f)(float *, int), dim3 grid); float time(void (*f)(int));",
+    "template <class F> void check(F f, const char *name); void *at(int i), *b(char);",
+    "std::vector<float> host; static cudaEvent_t start, stop; float *d_A = nullptr;",
+    "struct T { cudaEvent_t at; }; typedef std::vector<float> V; using W = cudaEvent_t;",
+    "const std::string NAME = name(); static const cudaDataType_t KIND = CUDA_R_32F;",
+    "class Timer { public: Timer() {} void stop(); }; void Timer::stop() { }",
+    "std::ostream &operator<<(std::ostream &to, float4 x) { return to; }",
+    "bool operator==(const dim3 &a, const dim3 &b); int &at(int i) { return x[i]; }",
+    'extern "C" void run(std::vector<float> &v);',
+]
+
+
+@pytest.mark.parametrize("before", UNUSED)
+def test_what_no_kernel_needs_is_left_out(before: str) -> None:
+    kept = part("C[0] = 1;", before).partition("__global__ void mine")[0]
+    assert kept.strip("; ") == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "kept"),
+    [
+        ("#ifdef __CUDACC__\n#include <mma.h>\n#endif", "", "#include <mma.h>"),
+        ("namespace ns { constexpr int X = 3; }", "C[0] = ns::X;", None),
+        ("namespace { const int X = 3; }", "C[0] = X;", "const int X = 3;"),
+        ("namespace ns { const int X = 3; } using namespace ns;", "C[0] = X;", None),
+        ("struct P { int x; }; __device__ int f(P *p) { return p->x; }", "C[0] = f(0);", None),
+        ("template <int X> __device__ int f() { return X; }", "C[0] = f<3>();", None),
+        ("struct V { }; __device__ V operator+(V a, V b) { return a; }", "V v = V() + V();", None),
+        ("enum Mode { fast, slow };", "C[0] = slow;", None),
+        ("#define F4(p) (*(float4 *)(p))", "F4(C).x = 1;", None),
+        ("__device__ int f(std::size_t x) { return x; }", "f(1);", "int f(size_t x) { return x; }"),
+        ('extern "C" { __device__ int f() { return 1; } }', "f();", "int f() { return 1; }"),
+    ],
+)
+def test_what_the_kernel_needs_is_kept(before: str, body: str, kept: str | None) -> None:
+    assert (kept or before) in part(body, before).partition("__global__ void mine")[0]
+
+
+@pytest.mark.parametrize(
+    ("what", "body", "before"),
+    [
+        ("inline PTX", 'asm volatile("exit;");', ""),
+        ("`__shfl_down_sync`", "C[0] = __shfl_down_sync(~0u, A[0], 1);", ""),
+        (
+            "`__any_sync`",
+            "f();",
+            "template <int X> __device__ int f() { return __any_sync(0, 1); }",
+        ),
+    ],
+)
+def test_what_only_cuda_has_is_one_line(what: str, body: str, before: str) -> None:
+    with pytest.raises(NeedsCudaError) as refused:
+        part(body, before)
+    assert re.fullmatch(rf"needs CUDA \({re.escape(what)}, line [12]\)", str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "before"),
+    [
+        ("cuda_fp16.h", 1, "#include <cuda_fp16.h>"),
+        ("mma.h", 2, '#include "helper_cuda.h"\n#include "mma.h"'),
+        ("cuda/barrier", 3, "#ifndef M_H\n#define M_H\n#include <cuda/barrier>\n#endif"),
+    ],
+)
+def test_a_header_of_cuda_for_the_device(name: str, line: int, before: str) -> None:
+    with pytest.raises(NeedsCudaError) as refused:
+        part("C[0] = 1;", before)
+    assert str(refused.value) == f"needs CUDA ({name}, line {line})"
+
+
+def test_the_users_headers_stay() -> None:
+    source = f'#include "mine.h"\n#include "other.h"\n__global__ void mine{SIGNATURE} {{ }}'
+    assert device_part.device_part(source, "mine", (), ("mine.h",)).startswith(
+        '#include "mine.h"\n\n_'
+    )
+
+
+def test_a_header_beside_the_kernel_is_read_like_the_kernel(tmp_path: Path) -> None:
+    header = tmp_path / "mine.h"
+    host = "struct Timer { cudaEvent_t start; }; void check(std::string text);"
+    guarded = "#ifndef MINE_H\n#define MINE_H\n#include <cuda_runtime.h>\n{}\n#endif\n"
+    header.write_text(guarded.format(f"{host}\n__device__ int three() {{ return 3; }}"))
+    (tmp_path / "mine.cu").write_text(
+        f'#include "mine.h"\n__global__ void mine{SIGNATURE} {{ C[0] = three(); }}\n'
+    )
+    given = {"launch": {"block": [1], "grid": [1]}}
+    text = opencl_c.plain_unit(catalogue.load(tmp_path / "mine.cu", given=given)).text
+    assert "return 3;" in text
+    assert not any(word in text for word in ("cuda_runtime", "cudaEvent_t", "std::", "check"))
+    header.write_text(guarded.format("#include <cuda_bf16.h>"))
+    refused = opencl_c.obstacle(catalogue.load(tmp_path / "mine.cu", given=given))
+    assert refused == "needs CUDA (cuda_bf16.h, line 4 of mine.h)"
+
+
+def test_what_the_preprocessor_may_leave_out_is_its_own_matter() -> None:
+    body = '\n#ifdef __CUDACC__\nasm volatile("exit;");\n#else\nC[0] = 1;\n#endif\n'
+    assert "asm" in part(body)
+
+
+def test_shared_memory_of_inner_scopes_lies_in_the_outermost() -> None:
+    source = f"""__global__ void mine{SIGNATURE}
+{{
+    const int t = threadIdx.x;
+    for (int k = 0; k < K; ++k) {{
+        if (k > 3) {{
+            __shared__ float tile[4]
+                                 [4];
+            tile[0][0] = A[k];
+        }}
+    }}
+}}
+"""
+    text = opencl_c.plain_unit(kernel(source)).text.split('#line 1 "mine.cu"\n')[1]
+    lines = text.splitlines()
+    assert lines[3] == "    __shared__ float tile[4] [4]; for (int k = 0; k < K; ++k) {"
+    assert lines[7].strip() == "tile[0][0] = A[k];"
+    assert text.count("__shared__") == 1
+    helper = "__device__ void f() { if (1) { __shared__ int x; } }\n" + source.replace(
+        "k > 3", "f(), 1"
+    )
+    assert opencl_c.obstacle(kernel(helper)) == (
+        "needs CUDA (`__shared__` in a device function, line 1)"
+    )
+
+
+def kernel(source: str, entry: str = "mine") -> Kernel:
+    return Kernel(
+        name="mine",
+        launch=LaunchRules(block=(1,), grid=(1,)),
+        entry=entry,
+        source=source,
+        path="mine.cu",
+        is_extern_c=False,
+    )
+
+
+SOURCES = [each for each in catalogue.builtin() if each.source]
+PIECES = ["{", "}", "(", ")", "<", ">", ";", "template <int X>", "#if", "#endif\n", "/*", '"', "'",
+          "namespace", "static_cast<", "auto", "[&]", "::", "#define X(", "\\\n", "__shared__",
+          "<<<", "R\"(", "?", "\u00e9", "operator", "enum {", "extern \"C\""]  # fmt: skip
+
+
+@settings(deadline=10_000)
+@given(st.integers(0, 2**32))
+def test_a_mutated_source_is_read_or_refused_in_one_line(seed: int) -> None:
+    """No traceback and no hang if lines are deleted, doubled or swapped, or words inserted."""
+    chance = random.Random(seed)
+    origin = chance.choice(SOURCES)
+    text = origin.source
+    for _ in range(chance.randint(1, 6)):
+        start = chance.randrange(len(text) + 1)
+        end = min(len(text), start + chance.choice([0, 1, 1, 8, 60, 300]))
+        text = text[:start] + chance.choice(["", *PIECES, text[start:end] * 2]) + text[end:]
+    mutated = kernel(text, origin.entry)
+    try:
+        for found in signature.functions(text):
+            assert found.line <= text.count("\n") + 1
+        unit = opencl_c.plain_unit(mutated).text
+    except MatbenchError as error:
+        assert "\n" not in str(error)
+    else:
+        assert len(unit) > 100
+    assert opencl_c.obstacle(mutated) is None or opencl_c.obstacle(mutated).count("\n") == 0  # type: ignore[union-attr]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,9 @@ import pytest
 from support.cli import Matbench, Plan, Pretended, Refusal, last_run
 from support.records import timing
 
-from matbench.measure import worker
+from matbench import signals
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.measure import tuning, worker
 from matbench.measure.outcomes import not_measured
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance
@@ -26,6 +31,12 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When tuning, equally fast candidates are compared for 0.2 s, not for 10 s."""
+    monkeypatch.setattr(tuning, "ComparisonPlan", partial(ComparisonPlan, maximum_time_ns=2e8))
+
+
+@pytest.fixture
 def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """No case is run, or the test fails."""
 
@@ -34,6 +45,19 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for method in ("measure", "look", "compare", "clock_blocks"):
         monkeypatch.setattr(worker.Worker, method, no_case)
+
+
+@pytest.fixture
+def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Signals have the same effect as in a process of its own."""
+    for name in ("_heard", "_heard_s", "_is_late"):
+        monkeypatch.setattr(signals, name, getattr(signals, name))
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    before = {number: signal.getsignal(number) for number in signals.ENDING}
+    signals.listen()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

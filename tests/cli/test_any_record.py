@@ -25,7 +25,7 @@ def text(*records: Plain) -> str:
 
 
 @needs_page
-@settings(suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck), max_examples=settings().max_examples // 2)
 @given(
     environment=any_record.plain(Environment),
     found=st.lists(

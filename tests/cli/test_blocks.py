@@ -73,7 +73,6 @@ def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tile",), "did you mean"),
         (("numpy",), "its blocks cannot be timed"),
         (("tiled", "--timeline", "blocks.pdf"), "name must end in .svg, .png or .html"),
         (("tiled", "--timeline", "missing/blocks.svg"), "no folder missing"),

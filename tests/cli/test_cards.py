@@ -6,10 +6,8 @@ import json
 import os
 import re
 import signal
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ import pytest
 from support.cards import cards, installed
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
 
-from matbench import signals
 from matbench.kernelfile import sweep
 from matbench.measure import worker
 from matbench.model import Case, DeviceInfo
@@ -32,19 +29,6 @@ def twins(device: DeviceInfo, own_state: None, monkeypatch: pytest.MonkeyPatch) 
     found = cards(device)
     installed(monkeypatch, found)
     return found
-
-
-@pytest.fixture
-def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Signals have the same effect as in a process of its own."""
-    for name in ("_heard", "_heard_s", "_is_late"):
-        monkeypatch.setattr(signals, name, getattr(signals, name))
-    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
-    before = {number: signal.getsignal(number) for number in signals.ENDING}
-    signals.listen()
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def by_problem() -> dict[str, set[str]]:
@@ -102,6 +86,7 @@ def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_be
     assert {"16", "17"} <= {outcome.case.problem.size for outcome in again}
 
 
+@pytest.mark.usefixtures("short_turns")
 def test_check_and_tune_use_all_gpus(
     matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
 ) -> None:

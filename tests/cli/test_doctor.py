@@ -320,36 +320,35 @@ def only_the_cpu(machine: Machine, device: Any) -> Machine:
     return machine
 
 
-COMMANDS = [
-    ["run", "tiled", "--sizes", "8", "--set", "TILE=8", *QUICK],
-    ["compare", "tiled", "naive-2d", "--sizes", "8", "--max-time", "0.01"],
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_every_command_says_that_it_takes_the_cpu_instead(
-    command: list[str], only_the_cpu: Machine, matbench: Matbench
+def test_a_run_says_that_it_takes_the_cpu_instead(
+    only_the_cpu: Machine, matbench: Matbench
 ) -> None:
-    said = [line for line in matbench(*command, code=None).stderr.splitlines() if "GPU" in line]
-    assert len(said) == 1
-    assert said[0].startswith("the CPU is used instead of the NVIDIA GPU: PyCUDA cannot be import")
-    assert said[0].endswith("with an NVIDIA driver: matbench doctor --install")
+    run = matbench("run", "tiled", "--sizes", "8", "--set", "TILE=8", *QUICK)
+    [said] = [line for line in run.stderr.splitlines() if "GPU" in line]
+    assert said.startswith("the CPU is used instead of the NVIDIA GPU: PyCUDA cannot be import")
+    assert said.endswith("with an NVIDIA driver: matbench doctor --install")
 
 
-def test_a_reason_without_a_fix_names_the_doctor(only_the_cpu: Machine, matbench: Matbench) -> None:
+def test_a_reason_without_a_fix_names_the_doctor(
+    only_the_cpu: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
     def unusable() -> list[Any]:
         raise UnavailableError("the toolkit is too new")
 
     only_the_cpu.patch.setattr(cuda, "devices", unusable)
-    said = matbench(*COMMANDS[0]).stderr
-    assert "GPU: the toolkit is too new (see matbench doctor)\n" in said
+    backends.choose("auto", None)
+    [said] = caplog.messages
+    assert said.endswith("GPU: the toolkit is too new (see matbench doctor)")
 
 
-def test_nobody_is_told_who_chose_the_cpu(only_the_cpu: Machine, matbench: Matbench) -> None:
-    for choice in (["--backend", "opencl"], ["--device", "0"]):
-        assert "GPU" not in matbench(*COMMANDS[0], *choice).stderr
+def test_nobody_is_told_who_chose_the_cpu(
+    only_the_cpu: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    backends.choose("opencl", None)
+    backends.choose("auto", "0")
     only_the_cpu.driver(status=100)  # hidden, or none
-    assert "GPU" not in matbench(*COMMANDS[0]).stderr
+    backends.choose("auto", None)
+    assert caplog.messages == []
 
 
 def test_a_gpu_through_opencl_is_no_cpu(

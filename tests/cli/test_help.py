@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
 import re
 from collections import defaultdict
-from dataclasses import fields, is_dataclass
 
 import click
 import pytest
 from support.cli import Matbench, command_at, command_paths
 from support.paths import ROOT
+from support.scripts import load
 
-from matbench import __version__, cli
+from matbench import __version__
 
 COMMANDS = [path for path in command_paths() if not isinstance(command_at(path), click.Group)]
 
@@ -50,13 +48,8 @@ def test_options_stand_under_the_titles_of_their_groups(matbench: Matbench) -> N
     assert "\nOptions:\n" in matbench("report", "--help").stdout
 
 
-def test_the_page_of_commands_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = ROOT / "docs" / "generate_commands.py"
-    spec = importlib.util.spec_from_file_location("generate_commands", path)
-    assert spec is not None
-    assert spec.loader is not None
-    generator = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generator)
+def test_the_page_of_commands_is_up_to_date() -> None:
+    generator = load("docs/generate_commands.py")
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     assert generator.is_fresh(page), "run python docs/generate_commands.py"
     assert not generator.is_fresh(page.replace("--sizes", "--size"))
@@ -91,18 +84,3 @@ def test_an_option_takes_the_same_in_every_command() -> None:
             assert {values for _, values in kinds} == DIFFERENT[name]
         else:
             assert len(kinds) == 1, f"{name}: {kinds}"
-
-
-def test_an_option_of_a_group_is_defined_once() -> None:
-    """A command takes a whole group of options, so none of them has another meaning there."""
-    groups = [
-        group
-        for _, module in inspect.getmembers(cli, inspect.ismodule)
-        for _, group in inspect.getmembers(module, is_dataclass)
-        if group.__module__ == module.__name__
-    ]
-    assert len(groups) >= 8
-    for group in groups:
-        assert group.__dataclass_params__.frozen
-    names = [field.name for group in groups for field in fields(group)]
-    assert sorted(names) == sorted(set(names))

@@ -43,12 +43,6 @@ def test_show_tells_front_matter_in_words_and_the_source(
             assert condition in text
 
 
-def test_show_takes_a_file(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    text = matbench("show", "mine", "--kernel", write_kernel("mine")).stdout
-    assert "For a test" in text
-    assert "blockIdx.y * TILE" in text
-
-
 def test_kernels_are_listed_behind_what_they_change(
     matbench: Matbench, write_kernel: KernelWriter
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,19 +17,13 @@ from matbench.show.pictures import error_map
 
 
 @needs_plots
-@pytest.mark.parametrize("suffix", [".html", ".png", ".svg"])
+@pytest.mark.parametrize("suffix", [".html", ".svg"])
 def test_a_timeline_of_a_real_launch(matbench: Matbench, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"t{suffix}"
     matbench("blocks", "tiled", "--sizes", "100", "--set", "TILE=16", "--timeline", path)
-    if suffix == ".png":
-        assert picture(path).shape[1] > 1000
-        return
     text = path.read_text(encoding="utf-8")
     assert "tiled TILE=16 at 100" in text
-    if suffix == ".html":
-        assert '"title":"Timeline: tiled TILE=16 at 100"' in text
-        return
-    assert len(bars(text)) == 49
+    assert suffix == ".html" or len(bars(text)) == 49
 
 
 def test_without_what_draws_nothing_is_run(
@@ -40,6 +33,7 @@ def test_without_what_draws_nothing_is_run(
     for command in (
         ("blocks", "tiled", "--timeline", tmp_path / "t.html"),
         ("run", "tiled", "--error-map", tmp_path / "e.png"),
+        ("run", "tiled", "--page", tmp_path / "p.html"),
         ("page", ROOT / "results" / "h200.jsonl", "--output", tmp_path / "p.html"),
     ):
         done = matbench(*command, code=2)
@@ -113,18 +107,3 @@ def test_charts_from_record_files(matbench: Matbench, tmp_path: Path, device: De
     assert "2 cases of other shapes" in said
     # The folder that a picture was drawn in holds nothing else.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jsonl", "1.jsonl", "c.svg"]
-
-
-def test_only_what_draws_imports_what_draws(matbench: Matbench, tmp_path: Path) -> None:
-    """Neither help nor a refusal waits for vl-convert."""
-    code = (
-        "import sys, matbench.__main__ as m\n"
-        "try: m.main()\n"
-        "finally: print(*sorted({'vl_convert'} & set(sys.modules)), file=sys.stderr)"
-    )
-    for arguments in (["plot", "--help"], ["plot", "missing.jsonl", "--output", "c.svg"]):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path
-        )
-        assert done.returncode == (0 if "--help" in arguments else 2)
-        assert done.stderr.splitlines()[-1] == ""

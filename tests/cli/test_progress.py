@@ -1,25 +1,21 @@
-"""The live display of a run on several kinds of terminals, and how an interrupted run goes on."""
+"""The live display of a run: what it shows on a terminal, and how it counts steps."""
 
 from __future__ import annotations
 
 import io
 import re
-import shlex
-import sys
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
-from support.cli import QUICK, outside
+from support.cli import QUICK
 from support.kernels import SPIN_BODY, kernel_text
 from support.records import outcome
-from support.screen import screens
 from support.terminal import Session, on_terminal
 
-from matbench.cli import console, progress
+from matbench.cli import progress
 from matbench.model import DeviceInfo, Problem
-from matbench.records import provenance, reading
 from matbench.records.outcome import Outcome
 
 BAR = re.compile(r"^(?:\[ )?[━╸╺ ]{10,}(?:\] | )+(\d)/6  0:\d\d", re.MULTILINE)
@@ -43,9 +39,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def sweep(
-    folder: Path, width: int, height: int, *, last: str = "z-spins", **environment: str
-) -> Session:
+def sweep(folder: Path, *, last: str = "z-spins", **environment: str) -> Session:
     """Six cases, of which one is wrong and one failed; Ctrl-C comes when the display has the last.
 
     That one spins: the others may all be done before the display is drawn again.
@@ -53,65 +47,61 @@ def sweep(
     return on_terminal(
         "run", "c-liar", "d-typo", "b-talks", "a-good", "--kernels-dir", folder,
         "naive-2d", last, "--sizes", "9", "--set", "TILE=8", *QUICK,
-        width=width, height=height, environment=environment,
+        width=80, height=24, environment=environment,
         interrupt_when=lambda text: bool(re.search(r"running +z-spins.*FLOP/s", text, re.DOTALL)),
     )  # fmt: skip
 
 
-def frames_of(session: Session, width: int, height: int) -> list[str]:
-    """All that was shown while the display was there: each has one bar, and fits."""
-    written = session.written.replace("^C", "")  # echoed by the terminal
-    frames = [frame for frame in screens(written, width, height) if "/6  0:" in frame]
-    assert len(frames) > 3
-    for frame in frames:
-        assert len(BAR.findall(frame)) == 1, frame
-        assert frame.count("/6  0:") == 1, frame
-        assert max(map(cell_len, frame.splitlines())) <= width
-        assert len(re.findall(r"^(?:preparing|building|running) ", frame, re.MULTILINE)) <= 1
-    return frames
-
-
 def test_a_sweep_on_a_usual_terminal(kernels: Path, device: DeviceInfo) -> None:
-    session = sweep(kernels, 80, 24)
+    session = sweep(kernels)
     assert session.code == 130
-    frames_of(session, 80, 24)
-    frames = frames_of(session, 80, 100)  # with what has scrolled away
     assert COLOURED.search(session.written)
-    # Failures come at once, before the next case, and stay above the bar.
-    for text in FAILED:
-        [first, *_] = [frame for frame in frames if text in frame]
-        assert "a-good TILE=8 at 9" not in first.partition(text)[2]
-        assert all(text in frame for frame in frames[frames.index(first) :])
-        assert re.search(rf"^{text}.*(elements wrong|summ).*$", first, re.MULTILINE) or "…" in first
-        assert frames.index(first) > 0
-    last = frames[-1]
-    above, bar, below = last.partition("━" * 4)
-    assert all(text in above for text in FAILED)
-    assert "kernel output: a word from the kernel\n" in above
-    assert bar
-    lines = below.splitlines()
-    assert lines[1:3] == ["running    z-spins TILE=8 at 9", "fastest so far"]
-    assert re.fullmatch(r"9  (a-good|b-talks|naive-2d) TILE=8  [\d.]+ [kMG]FLOP/s", lines[3])
-    # The display is gone in the end; failures remain, and are in the table as well.
-    [*_, end] = screens(session.written, 80, 100)
+    assert max(cell_len(line) for line in session.lines if "━" in line) <= 80
+    text = "\n".join(session.lines).replace("^C", "")  # echoed by the terminal
+    assert BAR.search(text)
+    # Failures come at once, before the next case; they are not drawn again.
+    for failed in FAILED:
+        [line] = [line for line in session.lines if line.startswith(failed)]
+        assert re.search(r"elements wrong|summ|…", line)
+        assert text.index(failed) < text.index(" b-talks TILE=8 at 9")
+    assert "kernel output: a word from the kernel" in session.lines
+    display, _, end = text.rpartition("fastest so far\n")
+    assert display.endswith("running    z-spins TILE=8 at 9\n")
+    assert re.match(r"9  (a-good|b-talks|naive-2d) TILE=8  [\d.]+ [kMG]FLOP/s\n", end)
+    # The display is gone in the end; failures are in the table as well.
     assert "━" not in end
-    assert "fastest so far" not in end
     assert "3 measured, 1 wrong, 1 failed, 0 skipped" in end
-    for text in FAILED:
-        assert end.count(text) == 1
     assert re.search(r"^ *c-liar .*wrong", end, re.MULTILINE)
 
 
 def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(
     kernels: Path, device: DeviceInfo
 ) -> None:
-    session = sweep(kernels, 80, 24, last="kahan", TERM="dumb")
+    session = sweep(kernels, last="kahan", TERM="dumb")
     assert "\x1b" not in session.written
     assert "/6" not in session.written
     text = "\n".join(session.lines)
     for line in FAILED:
         assert line in text.partition("kernel output")[0]
     assert re.search(r"^ *c-liar .*wrong", text, re.MULTILINE)
+
+
+def test_what_is_printed_to_a_file_meanwhile_goes_there(
+    kernels: Path, tmp_path: Path, device: DeviceInfo
+) -> None:
+    source = tmp_path / "foreign.cu"
+    text = (kernels / "a-good.cu").read_text(encoding="utf-8")
+    bare = text[text.index('extern "C"') :].replace("TILE", "16")
+    source.write_text(bare, encoding="utf-8")
+    piped = tmp_path / "stdout"
+    session = on_terminal("adopt", source, stdout_to=piped)
+    assert session.code == 0
+    assert re.search(r"0:\d\d", session.written)
+    first, *_, wrote, following = piped.read_text(encoding="utf-8").splitlines()
+    assert first.startswith("`a_good` computes ")  # printed while the display was there
+    assert first not in session.written
+    assert wrote.startswith("wrote ")
+    assert following.startswith("next: matbench run ")
 
 
 def test_time_left_is_that_of_the_cases_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,42 +133,23 @@ def test_time_left_is_that_of_the_cases_left(monkeypatch: pytest.MonkeyPatch) ->
     assert (display.state().done, display.state().elapsed_s) == (6, 23.25)
 
 
+def test_failures_of_an_earlier_run_are_not_reported_again() -> None:
+    display = progress.Display(Console(file=(shown := io.StringIO()), force_terminal=True), 2, ())
+    wrong = outcome("liar", status="wrong", reason="all of it")
+    display.done(wrong)
+    assert shown.getvalue() == ""
+    display.begin("liar")
+    display.done(wrong)
+    assert "all of it" in shown.getvalue()
+    assert display.state().done == 2
+
+
 def test_steps_without_outcomes_are_counted_when_the_next_begins() -> None:
     display = progress.Display(Console(file=io.StringIO(), force_terminal=True), 3, ())
     display.begin("one")
     assert (display.state().done, display.state().labels) == (0, ["one"])
     display.begin("two")
     assert (display.state().done, display.state().labels) == (1, ["two"])
-
-
-# -- after Ctrl-C --------------------------------------------------------------------------------
-
-
-def test_a_run_without_output_is_continued_from_its_record(
-    kernels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo
-) -> None:
-    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "a state"))
-    arguments = [
-        "run", "a-good", "z-spins", "--kernels-dir", kernels,
-        "--sizes", "9", "--set", "TILE=8", *QUICK,
-    ]  # fmt: skip
-    session = on_terminal(*arguments, interrupt_when=lambda written: "z-spins TILE" in written)
-    assert session.code == 130
-    last = provenance.last_run_path()
-    _, [done] = reading.read(last)
-    assert (done.case.kernel, done.status) == ("a-good", "measured")
-    text = "\n".join(session.lines)
-    assert "interrupted: 1 of 2 cases are done\n" in text
-    [command] = re.findall(r"^continue before any other run with: (.*)$", text, re.MULTILINE)
-    words = shlex.split(command)
-    assert words == ["matbench", *map(str, arguments), "--resume", str(last)]
-
-    again = outside(*words[1:], "--timeout", "1")
-    assert again.returncode == 1
-    assert "1 measured, 0 wrong, 1 failed, 0 skipped" in again.stdout
-    _, found = reading.read(last)
-    assert found[0] == done  # kept, not measured again
-    assert [outcome.status for outcome in found] == ["measured", "failed"]
 
 
 def test_the_cases_of_several_devices_are_shown_together() -> None:
@@ -193,16 +164,3 @@ def test_the_cases_of_several_devices_are_shown_together() -> None:
     assert (display.state().done, display.state().labels) == (2, ["three"])
     display.end("cuda:1")  # nothing was begun there
     assert display.state().done == 2
-
-
-def test_what_is_printed_to_a_file_meanwhile_goes_there(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    above: list[str] = []
-    with console.printing_above(above.append):
-        console.say("into the file")
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-        console.say("above the display")
-    console.say("below it")
-    assert capsys.readouterr().out == "into the file\nbelow it\n"
-    assert above == ["above the display"]

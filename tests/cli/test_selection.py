@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench, Plan
-from support.kernels import KernelWriter, kernel_text
+from support.cli import Plan
+from support.kernels import kernel_text
 
 from matbench import workloads
 from matbench.kernelfile import catalogue
@@ -92,21 +92,6 @@ def test_names_choose_from_a_folder(planned: Plan, folder: Path) -> None:
     assert names("other") == ["other"]
     assert names("other", "tiled") == ["other", "tiled"]
     assert names("other", "--kernel", str(folder / "mine.cu")) == ["other", "mine"]
-
-
-def test_a_folder_of_all_kinds_is_sifted_by_workload(planned: Plan, folder: Path) -> None:
-    found = planned("--workload", "reverse", "--kernels-dir", folder)
-    assert {o.case.kernel for o in found} == {"turned"}
-
-
-def test_a_kernel_file_is_taken_wherever_a_kernel_is(
-    matbench: Matbench, planned: Plan, tmp_path: Path, write_kernel: KernelWriter
-) -> None:
-    path = write_kernel(name="mine")
-    assert {o.case.kernel for o in planned(path, "--sizes", "8")} == {"mine"}
-    assert "mine" in matbench("show", path).stdout
-    missing = matbench("run", tmp_path / "gone.cu", code=2).stderr
-    assert "gone.cu: cannot be read" in missing
 
 
 # -- sizes, inputs, constants --------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,14 +16,14 @@ from typing import Any
 
 import pytest
 from support.cli import QUICK, Matbench, outside, records_in
-from support.kernels import GOOD_BODY, SPIN_BODY, KernelWriter, kernel_text
-from support.paths import ROOT
-from support.terminal import COMMAND, assert_gone, on_terminal, started
+from support.kernels import GOOD_BODY, SPIN_BODY, kernel_text
+from support.terminal import COMMAND, alive, assert_gone, on_terminal, started
 
 from matbench.cli.options import OutputOptions
-from matbench.measure.worker import Worker
+from matbench.measure import worker
 from matbench.model import DeviceInfo
 from matbench.records import provenance, reading
+from matbench.records.writing import RecordWriter
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -31,48 +33,11 @@ PARTLY_BODY = GOOD_BODY.replace("{", "{\n#if TILE == 16\n" + SPIN + "\n#endif\n"
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A good kernel and a long-running one, in a folder for the session: built only once."""
-    folder = tmp_path_factory.mktemp("kernels")
-    (folder / "a-good.cu").write_text(kernel_text("a-good"), encoding="utf-8")
-    (folder / "b-spins.cu").write_text(kernel_text("b-spins", body=SPIN_BODY), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
 def partly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("partly") / "partly.cu"
     text = kernel_text("partly", body=PARTLY_BODY)
     path.write_text(text.replace("TILE = [8]", "TILE = [8, 16]"), encoding="utf-8")
     return path
-
-
-def wait_for_second_case(output: Path) -> None:
-    ends = time.monotonic() + 60
-    while not (output.exists() and output.read_bytes().count(b"\n") > 1):
-        assert time.monotonic() < ends
-        time.sleep(0.05)
-    time.sleep(0.2)
-
-
-def alive(group: int) -> list[int]:
-    """The processes of a group, except those that are ending."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, of_group = path.read_text().rpartition(")")[2].split()[:3]
-        except OSError:
-            continue
-        if int(of_group) == group and state not in "ZX":
-            found.append(int(path.parent.name))
-    return found
-
-
-def assert_none_alive(group: int) -> None:
-    ends = time.monotonic() + 10
-    while alive(group):
-        assert time.monotonic() < ends, alive(group)
-        time.sleep(0.05)
 
 
 def in_the_second_case(output: Path) -> Callable[[str], bool]:
@@ -87,6 +52,13 @@ def in_the_second_case(output: Path) -> Callable[[str], bool]:
     return is_there
 
 
+def wait_for_the_second_case(output: Path) -> None:
+    ends, is_there = time.monotonic() + 60, in_the_second_case(output)
+    while not is_there(""):
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
 def locks(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.suffix == ".lock"]
 
@@ -95,7 +67,7 @@ def locks(folder: Path) -> list[Path]:
 
 
 def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
-    kernels: Path, tmp_path: Path, device: DeviceInfo
+    partly: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
     output = tmp_path / "out.jsonl"
     is_there = in_the_second_case(output)
@@ -107,7 +79,7 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
         return bool(pressed)
 
     session = on_terminal(
-        "run", "--kernels-dir", kernels, *QUICK, "--sizes", "20", "--output", output,
+        "run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output,
         interrupt_when=interrupt_when,
     )  # fmt: skip
     assert session.code == 130
@@ -115,12 +87,12 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(
     text = "\n".join(session.lines)
     assert "Traceback" not in text
     assert "interrupted: 1 of 2 cases are done" in text
-    table = text[text.rindex("a-good") :]
-    assert re.match(r"a-good .*µs", table)
-    assert "b-spins" not in table
+    table = text[text.rindex("TILE=8") :]
+    assert re.match(r"TILE=8 .*µs", table)
+    assert "TILE=16" not in table
     assert "1 measured, 0 wrong, 0 failed, 0 skipped" in table
     [environment], [outcome] = reading.read(output)
-    assert (outcome.case.kernel, outcome.status) == ("a-good", "measured")
+    assert (outcome.case.params, outcome.status) == ({"TILE": 8}, "measured")
     assert environment.argv[0] == "run"
     assert records_in(provenance.last_run_path()) == [outcome]
     assert not locks(tmp_path)
@@ -151,23 +123,39 @@ def test_without_a_file_the_record_of_the_last_run_is_continued() -> None:
     assert options.resuming(["tiled"], None) is None
 
 
-@pytest.mark.parametrize(
-    ("number", "to_all"),
-    [
-        (signal.SIGTERM, False),
-        (signal.SIGHUP, True),
-    ],
-    ids=["SIGTERM-to-one", "SIGHUP-to-all"],
-)
-def test_a_signal_leaves_the_table_so_far_and_no_process(
-    partly: Path, tmp_path: Path, device: DeviceInfo, number: signal.Signals, to_all: bool
+@pytest.mark.parametrize("is_piped", [True, False])
+def test_a_terminal_that_is_closed_takes_nothing_with_it(
+    is_piped: bool, partly: Path, tmp_path: Path, device: DeviceInfo
+) -> None:
+    """Nor if the table would be shown there."""
+    output, table = tmp_path / "out.jsonl", tmp_path / "stdout"
+    session = on_terminal(
+        "run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output,
+        interrupt_when=in_the_second_case(output), hang_up=True,
+        stdout_to=table if is_piped else None,
+    )  # fmt: skip
+    assert session.code == 129
+    assert not is_piped or "1 measured, 0 wrong, 0 failed" in table.read_text(encoding="utf-8")
+    assert len(records_in(output)) == 1
+    assert not locks(tmp_path)
+
+
+def test_nohup_outlives_its_terminal_and_ends_by_sigterm(
+    partly: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
     output = tmp_path / "out.jsonl"
-    process = started("run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output)
-    wait_for_second_case(output)
-    (os.killpg if to_all else os.kill)(process.pid, number)
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as child processes inherit it
+    try:
+        process = started("run", partly, *QUICK, "--sizes", "20", "--output", output)
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+    wait_for_the_second_case(output)
+    os.killpg(process.pid, signal.SIGHUP)
+    time.sleep(0.5)
+    assert process.poll() is None
+    os.killpg(process.pid, signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=30)
-    assert process.returncode == 128 + number
+    assert process.returncode == 143
     assert stderr.startswith("interrupted: 1 of 2 cases are done\ncontinue with: matbench run ")
     assert stderr.count("\n") == 2
     assert "1 measured, 0 wrong, 0 failed, 0 skipped" in stdout
@@ -175,61 +163,20 @@ def test_a_signal_leaves_the_table_so_far_and_no_process(
     assert_gone(process.pid)
 
 
-def test_a_table_on_a_terminal_that_is_closed(
-    partly: Path, tmp_path: Path, device: DeviceInfo
-) -> None:
-    output = tmp_path / "out.jsonl"
-    session = on_terminal(
-        "run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output,
-        interrupt_when=in_the_second_case(output), hang_up=True,
-    )  # fmt: skip
-    assert session.code == 129
-    assert len(records_in(output)) == 1
-    assert not locks(tmp_path)
-
-
-def test_nohup_outlives_its_terminal(partly: Path, tmp_path: Path, device: DeviceInfo) -> None:
-    output = tmp_path / "out.jsonl"
-    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as child processes inherit it
-    try:
-        process = started("run", partly, *QUICK, "--sizes", "20", "--output", output)
-    finally:
-        signal.signal(signal.SIGHUP, ignored)
-    wait_for_second_case(output)
-    os.killpg(process.pid, signal.SIGHUP)
-    time.sleep(0.5)
-    assert process.poll() is None
-    process.terminate()
-    stdout, _ = process.communicate(timeout=30)
-    assert process.returncode == 143
-    assert "1 measured, 0 wrong, 0 failed, 0 skipped" in stdout
-
-
 def test_a_run_that_was_killed_leaves_no_process_and_is_continued(
     partly: Path, tmp_path: Path, device: DeviceInfo
 ) -> None:
     output, words = tmp_path / "out.jsonl", ("run", "--kernel", partly, *QUICK, "--sizes", "20")
     process = started(*words, "--output", output)
-    wait_for_second_case(output)
+    wait_for_the_second_case(output)
     assert len(alive(process.pid)) >= 2
     process.kill()
     process.communicate(timeout=30)  # until all processes with its output have ended
-    assert_none_alive(process.pid)
+    assert_gone(process.pid)
     [finished] = records_in(output)
     assert outside(*words, "--timeout", "1", "--resume", output).returncode == 1
     first, late = records_in(output)
     assert (first, late.status) == (finished, "failed")
-
-
-@pytest.mark.long
-def test_sigterm_ends_a_watch_too(write_kernel: KernelWriter, device: DeviceInfo) -> None:
-    process = started("watch", write_kernel(), "--sizes", "20")
-    assert process.stdout is not None
-    assert "version 1" in process.stdout.readline()
-    process.terminate()
-    _, stderr = process.communicate(timeout=30)
-    assert (process.returncode, stderr) == (143, "interrupted\n")
-    assert_gone(process.pid)
 
 
 @pytest.mark.parametrize("told_by", ["the system", "a pipe"])
@@ -266,64 +213,14 @@ def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> N
         assert len(alive(process.pid)) >= 2
         process.kill()
         process.wait()
-        assert_none_alive(process.pid)
-
-
-#: Runs a command; Ctrl-C arrives as soon as the first outcome is on disk.
-WHILE_WRITING = """\
-import os, signal
-from matbench.__main__ import main
-from matbench.records.writing import RecordWriter
-
-write = RecordWriter.write
-
-def interrupted(self, outcome):
-    write(self, outcome)
-    os.kill(os.getpid(), signal.SIGINT)
-
-RecordWriter.write = interrupted
-if __name__ == "__main__":
-    main()
-"""
-
-
-@pytest.mark.parametrize(
-    ("command", "told"),
-    [
-        (("run", "naive-2d", "tiled", *QUICK, "--sizes", "20"), "1 of 2 cases are done"),
-        (("grade", "numpy", "naive-2d"), "1 of 2 kernels are done"),
-    ],
-    ids=["run", "grade"],
-)
-def test_ctrl_c_while_an_outcome_is_written(
-    tmp_path: Path, device: DeviceInfo, command: tuple[str, ...], told: str
-) -> None:
-    """The outcome is in every record, in the table, and counted."""
-    script, output = tmp_path / "script.py", tmp_path / "out.jsonl"
-    script.write_text(WHILE_WRITING)
-    words = (*command, "--set", "TILE=8", "--output", output)
-    done = subprocess.run(
-        [sys.executable, str(script), *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 130, done.stderr
-    assert f"interrupted: {told}\n" in done.stderr
-    assert command[1] in done.stdout
-    assert command[2] not in done.stdout
-    assert output.read_bytes().count(b"\n") == 2  # the environment and one outcome
-    if command[0] == "run":
-        assert records_in(provenance.last_run_path()) == records_in(output)
+        assert_gone(process.pid)
 
 
 @pytest.mark.long
 def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path, device: DeviceInfo) -> None:
     output = tmp_path / "out.jsonl"
     process = started("run", "--kernel", partly, *QUICK, "--sizes", "20", "--output", output)
-    wait_for_second_case(output)
+    wait_for_the_second_case(output)
     ends = time.monotonic() + 30
     while process.poll() is None:
         assert time.monotonic() < ends
@@ -337,78 +234,133 @@ def test_ctrl_c_held_down_loses_nothing(partly: Path, tmp_path: Path, device: De
     assert_gone(process.pid)
 
 
-def test_ctrl_c_while_the_program_is_imported(tmp_path: Path) -> None:
-    (tmp_path / "click.py").write_text(
-        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
-    )
-    paths = [str(tmp_path), os.environ.get("PYTHONPATH", ""), str(ROOT)]
-    done = subprocess.run(
-        [*COMMAND, "list"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+#: Sends Ctrl-C as soon as a worker begins its nth task.
+Interrupting = Callable[[int], None]
 
 
 @pytest.fixture
-def interrupted_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Ctrl-C comes when a worker is asked for the nth time."""
+def interrupting(listening: None, monkeypatch: pytest.MonkeyPatch) -> Interrupting:
+    def interrupt(nth: int) -> None:
+        begun = itertools.count(1)
 
-    def interrupt(number: int) -> None:
-        left = [None] * (number - 1)
+        def replace(name: str) -> None:
+            method = getattr(worker.Worker, name)
+
+            def interrupted(*arguments: Any, **more: Any) -> Any:
+                if next(begun) == nth:
+                    os.kill(os.getpid(), signal.SIGINT)
+                return method(*arguments, **more)
+
+            monkeypatch.setattr(worker.Worker, name, interrupted)
+
         for name in ("measure", "look", "compare", "clock_blocks"):
-            monkeypatch.setattr(Worker, name, asked(left, getattr(Worker, name)))
-
-    def asked(left: list[None], original: Callable[..., Any]) -> Callable[..., Any]:
-        def ask(*arguments: Any, **more: Any) -> Any:
-            if not left:
-                raise KeyboardInterrupt
-            left.pop()
-            return original(*arguments, **more)
-
-        return ask
+            replace(name)
 
     return interrupt
 
 
+SMALL = ("--sizes", "20", "--max-time", "0.02")
+CHECK = ["check", "tiled", "--set", "TILE=8", "--no-large"]
+EXPLAIN = ["explain", "tiled", *SMALL[:2], "--set", "TILE=8,16", "--arch", "this"]
+BLOCKS = ["blocks", "tiled", "--sizes", "20", "--set", "TILE=8"]
+COMPARE = ["compare", "naive-2d", "tiled", "--set", "TILE=8,16", *SMALL]
+TUNE = ["tune", "tiled", "--sizes", "20", "--set", "TILE=8,16"]
+
+
+@pytest.mark.usefixtures("own_state", "device")
 @pytest.mark.parametrize(
-    ("command", "number", "known", "told"),
+    ("arguments", "nth", "known", "said"),
     [
-        ("check tiled --set TILE=8 --no-large", 2, "passed 1 of 1", "1 of 30 probes"),
-        ("explain tiled --sizes 20 --set TILE=8,16", 2, "TILE=8", "1 of 4 widths"),
-        ("compare tiled naive-2d --set TILE=8,16 --sizes 20", 2, "naive-2d", "1 of 2 comparisons"),
-        ("tune tiled --sizes 20 --set TILE=8,16", 2, "best so far", "0 of 1 sizes"),
-        ("blocks tiled --sizes 20", 1, "", "0 of 1 cases"),
-        ("run tiled --sizes 20", 1, "", "0 of 3 cases"),
-        ("check tiled --set TILE=8 --no-large", 1, "", "0 of 30 probes"),
-        ("explain tiled --sizes 20 --set TILE=8,16", 1, "", "0 of 4 widths"),
-        ("compare tiled naive-2d --set TILE=8 --sizes 20", 1, "", "0 of 1 comparisons"),
-        ("tune tiled --sizes 20 --set TILE=8,16", 1, "", "0 of 1 sizes"),
+        (CHECK, 2, "passed 1 of 1", "interrupted: 1 of "),
+        (EXPLAIN, 2, "TILE=8", "interrupted: 1 of 2 widths are done"),
+        (COMPARE, 2, "naive-2d", "interrupted: 1 of 2 comparisons are done"),
+        (TUNE, 2, "best so far", "interrupted: 0 of 1 sizes are done"),
+        (["run", "tiled", *SMALL], 1, "", "interrupted: 0 of 3 cases are done"),
+        (CHECK, 1, "", "interrupted: 0 of "),
+        (EXPLAIN, 1, "", "interrupted: 0 of "),
+        (COMPARE, 1, "", "interrupted: 0 of 2 comparisons are done"),
+        (TUNE, 1, "", "interrupted: 0 of 1 sizes are done"),
+        (BLOCKS, 1, "", "interrupted: 0 of 1 cases"),
     ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_every_command_keeps_what_it_knows(
-    command: str,
-    number: int,
+    arguments: list[str],
+    nth: int,
     known: str,
-    told: str,
+    said: str,
+    interrupting: Interrupting,
     matbench: Matbench,
-    own_state: None,
-    interrupted_in: Callable[[int], None],
 ) -> None:
-    """A table of what is done, and none if nothing is."""
-    interrupted_in(number)
-    result = matbench(*command.split(), code=130)
-    assert result.stderr.splitlines()[-1] == f"interrupted: {told} are done"
+    interrupting(nth)
+    result = matbench(*arguments, code=130)
+    assert result.stderr.splitlines()[-1].startswith(said)  # nothing to be continued
     assert known in result.stdout
     assert bool(result.stdout) == bool(known)
 
 
+@pytest.mark.usefixtures("own_state", "device")
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
+    is_recorded: bool,
+    interrupting: Interrupting,
+    matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    last = provenance.last_run_path()
+    if not is_recorded:
+        last.parent.write_text("no folder")
+    words = ["run", "tiled", "--set", "TILE=8,16", *SMALL]
+    monkeypatch.setattr(sys, "argv", ["matbench", *words])
+    interrupting(2)
+    first, *more = matbench(*words, code=130).stderr.splitlines()[-1 - is_recorded :]
+    assert first == "interrupted: 1 of 2 cases are done"
+    if not is_recorded:
+        return
+    [outcome] = records_in(last)
+    command = shlex.join(["matbench", *words, "--resume", str(last)])
+    assert more == [f"continue before any other run with: {command}"]
+    matbench(*words, "--resume", last)
+    again, other = records_in(last)
+    assert (again, other.status) == (outcome, "measured")  # kept, not measured again
+
+
+@pytest.mark.usefixtures("own_state", "device")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["run", *SMALL], "1 of 2 cases are done"), (["grade"], "1 of 2 kernels are done")],
+    ids=["run", "grade"],
+)
+def test_ctrl_c_while_an_outcome_is_written(
+    arguments: list[str],
+    said: str,
+    listening: None,
+    matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The outcome is in every record, in the table, and counted."""
+    write = RecordWriter.write
+
+    def interrupted(self: RecordWriter, outcome: Any) -> None:
+        write(self, outcome)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(RecordWriter, "write", interrupted)
+    command, *options = arguments
+    words = (command, "naive-2d", "tiled", "--set", "TILE=8", *options)
+    result = matbench(*words, "--output", "out.jsonl", code=130)
+    assert result.stderr.startswith(f"interrupted: {said}\n")
+    assert "naive-2d" in result.stdout
+    assert "tiled" not in result.stdout
+    output = Path("out.jsonl")
+    assert output.read_bytes().count(b"\n") == 2  # the environment and one outcome
+    if command == "run":
+        assert records_in(provenance.last_run_path()) == records_in(output)
+
+
 @pytest.mark.long
-def test_a_kernel_that_hangs_is_not_probed_to_the_end(kernels: Path, device: DeviceInfo) -> None:
-    process = started("check", kernels / "b-spins.cu", "--timeout", "1")
+def test_a_kernel_that_hangs_is_not_probed_to_the_end(partly: Path, device: DeviceInfo) -> None:
+    process = started("check", partly, "--set", "TILE=16", "--timeout", "1")
     stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (1, "")
     assert stdout.count("FAILED") == 2

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
-from support.cli import QUICK, Matbench, records_in
-from support.kernels import kernel_text
+from support import record_files, tables
+from support.cli import QUICK, records_in
 from support.terminal import COMMAND, on_terminal
 
 from matbench.kernelfile import catalogue
@@ -30,11 +30,6 @@ def test_the_bar_does_not_mix_with_what_is_piped(device: DeviceInfo, tmp_path: P
     records = json.loads(piped.read_text(encoding="utf-8"))
     assert [record["type"] for record in records] == ["environment", "outcome", "outcome"]
 
-    session = on_terminal(*RUN, stderr_to=tmp_path / "stderr")
-    assert "━" not in session.written
-    assert (tmp_path / "stderr").read_bytes() == b""
-    assert "2 measured" in session.written
-
 
 def test_a_pipe_gets_neither_bar_nor_colours(device: DeviceInfo) -> None:
     done = subprocess.run(
@@ -49,25 +44,23 @@ def test_a_pipe_gets_neither_bar_nor_colours(device: DeviceInfo) -> None:
 # -- widths --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def records(
-    matbench: Matbench, tmp_path_factory: pytest.TempPathFactory, device: DeviceInfo
-) -> Path:
-    """A sweep with long names and reasons, with every status."""
-    folder = tmp_path_factory.mktemp("records")
-    long = "a-kernel-of-a-rather-long-name"
-    liar = kernel_text("liar").replace("k < K", "k < K - 1")
-    (folder / "long.cu").write_text(kernel_text(long), encoding="utf-8")
-    (folder / "liar.cu").write_text(liar, encoding="utf-8")
-    (folder / "typo.cu").write_text(kernel_text("typo").replace("sum +=", "summ +="), "utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MATBENCH_STATE_DIR", str(folder / "state"))
-        matbench(
-            "run", "tiled", "kahan", long, "liar", "typo", "--kernels-dir", folder,
-            "--sizes", "20,33x20x40",
-            "--set", "TILE=8,500", "--output", folder / "out.jsonl", *QUICK, code=1,
-        )  # fmt: skip
-    return folder / "out.jsonl"
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    """Every status, with a long name and long reasons."""
+    liar = "reference: 1,000,000 of 1,000,000 elements wrong; first C[0, 0]: expected 2, found 1"
+    typo = "typo.cu:20:9: error: use of undeclared identifier 'summ'; did you mean 'sum'?"
+    wide = "needs TILE * TILE <= max_threads_per_block (TILE = 500, max_threads_per_block = 8192)"
+    path = tmp_path / "out.jsonl"
+    record_files.write(
+        path,
+        tables.outcome("tiled", 0.25, params={"TILE": 8}),
+        tables.outcome("kahan", 0.5),
+        tables.outcome("a-kernel-of-a-rather-long-name", 0.75),
+        tables.outcome("liar", status="wrong", reason=liar),
+        tables.outcome("typo", status="failed", reason=typo),
+        tables.outcome("tiled", status="skipped", reason=wide, params={"TILE": 500}),
+    )
+    return path
 
 
 @pytest.mark.parametrize("width", [60, 120])
@@ -77,7 +70,7 @@ def test_no_line_is_wider_than_the_terminal(width: int, records: Path) -> None:
     assert max(map(cell_len, session.lines)) <= width
     text = "\n".join(session.lines)
     together = "".join(text.split())
-    assert "6 measured, 2 wrong, 2 failed, 10 skipped" in text
+    assert "3 measured, 1 wrong, 1 failed, 1 skipped" in text
     # These columns always stay, and reasons are complete.
     for word in ("kernel", "parameters", "time", "status", "tiled", "kahan", "TILE=8", "★"):
         assert word in text
@@ -85,29 +78,11 @@ def test_no_line_is_wider_than_the_terminal(width: int, records: Path) -> None:
         assert word in together
 
 
-@pytest.mark.parametrize("width", [60, 120])
-def test_kernels_are_listed_by_group(width: int) -> None:
-    session = on_terminal("list", width=width)
-    assert max(map(cell_len, session.lines)) <= width
-    lines = [line.rstrip() for line in session.lines]
-    kernels = catalogue.builtin()
-    titles = {f"{kernel.workload} · {kernel.group}" for kernel in kernels}
-    found = [line for line in lines if " · " in line and not line.startswith(" ")]
-    assert set(found) == titles
-    assert len(found) == len(titles)  # each once
-    title = ""
-    shown: dict[str, str] = {}
-    for line in lines:
-        if line in titles:
-            title = line
-        elif name := re.match(r"  (\S+)  ", line):
-            shown[name[1]] = title
-    assert shown == {kernel.name: f"{kernel.workload} · {kernel.group}" for kernel in kernels}
-    together = " ".join(" ".join(lines).split())
-    for kernel in kernels:
-        assert kernel.summary in together
-    assert "TILE 8, 16, 32" in together
-    assert "needs cuda, sm_80" in together
+@pytest.mark.parametrize("command", [("list",), ("show", "shared-row"), ("--help",)])
+def test_other_commands_keep_to_the_width(command: tuple[str, ...]) -> None:
+    session = on_terminal(*command, width=60)
+    assert session.code == 0
+    assert max(map(cell_len, session.lines)) <= 60
 
 
 def test_a_pipe_gets_a_line_for_each_kernel() -> None:

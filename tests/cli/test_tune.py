@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,9 @@ from matbench.model import DeviceInfo, Kernel, Problem
 from matbench.records.tuned import Store
 from matbench.records.tuning import Tuned
 
+pytestmark = pytest.mark.usefixtures("short_turns")
+
 SIZE = Problem(48, 48, 48)
-
-
-@pytest.fixture(autouse=True)
-def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Equally fast candidates are compared for 0.2 s, not for 10 s."""
-    monkeypatch.setattr(tuning, "ComparisonPlan", partial(ComparisonPlan, maximum_time_ns=2e8))
 
 
 @pytest.fixture
@@ -132,40 +127,6 @@ def test_what_is_refused_is_one_line(matbench: Matbench, arguments: list[str]) -
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.long
-def test_an_interruption_keeps_what_is_known(
-    matbench: Matbench,
-    device: DeviceInfo,
-    file: Path,
-    state: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    look, seen = worker.Worker.look, []
-
-    def stopped(self: worker.Worker, *arguments: Any, **more: Any) -> Any:
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-        seen.append(arguments)
-        return look(self, *arguments, **more)
-
-    monkeypatch.setattr(worker.Worker, "look", stopped)
-    given = ("--sizes", "48,20", "--set", "KIND=1")
-    result = matbench("tune", file, *given, code=130)
-    assert "best so far" in result.stdout
-    assert "interrupted: 0 of 2 sizes are done" in result.stderr
-    [kept] = Store().winners()
-    assert (kept.problem, kept.complete, kept.tried) == (SIZE, False, 2)
-
-    monkeypatch.setattr(worker.Worker, "look", look)
-    matbench("tune", file, "--sizes", "48", "--set", "KIND=1")
-    [finished] = Store().winners()
-    assert finished.complete
-    monkeypatch.setattr(worker.Worker, "look", stopped)
-    seen.clear()
-    matbench("tune", file, *given, code=130)
-    assert Store().winners() == [finished]
-
-
 # -- what is kept and used -----------------------------------------------------------------------
 
 
@@ -186,28 +147,6 @@ def test_an_unwritable_state_folder_is_told_before_anything_is_measured(
     [line] = done.stderr.splitlines()
     assert "a-file/state/tuned.jsonl: cannot be written: Not a directory" in line
     assert "Errno" not in line
-
-
-@pytest.mark.long
-def test_a_state_folder_that_fails_late_costs_the_winner_alone(
-    matbench: Matbench,
-    device: DeviceInfo,
-    file: Path,
-    state: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    look = worker.Worker.look
-
-    def spoilt(self: worker.Worker, *arguments: Any, **more: Any) -> Any:
-        (state / "tuned.jsonl").mkdir(exist_ok=True)
-        return look(self, *arguments, **more)
-
-    monkeypatch.setattr(worker.Worker, "look", spoilt)
-    done = matbench("tune", file, "--sizes", "16", "--set", "KIND=1", code=2)
-    assert "3 candidates measured" in done.stdout
-    assert "winner" in done.stdout
-    assert "tuned.jsonl" in done.stderr.splitlines()[-1]
-    assert "is a folder" in done.stderr or "Is a directory" in done.stderr
 
 
 def test_tuned_takes_the_same_size_or_the_nearest(

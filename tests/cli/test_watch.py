@@ -209,12 +209,9 @@ def test_a_save_in_the_middle_of_things_is_looked_at_next(
     ("options", "said"),
     [
         (("--output", "x.jsonl"), "No such option"),
-        (("--resume", "x.jsonl"), "No such option"),
         (("--format", "json"), "No such option"),
-        (("--smoke",), "No such option"),
         (("--hot", "--cold"), "--cold and --hot cannot be combined here"),
         (("--hot", "--graph"), "--graph needs CUDA"),
-        (("--sizes", "0"), "size '0'"),
         (("--set", "TIEL=8"), "did you mean 'TILE'?"),
     ],
 )

@@ -99,8 +99,7 @@ def test_a_large_space_is_drawn_from(kernel: Kernel, device: DeviceInfo) -> None
         assert 0.45 < below / len(found.others) < 0.55
 
 
-@pytest.mark.parametrize("table", ["sweep", "tune"])
-@pytest.mark.parametrize("most", [None, 3])
+@pytest.mark.parametrize(("table", "most"), [("sweep", None), ("sweep", 3), ("tune", 3)])
 def test_a_huge_space_is_never_listed(
     table: str, most: int | None, tmp_path: Path, device: DeviceInfo
 ) -> None:

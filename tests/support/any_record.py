@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -89,45 +89,42 @@ def _any(kind: inspect.Type) -> st.SearchStrategy[Any]:
     match kind:
         case inspect.StructType(cls=record):
             return plain(record)
-        case inspect.UnionType():
-            return _one_of(kind)
+        case inspect.UnionType(types=types):
+            return _one_of(types)
+        case inspect.NoneType():
+            return st.none()
+        case inspect.BoolType():
+            return st.booleans()
         case inspect.LiteralType(values=values):
             return st.sampled_from(values)
+        case inspect.IntType():
+            return _extreme(kind, _WHOLE) | st.integers(*_range(kind, -9, 2000))
+        case inspect.FloatType():
+            return _extreme(kind, _REAL) | st.floats(*_range(kind, -1.0, 1e9))
+        case inspect.StrType(pattern=pattern):
+            known = st.sampled_from(_TEXTS) | st.text(max_size=8)
+            return st.from_regex(pattern) if pattern is not None else known
+    return _several(kind)
+
+
+def _one_of(types: Sequence[inspect.Type]) -> st.SearchStrategy[Any]:
+    values = [_any(one) for one in types if not isinstance(one, inspect.NoneType)]
+    if len(values) == len(types):
+        return st.one_of(values)
+    whole = any(isinstance(one, inspect.StructType) for one in types)
+    known = _NEARLY_ALWAYS if whole else st.booleans()
+    return known.flatmap(lambda is_known: st.one_of(values) if is_known else st.none())
+
+
+def _several(kind: inspect.Type) -> st.SearchStrategy[Any]:
+    match kind:
         case inspect.VarTupleType(item_type=item, min_length=least):
             return st.lists(_any(item), min_size=least or 0, max_size=3)
         case inspect.TupleType(item_types=items):
             return st.tuples(*map(_any, items)).map(list)
         case inspect.DictType(key_type=key, value_type=value):
             return st.dictionaries(_any(key), _any(value), max_size=3)
-    return _scalar(kind)
-
-
-def _scalar(kind: inspect.Type) -> st.SearchStrategy[Any]:
-    match kind:
-        case inspect.NoneType():
-            return st.none()
-        case inspect.BoolType():
-            return st.booleans()
-        case inspect.IntType():
-            return _extreme(kind, _WHOLE) | st.integers(*_range(kind, -9, 2000))
-        case inspect.FloatType():
-            return _extreme(kind, _REAL) | st.floats(*_range(kind, -1.0, 1e9))
-        case inspect.StrType(pattern=str(pattern)):
-            return st.from_regex(pattern)
-        case inspect.StrType():
-            return st.sampled_from(_TEXTS) | st.text(max_size=8)
     raise NotImplementedError(kind)
-
-
-def _one_of(kind: inspect.UnionType) -> st.SearchStrategy[Any]:
-    """A value of one of the types; whole records are seldom None."""
-    types = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
-    values = [_any(each) for each in types]
-    if len(types) == len(kind.types):
-        return st.one_of(values)
-    whole = any(isinstance(each, inspect.StructType) for each in types)
-    known = _NEARLY_ALWAYS if whole else st.booleans()
-    return known.flatmap(lambda is_known: st.one_of(values) if is_known else st.none())
 
 
 def _range(kind: inspect.IntType | inspect.FloatType, least: float, most: float) -> tuple[Any, Any]:

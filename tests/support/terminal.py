@@ -14,15 +14,12 @@ import sys
 import termios
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 COMMAND = [sys.executable, "-m", "matbench"]
-#: How long a command may take, in seconds.
-_LIMIT_S = 120.0
 CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9])")
 
 
@@ -38,6 +35,10 @@ class Session(NamedTuple):
         return re.split(r"\r\n|\r|\n", CONTROL.sub("", self.written))
 
 
+#: Whatever a test does, its command ends then.
+_LIMIT_S = 120
+
+
 def on_terminal(
     *arguments: str | Path,
     width: int = 100,
@@ -46,63 +47,49 @@ def on_terminal(
     hang_up: bool = False,
     environment: dict[str, str] | None = None,
     stdout_to: Path | None = None,
-    stderr_to: Path | None = None,
 ) -> Session:
     """Run the command on a pseudo-terminal of its own, and press Ctrl-C there when it is time.
 
     `hang_up` closes the terminal then.
     """
-    with ExitStack() as stack:
-        terminal, inside = pty.openpty()
-        ours = stack.enter_context(os.fdopen(terminal, "rb", 0))
-        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-        outputs = [
-            stack.enter_context(path.open("wb")) if path else inside
-            for path in (stdout_to, stderr_to)
-        ]
+    terminal, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    with ExitStack() as closing:
         process = subprocess.Popen(
             [*COMMAND, *map(str, arguments)],
             stdin=inside,
-            stdout=outputs[0],
-            stderr=outputs[1],
+            stdout=closing.enter_context(stdout_to.open("wb")) if stdout_to else inside,
+            stderr=inside,
             start_new_session=True,
-            # The terminal becomes the controlling one, and sends Ctrl-C to the whole session.
+            # The terminal becomes the controlling one: it sends Ctrl-C to the whole session.
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
             env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
         )
-        stack.callback(_end, process)
         os.close(inside)
-        written = _until(terminal, interrupt_when, None if hang_up else b"\x03")
-        ours.close()
+        closing.callback(_end, process)
+        with os.fdopen(terminal, "r+b", buffering=0) as outside:
+            written = _read(outside, interrupt_when, hang_up)
         return Session(process.wait(timeout=_LIMIT_S), written)
 
 
-def _until(terminal: int, is_time: Callable[[str], bool], key: bytes | None) -> str:
-    """What is written there until its last process ends; when it is time, the key is pressed.
-
-    Without a key that is the end.
-    """
-    written, ends, pressed = b"", time.monotonic() + _LIMIT_S, False
-    while (piece := _read(terminal)) is not None:
-        written += piece
-        text = written.decode(errors="replace")
-        if not pressed and is_time(text):
-            if key is None:
+def _read(terminal: FileIO, interrupt_when: Callable[[str], bool], hang_up: bool) -> str:
+    """What is written to the terminal until it is closed, by the last process or to hang up."""
+    written, ends, is_pressed = b"", time.monotonic() + _LIMIT_S, False
+    while True:
+        assert time.monotonic() < ends, written.decode(errors="replace")[-2000:]
+        if select.select([terminal], [], [], 0.05)[0]:
+            piece = b""
+            with suppress(OSError):  # the last process on the terminal is gone
+                piece = terminal.read(65536) or b""
+            if not piece:
                 break
-            os.write(terminal, key)
-            pressed = True
-        assert time.monotonic() < ends, text[-2000:]
+            written += piece
+        if not is_pressed and interrupt_when(written.decode(errors="replace")):
+            if hang_up:
+                break
+            terminal.write(b"\x03")
+            is_pressed = True
     return written.decode(errors="replace")
-
-
-def _read(terminal: int) -> bytes | None:
-    """What was written within a moment; None if the last process on the terminal is gone."""
-    if not select.select([terminal], [], [], 0.05)[0]:
-        return b""
-    try:
-        return os.read(terminal, 65536) or None
-    except OSError:
-        return None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -111,13 +98,23 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+def alive(group: int) -> list[int]:
+    """The processes of a group, except those that are ending; on Linux."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, of_group = path.read_text().rpartition(")")[2].split()[:3]
+            if int(of_group) == group and state not in "ZX":
+                found.append(int(path.parent.name))
+    return found
+
+
 def assert_gone(group: int) -> None:
-    """No process of this group is left behind, except those that are ending."""
+    """No process of this group is left behind."""
     ends = time.monotonic() + 10
-    with pytest.raises(ProcessLookupError):
-        while time.monotonic() < ends:
-            os.killpg(group, 0)
-            time.sleep(0.05)
+    while alive(group):
+        assert time.monotonic() < ends, alive(group)
+        time.sleep(0.05)
 
 
 def started(*arguments: str | Path) -> subprocess.Popen[str]:

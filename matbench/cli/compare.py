@@ -86,9 +86,8 @@ def compare(
     from matbench.records import provenance
     from matbench.show import comparisons
 
-    info = device.choose()
+    info, remarks = device.choose(), list[str]()
     launches.require_one_kind(info)
-    remarks: list[str] = []
     with ExitStack() as stack:
         if against is not None:
             folder = stack.enter_context(temporary.folder())
@@ -96,12 +95,11 @@ def compare(
         else:
             pairs = list(combinations(_contenders(contenders, files, matrix=matrix), 2))
         kernels = [side.kernel for side in _sides(pairs)]
-        named = filter(is_path, contenders)
-        require_apart({"--summary": gate.summary}, [*files.read_for(kernels), *named])
+        read = [*files.read_for(kernels), *filter(is_path, contenders)]
+        require_apart({"--summary": gate.summary}, read)
         rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
-        plan = ComparisonPlan(
-            threshold=gate.threshold, maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9
-        )
+        limit_ns = (launches.max_time or _TURNS_S) * 1e9
+        plan = ComparisonPlan(threshold=gate.threshold, maximum_time_ns=limit_ns)
         records: list[ComparisonRecord] = []
         interruption = stack.enter_context(Interruption())
         crew = stack.enter_context(Crew(launches.quick(), deadlines.deadlines, say_printed))

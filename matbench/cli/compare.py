@@ -95,8 +95,8 @@ def compare(
         else:
             pairs = list(combinations(_contenders(contenders, files, matrix=matrix), 2))
         kernels = [side.kernel for side in _sides(pairs)]
-        read = [*files.read_for(kernels), *filter(is_path, contenders)]
-        require_apart({"--summary": gate.summary}, read)
+        named = filter(is_path, contenders)
+        require_apart({"--summary": gate.summary}, [*files.read_for(kernels), *named])
         rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
         limit_ns = (launches.max_time or _TURNS_S) * 1e9
         plan = ComparisonPlan(threshold=gate.threshold, maximum_time_ns=limit_ns)

@@ -147,12 +147,13 @@ def test_the_action_checks_and_compares_what_has_changed(
     assert r"mine against mine at HEAD\~1: 1 " in html.unescape(runner.summary.read_text())
 
 
-def test_the_action_stops_at_a_kernel_that_fails(
-    runner: Runner, write_kernel: KernelWriter
-) -> None:
+def test_the_action_stops_at_a_wrong_kernel(runner: Runner, write_kernel: KernelWriter) -> None:
     good = write_kernel().read_text()
+    (runner.repository / "good.cu").write_text(good)
     runner.commit(good)
-    runner.commit(good.replace("sum +=", "summ +="))
+    wrong = good.replace("sum +=", "sum -=")
+    assert wrong != good
+    runner.commit(wrong)
     _, checked = runner.run(ACTION, INPUTS | {"kernels": "good.cu\n \n  kernels/mine.cu tiled"})
     assert checked.returncode == 1
     assert "mine" in checked.stdout

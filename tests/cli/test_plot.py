@@ -33,7 +33,6 @@ def test_without_what_draws_nothing_is_run(
     for command in (
         ("blocks", "tiled", "--timeline", tmp_path / "t.html"),
         ("run", "tiled", "--error-map", tmp_path / "e.png"),
-        ("run", "tiled", "--page", tmp_path / "p.html"),
         ("page", ROOT / "results" / "h200.jsonl", "--output", tmp_path / "p.html"),
     ):
         done = matbench(*command, code=2)

@@ -44,7 +44,8 @@ def test_a_kernel_that_cannot_be_clocked_is_measured_all_the_same(
     write_kernel: KernelWriter, timed: Session
 ) -> None:
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
-    taken = "#define thread 1.5\n" + GOOD_BODY  # a name of the clocked build's own
+    # A name of the clocked build's own.
+    taken = "#define thread 1.5f\n" + GOOD_BODY.replace("sum = 0.0f", "sum = 0.0f * thread")
     outcome = timed.measure(case_of(write_kernel(body=taken), timed))
     assert outcome.status == "measured"
     assert outcome.median_ns is not None

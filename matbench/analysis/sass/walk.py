@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -319,10 +320,8 @@ class _Walker:
             taken = rest
         if taken is None:
             raise _EndError("branch", each.address)
-        if each.target is not None:
-            self._wait(each.target, taken)
-        elif each.stem != "EXIT":
-            raise _EndError("target", each.address)
+        if each.stem != "EXIT":
+            self._wait(self._goal(each, taken), taken)
         others: npt.NDArray[Any] = rest & ~taken
         return others
 
@@ -335,6 +334,15 @@ class _Walker:
         except UnknownError:
             return None
         return taken
+
+    def _goal(self, each: Instruction, taken: npt.NDArray[Any]) -> int:
+        """The address that a branch goes to."""
+        if each.target is not None:
+            return each.target
+        if each.stem == "RET":
+            with suppress(UnknownError):
+                return int(self.lanes.number(each.operands[0])[np.argmax(taken)])
+        raise _EndError("target", each.address)
 
     def _enters_wait(self, each: Instruction) -> bool:
         """Whether it goes past a loop that waits for another block, if that is over already."""

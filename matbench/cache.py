@@ -26,7 +26,7 @@ from matbench.errors import UsageError
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 _DIGEST_BYTES = hashlib.sha256().digest_size
 #: What matbench and PyCUDA write; other files of the folder are somebody else's.
-_ENTRY = re.compile(r"[0-9a-f]{32,64}\.(bin|cubin)|tmp\w+\.part")
+_ENTRY = re.compile(r"[0-9a-f]{32,64}\.(bin|cubin)|tmp\w+\.part|pycuda-\d+\.lock")
 #: Larger data is divided for its digest.
 _PART_BYTES = 8 * 1024**2
 

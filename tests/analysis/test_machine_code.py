@@ -65,7 +65,7 @@ def test_without_all_addresses_no_bytes_are_known() -> None:
 @pytest.mark.parametrize(
     ("last", "missing"),
     [
-        ("RET.REL.NODEC R4 `(k)`", NotDerived("target", address=0x20)),
+        ("BRX R4 -0x30", NotDerived("target", address=0x20)),
         ("@P0 EXIT", NotDerived("branch", address=0x20)),
         ("BRA 0x20", NotDerived("passes", address=0x20)),
         ("HMMA.99999.F32 R4, R4, R4, R4", NotDerived("rate", "HMMA.99999.F32")),

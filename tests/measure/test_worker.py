@@ -177,7 +177,7 @@ def impatient(request: pytest.FixtureRequest) -> Iterator[Worker]:
     info = backends.devices("cuda")[0] if on_gpu else request.getfixturevalue("device")
     with Crew(CHECK_ONLY, Deadlines()) as crew:  # compiles the judge's programs
         assert crew.worker(info).measure(case_of(GOOD, info, 16)).status == "measured"
-    with Crew(CHECK_ONLY, Deadlines(build_s=12, run_s=6)) as crew:
+    with Crew(CHECK_ONLY, Deadlines(build_s=12, run_s=12 if on_gpu else 6)) as crew:
         yield crew.worker(info)
 
 

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import filelock
 import msgspec
 
 from matbench import programs, temporary
@@ -32,6 +33,8 @@ from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, instrument
 from matbench.model import Kernel, Resources
 
+#: Requests with different turns are compiled at the same time.
+_TURNS = 64
 #: Environment variables that change the options and headers of nvcc and the host compiler.
 _SETTINGS = (
     "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "NVCC_CCBIN",
@@ -246,11 +249,13 @@ def _compiled(asked: Request, cache: Cache) -> Compiled:
 def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tuple[Any, str]:
     """The result of PyCUDA's `compile` or `SourceModule` for a request, and nvcc's output.
 
-    nvcc runs only if the code is not in the cache; otherwise there is no output.
+    nvcc runs only if the code is not in the cache; otherwise there is no output. PyCUDA writes code
+    there in place, and a driver that loads half of it crashes, so processes take turns.
     """
     from pycuda.driver import CompileError
 
     cache.prepare()
+    turn = zlib.crc32(repr(asked).encode()) % _TURNS
     arch, code = asked.virtual_and_real
     arguments = {
         "nvcc": nvcc().path,
@@ -260,7 +265,8 @@ def through_pycuda(make: Callable[..., Any], asked: Request, cache: Cache) -> tu
         "code": code,
         "include_dirs": list(asked.include_folders),
     }
-    with warnings.catch_warnings(record=True) as said, apart():
+    lock = filelock.FileLock(cache.folder / f"pycuda-{turn}.lock")
+    with lock, warnings.catch_warnings(record=True) as said, apart():
         warnings.simplefilter("always")  # PyCUDA passes on nvcc's output as a warning
         try:
             try:

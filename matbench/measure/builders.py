@@ -13,6 +13,9 @@ from matbench.model import BuildKey, Case, DeviceInfo
 #: Devices that share their builds: the backend and the model's name.
 _Model = tuple[str, str]
 
+#: Files of `device_code`, each with one of its kernels; the worker itself compiles `judge.cu`.
+_OWN = (("samples.cu", "seal"), ("poison.cu", "poison_shared"), ("limits.cu", "copy_fours"))
+
 
 class Builders:
     """Processes that put builds into the cache, for devices whose timing they do not disturb."""
@@ -21,6 +24,7 @@ class Builders:
         self.deadline_s = deadline_s
         self.pool = Pool(processes=max(1, min(8, (os.cpu_count() or 1) // 2)))
         self.futures: dict[tuple[_Model, BuildKey, tuple[Variant, ...]], Any] = {}
+        self._own: set[_Model] = set()
 
     def start(
         self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
@@ -35,6 +39,16 @@ class Builders:
                     _precompile, device, case, variants, timeout_s=self.deadline_s
                 )
 
+    def start_own(self, device: DeviceInfo) -> None:
+        """Start compiling matbench's own kernels."""
+        from matbench.backends import can_precompile
+
+        model = device.backend, device.name
+        wanted = can_precompile(device) and model not in self._own
+        self._own.add(model)
+        for file, entry in _OWN if wanted else ():
+            self.pool.schedule(_precompile_own, device, file, entry, timeout_s=self.deadline_s)
+
     def wait(self, device: DeviceInfo, case: Case) -> None:
         """Wait until the case's builds are in the cache; raises their errors."""
         wanted = (device.backend, device.name), case.build_key
@@ -44,6 +58,14 @@ class Builders:
 
     def close(self) -> None:
         self.pool.kill()
+
+
+def _precompile_own(device: DeviceInfo, file: str, entry: str) -> None:
+    from matbench import backends
+    from matbench.cache import Cache
+    from matbench.measure.judge import device_kernel
+
+    backends.precompile(device, device_kernel(file, entry), {}, Cache(), ("plain",))
 
 
 def _precompile(device: DeviceInfo, case: Case, variants: tuple[Variant, ...]) -> None:

@@ -396,6 +396,7 @@ class Crew:
         for device in devices:
             if device.backend != "host":
                 self.worker(device).start()
+                self.builders.start_own(device)
 
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None:
         """Start compiling for devices whose timing is not disturbed by it."""

@@ -126,7 +126,7 @@ def test_ctrl_c_keeps_what_is_done_and_stops_what_runs(
     assert f"--cluster {dask.address} --resume {output}" in text
     assert "Traceback" not in text
     assert "distributed" not in text
-    wait_for(lambda: dask.measuring() == {}, 10)
+    wait_for(lambda: dask.measuring() == {}, 30)
 
 
 @pytest.mark.parametrize("joined", [True, False])

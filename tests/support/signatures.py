@@ -59,11 +59,6 @@ class Generated(NamedTuple):
     is_column_major: bool
     element: str
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a row-major A·B of floats."""
-        return self.transpose == "NN" and not self.is_column_major and self.element == "float"
-
 
 def generated(seed: int) -> Generated:
     """The kernel of a seed."""

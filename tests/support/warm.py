@@ -38,10 +38,6 @@ class WarmPool:
         self._used: tuple[Pool, Path] | None = None
         self._last: Any = None
 
-    @property
-    def is_started(self) -> bool:
-        return self._used is not None
-
     def schedule(
         self, function: Callable[..., object], *args: Any, timeout_s: float | None = None
     ) -> Any:

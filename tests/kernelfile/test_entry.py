@@ -112,6 +112,8 @@ def test_the_only_kernel_is_the_entry_whatever_it_is_called(tmp_path: Path) -> N
         UsageError, match=r'several kernels, sgemm \(line 1\), .*as in entry = "sgemm"'
     ):
         load(tmp_path, plain + plain.replace("sgemm", "other"))
+    with pytest.raises(UsageError, match=r"no entry .*void gemm\(…\)`; the file has sgemm, other"):
+        load(tmp_path, plain + plain.replace("sgemm", "other"), entry="gemm")
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,7 @@ def test_a_kernel_that_is_often_late_is_given_up(device: DeviceInfo) -> None:
     case = Case(NUMPY, Problem(256, 256, 256), {}, None)
     grade = profile.grade(Failing(device, "growth", late=2), case, 0, lambda what: None)
     assert (grade.letter, grade.reason, grade.bounds) == ("unclear", "it broke", None)
+    assert grade.duration_s == 0
 
 
 def test_an_order_is_checked_in_other_rows(device: DeviceInfo) -> None:

@@ -24,9 +24,9 @@ import common
 from msgspec.structs import replace
 
 from matbench import backends
-from matbench.analysis import comparison
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.cache import Cache
+from matbench.features.diff import recorded as comparison
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.options import Options
 from matbench.measure.session import Session

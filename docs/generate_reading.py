@@ -22,23 +22,21 @@ import screens
 from rich.console import Console, Group, RenderableType
 from screens import Callout, Spot
 
-from matbench.analysis import comparison
 from matbench.analysis.chart import of as chart_of
-from matbench.analysis.roofline import roofline
+from matbench.features.check import view as probes
+from matbench.features.diff import recorded as comparison
+from matbench.features.explain import roofline_picture
+from matbench.features.explain import view as explanation
+from matbench.features.explain.roofline import roofline
+from matbench.features.plot import picture as chart
+from matbench.features.timeline import picture as timeline
+from matbench.features.timeline import view as blocks
+from matbench.features.tune import view as tuning
+from matbench.features.watch import view as watch
 from matbench.records import reading
 from matbench.records.probe import Need, Probe
-from matbench.show import (
-    blocks,
-    comparisons,
-    explanation,
-    outcomes,
-    probes,
-    terminal,
-    tuning,
-    watch,
-)
-from matbench.show.pictures import chart, error_map, timeline
-from matbench.show.pictures import roofline as roofline_picture
+from matbench.show import comparisons, outcomes, terminal
+from matbench.show.pictures import error_map
 from matbench.show.table import Report
 
 ROOT = generate_readme.ROOT

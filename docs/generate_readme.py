@@ -22,14 +22,15 @@ from tabulate import tabulate
 
 from matbench.analysis import ranking
 from matbench.analysis.chart import of as chart_of
+from matbench.features.grade import view as grade
+from matbench.features.plot import picture as chart
 from matbench.kernelfile import catalogue, syntax
 from matbench.model import FrontMatter, Kernel, settings_of
 from matbench.records import reading
 from matbench.records.environment import Environment
 from matbench.records.grade import Grade
 from matbench.records.outcome import Outcome
-from matbench.show import formats, grade, outcomes, terminal
-from matbench.show.pictures import chart
+from matbench.show import formats, outcomes, terminal
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results" / "h200.jsonl"

@@ -14,7 +14,6 @@ import click
 from matbench import temporary
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say, say_printed, show_report
-from matbench.cli.gate import GateOptions
 from matbench.cli.kernel_files import KernelFiles, is_path, kernel_names
 from matbench.cli.options import (
     ConstantOptions,
@@ -28,6 +27,7 @@ from matbench.cli.options import (
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.errors import UsageError
+from matbench.features.diff.gate import GateOptions
 
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan

@@ -19,8 +19,9 @@ def report_files(files: tuple[str, ...], fastest: bool, fmt: str) -> None:
 
     What grade wrote is printed as grade prints it.
     """
+    from matbench.features.grade import view as grade
     from matbench.records.grade import Grade
-    from matbench.show import grade, outcomes
+    from matbench.show import outcomes
 
     contents = read_files(files)
     environments, kept = records_in(contents)

@@ -13,7 +13,6 @@ import click
 
 from matbench import signals
 from matbench.cli.app import main
-from matbench.cli.cluster import ClusterOptions
 from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
 from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import (
@@ -39,15 +38,16 @@ from matbench.cli.progress import Display, progress
 from matbench.cli.selection import Cases, SelectionOptions
 from matbench.cli.types import Share
 from matbench.errors import UsageError
+from matbench.features.cluster.option import ClusterOptions
 from matbench.workloads import MATMUL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from matbench.measure.cluster import Cluster
+    from matbench.features.cluster.cluster import Cluster
+    from matbench.features.cluster.remote_crew import RemoteCrew
     from matbench.measure.handing_out import Group
     from matbench.measure.options import Options
-    from matbench.measure.remote_crew import RemoteCrew
     from matbench.measure.worker import Crew
     from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
@@ -283,7 +283,7 @@ class Sweep:
             from matbench.measure.worker import Crew
 
             return Crew(*how)
-        from matbench.measure.remote_crew import RemoteCrew
+        from matbench.features.cluster.remote_crew import RemoteCrew
 
         return RemoteCrew(self.cluster, *how)
 

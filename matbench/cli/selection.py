@@ -17,7 +17,7 @@ from matbench.errors import UsageError
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.measure.cluster import Cluster
+    from matbench.features.cluster.cluster import Cluster
     from matbench.model import Case, DeviceInfo, Kernel, Problem
 
 #: Each case with the devices of one model that may measure it: any one of them.
@@ -143,9 +143,9 @@ def _tuned_cases(
     kernels: Sequence[Kernel], problems: Sequence[Problem], info: DeviceInfo
 ) -> list[Case]:
     """Cases with tuned parameters; a kernel without any is reported once."""
+    from matbench.features.tune import search as tuning
+    from matbench.features.tune.stored import Store
     from matbench.kernelfile import sweep
-    from matbench.measure import tuning
-    from matbench.records.tuned import Store
 
     store = Store()
     found: list[Case] = []

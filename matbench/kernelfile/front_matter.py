@@ -15,8 +15,9 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import MatbenchError, UsageError, listed
+from matbench.features.adopt import suggestions as missing
 from matbench.kernelfile import entry as entries
-from matbench.kernelfile import expressions, includes, missing, products, signature
+from matbench.kernelfile import expressions, includes, products, signature
 from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table

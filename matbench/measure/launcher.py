@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.analysis.accuracy import nearest
 from matbench.backends import Argument, Backend, Buffer, Program, TensorMap
+from matbench.features.grade.accuracy import nearest
 from matbench.kernelfile import expressions, signature
 from matbench.model import Case, Kernel, Place, Problem, Storage
 

@@ -20,8 +20,12 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
+from matbench.features.adopt import probing as sighting
+from matbench.features.adopt.probing import Sighting
+from matbench.features.grade import multiplier as multiplying
+from matbench.features.grade import steps as grading
 from matbench.kernelfile import includes, instrument
-from matbench.measure import grading, limits, multiplying, oracle, sighting
+from matbench.measure import limits, oracle
 from matbench.measure.checks import Built, Checks, WrongError
 from matbench.measure.judge import Judge
 from matbench.measure.launches import SLOW_NS, Launches, Times, own_times
@@ -30,7 +34,6 @@ from matbench.measure.outcomes import Clocked, compared
 from matbench.measure.prepared import Prepared
 from matbench.measure.samples import Samples
 from matbench.measure.sampling import clock, sample_briefly, sample_in_turns
-from matbench.measure.sighting import Sighting
 from matbench.model import (
     WORD_BYTES,
     BuildKey,

@@ -27,9 +27,9 @@ from matbench.records.outcome import Outcome
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.backends import Variant
-    from matbench.measure.grading import Made
+    from matbench.features.adopt.probing import Sighting
+    from matbench.features.grade.steps import Made
     from matbench.measure.session import Session
-    from matbench.measure.sighting import Sighting
     from matbench.records.explanation import Limits
 
 T = TypeVar("T")
@@ -95,7 +95,8 @@ def _measure_library(case: Case) -> Outcome:
 
 
 def _grade_library(kernel: Kernel, step: str, seed: int) -> Made:
-    from matbench.measure import grading, multiplying
+    from matbench.features.grade import multiplier as multiplying
+    from matbench.features.grade import steps as grading
 
     return grading.step(multiplying.LibraryMultiplier(_device, kernel), step, seed)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from matbench.analysis import accuracy
-from matbench.analysis.accuracy import Errors
+from matbench.features.grade import accuracy
+from matbench.features.grade.accuracy import Errors
 from matbench.model import UNIT_ROUNDOFF, Storage
 from matbench.records.grade import Algorithm, Growth, Letter
 

@@ -9,8 +9,8 @@ import pytest
 from support import records
 from support.h200 import H200, LIMITS, case_of, outcome_of
 
-from matbench.analysis.bounds import bound
-from matbench.analysis.traffic import traffic
+from matbench.features.explain.bounds import bound
+from matbench.features.explain.traffic import traffic
 from matbench.records.explanation import Bound, HardwareCounters
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from matbench.analysis import order
-from matbench.analysis.order import Pair, Tree
+from matbench.features.grade import summation_tree as order
+from matbench.features.grade.summation_tree import Pair, Tree
 
 HUGE = np.float32(2.0**120)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import records
 
-from matbench.analysis.roofline import Point, Roofline, roofline
+from matbench.features.explain.roofline import Point, Roofline, roofline
 from matbench.records.explanation import Bound, Explanation, Limits, Traffic
 
 positive = st.floats(1e-3, 1e15)

@@ -7,11 +7,11 @@ import pytest
 from support.h200 import H200, KERNELS
 from support.records import outcome
 
-from matbench.analysis.traffic import traffic
 from matbench.errors import UsageError
+from matbench.features.explain.traffic import traffic
+from matbench.features.explain.view import facts
 from matbench.model import Parameter, Problem
 from matbench.records.explanation import Bound, Explanation, Traffic
-from matbench.show.explanation import facts
 
 
 def moved(name: str, problem: Problem, **params: int) -> Traffic:

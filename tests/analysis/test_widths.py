@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from support.h200 import H200, KERNELS, case_of, outcome_of
 
-from matbench.analysis import widths
 from matbench.analysis.architectures import Architecture, named
 from matbench.errors import BuildError
+from matbench.features.explain import widths
 from matbench.kernelfile import sweep
 from matbench.model import Problem, Resources
 from matbench.records.explanation import Width

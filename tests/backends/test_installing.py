@@ -13,8 +13,9 @@ import pytest
 from support import drivers
 from support.cli import Matbench
 
-from matbench.backends.cuda import compilation, installing, libcuda
+from matbench.backends.cuda import compilation, libcuda
 from matbench.errors import MatbenchError
+from matbench.features.doctor import installing
 
 #: Runs PyCUDA's build in small: it needs curand.h, and libraries by the names that linkers use.
 CODE = """

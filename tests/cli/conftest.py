@@ -15,7 +15,8 @@ from support.records import timing
 
 from matbench import signals
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.measure import tuning, worker
+from matbench.features.tune import search as tuning
+from matbench.measure import worker
 from matbench.measure.outcomes import not_measured
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance

@@ -13,9 +13,9 @@ from support.cli import QUICK, Matbench, Refusal, last_run
 from support.signatures import generated
 
 from matbench.errors import CaseError, OutOfMemoryError
+from matbench.features.adopt import search as adoption
+from matbench.features.adopt.probing import Sighting
 from matbench.kernelfile import catalogue, tables
-from matbench.measure import adoption
-from matbench.measure.sighting import Sighting
 from matbench.measure.worker import LateError, Worker
 from matbench.model import Case, DeviceInfo
 

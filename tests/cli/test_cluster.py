@@ -22,8 +22,8 @@ from support.terminal import on_terminal, started
 
 from matbench.cli.run import Sweep
 from matbench.cli.selection import SelectionOptions
+from matbench.features.cluster import cluster as joining
 from matbench.kernelfile import catalogue
-from matbench.measure import cluster as joining
 from matbench.model import DeviceInfo, Problem
 from matbench.records import reading, resuming
 from matbench.records.outcome import Outcome

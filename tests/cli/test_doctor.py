@@ -20,7 +20,8 @@ from support.drivers import Nvml, NVMLError
 
 from matbench import backends
 from matbench.backends import UnavailableError, cuda, opencl
-from matbench.backends.cuda import compilation, device, doctor, libcuda
+from matbench.backends.cuda import compilation, device, libcuda
+from matbench.features.doctor import cuda as doctor
 
 pytestmark = pytest.mark.usefixtures("own_state")
 INSTALL = "; fix: matbench doctor --install"

@@ -14,10 +14,11 @@ from support import records, tunable
 from support.cli import QUICK, Matbench, last_run
 
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.features.tune import search as tuning
+from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue
-from matbench.measure import tuning, worker
+from matbench.measure import worker
 from matbench.model import DeviceInfo, Kernel, Problem
-from matbench.records.tuned import Store
 from matbench.records.tuning import Tuned
 
 pytestmark = pytest.mark.usefixtures("short_turns")

@@ -17,9 +17,10 @@ from matbench.analysis.limits import of_clock
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
+from matbench.features.explain import counters
 from matbench.kernelfile import sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.measure import counters, limits
+from matbench.measure import limits
 from matbench.model import DeviceInfo, Kernel, Launch, Problem
 
 pytestmark = pytest.mark.gpu

@@ -20,8 +20,8 @@ from support.graded import (
 
 from matbench import backends
 from matbench.cache import Cache
+from matbench.features.grade.multiplier import Multiplier
 from matbench.measure.launcher import Float64
-from matbench.measure.multiplying import Multiplier
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from support.paths import ROOT
 
-from matbench.kernelfile import geometries, guessing, hints, signature
-from matbench.kernelfile.geometries import Geometry
-from matbench.kernelfile.guessing import Call, NotCallableError
+from matbench.features.adopt import argument_guesses as guessing
+from matbench.features.adopt import hints
+from matbench.features.adopt import launch_guesses as geometries
+from matbench.features.adopt.argument_guesses import Call, NotCallableError
+from matbench.features.adopt.launch_guesses import Geometry
+from matbench.kernelfile import signature
 
 FOREIGN = ROOT / "tests" / "foreign"
 

@@ -9,7 +9,8 @@ import pytest
 from support.kernels import GOOD_BODY, KernelWriter
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, includes, parcels, sweep
+from matbench.features.cluster import bundles as parcels
+from matbench.kernelfile import catalogue, includes, sweep
 from matbench.measure.session import Session
 from matbench.model import Kernel, Problem
 

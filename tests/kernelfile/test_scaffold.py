@@ -7,7 +7,8 @@ import re
 import pytest
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, front_matter, scaffold
+from matbench.features.new import scaffold
+from matbench.kernelfile import catalogue, front_matter
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import FrontMatter, Kernel
 

@@ -14,8 +14,8 @@ from support.devices import CPU, GPU
 from matbench import __version__
 from matbench.backends import NoDeviceError
 from matbench.errors import MatbenchError, UsageError
-from matbench.measure import cluster, remote
-from matbench.measure.cluster import Cluster
+from matbench.features.cluster import cluster, remote
+from matbench.features.cluster.cluster import Cluster
 from matbench.measure.handing_out import GoneError
 from matbench.model import DeviceInfo
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from matbench.errors import MatbenchError
+from matbench.features.explain import counters
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import counters
 from matbench.model import DeviceInfo, Problem
 from matbench.records.explanation import HardwareCounters
 

@@ -9,13 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from matbench.analysis import order
 from matbench.errors import CaseError
+from matbench.features.grade import order_probes, profile
+from matbench.features.grade import steps as grading
+from matbench.features.grade import summation_tree as order
+from matbench.features.grade.multiplier import LibraryMultiplier
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.libraries import LIBRARIES, NUMPY
-from matbench.measure import grading, order_probes, profile
 from matbench.measure.launcher import decoded, encoded
-from matbench.measure.multiplying import LibraryMultiplier
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Storage
 from matbench.records.grade import Batches, Order, Sums
 

@@ -11,11 +11,11 @@ from support.kernels import GOOD_BODY, KernelWriter
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import CaseError
+from matbench.features.watch import versions as watch
+from matbench.features.watch.versions import Saves
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import watch
 from matbench.measure.options import Options
 from matbench.measure.session import Session
-from matbench.measure.watch import Saves
 from matbench.model import Case, Problem
 
 

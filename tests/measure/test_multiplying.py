@@ -7,9 +7,9 @@ import pytest
 from support.kernels import KernelWriter
 
 from matbench.errors import CaseError
+from matbench.features.grade.multiplier import Multiplier
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure import launcher
-from matbench.measure.multiplying import Multiplier
 from matbench.measure.session import Session
 from matbench.model import Kernel
 

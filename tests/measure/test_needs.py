@@ -9,8 +9,8 @@ import pytest
 from support.kernels import KernelWriter
 
 from matbench.analysis.claims import weakenings
+from matbench.features.check.claim_checker import Trials
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure.needs import Trials
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import CaseRecord, Claims, Outcome
 from matbench.records.probe import Need

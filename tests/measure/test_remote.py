@@ -11,8 +11,9 @@ import pytest
 from support.devices import GPU
 from support.records import outcome
 
-from matbench.kernelfile import catalogue, parcels
-from matbench.measure import remote
+from matbench.features.cluster import bundles as parcels
+from matbench.features.cluster import remote
+from matbench.kernelfile import catalogue
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
 from matbench.model import Case, DeviceInfo, Problem

@@ -12,12 +12,12 @@ from support.devices import CPU, GPU
 from support.records import outcome
 
 from matbench.errors import MatbenchError
+from matbench.features.cluster import remote, remote_crew
+from matbench.features.cluster.remote_crew import RemoteCrew
 from matbench.kernelfile import catalogue
-from matbench.measure import remote, remote_crew
 from matbench.measure.handing_out import GoneError, Group
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.output import Said
-from matbench.measure.remote_crew import RemoteCrew
 from matbench.model import Case, DeviceInfo, Problem
 
 distributed = pytest.importorskip("distributed")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.cli import Matbench
 
-from matbench.measure import observer, sanitize
+from matbench.features.check import sanitizer as sanitize
+from matbench.measure import observer
 from matbench.records.probe import Finding
 
 MEMCHECK = """\

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from support import tunable
 
+from matbench.features.tune import search_space
+from matbench.features.tune.search_space import Space
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import search_space
-from matbench.measure.search_space import Space
 from matbench.model import DeviceInfo, Kernel, Problem
 
 SIZE = Problem(48, 48, 48)

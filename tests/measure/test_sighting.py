@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.kernels import KernelWriter
 
+from matbench.features.adopt.probing import Product, Sighting
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.session import Session
-from matbench.measure.sighting import Product, Sighting
 from matbench.model import Problem
 
 BODY = """

@@ -14,16 +14,17 @@ from support import records, tunable
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.errors import UsageError
+from matbench.features.tune import search as tuning
+from matbench.features.tune import search_space
+from matbench.features.tune.search import Budget, Search
+from matbench.features.tune.stored import Store
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import search_space, tuning
 from matbench.measure.options import Deadlines, Options
 from matbench.measure.outcomes import compared, not_measured
-from matbench.measure.tuning import Budget, Search
 from matbench.measure.worker import Crew
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Accuracy, CaseRecord, Outcome, Timing
-from matbench.records.tuned import Store
 from matbench.records.tuning import Tuned
 
 SIZE = Problem(48, 48, 48)

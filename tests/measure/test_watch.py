@@ -9,10 +9,10 @@ import pytest
 from support.kernels import KernelWriter, kernel_text
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
+from matbench.features.watch import versions as watch
+from matbench.features.watch.versions import Saves, Watch
 from matbench.kernelfile import sweep
-from matbench.measure import watch
 from matbench.measure.outcomes import compared, not_measured
-from matbench.measure.watch import Saves, Watch
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Timing

@@ -18,9 +18,9 @@ from matbench.analysis import statistics
 from matbench.backends import Backend
 from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
+from matbench.features.grade.multiplier import Multiplier
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.measure.judge import OUTSIDE_WORKSPACE, UNWORKED, Guarded
-from matbench.measure.multiplying import Multiplier
 from matbench.measure.options import Options
 from matbench.measure.prepared import Prepared
 from matbench.measure.session import Session

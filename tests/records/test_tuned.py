@@ -17,9 +17,10 @@ from support.record_files import only
 from support.records import device, winner
 
 from matbench.errors import UsageError
+from matbench.features.tune import stored as tuned
+from matbench.features.tune.stored import Store
 from matbench.model import Problem
-from matbench.records import encoding, tuned
-from matbench.records.tuned import Store
+from matbench.records import encoding
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def test_two_searches_at_once_lose_no_winner(store: Store) -> None:
         "from pathlib import Path\n"
         "sys.path.append('tests')\n"
         "from support.records import winner\n"
-        "from matbench.records.tuned import Store\n"
+        "from matbench.features.tune.stored import Store\n"
         "for size in range(1, 21):\n"
         "    Store(Path(sys.argv[1])).keep(winner(size, kernel=sys.argv[2]))\n"
     )

@@ -14,9 +14,10 @@ from support import records
 from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
 
 from matbench.analysis.blocks import BlockSample
+from matbench.features.timeline import view as blocks
 from matbench.model import DeviceInfo
 from matbench.records.outcome import BlockTimes
-from matbench.show import blocks, formats, outcomes, terminal
+from matbench.show import formats, outcomes, terminal
 from matbench.show.table import Report
 from matbench.show.units import UNKNOWN
 

@@ -9,13 +9,13 @@ import pytest
 from support import records
 from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
 
-from matbench.analysis import widths
-from matbench.analysis.explanation import explanation
+from matbench.features.explain import widths
+from matbench.features.explain.bounds_view import words
+from matbench.features.explain.explanation import explanation
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Problem, Resources
 from matbench.records.explanation import HardwareCounters
 from matbench.records.outcome import Build
-from matbench.show.bounds import words
 
 
 def said(

@@ -11,14 +11,14 @@ import msgspec
 from support import records
 from support.h200 import H200, LIMITS, case_of, outcome_of, split_case
 
-from matbench.analysis import widths
 from matbench.analysis.architectures import named
-from matbench.analysis.explanation import explanation
+from matbench.features.explain import widths
+from matbench.features.explain.explanation import explanation
+from matbench.features.explain.view import facts, report
 from matbench.model import Resources
 from matbench.records.explanation import Explanation, HardwareCounters
 from matbench.records.outcome import Build
 from matbench.show import formats
-from matbench.show.explanation import facts, report
 from matbench.show.table import Section
 
 BUILT = Resources(registers=32, static_shared_bytes=2048, spilled_bytes=0)

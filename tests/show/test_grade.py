@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from matbench.analysis import order as orders
-from matbench.analysis.order import Tree
+from matbench.features.grade import summation_tree as orders
+from matbench.features.grade import view as grade
+from matbench.features.grade.summation_tree import Tree
 from matbench.model import Problem
 from matbench.records.grade import (
     Algorithm,
@@ -21,7 +22,7 @@ from matbench.records.grade import (
     Ulps,
 )
 from matbench.records.outcome import CaseRecord, Claims
-from matbench.show import formats, grade
+from matbench.show import formats
 
 CASE = CaseRecord(
     kernel="mine",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 from support.h200 import H200, LIMITS, case_of, outcome_of
 
-from matbench.analysis.explanation import explanation
+from matbench.features.explain.explanation import explanation
+from matbench.features.explain.machine_code_view import section, words
 from matbench.records.explanation import (
     Explanation,
     HardwareCounters,
@@ -13,7 +14,6 @@ from matbench.records.explanation import (
     MachineCode,
     NotDerived,
 )
-from matbench.show.machine_code import section, words
 
 CODE = MachineCode(
     architecture="sm_90",

@@ -14,10 +14,10 @@ from support.browser import needs_page
 from support.paths import ROOT
 
 from matbench.errors import UsageError
+from matbench.features.page import cases, document, findings, summary
 from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.outcome import Accuracy, Outcome
-from matbench.show.page import cases, document, findings, summary
 
 RESULTS = sorted((ROOT / "results").glob("*.jsonl"))
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028&amp;"

@@ -15,13 +15,13 @@ from support.browser import Browser, browser, needs_browser, needs_page
 from support.launches import UNEVEN, analysed, sampled
 from support.paths import ROOT
 
+from matbench.features.page import document
 from matbench.model import Problem
 from matbench.records import reading
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.explanation import Bound, Explanation, Limits, Traffic
 from matbench.records.outcome import Accuracy, ErrorCells
 from matbench.records.tuning import SearchSpace, TuningRecord
-from matbench.show.page import document
 
 pytestmark = [needs_page, needs_browser]
 LADDER = ROOT / "results" / "h200-ladder.jsonl"

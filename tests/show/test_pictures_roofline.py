@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from support.pictures import TITLE, marks, needs_plots, picture, words
 
-from matbench.analysis.roofline import Point, Roofline
-from matbench.show.pictures import roofline
-from matbench.show.roofline import LABELS
+from matbench.features.explain import roofline_picture as roofline
+from matbench.features.explain.roofline import Point, Roofline
+from matbench.features.explain.roofline_view import LABELS
 
 pytestmark = needs_plots
 ROOF = Roofline(

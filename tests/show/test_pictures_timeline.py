@@ -12,8 +12,8 @@ from support.launches import Block, analysed, gpu_or_cpu, sampled
 from support.pictures import TITLE, Mark, bars, needs_plots, words
 
 from matbench.errors import UsageError
+from matbench.features.timeline import picture as timeline
 from matbench.records.blocks import BlockProfile
-from matbench.show.pictures import timeline
 
 pytestmark = needs_plots
 

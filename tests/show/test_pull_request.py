@@ -14,10 +14,10 @@ from support import records
 from support.records import timing
 
 from matbench.analysis import statistics
+from matbench.features.diff.gate_view import summary
 from matbench.model import Problem
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Outcome
-from matbench.show.pull_request import summary
 
 STEADY = [100_000.0 + 10 * (i % 5) for i in range(20)]
 ABOUT = [records.environment()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matbench.analysis.roofline import Point, Roofline
-from matbench.show.roofline import LABELS, chart
+from matbench.features.explain.roofline import Point, Roofline
+from matbench.features.explain.roofline_view import LABELS, chart
 
 positive = st.floats(1e-3, 1e15)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from support.tables import environment, line_of, outcome, rows, shown
 
+from matbench.features.tune import view as tuning
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Claims
 from matbench.records.tuning import SearchSpace, TuningRecord
-from matbench.show import tuning
 from matbench.show.formats import text
 
 SPACE = SearchSpace(combinations=30_000, drawn=20_000, candidates=15, refused=3, merged=2)

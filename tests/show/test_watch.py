@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 from support.tables import CPU, GPU, compared, line_of, printed
 
+from matbench.features.watch import view as watch
 from matbench.model import Problem
 from matbench.records.outcome import Claims
 from matbench.records.watch import Standing, Version
-from matbench.show import watch
 
 AT = Problem(1000, 1000, 1000)
 

@@ -6,12 +6,13 @@ import re
 import sys
 from typing import Any
 
+from matbench.features.grade import multiplier as multiplying
+from matbench.features.grade import profile, view
+from matbench.features.grade import steps as grading
 from matbench.kernelfile import catalogue, sweep
-from matbench.measure import grading, multiplying, profile
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.grade import Grade
-from matbench.show import grade as view
 from support.paths import ROOT
 
 if sys.version_info >= (3, 11):

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from matbench.analysis.architectures import named
-from matbench.analysis.sass import flow, listing
-from matbench.analysis.sass.tally import Tally, tally
 from matbench.backends import UnavailableError
 from matbench.backends.cuda import compilation, disassembly
+from matbench.features.explain.sass import flow, listing
+from matbench.features.explain.sass.tally import Tally, tally
 
 #: The address of the buffer.
 BUFFER = 1 << 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from matbench.analysis.sass import effects, listing, pipes
+from matbench.features.explain.sass import effects, listing, pipes
 
 
 def instruction(text: str) -> listing.Instruction:

@@ -9,9 +9,10 @@ import pytest
 from support.machine_code import needs_nvdisasm
 
 from matbench import backends
-from matbench.analysis import architectures, machine_code, traffic, widths
-from matbench.analysis.sass import effects, flow, listing, pipes
+from matbench.analysis import architectures
 from matbench.cache import Cache
+from matbench.features.explain import machine_code, traffic, widths
+from matbench.features.explain.sass import effects, flow, listing, pipes
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Kernel, Problem
 from matbench.records.explanation import MachineCode, NotDerived

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.machine_code import code_of
 
-from matbench.analysis.sass import flow
+from matbench.features.explain.sass import flow
 
 
 @pytest.mark.parametrize(

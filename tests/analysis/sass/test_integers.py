@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from matbench.analysis.sass import listing
-from matbench.analysis.sass.integers import LANES, Lanes, UnknownError, compute
+from matbench.features.explain.sass import listing
+from matbench.features.explain.sass.integers import LANES, Lanes, UnknownError, compute
 
 M = 2**32 - 1
 SIGN = 2**31

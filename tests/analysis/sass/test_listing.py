@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.machine_code import listed, listing_of, needs_nvdisasm
 
-from matbench.analysis.sass import listing
-from matbench.analysis.sass.listing import VARIABLES, ListingError, Operand, operand
+from matbench.features.explain.sass import listing
+from matbench.features.explain.sass.listing import VARIABLES, ListingError, Operand, operand
 
 COPY = (
     'extern "C" __global__ void k(float *p, int n, double x)\n{\n    p[threadIdx.x] = n * x;\n}\n'

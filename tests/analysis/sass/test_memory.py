@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from matbench.analysis.sass import memory
+from matbench.features.explain.sass import memory
 
 LANE = np.arange(32, dtype=np.uint64)
 ALL = np.ones(32, dtype=bool)

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.machine_code import code_of
 
-from matbench.analysis.sass.rounds import LONGEST_ROUND
-from matbench.analysis.sass.walk import Place, Walk, walk
+from matbench.features.explain.sass.rounds import LONGEST_ROUND
+from matbench.features.explain.sass.walk import Place, Walk, walk
 from matbench.records.explanation import NotDerived
 
 HEADER, EARLY, RING, AFTER, EXPECTED_SUM = 0x50, 0x70, 0xC0, 0xF0, 0x150

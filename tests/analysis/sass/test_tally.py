@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.machine_code import code_of
 
-from matbench.analysis.sass import flow
-from matbench.analysis.sass.memory import Cost
-from matbench.analysis.sass.prediction import demand
-from matbench.analysis.sass.tally import Tally, tally
+from matbench.features.explain.sass import flow
+from matbench.features.explain.sass.memory import Cost
+from matbench.features.explain.sass.prediction import demand
+from matbench.features.explain.sass.tally import Tally, tally
 from matbench.records.explanation import NotDerived
 
 
@@ -189,7 +189,7 @@ def test_an_ordinary_pass_leaves_out_what_few_passes_do(least: int, is_ordinary:
 
 
 def test_all_warps_together_are_followed_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("matbench.analysis.sass.tally._MOST_INSTRUCTIONS", 2000)
+    monkeypatch.setattr("matbench.features.explain.sass.tally._MOST_INSTRUCTIONS", 2000)
     assert every_fourth_pass_differs(100, 3, block=64).is_complete
     found = every_fourth_pass_differs(100, 3, block=512)
     assert not found.is_complete

@@ -7,8 +7,8 @@ import random
 import pytest
 from support.machine_code import listing_of
 
-from matbench.analysis.sass.listing import function
-from matbench.analysis.sass.waits import Step, pass_cycles, steps
+from matbench.features.explain.sass.listing import function
+from matbench.features.explain.sass.waits import Step, pass_cycles, steps
 
 PLAIN = Step()
 #: A fetch of 4 cycles that sets counter 0, and the instruction that needs it.

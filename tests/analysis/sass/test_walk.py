@@ -10,8 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.machine_code import code_of
 
-from matbench.analysis.sass.flow import Loop
-from matbench.analysis.sass.walk import MOST_INSTRUCTIONS, Place, Walk, special_registers, walk
+from matbench.features.explain.sass.flow import Loop
+from matbench.features.explain.sass.walk import (
+    MOST_INSTRUCTIONS,
+    Place,
+    Walk,
+    special_registers,
+    walk,
+)
 from matbench.records.explanation import NotDerived
 
 

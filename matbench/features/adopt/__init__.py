@@ -1,0 +1,1 @@
+"""`matbench adopt`: finds out how a foreign kernel is called."""

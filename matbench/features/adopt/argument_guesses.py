@@ -1,0 +1,209 @@
+"""Guesses a kernel's arguments from its signature and its text, likeliest first.
+
+Names tell most of it; the memory layout of the operands shows only when the kernel runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from matbench.features.adopt.hints import Hints
+from matbench.kernelfile.signature import Function
+from matbench.model import Parameter
+
+#: Common names of each matrix, without prefixes such as `d_`.
+_NAMES = {
+    "A": "a m md x q lhs left in1 input1 first src1 mata matrixa ma input in src inp amat",
+    "B": "b n nd y w k rhs right in2 input2 second src2 matb matrixb mb weight weights other bmat",
+    "C": "c p pd o z r out output result res dst dest matc matrixc mc product prod ans ret y cmat",
+}
+_PREFIX = re.compile(
+    r"^(?:d|dev|device|g|gpu|h|in|p|ptr|mat|matrix|s)_(?=\w)|_(?:d|dev|device|ptr)$"
+)
+_SIZES = {
+    "M": "m rows row height h nrows num_rows rowsa ma m_size dim_m",
+    "N": "n cols col columns width w ncols num_cols colsb nb n_size dim_n out_features",
+    "K": "k inner depth common shared_dim in_features kdim k_size dim_k ka kb l p colsa rowsb",
+}
+_BATCH = re.compile(r"(?:n(?:um)?_?)?batch(?:es|_?size|_?count|_?num)?|bs|nbatch", re.IGNORECASE)
+_STRIDE = re.compile(
+    r"(?:stride|pitch|step|offset)_?([abcmnp])|([abc])_?(?:stride|pitch|step)", re.IGNORECASE
+)
+_LEADING = re.compile(r"ld_?([abc])|([abc])_?ld", re.IGNORECASE)
+#: `wA`, `numARows`, `A_width`, `colsB`.
+_SIDE = re.compile(
+    r"(?:num|n|no)?_?(?:(?P<first>w|h|width|height|rows?|cols?|columns)_?(?:of_?)?(?P<of>[ABCabc])"
+    r"|(?P<whose>[ABCabc])_?(?P<last>w|h|width|height|rows?|cols?|columns))",
+    re.IGNORECASE,
+)
+_SIDE_NAMES = {"A": ("M", "K"), "B": ("K", "N"), "C": ("M", "N")}
+_REALS = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
+
+
+#: Stands for the side of the block, passed as the width of a tile chosen at run time.
+BLOCK_SIDE = "block_side"
+
+
+class Call(NamedTuple):
+    """The argument for each parameter."""
+
+    args: tuple[str, ...]
+
+    @property
+    def is_square(self) -> bool:
+        """Whether the kernel is passed only one size."""
+        told = {name for text in self.args for name in re.findall(r"\b[MNK]\b", text)}
+        return len(told) < 2 and not any(text.startswith("ld") for text in self.args)
+
+    def renamed(self, names: Mapping[str, str]) -> Call:
+        """The call with some arguments replaced."""
+        return Call(tuple(names.get(text, text) for text in self.args))
+
+    def sized_as(self, other: Call) -> Call:
+        """This call with the sizes of another one."""
+        pairs = zip(self.args, other.args, strict=True)
+        return Call(tuple(b if b in ("M", "N", "K") else a for a, b in pairs))
+
+
+class NotCallableError(Exception):
+    """The parameters are not those of a matrix product; the message says why."""
+
+
+def calls(function: Function, hints: Hints) -> list[Call]:
+    """The ways to pass buffers and sizes, likeliest first. All sizes are tried with one choice of
+    pointers before the next choice."""
+    names = [p.name for p in function.parameters if p.pointer]
+    types = {p.name for p in function.template if p.kind in ("typename", "class")}
+    found: dict[tuple[str, ...], None] = {}
+    for buffers in pointers(names, hints):
+        for values in numbers(function.parameters, hints, types):
+            named = {**buffers, **values}
+            found.setdefault(tuple(named[p.name] for p in function.parameters))
+    return [Call(args) for args in found]
+
+
+def names_inputs(function: Function) -> bool:
+    """Whether names tell which input is A and which is B."""
+    names = [p.name for p in function.parameters if p.pointer]
+    return any(_is_like(n, "A") for n in names) and any(_is_like(n, "B") for n in names)
+
+
+# -- roles of the parameters -----------------------------------------------------------------------
+
+
+def _bare(name: str) -> str:
+    """A pointer's name without prefixes such as `d_` and suffixes such as `_dev`."""
+    found = name
+    while (shorter := _PREFIX.sub("", found)) != found and shorter:
+        found = shorter
+    return found.lower().strip("_")
+
+
+def pointers(
+    order: Sequence[str], hints: Hints, inputs: Sequence[str] = ("A", "B")
+) -> Iterator[dict[str, str]]:
+    """Which pointers are the inputs and C, likeliest first. Here only names tell A from B; running
+    the kernel shows which is the left operand."""
+    if len(order) != len(inputs) + 1:
+        many = "1 pointer" if len(order) == 1 else f"{len(order)} pointers"
+        raise NotCallableError(f"takes {many}, not {', '.join(inputs)} and C")
+
+    def output(name: str) -> tuple[bool, bool, bool, int]:
+        is_named = _bare(name) in _NAMES["C"].split()
+        return (
+            name in hints.constant_pointers,
+            name not in hints.written,
+            not is_named,
+            -order.index(name),
+        )
+
+    for c in sorted(order, key=output):
+        if c in hints.constant_pointers and len(hints.constant_pointers) < len(order):
+            continue
+        read = [name for name in order if name != c]
+        if _is_like(read[0], "B") and _is_like(read[-1], "A"):
+            read.reverse()
+        yield {**dict(zip(read, inputs, strict=True)), c: "C"}
+
+
+def _is_like(name: str, letter: str) -> bool:
+    return _bare(name) in _NAMES[letter].split()
+
+
+def numbers(
+    parameters: Sequence[Parameter], hints: Hints, types: Iterable[str] = ()
+) -> Iterator[dict[str, str]]:
+    """Arguments for the number parameters, likeliest first; `types` are those of a template."""
+    fixed = _named(parameters, hints, {*_REALS, *types})
+    sizes = [p.name for p in parameters if not p.pointer and p.name not in fixed]
+    told = {size for text in fixed.values() for size in re.findall(r"\b[MNK]\b", text)}
+    if not sizes:
+        yield fixed
+        return
+    if len(sizes) == 1 and not told:
+        yield fixed | {sizes[0]: "N"}
+    elif likely := _likely_sizes(sizes):
+        yield fixed | likely
+    if len(sizes) > 4:
+        yield fixed | dict.fromkeys(sizes, "N")
+        return
+    for way in itertools.product("MNK", repeat=len(sizes)):
+        if len(set(way)) == min(len(sizes), 3):
+            yield fixed | dict(zip(sizes, way, strict=True))
+
+
+def _named(parameters: Sequence[Parameter], hints: Hints, reals: set[str]) -> dict[str, str]:
+    """The arguments that types and names alone imply; those of `reals` are factors."""
+    found: dict[str, str] = {}
+    factors = ["alpha", "beta"]
+    for parameter in parameters:
+        name = parameter.name
+        if parameter.pointer:
+            continue
+        if parameter.type in reals:
+            named = [factor for factor in factors if factor in name.lower()]
+            found[name] = next(iter(named or factors), "1.0")
+            factors = [factor for factor in factors if factor != found[name]]
+        elif name in hints.sides:
+            found[name] = BLOCK_SIDE
+        elif parameter.type == "bool":
+            found[name] = "0"
+        elif text := _known(name, batched="z" in hints.blocks):
+            found[name] = text
+    return found
+
+
+def _known(name: str, *, batched: bool) -> str | None:
+    """The argument that a name alone implies."""
+    if _BATCH.fullmatch(name):
+        return "batch"
+    if leading := _LEADING.fullmatch(name):
+        return f"ld{(leading[1] or leading[2]).lower()}"
+    if stride := _STRIDE.fullmatch(name):
+        letter = (stride[1] or stride[2]).lower()
+        letter = {"m": "a", "n": "b", "p": "c"}.get(letter, letter)
+        return f"stride_{letter}" if batched else f"ld{letter}"
+    if side := _SIDE.fullmatch(name):
+        rows, columns = _SIDE_NAMES[(side["of"] or side["whose"]).upper()]
+        is_row = (side["first"] or side["last"]).lower()[0] in "hr"
+        return rows if is_row else columns
+    return None
+
+
+def _likely_sizes(names: list[str]) -> dict[str, str] | None:
+    """Sizes by parameter name if the names tell them apart, else in the order M, N, K."""
+    bare = [
+        re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower()) for name in names
+    ]
+    found = [
+        next((size for size, known in _SIZES.items() if name in known.split()), None)
+        for name in bare
+    ]
+    if None not in found and len(set(found)) == len(found):
+        return {name: str(size) for name, size in zip(names, found, strict=True)}
+    if len(names) == 3:
+        return dict(zip(names, ("M", "N", "K"), strict=True))
+    return None

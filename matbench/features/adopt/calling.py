@@ -1,0 +1,160 @@
+"""A way to call a foreign kernel: the sizes to try, and a description of what it computes."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from matbench.errors import listed
+from matbench.features.adopt import hints
+from matbench.features.adopt.argument_guesses import Call
+from matbench.features.adopt.launch_guesses import Geometry
+from matbench.kernelfile import expressions
+from matbench.model import Layout, Problem, Transpose
+
+#: A comparison in a condition, not in a loop.
+_BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
+#: The most elements of one vector load: a kernel may require multiples of up to this.
+_MOST_LANES = 8
+
+
+class Way(NamedTuple):
+    """A way to call a kernel, and what it computes then.
+
+    `alpha` and `beta` are built into the kernel, if it does not take them. `problem` is one that it
+    computed correctly. `is_square`: it is only right if M = N = K. `multiples`: the number, or the
+    constant, that each size must be a multiple of.
+    """
+
+    geometry: Geometry
+    call: Call
+    is_swapped: bool = False
+    layout: Layout = "row-major"
+    transpose: Transpose = "NN"
+    padding: int = 0
+    alpha: float = 1.0
+    beta: float = 0.0
+    is_square: bool = False
+    problem: Problem = Problem(1, 1, 1)
+    multiples: Mapping[str, int | str] = MappingProxyType({})
+
+    @property
+    def where(self) -> list[str]:
+        """The conditions on sizes, for a table."""
+        equal = ["M == N", "N == K"] if self.is_square else []
+        return equal + [f"{axis} % {step} == 0" for axis, step in self.multiples.items()]
+
+    def sized(self, M: int, N: int, K: int) -> Problem:
+        """A problem of that size with the factors and the batch of this one."""
+        return msgspec.structs.replace(self.problem, M=M, N=N, K=K)
+
+
+def whole(geometry: Geometry, known: hints.Hints, *, least: int = 1) -> int:
+    """A size that is a multiple of every possible tile of the kernel; with `least`, at least that,
+    and at least two tiles."""
+    params = geometry.params
+    covered: list[int] = []
+    for side in geometry.covered if geometry.line is None else ():
+        with contextlib.suppress(expressions.ExpressionError):
+            covered.append(expressions.whole(side, params))
+    named = [n for name, n in known.constants.items() if known.mentions(rf"\b{name}\b")]
+    unit = 32
+    for sides, most in ((covered, 256), ([*params.values(), *named], 128)):
+        for side in sides:
+            together = math.lcm(unit, side)
+            unit = together if together <= most else unit
+    least = max(least, 2 * max(covered, default=1)) if least > 1 else 1
+    return unit * max(1, -(-least // unit))
+
+
+def steps(base: int) -> list[int]:
+    """Divisors of a size: its powers of two, and the size divided by 3 or 5."""
+    powers = [1 << bits for bits in range(base.bit_length()) if base % (1 << bits) == 0]
+    return sorted({*powers, *(base // odd for odd in (3, 5) if base % odd == 0)})
+
+
+def odd(way: Way, steps: dict[str, int]) -> Problem:
+    """A problem with each size an odd multiple of its step, so that larger tiles do not fit."""
+    base = way.problem
+    sides = {axis: step * (getattr(base, axis) // step | 1) for axis, step in steps.items()}
+    if way.is_square:
+        sides = dict.fromkeys("MNK", sides["M"])
+    return msgspec.structs.replace(base, **sides)
+
+
+# -- in words --------------------------------------------------------------------------------------
+
+
+def words(way: Way) -> str:
+    """What a call computes, at which sizes, and with which blocks."""
+    left, right = ("ᵀ" if letter == "T" else "" for letter in way.transpose)
+    product = f"A{left}·B{right}"
+    if "alpha" in way.call.args:
+        product = f"alpha·{product}"
+    if "beta" in way.call.args:
+        product = f"{product} + beta·C"
+    parts = [f"computes {scaled(product, way.alpha, way.beta)}"]
+    if way.layout == "column-major":
+        parts.append("column-major")
+    if way.geometry.batched:
+        parts.append("in batches")
+    multiples = _multiples(way)
+    if way.is_square:
+        steps = [f"multiples of {step}" for step in multiples]
+        parts.append(", ".join(["square sizes only", *steps]))
+    elif multiples:
+        texts = [
+            f"{listed(axes, 'and')} {'' if index else 'multiples '}of {step}"
+            for index, (step, axes) in enumerate(multiples.items())
+        ]
+        parts.append(f"{', '.join(texts)} only")
+    sides = [str(expressions.whole(side, way.geometry.params)) for side in way.geometry.block]
+    parts.append(f"{'×'.join(sides)} blocks" if len(sides) > 1 else f"blocks of {sides[0]}")
+    return ", ".join(parts)
+
+
+def described(table: dict[str, Any]) -> str:
+    """How a table calls a kernel, in the form of command-line options."""
+    launch = table["launch"]
+    return ", ".join(
+        f"{name} {','.join(map(str, listed))}"
+        for name, listed in (
+            ("args", table["args"]),
+            ("block", launch["block"]),
+            ("grid", launch["grid"]),
+        )
+    )
+
+
+def warnings(way: Way, known: hints.Hints) -> Iterator[str]:
+    """Possible mistakes in a kernel that is right only at some sizes."""
+    if way.is_square and {"M", "N", "K"} <= set(way.call.args):
+        yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
+    is_wide = known.mentions(r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
+    is_checked = known.mentions(_BOUNDS_CHECK)
+    found = _multiples(way)
+    if found and (is_checked and max(found) > _MOST_LANES if is_wide else True):
+        texts = [f"{step} ({', '.join(axes)})" for step, axes in found.items()]
+        many = " and ".join(texts)
+        yield f"right only for multiples of {many}; is a bounds check missing?"
+
+
+def _multiples(way: Way) -> dict[int, list[str]]:
+    """The sizes that must be multiples of a number, by the number."""
+    found: dict[int, list[str]] = {}
+    for axis, step in way.multiples.items():
+        number = way.geometry.params[step] if isinstance(step, str) else step
+        found.setdefault(number, []).append(axis)
+    return found
+
+
+def scaled(product: str, alpha: float, beta: float) -> str:
+    """`2·A·B + C`."""
+    sign = {1.0: "", -1.0: "-"}
+    first = f"{sign.get(alpha, f'{alpha:g}·')}{product}"
+    return first if beta == 0 else f"{first} + {sign.get(beta, f'{beta:g}·')}C"

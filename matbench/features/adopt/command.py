@@ -1,0 +1,222 @@
+"""`matbench adopt`: find out how to launch a foreign kernel, and write its front matter."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.console import Interruption, say
+from matbench.cli.options import DeviceOptions, grouped
+from matbench.cli.progress import progress
+from matbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from matbench.features.adopt.search import Adopted
+    from matbench.kernelfile.signature import Function
+    from matbench.model import DeviceInfo, Kernel
+
+
+@main.command()
+@click.argument("file", metavar="FILE")
+@click.option("--entry", metavar="NAME", help="Kernel to adopt, if the file has several.")
+@click.option("--into", is_flag=True, help="Write front matter into FILE, not to FILE.toml.")
+@click.option("--force", is_flag=True, help="Replace existing front matter.")
+@click.option(
+    "--include-dir",
+    "include_dirs",
+    multiple=True,
+    metavar="DIR",
+    help="Folder of headers. Repeatable.",
+)
+@click.option("--std", metavar="STANDARD", help="C++ standard, such as c++17.")
+@grouped
+def adopt(
+    file: str,
+    entry: str | None,
+    into: bool,
+    force: bool,
+    include_dirs: tuple[str, ...],
+    std: str | None,
+    device: DeviceOptions,
+) -> None:
+    """Find out how to launch the kernels of a file, and save that as front matter.
+
+    FILE may be any CUDA C++ that computes C = alpha·A·B + beta·C, with any order of parameters, any
+    block, grid and layout. Front matter is written only if every check passes with it: to FILE.toml
+    beside the file, which every command then reads.
+
+    \b
+    matbench adopt sgemm.cuh
+    matbench run sgemm.cuh
+    """
+    from matbench.kernelfile import tables
+
+    path = Path(file)
+    source = _source(path)
+    target = path if into else tables.beside_of(path)
+    bare = _require_free(path, source, target, into=into, force=force)
+    text, functions = _functions(bare, file, entry, include_dirs)
+    build = _build(path, include_dirs, std)
+    name = _name(path)
+    adopter = Adopter(file, bare, text, build, name)
+    with Interruption() as interruption:
+        adopter.try_all(functions, device.choose())
+    found = adopter.found
+    interruption.exit(len(found), len(functions), "kernels")
+    adopted = [each for each in found if each.table is not None]
+    if not adopted:
+        sys.exit(1)
+    first, *others = adopted
+    if _source(path) != source:
+        raise UsageError(f"{path}: changed during the trials; run this command again")
+    _require_free(path, source, target, into=into, force=force)
+    table = tables.as_toml({**({"name": name} if name else {}), **(first.table or {})})
+    _write(target, table, bare, into)
+    say(f"wrote {target}" if into or len(found) == 1 else f"wrote {target}, for `{first.name}`")
+    for other in others:
+        words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
+        say(f"for `{other.name}`: {words}")
+    say(f"next: matbench run {shlex.quote(file)}")
+
+
+class Adopter:
+    """Tries the kernels of one file: its source without front matter, and with its headers."""
+
+    def __init__(
+        self, file: str, bare: str, text: str, build: dict[str, Any], name: str | None
+    ) -> None:
+        self.file = file
+        self.bare = bare
+        self.text = text
+        self.build = build
+        self.name = name
+        self.found: list[Adopted] = []
+
+    def try_all(self, functions: Sequence[Function], info: DeviceInfo) -> None:
+        """Find out how to launch each function, and say what was found."""
+        from matbench.features.adopt import search as adoption
+        from matbench.measure.worker import Crew
+
+        with Crew(adoption.OPTIONS, adoption.DEADLINES) as crew, progress(None) as display:
+            for function in functions:
+
+                def told(what: str, name: str = function.name) -> None:
+                    display.begin(f"{name}: {what}")
+
+                told("starting")
+                subject = adoption.Subject(self.text, function, self.build)
+                adopted = adoption.adopt(subject, crew.worker(info), self._load, told)
+                self.found.append(adopted)
+                say(adopted.words)
+                for warning in adopted.warnings:
+                    say(f"warning: {warning}")
+
+    def _load(self, table: dict[str, Any]) -> Kernel:
+        from matbench.kernelfile import front_matter
+
+        given = {**table, "name": self.name or "adopted"}
+        return front_matter.parse(self.bare.encode(), self.file, Path(self.file), None, given)
+
+
+def _functions(
+    bare: str, file: str, entry: str | None, include_dirs: Sequence[str]
+) -> tuple[str, list[Function]]:
+    """The functions to try, and the source that defines them, if need be with its headers."""
+    from matbench.kernelfile import signature
+
+    try:
+        own = signature.functions(bare)
+        text = bare if own else _with_headers(bare, Path(file), include_dirs)
+        return text, _chosen(own or signature.functions(text), entry, file)
+    except signature.SourceError as error:
+        raise UsageError(f"{file}:{error.line or 1}: {error}") from None
+
+
+def _build(path: Path, include_dirs: Sequence[str], std: str | None) -> dict[str, Any]:
+    """The keys of front matter that say how to build, with folders relative to the file's."""
+    from matbench.kernelfile import front_matter
+
+    for folder in include_dirs:
+        if not Path(folder).is_dir():
+            raise UsageError(f"--include-dir {folder!r:.80}: no such folder")
+    if std is not None and std not in front_matter.STANDARDS:
+        raise UsageError(f"--std {std!r:.40}: not one of {', '.join(front_matter.STANDARDS)}")
+    folders = [os.path.relpath(folder, path.absolute().parent) for folder in include_dirs]
+    return {**({"include_dirs": folders} if folders else {}), **({"std": std} if std else {})}
+
+
+def _source(path: Path) -> str:
+    from matbench.kernelfile import catalogue, front_matter
+
+    source = front_matter.decoded(catalogue.read(path, str(path)), str(path))
+    if "\0" in source:
+        raise UsageError(f"{path}: contains a NUL byte; is it a kernel file?")
+    return source
+
+
+def _require_free(path: Path, source: str, target: Path, *, into: bool, force: bool) -> str:
+    """The source without front matter; `UsageError` if there is some that must not be replaced."""
+    from matbench.kernelfile import tables
+
+    if target == path and not into:
+        raise UsageError(f"{path}: front matter, not a kernel file; name the kernel file")
+    fence = tables.FENCE.search(source)
+    if fence is not None and not force:
+        raise UsageError(f"{path}: already has front matter; use --force to replace it")
+    beside = tables.beside_of(path)
+    if os.path.lexists(beside) and (into or not force):
+        how = "remove it first" if into else "use --force to replace it"
+        raise UsageError(f"{beside} exists; {how}")
+    if os.path.lexists(beside) and (beside.is_symlink() or not beside.is_file()):
+        raise UsageError(f"{beside}: not a regular file; remove it first")
+    if fence is not None and not into:
+        raise UsageError(f"{path}: contains front matter; use --into --force to replace it")
+    return source[: fence.start()] + source[fence.end() :].lstrip("\n") if fence else source
+
+
+def _with_headers(source: str, path: Path, include_dirs: Sequence[str]) -> str:
+    """The source after the headers that it includes, for a file whose kernels are in those."""
+    from matbench.kernelfile import includes
+
+    return "\n".join([*includes.texts(includes.of(source, path, include_dirs)), source])
+
+
+def _chosen(functions: Sequence[Function], entry: str | None, file: str) -> list[Function]:
+    """The functions to adopt: the one that is named, or all."""
+    if not functions:
+        raise UsageError(f"{file}: no `__global__` function; is it a kernel file?")
+    if entry is None:
+        return list(functions)
+    found = [f for f in functions if entry in (f.name, f.name.rpartition("::")[2])]
+    if not found:
+        there = ", ".join(dict.fromkeys(function.name for function in functions))
+        raise UsageError(f"--entry {entry!r}: not in {file}; it has: {there:.200}")
+    return found[:1]
+
+
+def _name(path: Path) -> str | None:
+    """Another name if the file's is taken by one of matbench's kernels; None if it is free."""
+    from matbench.kernelfile import catalogue, front_matter
+
+    own = {kernel.name for kernel in catalogue.builtin()}
+    libraries = {kernel.library for kernel in catalogue.builtin() if kernel.library}
+    name = front_matter.default_name(path.name)
+    is_free = name not in own and not name.startswith(tuple(libraries))
+    return None if is_free else f"my-{name}"
+
+
+def _write(target: Path, table: str, bare: str, into: bool) -> None:
+    from matbench.show.pictures import files
+
+    text = table
+    if into:
+        lines = "".join(f"// {line}".rstrip() + "\n" for line in table.splitlines())
+        text = f"// /// matbench\n{lines}// ///\n\n{bare}"
+    files.write(target, text.encode())

@@ -1,0 +1,382 @@
+"""Guesses how to build and launch a kernel, likeliest first, from its signature and its text.
+
+For a square product, these choices alone decide whether the result is right.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from matbench.features.adopt import hints as reading
+from matbench.features.adopt.argument_guesses import BLOCK_SIDE, Call
+from matbench.features.adopt.hints import Hints
+from matbench.kernelfile import entry as entries
+from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.expressions import ExpressionError, whole
+from matbench.kernelfile.signature import Function, TemplateParameter
+
+Text = int | str
+#: Template arguments, and the values of those that are names.
+_Built = tuple[tuple[str, ...], dict[str, int]]
+
+#: Names of constants that are a thread's tile, a number of threads, or a size along N.
+_OF_THREAD = re.compile(
+    r"T[MNXY]|R[MN]|(?:THREAD|REG|ELEM)\w*|WPT\w*|COARSE\w*|COARSENING\w*|PER_THREAD\w*|\w+PER_THREAD"
+    r"|THREAD_SIZE_[XYMN]|FACTOR",
+    re.IGNORECASE,
+)
+_COUNTS_THREADS = re.compile(
+    r"\w*(?:N|NUM|NUMBER)_?THREADS\w*|THREADS(?:_PER_BLOCK)?|NT|BLOCK_?DIM", re.IGNORECASE
+)
+_ALONG_N = re.compile(r"(?:.*[^A-Z])?T?W?B?[NX]$|.*(?:COLS?|COLUMNS)$", re.IGNORECASE)
+
+#: Values of template parameters by name: a pattern, then its value in each profile, in the order in
+#: which profiles are tried.
+_PROFILES: tuple[tuple[str, tuple[int, ...]], ...] = (
+    (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", (256, 128, 64, 128)),
+    (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", (1, 4, 2, 2)),
+    (r"W(?:ARP)?_?(?:TILE|SIZE)?_?[MN]", (32, 64, 32, 32)),
+    (r"(?:T|R|THREAD|REG)_?(?:TILE|SIZE)?_?[MNXY]|WPT\w*|COARSE\w*|\w*PER_THREAD\w*", (8, 8, 4, 4)),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB|T|W)?_?(?:SIZE|DIM|TILE|WIDTH)?_?K\w*", (8, 16, 8, 16)),
+    (r"(?:B|BLOCK|TILE|CTA|BS|TB)_?(?:SIZE|DIM|TILE|WIDTH|ITEMS)?_?[MNXY]", (64, 128, 128, 64)),
+    (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", (4, 4, 2, 2)),
+    (r".*", (16, 32, 8, 64)),
+)
+_FLAT = (256, 128, 64, 512, 1024, 32)
+_SQUARE = ((16, 16), (32, 32), (8, 8), (32, 8), (32, 4), (8, 32))
+
+
+#: How many ranks implausible geometries are moved back.
+_UNLIKELY = 30
+
+
+class Geometry(NamedTuple):
+    """One way to build and launch a kernel.
+
+    `template` are the template arguments as the entry spells them, and `params` the values of the
+    names among them. `covered` is how much one block covers along each grid axis in use. `line` is
+    an expression in M and N for a one-dimensional grid.
+    """
+
+    template: tuple[str, ...]
+    params: dict[str, int]
+    block: tuple[Text, ...]
+    covered: tuple[Text, ...]
+    line: str | None = None
+    batched: bool = False
+    shared_bytes: Text = 0
+
+    def grid(self, *, swapped: bool) -> tuple[Text, ...]:
+        """The blocks along each axis; `swapped`: x runs along the rows of C."""
+        if self.line is not None:
+            plane: list[Text] = [self.line]
+        else:
+            sizes = ("M", "N") if swapped else ("N", "M")
+            plane = [
+                _ceil_div(size, tile) for size, tile in zip(sizes, self.covered, strict=False)
+            ] or [1]
+        if self.batched:
+            plane = [*plane, *[1] * (2 - len(plane)), "batch"]
+        return tuple(plane)
+
+    def with_value(self, name: str, value: int) -> Geometry:
+        """With another value of a swept constant."""
+        return self._replace(params={**self.params, name: value})
+
+    def fixed(self, name: str) -> Geometry:
+        """With a swept constant replaced by its value wherever it is used."""
+        value = self.params[name]
+
+        def text(made: Text) -> Text:
+            found = re.sub(rf"\b{name}\b", str(value), str(made))
+            try:
+                return whole(found, {})
+            except ExpressionError:
+                return found
+
+        return self._replace(
+            template=tuple(
+                str(value) if argument == name else argument for argument in self.template
+            ),
+            params={other: held for other, held in self.params.items() if other != name},
+            block=tuple(map(text, self.block)),
+            covered=tuple(map(text, self.covered)),
+            line=None if self.line is None else str(text(self.line)),
+            shared_bytes=text(self.shared_bytes),
+        )
+
+
+def geometries(function: Function, hints: Hints) -> list[Geometry]:
+    """The ways to build and launch, likeliest first."""
+    found: dict[str, tuple[int, Geometry]] = {}
+    for rank, geometry in _ranked(function, hints):
+        found.setdefault(repr(geometry), (rank, geometry))
+    return [geometry for _, geometry in sorted(found.values(), key=lambda pair: pair[0])]
+
+
+def _ranked(function: Function, hints: Hints) -> Iterator[tuple[int, Geometry]]:
+    """Every combination of candidates; the lower its rank, the likelier it is.
+
+    A less likely template counts more than a less likely block, and that more than the rest.
+    """
+    batched = "z" in hints.blocks
+    for template_rank, (arguments, params) in enumerate(_templates(function.template, hints)):
+        kept = frozenset(params)
+        for block_rank, block in enumerate(_blocks(function, hints, kept)):
+            rest = itertools.product(
+                enumerate(_covered(hints, block, kept)), enumerate(_shared(hints, block, kept))
+            )
+            for (covered_rank, (covered, line)), (shared_rank, shared) in rest:
+                geometry = Geometry(arguments, params, block, covered, line, batched, shared)
+                rank = 3 * template_rank + 2 * block_rank + covered_rank + shared_rank
+                yield rank + (_UNLIKELY if _overlaps(geometry) else 0), geometry
+
+
+def _overlaps(geometry: Geometry) -> bool:
+    """Whether blocks have more threads along an axis than elements to cover: implausible."""
+    if (
+        geometry.line is not None
+        or len(geometry.block) != len(geometry.covered)
+        or not geometry.covered
+    ):
+        return False
+    values = geometry.params
+    pairs = zip(geometry.block, geometry.covered, strict=True)
+    try:
+        return any(whole(side, values) > whole(tile, values) for side, tile in pairs)
+    except ExpressionError:
+        return False
+
+
+def table(
+    function: Function, geometry: Geometry, call: Call, *, swapped: bool, **more: Any
+) -> dict[str, Any]:
+    """The front matter of a guess; `more` are keys that were found by trial."""
+    launch: dict[str, Any] = {
+        "block": list(geometry.block),
+        "grid": list(geometry.grid(swapped=swapped)),
+    }
+    if geometry.shared_bytes:
+        launch["shared_bytes"] = geometry.shared_bytes
+    if where := more.pop("where", ()):
+        launch["where"] = list(where)
+    sweep = {name: [value] for name, value in geometry.params.items()}
+    args = call.renamed({BLOCK_SIDE: str(geometry.block[0])}).args
+    entry = entries.as_text(Entry(function.name, geometry.template))
+    made = {"entry": entry, "args": list(args), **more}
+    return made | ({"sweep": sweep} if sweep else {}) | {"launch": launch}
+
+
+# -- candidates ------------------------------------------------------------------------------------
+
+
+def _templates(template: tuple[TemplateParameter, ...], hints: Hints) -> list[_Built]:
+    """Template arguments, the values of those that are names, and types: from a launch in the file,
+    then the defaults, then the usual values of constants with such names."""
+    if not template:
+        return [((), {})]
+    ways: list[list[Text | None]] = []
+    for launch in hints.launches:
+        if launch.template:
+            known = [reading.symbolic(t, hints.constants, frozenset()) for t in launch.template]
+            given = [n if n is not None else t for n, t in zip(known, launch.template, strict=True)]
+            ways.append([*given, *[None] * (len(template) - len(given))])
+    if any(parameter.default is not None for parameter in template):
+        ways.append([None] * len(template))
+    ways += [[profile] * len(template) for profile in (-1, -2, -3, -4)]
+    found: dict[str, _Built] = {}
+    for way in ways:
+        made = _template(template, way, hints)
+        found.setdefault(repr(made), made)
+    return list(found.values())
+
+
+def _template(
+    template: tuple[TemplateParameter, ...], way: list[Text | None], hints: Hints
+) -> _Built:
+    arguments: list[str] = []
+    params: dict[str, int] = {}
+    for parameter, given in zip(template, way, strict=False):
+        wanted = given
+        if wanted is None and parameter.default is not None:
+            known = reading.symbolic(parameter.default, {**hints.constants, **params}, frozenset())
+            wanted = parameter.default if known is None else known
+        if parameter.kind in ("typename", "class"):
+            arguments.append(wanted if isinstance(wanted, str) else "float")
+        elif parameter.kind == "bool":
+            arguments.append(wanted if isinstance(wanted, str) else "false")
+        else:
+            number = wanted if isinstance(wanted, int) and wanted > 0 else None
+            if number is None:
+                profile = -wanted - 1 if isinstance(wanted, int) else 0
+                number = usual(parameter.name, profile)
+            params[parameter.name] = number
+            arguments.append(parameter.name)
+    return tuple(arguments), params
+
+
+def usual(name: str, profile: int) -> int:
+    """The value of a template parameter in one of the profiles, by its name."""
+    return next(
+        v[profile] for pattern, v in _PROFILES if re.fullmatch(pattern, name, re.IGNORECASE)
+    )
+
+
+def _blocks(function: Function, hints: Hints, kept: frozenset[str]) -> list[tuple[Text, ...]]:
+    """The sides of a block: from a launch in the file, tiles, launch bounds, then usual ones."""
+
+    def known(text: str) -> Text | None:
+        return reading.symbolic(text, hints.constants, kept)
+
+    def known_of(texts: Iterable[str]) -> list[Text]:
+        return [side for side in map(known, texts) if side is not None]
+
+    tiles = {axis: known(texts[0]) for axis, texts in hints.tiles.items() if texts}
+    x, y = tiles.get("x"), tiles.get("y")
+    names = [n for n in (*sorted(kept), *hints.constants) if hints.mentions(rf"\b{n}\b")]
+    counts = [n for n in names if _COUNTS_THREADS.fullmatch(n)]
+    shares = [n for n in names if _OF_THREAD.fullmatch(n) and n not in counts]
+    found: list[tuple[Text | None, ...]] = [
+        tuple(map(known, launch.block)) or (None,) for launch in hints.launches
+    ]
+    if not hints.threads:
+        found.append((1,))
+    elif hints.threads == "x":
+        bounds = [function.launch_bounds] if function.launch_bounds else []
+        found += [(count,) for count in known_of([*bounds, *counts])]
+        found += _in_line(x, y, known_of(shares))
+    else:
+        across = known_of(n for n in shares if _ALONG_N.fullmatch(n))
+        down = known_of(n for n in shares if not _ALONG_N.fullmatch(n))
+        found += _in_plane(x, y, across, down, known_of(names))
+    usable = (block for block in found if all(side is not None and side != 0 for side in block))
+    return list(dict.fromkeys(usable))  # type: ignore[arg-type]
+
+
+_Sides = Iterator[tuple[Text | None, ...]]
+
+
+def _in_line(x: Text | None, y: Text | None, shares: list[Text]) -> _Sides:
+    """One-dimensional blocks: for tiles of x by y, over the shares of a thread."""
+    if x is not None and y is not None:
+        tile = _product(x, y)
+        if len(shares) >= 2:
+            yield (_quotient(tile, _product(shares[0], shares[1])),)
+        for share in shares:
+            yield (_quotient(tile, share),)
+        yield (tile,)
+    for count in (x, y, *_FLAT):
+        yield (count,)
+
+
+def _in_plane(
+    x: Text | None, y: Text | None, across: list[Text], down: list[Text], sides: list[Text]
+) -> _Sides:
+    """Two-dimensional blocks: for tiles of x by y, over a thread's shares across and down."""
+    if x is not None and y is not None:
+        if across and down:
+            yield _quotient(x, across[0]), _quotient(y, down[0])
+        for share in (*across, *down):
+            yield _quotient(x, share), _quotient(y, share)
+            yield _quotient(x, share), y
+            yield x, _quotient(y, share)
+        yield x, y
+        yield y, x
+    elif x is not None or y is not None:
+        yield x or 16, y or 16
+        yield x or y, y or x
+    for side in sides:
+        yield side, side
+    yield from _SQUARE
+    if x is not None and y is not None:
+        yield _quotient(x, 4), y
+        yield _quotient(x, 4), _quotient(y, 4)
+
+
+def _covered(
+    hints: Hints, block: tuple[Text, ...], kept: frozenset[str]
+) -> list[tuple[tuple[Text, ...], str | None]]:
+    """How much a block covers along each grid axis, or a one-dimensional grid over all of C."""
+    sides: dict[str, Text] = {
+        f"blockDim.{axis}": side for axis, side in zip("xyz", block, strict=False)
+    }
+    values: dict[str, Text] = {
+        **hints.constants,
+        **dict.fromkeys(("blockDim.x", "blockDim.y", "blockDim.z"), 1),
+        **sides,
+        **dict.fromkeys(hints.sides, block[0]),
+    }
+
+    def along(axis: str) -> list[Text]:
+        found = [reading.symbolic(text, values, kept) for text in hints.tiles.get(axis, ())]
+        known = [tile for tile in found if tile is not None]
+        return known or [1, sides.get(f"blockDim.{axis}", 1)]
+
+    axes = [axis for axis in hints.blocks if axis != "z"]
+    if len(axes) == 2:
+        ways = itertools.product(along("x"), along("y"))
+        return [(way, None) for way in dict.fromkeys(ways)]
+    if not axes:
+        return [((), None)]
+    [axis] = axes
+    found: list[tuple[tuple[Text, ...], str | None]] = []
+    # If the index is divided, it runs over all of C.
+    sizes = ("M * N", "N", "M") if hints.mentions("[/%]") else ("M", "N", "M * N")
+    found += [((tile,), _ceil_div(size, tile)) for tile in along(axis) for size in sizes]
+    if found and isinstance(found[0][0][0], int):
+        tiles = [n for n in hints.constants.values() if 8 <= n <= 256]
+        for rows, columns in itertools.product(dict.fromkeys(tiles), repeat=2):
+            found.append(((rows,), f"ceil_div(M, {rows}) * ceil_div(N, {columns})"))
+    for down, across in itertools.permutations(sorted(kept), 2):
+        found.append(((down,), f"ceil_div(M, {down}) * ceil_div(N, {across})"))
+    return list(dict.fromkeys(found))[:12]
+
+
+def _shared(hints: Hints, block: tuple[Text, ...], kept: frozenset[str]) -> list[Text]:
+    """Bytes of dynamic shared memory: from a launch in the file, two tiles as large as the block, a
+    row of A, then plenty."""
+    if hints.shared is None:
+        return [0]
+    item = reading.ITEM_BYTES.get(hints.shared, 4)
+
+    def known(text: str) -> Text | None:
+        return reading.symbolic(text, hints.constants, kept)
+
+    given = [
+        known(launch.shared)
+        for launch in hints.launches
+        if launch.shared and tuple(map(known, launch.block)) == block
+    ]
+    threads: Text = block[0] if len(block) == 1 else _product(block[0], block[1])
+    usual = [_product(2 * item, threads), f"{item} * K", 16384, 49152]
+    return list(dict.fromkeys([*(n for n in given if n is not None), *usual]))
+
+
+# -- arithmetic on numbers and expressions ---------------------------------------------------------
+
+
+def _product(a: Text, b: Text) -> Text:
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    return f"{_in_product(a)} * {_in_product(b)}"
+
+
+def _quotient(a: Text | None, b: Text | None) -> Text | None:
+    """The quotient; None if the division leaves a remainder."""
+    if a is None or b is None:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b and a % b == 0 else None
+    return f"{_in_product(a)} // {_in_product(b, divisor=True)}"
+
+
+def _in_product(a: Text, *, divisor: bool = False) -> str:
+    simple = re.fullmatch(r"\w+" if divisor else r"[\w *]+", str(a))
+    return str(a) if simple else f"({a})"
+
+
+def _ceil_div(size: str, tile: Text) -> str:
+    return size if tile == 1 else f"ceil_div({size}, {tile})"

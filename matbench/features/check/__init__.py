@@ -1,0 +1,1 @@
+"""`matbench check`: probes a kernel with awkward sizes and inputs, its claims, and sanitizers."""

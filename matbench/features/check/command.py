@@ -1,0 +1,247 @@
+"""`matbench check`: a kernel at awkward shapes, and under compute-sanitizer."""
+
+from __future__ import annotations
+
+import sys
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.console import (
+    Interruption,
+    exit_with,
+    say,
+    say_printed,
+    show_report,
+    show_rich,
+)
+from matbench.cli.kernel_files import KernelFiles, kernel_argument
+from matbench.cli.options import (
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    allow_skips_option,
+    format_option,
+    grouped,
+)
+from matbench.cli.progress import progress
+from matbench.cli.selection import skipped
+from matbench.errors import UsageError
+from matbench.model import Case
+
+if TYPE_CHECKING:
+    from matbench.analysis.claims import Weakening
+    from matbench.measure.worker import Worker
+    from matbench.model import DeviceInfo, Kernel
+    from matbench.records.outcome import Outcome
+    from matbench.records.probe import Need, Probe
+
+#: After this many timeouts, the remaining probes of a set of parameters are skipped.
+_DEADLINES = 2
+
+
+@main.command()
+@kernel_argument
+@grouped
+@click.option(
+    "--large/--no-large",
+    default=None,
+    help="Also probe the largest C that fits in memory, where 32-bit indices overflow. Default: "
+    "only on a GPU.",
+)
+@click.option("--sanitize", is_flag=True, help="Also run all four tools of compute-sanitizer.")
+@allow_skips_option
+@format_option
+def check(
+    kernel: str,
+    files: KernelFiles,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    deadlines: DeadlineOptions,
+    large: bool | None,
+    sanitize: bool,
+    allow_skips: bool,
+    fmt: str,
+) -> None:
+    """Probe a kernel at awkward shapes: which of them does it get right?
+
+    Reasons for wrong results follow the table. If the kernel's file makes claims that weaken a
+    check, it also runs without them, or with weaker ones, to show how much of each it needs.
+
+    \b
+    matbench check tiled
+    matbench check mine.cu --sanitize
+    """
+    from matbench.features.check import sanitizer
+    from matbench.kernelfile import sweep
+    from matbench.measure.prepared import host_memory_bytes
+
+    chosen = files.one(kernel)
+    if chosen.library is not None and (chosen.on_host or sanitize):
+        raise UsageError(f"{chosen.name} is a library routine; use `matbench run` to check it")
+    if sanitize:
+        sanitizer.executable()
+    infos = device.choose_alike(chosen)
+    if sanitize and infos[0].backend != "cuda":
+        raise UsageError(f"--sanitize needs CUDA; this is {infos[0].backend}")
+    wants_large = infos[0].kind == "gpu" if large is None else large
+    memory = host_memory_bytes() if wants_large else None
+    probed = sweep.probed(chosen, constants.values([chosen]), infos[0], memory)
+    trials = Trials(chosen, infos, probed, sanitize=sanitize)
+    with Interruption() as interruption:
+        trials.probe(deadlines)
+        trials.try_claims(deadlines)
+        trials.run_sanitizer(deadlines)
+    if not trials.probes:
+        interruption.exit(*trials.progress)
+    trials.show(fmt)
+    interruption.exit(*trials.progress)
+    if any(trials.findings):
+        sys.exit(1)
+    exit_with(trials.outcomes, allow_skips=allow_skips, done="probed")
+
+
+class Trials:
+    """What a kernel was seen to do: at awkward shapes, without its claims, under the sanitizer."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        devices: tuple[DeviceInfo, ...],
+        probed: list[tuple[str, Case]],
+        *,
+        sanitize: bool,
+    ) -> None:
+        from matbench.analysis.claims import weakenings
+        from matbench.records.outcome import Claims
+
+        self.kernel = kernel
+        self.devices = devices
+        self.probed = probed
+        can_run = any(case.skip is None for _, case in probed)
+        self.claims = weakenings(Claims.of(kernel)) if kernel.library is None and can_run else []
+        self.runs = _under_sanitizer(probed) if sanitize else []
+        self._probes: dict[int, Probe] = {}
+        self._needs: dict[str, Need] = {}
+        #: What each run of the sanitizer found.
+        self.findings: list[list[str]] = []
+
+    @property
+    def probes(self) -> list[Probe]:
+        return [self._probes[index] for index in sorted(self._probes)]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        return [probe.outcome for probe in self.probes]
+
+    @property
+    def progress(self) -> tuple[int, int, str]:
+        """How many trials are done, out of how many."""
+        done = len(self._probes) + len(self._needs) + len(self.findings)
+        return done, len(self.probed) + len(self.claims) + len(self.runs), "probes"
+
+    def probe(self, deadlines: DeadlineOptions) -> None:
+        """Run every probe, on any of the devices."""
+        from matbench.measure.handing_out import Group
+        from matbench.measure.options import Options
+        from matbench.measure.worker import Crew
+        from matbench.records.probe import Probe
+
+        given_up: dict[str, str] = {}
+        with (
+            Crew(Options(timed=False), deadlines.deadlines, say_printed) as crew,
+            progress(len(self.probed)) as display,
+        ):
+            crew.build_ahead([(self.devices[0], case) for _, case in self.probed])
+
+            def probe(worker: Worker, index: int) -> Probe:
+                purpose, case = self.probed[index]
+                place = worker.device.place
+                display.begin(f"{case.label}, {case.problem.inputs}: {purpose}", place=place)
+                if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
+                    reason = _given_up(case, self.probed[index:])
+                    case = skipped(case, given_up.setdefault(str(case.params), reason))
+                    self.probed[index] = purpose, case
+                outcome = worker.measure(case)
+                display.end(place)
+                return Probe(purpose=purpose, outcome=outcome)
+
+            groups = [Group(self.devices, [index]) for index in range(len(self.probed))]
+            for index, found in crew.hand_out(groups, probe):
+                self._probes[index] = found
+
+    def try_claims(self, deadlines: DeadlineOptions) -> None:
+        """Run the kernel without each of its claims, or with weaker ones.
+
+        It may fail then, so its output and the driver's are not shown.
+        """
+        from matbench.features.check import claim_checker as needs
+        from matbench.measure.handing_out import Group
+        from matbench.measure.options import Options
+        from matbench.measure.worker import Crew
+
+        if not self.claims:
+            return
+        with (
+            Crew(Options(timed=False), deadlines.deadlines) as crew,
+            progress(len(self.claims)) as display,
+        ):
+
+            def need(worker: Worker, claim: Weakening) -> Need:
+                place = worker.device.place
+                display.begin(f"{self.kernel.name} without {claim.declared}", place=place)
+                found = needs.Trials(worker, self.probed, self.outcomes).need(claim)
+                display.end(place)
+                return found
+
+            groups = [Group(self.devices, [claim]) for claim in self.claims]
+            for claim, found in crew.hand_out(groups, need):
+                self._needs[claim.declared] = found
+
+    def run_sanitizer(self, deadlines: DeadlineOptions) -> None:
+        from matbench.features.check import sanitizer as sanitize
+
+        if not self.runs:
+            return
+        with progress(len(self.runs)) as display:
+            for case, tool in self.runs:
+                display.begin(f"{tool}: {case.label}")
+                found = sanitize.run(self.devices[0], case, tool, deadlines.timeout)
+                self.findings.append([f"{case.label}: {finding}" for finding in found])
+
+    def show(self, fmt: str) -> None:
+        """Print the probes, the claims and the sanitizer's findings."""
+        from matbench.features.check import view as probes
+        from matbench.records import encoding, provenance
+        from matbench.show import outcomes, safe
+
+        about = provenance.environment(sys.argv[1:], self.devices, {})
+        needs = [self._needs[c.declared] for c in self.claims if c.declared in self._needs]
+        if fmt == "rich":
+            show_rich(*probes.renderables(self.kernel.name, self.devices[0], self.probes, needs))
+        elif fmt == "json":
+            say(encoding.array([about, *self.probes, *needs]))
+        else:
+            show_report(outcomes.report(self.outcomes, [about]), fmt)
+        findings = list(chain.from_iterable(self.findings))
+        for finding in findings:
+            say(safe.line(finding))
+        if self.findings:
+            runs = len(self.findings)
+            say(f"compute-sanitizer: {runs} runs, findings: {len(findings)}", err=True)
+
+
+def _given_up(case: Case, left: list[tuple[str, Case]]) -> str:
+    """Why the remaining probes of these parameters are skipped, and how many there are."""
+    many = sum(other.params == case.params and other.skip is None for _, other in left)
+    return f"{many} probes skipped after {_DEADLINES} timeouts (see --timeout)"
+
+
+def _under_sanitizer(probed: list[tuple[str, Case]]) -> list[tuple[Case, str]]:
+    """All tools, for each set of parameters, at one shape with partial tiles on every side."""
+    from matbench.features.check import sanitizer as sanitize
+
+    cases = {str(c.params): c for purpose, c in probed if purpose == "primes" and c.skip is None}
+    return [(case, tool) for case in cases.values() for tool in sanitize.TOOLS]

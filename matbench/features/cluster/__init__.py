@@ -1,0 +1,1 @@
+"""`matbench run --cluster`: a sweep over the workers of a Dask cluster."""

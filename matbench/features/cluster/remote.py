@@ -1,0 +1,99 @@
+"""What runs in the process of a Dask worker: it measures one case at a time for a sweep elsewhere.
+
+The kernel runs in a process below it, as in any sweep, so that a crash costs the case and not the
+Dask worker.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import platform
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from matbench import __version__, backends
+from matbench.errors import UsageError
+from matbench.features.cluster import bundles as parcels
+from matbench.features.cluster.bundles import Parcel
+from matbench.measure.options import Deadlines, Options
+from matbench.measure.output import Said
+from matbench.measure.worker import Crew
+from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import Outcome
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """A case to measure, and those that will follow, which can be built meanwhile.
+
+    Each comes with its kernel's files.
+    """
+
+    cases: list[tuple[Case, Parcel]]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The outcome of a case, and what kernels and compilers printed."""
+
+    outcome: Outcome
+    said: tuple[tuple[str, Said], ...]
+
+
+class Desk:
+    """The crew of one sweep in this worker.
+
+    Dask keeps it among the worker's data, and drops it when the sweep ends, however it does.
+    """
+
+    def __init__(self, device: DeviceInfo, options: Options, deadlines: Deadlines) -> None:
+        # Dask marks its workers as daemons, which may not start processes.
+        multiprocessing.current_process().daemon = False
+        self.device = device
+        self.crew = Crew(options, deadlines)
+
+    def end(self) -> None:
+        """End its processes, and with them the case that is running."""
+        self.crew.__exit__()
+
+    def __del__(self) -> None:
+        self.end()
+
+
+def devices(backend: str, version: str) -> tuple[DeviceInfo, ...]:
+    """The devices of this host, told apart from those of other hosts.
+
+    `UsageError` if this is another version of matbench.
+    """
+    if version != __version__:
+        raise UsageError(f"it has matbench {__version__}; install version {version} there, as here")
+    host = {"host": platform.node()}
+    return tuple(
+        msgspec.structs.replace(info, properties=info.properties | host)
+        for info in backends.choose_all(backend, "all")
+    )
+
+
+def measure(desk: Desk, errand: Errand) -> Answer:
+    """Measure the case of an errand; only what concerns every case is an error."""
+    said: list[tuple[str, Said]] = []
+    case, *ahead = (_arrived(*sent) for sent in errand.cases)
+    desk.crew.build_ahead([(desk.device, task) for task in ahead])
+    worker = desk.crew.worker(desk.device)
+    worker.listener = lambda printer, what: said.append((printer, what))
+    return Answer(worker.measure(case), tuple(said))
+
+
+def _arrived(case: Case, parcel: Parcel) -> Case:
+    """The case with its kernel's files in this worker's folder, which Dask removes at the end."""
+    from distributed import get_worker
+
+    kernel = parcels.unpacked(parcel, Path(get_worker().local_directory))
+    return msgspec.structs.replace(case, kernel=kernel)
+
+
+def end(keys: list[str], dask_worker: Any = None) -> None:
+    """End these desks, as far as they are here; Dask passes its worker."""
+    for key in keys:
+        if isinstance(desk := dask_worker.data.get(key), Desk):
+            desk.end()

@@ -1,0 +1,161 @@
+"""Measures cases on the workers of a Dask cluster, one at a time on each device.
+
+Dask keeps a worker's crew (`remote.Desk`) and brings cases to it. A lost worker costs the case that
+it was running, which is tried once more when its device has another worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from matbench.errors import MatbenchError
+from matbench.features.cluster import bundles as parcels
+from matbench.features.cluster import remote
+from matbench.features.cluster.cluster import Cluster
+from matbench.measure.handing_out import Group, HandingOut
+from matbench.measure.options import Deadlines, Options
+from matbench.measure.outcomes import not_measured, not_run
+from matbench.measure.output import Listener
+from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import Outcome
+
+#: How often to look whether the worker of a case is still there.
+_LOOK_S = 0.5
+#: How long the answer to a finished case may take. It is lost if its worker is lost meanwhile.
+_GATHER_S = 20.0
+#: How often a case is tried that loses its worker.
+_TRIES = 2
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Task:
+    """A case, those that follow it and can be built meanwhile, and how many workers it lost."""
+
+    case: Case
+    ahead: Sequence[Case] = ()
+    losses: int = 0
+
+
+class RemoteCrew:
+    """Measures cases on the workers of a cluster; what concerns all cases is a `MatbenchError`."""
+
+    def __init__(
+        self, cluster: Cluster, options: Options, deadlines: Deadlines, listener: Listener | None
+    ) -> None:
+        self.cluster = cluster
+        self.options = options
+        self.deadlines = deadlines
+        self.listener = listener
+        self._handing_out = HandingOut()
+        #: The worker of each device, and Dask's future of the desk there.
+        self._desks: dict[str, tuple[str, Any]] = {}
+        self._parcels: dict[tuple[str, str], parcels.Parcel] = {}
+
+    def __enter__(self) -> RemoteCrew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._handing_out.end()
+        self.renew()
+
+    def start(self, devices: Iterable[DeviceInfo]) -> None:
+        """Workers open their devices with their first case."""
+
+    def build_ahead(self, cases: object) -> None:
+        """Workers build the cases of a group ahead when they begin it."""
+
+    def renew(self) -> None:
+        """End what workers do: the next case of each starts in a new process."""
+        desks, self._desks = self._desks, {}
+        self.cluster.end({address: future.key for address, future in desks.values()})
+
+    def measured(
+        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
+    ) -> Iterator[tuple[str, Outcome]]:
+        """Measure all cases of the groups; `begin` is called with the place of each that begins."""
+
+        def measure(device: DeviceInfo, task: _Task) -> tuple[str, Outcome]:
+            if task.case.skip is not None:
+                return device.where, not_run(task.case, device)
+            begin(device, task.case, device.where)
+            return device.where, self._measured(device, task)
+
+        tasks = [
+            Group(group.devices, [_Task(case) for case in group.tasks], group.cost)
+            for group in groups
+        ]
+        for group in tasks:
+            group.tasks[0].ahead = [task.case for task in group.tasks[1:]]
+        return (done for _, done in self._handing_out.at_the_same_time(tasks, measure))
+
+    def _measured(self, device: DeviceInfo, task: _Task) -> Outcome:
+        """What a device's worker found about a case; after two lost workers it has failed."""
+        case = task.case
+        while True:
+            address = self.cluster.address(device)
+            try:
+                answer = self._answer(device, address, task)
+            except Exception as error:
+                kind = "" if isinstance(error, MatbenchError) else f"{type(error).__name__}: "
+                raise MatbenchError(f"{device.where}: {kind}{error}") from None
+            if answer is not None:
+                for printer, said in answer.said:
+                    if self.listener is not None:
+                        self.listener(printer, said)
+                return answer.outcome
+            self._desks.pop(device.identity, None)
+            task.losses += 1
+            where = f"{device.where} ({address})"
+            if task.losses >= _TRIES:
+                reason = f"its worker was lost {_TRIES} times, last on {where}"
+                return not_measured(case, device, "failed", reason)
+            _log.warning("lost the worker on %s; %s is tried again", where, case.label)
+
+    def _answer(self, device: DeviceInfo, address: str, task: _Task) -> remote.Answer | None:
+        """The answer of the worker; None if it was lost meanwhile."""
+        from distributed import CancelledError, KilledWorker, TimeoutError
+
+        desk = self._desk(device, address)
+        ahead = task.ahead if device.kind == "gpu" else []
+        errand = remote.Errand([self._packed(case) for case in (task.case, *ahead)])
+        resources = {device.kind.upper(): 1}
+        future = self._submit(address, remote.measure, desk, errand, resources=resources)
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        while not done.wait(_LOOK_S):
+            if not self.cluster.has(address):
+                return None
+        try:
+            answer: remote.Answer = future.result(timeout=_GATHER_S)
+        except (CancelledError, KilledWorker, TimeoutError):
+            return None
+        return answer
+
+    def _desk(self, device: DeviceInfo, address: str) -> Any:
+        """The future of a desk at the device's worker."""
+        if self._desks.get(device.identity, ("",))[0] != address:
+            how = device, self.options, self.deadlines
+            self._desks[device.identity] = address, self._submit(address, remote.Desk, *how)
+        return self._desks[device.identity][1]
+
+    def _packed(self, case: Case) -> tuple[Case, parcels.Parcel]:
+        """The case without its kernel's file, which travels in the parcel."""
+        key = case.kernel.name, case.kernel.sha256
+        if key not in self._parcels:
+            self._parcels[key] = parcels.packed(case.kernel)
+        parcel = self._parcels[key]
+        return msgspec.structs.replace(case, kernel=parcel.kernel), parcel
+
+    def _submit(self, address: str, function: Callable[..., Any], *given: Any, **how: Any) -> Any:
+        """The future of a call in this worker and no other."""
+        key = f"matbench-{uuid.uuid4().hex}"
+        return self.cluster.client.submit(function, *given, key=key, workers=[address], **how)

@@ -1,0 +1,1 @@
+"""`matbench diff` and `matbench gate`: recorded results against newer ones."""

@@ -1,0 +1,87 @@
+"""What `compare` and `diff` share: the gate for CI, and its summary for a pull request."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from matbench.cli.console import say
+from matbench.cli.options import option
+from matbench.cli.types import Share
+from matbench.errors import MatbenchError, UsageError
+
+if TYPE_CHECKING:
+    from matbench.records.comparison import ComparisonRecord
+    from matbench.records.environment import Environment
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """What counts as the same, what fails, and where the summary goes."""
+
+    TITLE: ClassVar = "Verdict"
+
+    threshold: float = option(
+        "--threshold",
+        type=Share(),
+        default="1%",
+        show_default=True,
+        metavar="SHARE",
+        help="Largest difference that counts as SAME.",
+    )
+    fail_if_slower: float | None = option(
+        "--fail-if-slower",
+        type=Share(),
+        metavar="SHARE",
+        help="Exit 1 if the candidate is SLOWER by more than this, such as 5%.",
+    )
+    summary: str | None = option(
+        "--summary",
+        metavar="FILE",
+        envvar="GITHUB_STEP_SUMMARY",
+        show_envvar=True,
+        help="Append the verdicts to FILE as Markdown for a pull request.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.summary is not None:
+            self._append("")  # fails now, not after measuring
+
+    def summarize(
+        self,
+        records: Sequence[ComparisonRecord],
+        environments: Sequence[Environment],
+        remarks: Sequence[str] = (),
+    ) -> None:
+        """Append the summary to its file, if there is one; remarks go below the verdict."""
+        if self.summary is None:
+            return
+        from matbench.features.diff import gate_view as pull_request
+
+        text = pull_request.summary(records, environments, self.fail_if_slower, remarks)
+        try:
+            self._append(text)
+        except UsageError as error:  # it was possible before measuring
+            raise MatbenchError(str(error)) from None
+
+    def exit(self, records: Sequence[ComparisonRecord], *, broken: bool) -> None:
+        """Exit 1 if a result is wrong or too slow, or if --fail-if-slower had nothing to judge."""
+        from matbench.features.diff import recorded as comparison
+
+        if broken or any(comparison.is_too_slow(each, self.fail_if_slower) for each in records):
+            sys.exit(1)
+        if self.fail_if_slower is not None and not any(record.verdict for record in records):
+            say("no verdict: --fail-if-slower had nothing to judge", err=True)
+            sys.exit(1)
+
+    def _append(self, text: str) -> None:
+        assert self.summary is not None
+        try:
+            with Path(self.summary).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UsageError(f"--summary {self.summary}: cannot be written: {why}") from None

@@ -1,0 +1,1 @@
+"""`matbench doctor`: what keeps this machine from measuring, and how to fix it."""

@@ -1,0 +1,37 @@
+"""`matbench doctor`: whether this machine can measure, and what to do if it cannot."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.console import say, show_rich
+
+
+@main.command()
+@click.option(
+    "--install",
+    is_flag=True,
+    help="First install what CUDA lacks into this Python environment: PyCUDA and, without a CUDA "
+    "toolkit, nvcc and headers of the driver's release.",
+)
+def doctor(install: bool) -> None:
+    """Check what measuring needs on this machine, with a fix for each problem.
+
+    A problem keeps the NVIDIA GPU, or the CPU if there is none, from being measured: exit code 1. A
+    note does not, but may change times or disable an option.
+    """
+    from matbench.features.doctor import machine as backends_doctor
+    from matbench.features.doctor import view as shown
+
+    if install:
+        from matbench.features.doctor import installing
+
+        for step in installing.install():
+            say(f"{step} …", err=True)
+    found = list(backends_doctor.findings())
+    show_rich(shown.renderable(found))
+    if any(finding.status == "problem" for finding in found):
+        sys.exit(1)

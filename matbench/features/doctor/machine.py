@@ -1,0 +1,39 @@
+"""What `matbench doctor` finds on this machine, backend by backend; it prints nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+from matbench import programs
+from matbench.backends import opencl
+from matbench.backends.cuda import libcuda
+from matbench.backends.protocol import UnavailableError
+from matbench.features.doctor import cuda, installing
+from matbench.model import Finding, Status
+
+
+def findings() -> Iterator[Finding]:
+    """Everything that measuring needs here; a *problem* means that it cannot be done."""
+    yield from cuda.findings()
+    yield cuda.guarded("C++ compiler", _compiler)
+    yield cuda.guarded("OpenCL", _opencl)
+
+
+def _compiler() -> Finding:
+    path = programs.which("g++")
+    if path is None:
+        status: Status = "problem" if libcuda.gpu_is_present() else "note"
+        fix = installing.system_package("g++", "gcc-c++")
+        return Finding("C++ compiler", status, "no g++, which nvcc needs", fix)
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return Finding("C++ compiler", "ok", (done.stdout.splitlines() or [path])[0])
+
+
+def _opencl() -> Finding:
+    try:
+        found = opencl.devices()
+    except UnavailableError as error:
+        status: Status = "note" if libcuda.gpu_is_present() else "problem"
+        return Finding("OpenCL", status, error.missing, error.fix)
+    return Finding("OpenCL", "ok", "; ".join(info.label for info in found))

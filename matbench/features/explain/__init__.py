@@ -1,0 +1,1 @@
+"""`matbench explain`: what limits a kernel, from its machine code, its traffic and counters."""

@@ -1,0 +1,129 @@
+"""The figures of a case in sentences: its traffic, and what limits it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from matbench.features.explain import machine_code_view as machine_code
+from matbench.features.explain.bounds import BOUND_SHARE
+from matbench.records.explanation import Explanation
+from matbench.show.units import Formatter, bytes_, count, percent, rates
+
+#: Below this occupancy there are few warps to hide latency.
+_FEW = 0.5
+
+
+def words(found: Explanation) -> Iterator[str]:
+    """The figures in sentences that say only what was modelled or measured."""
+    moved = found.traffic
+    if moved.loads is not None and moved.bytes is not None:
+        yield (
+            f"In the {'machine code' if moved.is_derived else 'model'}, threads load "
+            f"{count(moved.loads)} elements; loads and stores are "
+            f"{moved.bytes / moved.least_bytes:,.1f} times the minimum traffic."
+        )
+    elif moved.claimed_bytes is not None:
+        yield (
+            f"The model gives {bytes_(moved.claimed_bytes)} of traffic, less than the minimum "
+            f"of {bytes_(moved.least_bytes)}: it is not valid at this size."
+        )
+    yield from _bound_in_words(found)
+    yield from machine_code.words(found)
+
+
+def _blocks(number: int) -> str:
+    return "1 block" if number == 1 else f"{number:,} blocks"
+
+
+def _bound_in_words(found: Explanation) -> Iterator[str]:
+    bound = found.bound
+    if bound.by == "not known":
+        yield f"What limits it is not known: {_unmeasured(found)}."
+        return
+    yield f"{_computed(found)}; {_memory(found)}."
+    if bound.by == "doubtful limit":
+        yield "That limit does not apply to it, or was measured while the machine was busier."
+    elif bound.by == "arithmetic":
+        yield "It is compute-bound."
+    elif bound.by == "memory":
+        least = bound.counted_share is None
+        yield "It is memory-bound: no kernel can move less." if least else "It is memory-bound."
+    elif bound.by == "cache":
+        yield (
+            "All data fits in the last-level cache, which is faster than memory, so that share "
+            "does not show what limits it."
+        )
+    else:
+        yield from _neither(found)
+
+
+def _unmeasured(found: Explanation) -> str:
+    """Why the limit is not known."""
+    outcome = found.outcome
+    if outcome is None:
+        return "the run was interrupted" if found.case.device else "there is no device"
+    if outcome.status == "measured":
+        return "no limits were measured"
+    first, _, _ = (outcome.reason or "").partition("\n")
+    return f"{outcome.status}, {first}"
+
+
+def _computed(found: Explanation) -> str:
+    rate = rates_of(found)
+    if found.tensor_cores:
+        return "It uses tensor cores, whose limit is not measured"
+    if not found.operations_per_s:
+        return "It does no arithmetic"
+    computed = f"It computes at {rate(found.operations_per_s)}"
+    if found.whole_numbers or found.limits is None:
+        return f"{computed} with integers, for which no limit is measured"
+    return (
+        f"{computed}, {percent(found.bound.computed_share)} of the "
+        f"{rate(found.limits.fma_flop_per_s)} measured for multiply-adds alone"
+    )
+
+
+def _memory(found: Explanation) -> str:
+    if found.bound.counted_share is not None:
+        taken = percent(found.bound.counted_share)
+        return f"its measured DRAM traffic takes {taken} of the bandwidth of a copy"
+    share = percent(found.bound.least_share)
+    return f"the minimum traffic takes {share} of the bandwidth of a copy"
+
+
+def _neither(found: Explanation) -> Iterator[str]:
+    bound, launch = found.bound, found.case.launch
+    idle, modelled = bound.idle_multiprocessors, bound.modelled_share or 0.0
+    if idle and launch is not None:
+        yield (
+            f"The launch has {_blocks(launch.blocks)} for {launch.blocks + idle} multiprocessors: "
+            f"{idle} are idle."
+        )
+    if modelled > 1:
+        yield (
+            f"The modelled traffic would need {modelled:.1f} times the bandwidth of a copy, so "
+            f"caches serve at least {1 - 1 / modelled:.0%} of it. These figures do not show "
+            "whether caches, shared memory, barriers or latency limit it."
+        )
+    elif modelled >= BOUND_SHARE and bound.counted_share is None:
+        yield (
+            f"The modelled traffic would take {modelled:.0%} of the bandwidth of a copy: the "
+            "kernel is memory-bound if caches serve none of it, which the model does not show."
+        )
+    elif not idle:
+        yield "It reaches neither limit; the model does not show what limits it."
+    own = next((w for w in found.widths if w.here and w.params == found.case.params), None)
+    if own is not None and own.occupancy is not None:
+        share = own.occupancy.share
+        few = ": few warps to hide latency" if share < _FEW else ""
+        yield f"Its occupancy is {share:.0%}{few}."
+    if bound.counted_share is None and found.case.backend == "cuda":
+        yield "`--counters` measures DRAM traffic, bank conflicts and occupancy."
+
+
+def rates_of(found: Explanation) -> Formatter:
+    """All rates of an explanation in the unit of the largest."""
+    if found.whole_numbers:
+        return rates([found.operations_per_s], "op/s")
+    most = found.limits.fma_flop_per_s if found.limits is not None else None
+    return rates([found.operations_per_s, found.clock_flop_per_s, most], "FLOP/s")

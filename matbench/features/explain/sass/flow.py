@@ -1,0 +1,217 @@
+"""Control flow of machine code: basic blocks, natural loops, and what the branches depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from matbench.features.explain.sass.effects import results, sources
+from matbench.features.explain.sass.listing import Function, Instruction
+
+#: Instructions after which the warp continues elsewhere, or nowhere.
+_LEAVES = frozenset({"EXIT", "RET", "BRX", "JMX", "KILL"})
+_BRANCHES = frozenset({"BRA", "JMP"})
+
+
+class Block(NamedTuple):
+    """Instructions that run one after the other; `next` are the starts of blocks that follow."""
+
+    start: int
+    instructions: tuple[Instruction, ...]
+    next: tuple[int, ...]
+
+
+class Control(NamedTuple):
+    """What the branches depend on: instructions of each block, and registers when it starts."""
+
+    instructions: dict[int, tuple[Instruction, ...]]
+    live: dict[int, frozenset[str]]
+
+
+class Loop(NamedTuple):
+    """A natural loop: the start of its header, and the starts of all of its blocks."""
+
+    header: int
+    blocks: frozenset[int]
+
+
+class Code(NamedTuple):
+    """A function with its control flow.
+
+    `around` has the headers of the loops around each block, `written` the names that each
+    instruction writes.
+    """
+
+    function: Function
+    graph: dict[int, Block]
+    loops: tuple[Loop, ...]
+    control: Control
+    around: dict[int, tuple[int, ...]]
+    written: dict[int, tuple[str, ...]]
+
+
+def code(function: Function) -> Code:
+    """The control flow of a function."""
+    graph = blocks(function)
+    found = tuple(loops(graph))
+    around = {
+        start: tuple(loop.header for loop in found if start in loop.blocks) for start in graph
+    }
+    written = {each.address: results(each)[0] for each in function.instructions}
+    return Code(function, graph, found, controlling(graph), around, written)
+
+
+def blocks(function: Function) -> dict[int, Block]:
+    """The basic blocks by their start. A call is followed by its target and by its return."""
+    starts = {function.instructions[0].address}
+    for each, after in zip(function.instructions, function.instructions[1:], strict=False):
+        if each.target is not None:
+            starts.add(each.target)
+        if each.target is not None or each.stem in _LEAVES:
+            starts.add(after.address)
+    found: dict[int, Block] = {}
+    current: list[Instruction] = []
+    addresses = [each.address for each in function.instructions]
+    for each, follows in zip(function.instructions, [*addresses[1:], None], strict=True):
+        current.append(each)
+        if follows is None or follows in starts:
+            found[current[0].address] = Block(
+                current[0].address, tuple(current), _following(each, follows)
+            )
+            current = []
+    return found
+
+
+def _following(last: Instruction, after: int | None) -> tuple[int, ...]:
+    """Where a block can continue, given its last instruction.
+
+    `BSSY` only names the place where lanes meet again.
+    """
+    found = [] if last.target is None or last.stem == "BSSY" else [last.target]
+    always = last.guard is None or (last.guard.name in ("PT", "UPT") and not last.guard.inverted)
+    conditional = any(each.kind == "predicate" for each in last.operands)
+    stops = last.stem in _LEAVES or last.stem in _BRANCHES
+    if after is not None and (not stops or not always or (conditional and last.target is not None)):
+        found.append(after)
+    return tuple(dict.fromkeys(found))
+
+
+def loops(graph: dict[int, Block]) -> list[Loop]:
+    """The natural loops by back edges; those with the same header are one loop."""
+    bodies: dict[int, set[int]] = {}
+    before: dict[int, list[int]] = {start: [] for start in graph}
+    for block in graph.values():
+        for goal in block.next:
+            before[goal].append(block.start)
+    for last, header in _back_edges(graph):
+        body = bodies.setdefault(header, {header})
+        stack = [last]
+        while stack:
+            start = stack.pop()
+            if start not in body:
+                body.add(start)
+                stack += before[start]
+    return [Loop(header, frozenset(body)) for header, body in sorted(bodies.items())]
+
+
+def _back_edges(graph: dict[int, Block]) -> Iterator[tuple[int, int]]:
+    """Branches to a block on the way to them: compilers make no other way into a loop."""
+    entry = next(iter(graph))
+    seen, path = {entry}, {entry: iter(graph[entry].next)}
+    while path:
+        start = next(reversed(path))
+        goal = next(path[start], None)
+        if goal is None:
+            del path[start]
+        elif goal in path:
+            yield start, goal
+        elif goal not in seen:
+            seen.add(goal)
+            path[goal] = iter(graph[goal].next)
+
+
+def controlling(graph: dict[int, Block]) -> Control:
+    """For each block, its branches and the instructions on which some branch depends.
+
+    Liveness of what branches read, backwards to a fixed point: an instruction counts if something
+    it writes is live after it.
+    """
+    live: dict[int, set[str]] = {start: set() for start in graph}
+    kept: dict[int, tuple[Instruction, ...]] = {}
+    facts = {
+        each.address: (results(each)[0], tuple(sources(each)))
+        for block in graph.values()
+        for each in block.instructions
+    }
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(graph.values()):
+            alive = set().union(*(live[goal] for goal in block.next))
+            chosen = []
+            for each in reversed(block.instructions):
+                written, read = facts[each.address]
+                branches = _branches(each)
+                if branches or not alive.isdisjoint(written):
+                    if _replaces(each):
+                        alive -= set(written)
+                    alive |= set(read)
+                    chosen.append(each)
+            kept[block.start] = tuple(reversed(chosen))
+            if alive != live[block.start]:
+                live[block.start] = alive
+                changed = True
+    return Control(kept, {start: frozenset(names) for start, names in live.items()})
+
+
+def _replaces(each: Instruction) -> bool:
+    """Whether nothing is left of what its results were before.
+
+    Lanes that do not take part in an election do not look at who won it.
+    """
+    return each.guard is None or each.stem == "ELECT"
+
+
+def _branches(each: Instruction) -> bool:
+    return each.target is not None or each.stem in _LEAVES
+
+
+def is_linear(code: Code, path: Iterable[int], varying: frozenset[str]) -> bool:
+    """Whether branches on a pass of a loop depend on `varying` registers by sums and comparisons.
+
+    `path` are the blocks of code on it. A branch that went one way in two such passes then goes
+    the same way in all between. So it does by a quotient (a shift to the right) alone; but
+    remainders and masks (`k % 64`) repeat.
+    """
+    changing, quotients = set(varying), set[str]()
+    for start in sorted(path):
+        for each in code.control.instructions[start]:
+            written = code.written[each.address]
+            inputs = changing.intersection(sources(each))
+            if not inputs:
+                if _replaces(each):
+                    changing -= set(written)
+                    quotients -= set(written)
+                continue
+            if _repeats(each) or (len(inputs) > 1 and inputs & quotients):
+                return False
+            changing |= set(written)
+            if inputs & quotients or _divides(each):
+                quotients |= set(written)
+    return True
+
+
+def _repeats(each: Instruction) -> bool:
+    """Whether its result can be periodic in an operand."""
+    stem = each.stem.removeprefix("U")
+    return stem in ("LOP3", "PRMT", "SGXT", "BMSK", "R2P", "I2F", "F2I", "MUFU") or (
+        stem == "IMAD" and "HI" in each.modifiers
+    )
+
+
+def _divides(each: Instruction) -> bool:
+    """Whether it shifts to the right; by 31 bits, that gives only the sign."""
+    stem = each.stem.removeprefix("U")
+    if stem == "SHF":
+        return each.modifiers[:1] == ("R",) and each.operands[2].number != 31
+    return stem == "LEA" and "HI" in each.modifiers and "X" not in each.modifiers

@@ -1,0 +1,110 @@
+"""Which part of a multiprocessor carries out an instruction, and how fast.
+
+Rates are warp instructions per cycle of a multiprocessor. Sources:
+
+- results per clock: *CUDA Programming Guide* 13.0, table "Throughput of Native Arithmetic
+  Instructions", divided by 32, or by 64 if an instruction gives two results; for 12.0 the
+  whitepaper *NVIDIA RTX Blackwell GPU Architecture*;
+- four schedulers that each start one instruction per cycle: the whitepapers on A100, GA102, Ada,
+  H100; multiplications of integers on half of the float32 lanes where there are 128 of these:
+  *Nsight Compute, Kernel Profiling Guide*, section "Pipelines" (FMA heavy and lite);
+- 128 bytes per cycle between a multiprocessor's L1 cache or shared memory and its registers:
+  the same guide, and the measurements in docs/ladder.md; Jia et al. 2018 for Volta;
+- two banks of registers with one read per cycle each: measured on 9.0 for docs/ladder.md, and
+  published for Volta and Turing (Jia et al., *Dissecting the NVIDIA Turing T4 GPU*, 2019).
+  For 10.0 and 12.0 taken to be the same;
+- multiply-adds of tensor cores: `architectures.py`.
+
+Only those of 9.0 have been compared with measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from matbench.features.explain.sass.effects import tensor_shape
+from matbench.features.explain.sass.listing import Instruction
+
+SCHEDULERS = 4
+
+
+class Rates(NamedTuple):
+    """Warp instructions per cycle and multiprocessor, by pipe."""
+
+    fma: float
+    imad: float
+    alu: float
+    fp64: float
+    xu: float
+    half: float
+
+
+_SERVER = Rates(fma=4, imad=2, alu=2, fp64=2, xu=0.5, half=4)
+_DESKTOP = Rates(fma=4, imad=2, alu=2, fp64=2 / 32, xu=0.5, half=2)
+#: By compute capability. Others are not known, and nothing is predicted for them.
+RATES: dict[tuple[int, int], Rates] = {
+    (8, 0): Rates(fma=2, imad=2, alu=2, fp64=1, xu=0.5, half=4),
+    (8, 6): _DESKTOP,
+    (8, 9): _DESKTOP,
+    (9, 0): _SERVER,
+    (10, 0): _SERVER,
+    (12, 0): _DESKTOP,
+}
+
+#: Stems by class; uniform instructions are recognized by their U.
+_STEMS = {
+    "float32": "FFMA FADD FMUL FFMA2 FADD2 FMUL2 FFMA32I FADD32I FMUL32I",
+    "float16": "HFMA2 HADD2 HMUL2 HMNMX2 HSET2 HSETP2",
+    "float64": "DFMA DADD DMUL DSETP",
+    "tensor": "HMMA IMMA BMMA DMMA QMMA OMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCIMMA UTCQMMA"
+    " UTCOMMA",
+    "integer multiply": "IMAD IMUL IDP IDP4A",
+    "integer and logic": "IADD3 IADD IADD2 VIADD LEA SHF SHL SHR LOP3 LOP IABS ISETP SEL PRMT MOV"
+    " MOV32I VIMNMX VIMNMX3 IMNMX VIADDMNMX SGXT BMSK PLOP3 P2R R2P FSEL FSETP FMNMX FMNMX3 FCHK"
+    " FSET ISET IADD32I LOP32I CS2R VABSDIFF VABSDIFF4 FSWZADD PSETP CSET CSETP I2FP F2IP F2FP I2I"
+    " I2IP",
+    "special and conversion": "MUFU I2F F2I F2F FRND POPC FLO BREV",
+    "shared memory": "LDS STS LDSM STSM ATOMS",
+    "global memory": "LDG STG LDGSTS LD ST ATOMG ATOM RED REDG UTMALDG UTMASTG UTMAPF UTMAREDG"
+    " UBLKCP UBLKPF UBLKRED CCTL",
+    "local memory": "LDL STL",
+    "constant memory": "LDC LDCU",
+    "shuffle": "SHFL REDUX MATCH",
+    "barrier": "BAR DEPBAR LDGDEPBAR MEMBAR SYNCS ARRIVES WARPSYNC WARPGROUP WARPGROUPSET FENCE"
+    " ERRBAR CGAERRBAR UCGABAR_ARV UCGABAR_WAIT UTMACMDFLUSH ENDCOLLECTIVE ACQBULK B2R R2B CCTLL"
+    " UTCBAR PREEXIT",
+    "control": "BRA BRX JMP JMX EXIT RET CALL BSSY BSYNC BREAK NOP YIELD KILL NANOSLEEP BMOV BPT"
+    " VOTE ELECT S2R S2UR R2UR VOTEU SETCTAID LEPC USETMAXREG PMTRIG GETLMEMBASE SETLMEMBASE",
+}
+_CLASSES = {stem: name for name, stems in _STEMS.items() for stem in stems.split()}
+
+
+def class_of(instruction: Instruction) -> str | None:
+    """The class of an instruction; None if its opcode is not known."""
+    stem = instruction.stem
+    found = _CLASSES.get(stem)
+    if found is None and stem.startswith("U"):
+        return "uniform" if stem[1:] in _CLASSES else None
+    return found
+
+
+def tensor_multiply_adds(instruction: Instruction) -> int | None:
+    """Multiply-adds of one tensor instruction of a warp; None if its shape is not known.
+
+    Instructions of a warpgroup (`HGMMA`) are carried out by four warps together.
+    """
+    shape = tensor_shape(instruction)
+    return shape and math.prod(shape) // (4 if "GMMA" in instruction.stem else 1)
+
+
+def tensor_precision(instruction: Instruction) -> str | None:
+    """The precision of a tensor instruction's inputs, as in `Architecture.tensor_fma`."""
+    if instruction.stem == "DMMA":
+        return "float64"
+    if instruction.stem not in ("HMMA", "HGMMA"):
+        return None
+    for name, precision in (("TF32", "tf32"), ("BF16", "bfloat16")):
+        if name in instruction.modifiers:
+            return precision
+    return "float16"

@@ -1,0 +1,427 @@
+"""Follows one warp of a launch through the machine code.
+
+Thread and block indices, the launch and the kernel's parameters are known, so the integer
+instructions can be carried out: they give the addresses of all memory accesses and decide the
+branches. What is loaded from memory is not known, nor is anything computed from it.
+
+All instructions of a block of code are carried out the first few times; after that only those on
+which branches depend, so that loops of thousands of iterations are counted exactly and fast.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from matbench.features.explain.sass.effects import ARRIVES, WAITS, polls, watches
+from matbench.features.explain.sass.flow import Block, Code, Loop, is_linear
+from matbench.features.explain.sass.integers import (
+    KNOWN_STEMS,
+    LANES,
+    MASK,
+    Lanes,
+    UnknownError,
+    Value,
+    compute,
+)
+from matbench.features.explain.sass.listing import VARIABLES, Instruction
+from matbench.features.explain.sass.rounds import LONGEST_ROUND, Ahead, Moment, Passes
+from matbench.records.explanation import NotDerived
+
+#: How often a block of code is carried out in full. A ring of up to this many stages is seen whole.
+FULL_VISITS = 4
+INSTRUCTION_BYTES = 16
+#: Instructions that are carried out before we give up, and rounds skipped at a time.
+MOST_INSTRUCTIONS = 60_000
+_LONGEST_JUMP = 1 << 32
+#: Where constant memory says that the file's variables are: far apart, and aligned.
+_VARIABLES = {
+    VARIABLES + 4 * word: (word // 2 + 128) << 8 if word % 2 else 0 for word in range(2 * 128)
+}
+
+
+class Access(NamedTuple):
+    """The addresses of one execution of a memory instruction.
+
+    `active` are the lanes that take part. `addresses` is None if they depend on loaded values.
+    """
+
+    addresses: npt.NDArray[Any] | None
+    active: npt.NDArray[Any]
+
+
+class _EndError(UnknownError):
+    """The warp cannot be followed any further."""
+
+    def __init__(self, what: Literal["branch", "target", "passes"], address: int) -> None:
+        super().__init__(what)
+        self.reason = NotDerived(what, address=address)
+
+
+class Walk(NamedTuple):
+    """What one warp did: visits of each block of code, and accesses by instruction's address: none
+    of those whose lanes took no part, and no entry for those that were not seen.
+
+    `stopped` says why it could not be followed to its end; None if it was. `carried_out` is the
+    number of instructions that it took to follow it.
+    """
+
+    visits: Counter[int]
+    accesses: dict[int, list[Access]]
+    stopped: NotDerived | None
+    carried_out: int
+
+
+class Place(NamedTuple):
+    """Which warp of the launch."""
+
+    block: tuple[int, int, int]
+    grid: tuple[int, int, int]
+    block_index: tuple[int, int, int]
+    warp: int
+
+
+def special_registers(place: Place) -> dict[str, Value]:
+    """Thread and block indices by the names of special registers, one number per lane."""
+    thread = np.arange(LANES, dtype=np.int64) + LANES * place.warp
+    x, y, _ = place.block
+    index = dict(zip("XYZ", (thread % x, thread // x % y, thread // (x * y)), strict=True))
+    found: dict[str, Value] = {f"SR_TID.{axis}": value for axis, value in index.items()}
+    for name, numbers in (("SR_CTAID", place.block_index), ("SR_NCTAID", place.grid)):
+        for axis, number in zip("XYZ", numbers, strict=True):
+            found[f"{name}.{axis}"] = np.full(LANES, number, dtype=np.int64)
+    found["SR_LANEID"] = np.arange(LANES, dtype=np.int64)
+    # Without clusters, a block is the only one of its own.
+    found["SR_CgaCtaId"] = np.zeros(LANES, dtype=np.int64)
+    return found
+
+
+def walk(
+    code: Code,
+    place: Place,
+    constants: Mapping[int, int],
+    *,
+    full_visits: int = FULL_VISITS,
+    most: int = MOST_INSTRUCTIONS,
+) -> Walk:
+    """Follow a warp from the first instruction until its lanes exit or `most` are carried out."""
+    return _Walker(code, place, constants, full_visits, most).run()
+
+
+class _Walker:
+    def __init__(
+        self,
+        code: Code,
+        place: Place,
+        constants: Mapping[int, int],
+        full_visits: int,
+        most: int,
+    ) -> None:
+        self.code = code
+        self.graph = code.graph
+        self.full_visits = full_visits
+        self.most = most
+        self.lanes = Lanes({**_VARIABLES, **constants}, special_registers(place))
+        threads = place.block[0] * place.block[1] * place.block[2]
+        self.waiting = {next(iter(self.graph)): np.arange(LANES) + LANES * place.warp < threads}
+        self.visits: Counter[int] = Counter()
+        self.accesses: dict[int, list[Access]] = {}
+        self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
+        self.headers = {loop.header: loop for loop in code.loops}
+        self.passes = {loop.header: Passes(code.control.live[loop.header]) for loop in code.loops}
+        self.carried_out = 0
+        #: Loops that look ahead here: accesses are not noted then.
+        self.looking_ahead = 0
+        self.equalities = {
+            each.address
+            for block in code.control.instructions.values()
+            for each in block
+            if each.stem.endswith("ISETP") and each.modifiers[0] in ("NE", "EQ")
+        }
+        #: For each test for equality: on which side of each other its operands were.
+        self.signs: dict[int, npt.NDArray[Any]] = {}
+
+    def run(self) -> Walk:
+        stopped = None
+        try:
+            while self.waiting:
+                self._step()
+        except _EndError as end:
+            stopped = end.reason
+        return Walk(self.visits, self.accesses, stopped, self.carried_out)
+
+    def _step(self) -> None:
+        """Carry out one block of code."""
+        # Lanes that are behind go first, so that lanes that parted meet again.
+        start = min(self.waiting)
+        loop = self.headers.get(start)
+        if loop is not None and self._is_alone(loop):
+            self._arrive(loop)
+        if start not in self.graph:
+            raise _EndError("target", start)
+        if self.carried_out > self.most:
+            raise _EndError("passes", start)
+        self._visit(self.graph[start], self.waiting.pop(start))
+
+    def _is_alone(self, loop: Loop) -> bool:
+        """Whether all lanes in a loop are at its header; others may wait elsewhere."""
+        return all(start == loop.header or start not in loop.blocks for start in self.waiting)
+
+    def _arrive(self, loop: Loop) -> None:
+        """At a loop's header: skip passes if the last ones were all alike."""
+        passes = self.passes[loop.header]
+        self._forget_inner(loop)
+        passes.arrive(self._moment(loop))
+        passes.find_round()
+        if not passes.round or passes.is_over or self.visits[loop.header] <= self.full_visits:
+            return
+        if passes.is_linear is None:
+            path = [start for start, count in passes.path.items() if count]
+            passes.is_linear = is_linear(self.code, path, passes.varying)
+        if not passes.is_linear:
+            passes.lengthen()
+            return
+        if rounds := passes.rounds_ahead(lambda rounds: self._look_ahead(loop, rounds)):
+            self._skip(loop, rounds)
+        passes.begin(self._moment(loop))
+
+    def _forget_inner(self, loop: Loop) -> None:
+        """The loops in this one are about to be entered anew."""
+        for inner in self.code.loops:
+            if inner.blocks < loop.blocks:
+                self.passes[inner.header].arrivals = 0
+
+    def _moment(self, loop: Loop) -> Moment:
+        visits = {start: self.visits[start] for start in loop.blocks}
+        return Moment(dict(self.lanes.values), visits)
+
+    def _skip(self, loop: Loop, rounds: int) -> None:
+        """Change registers and visits as so many rounds would."""
+        passes, values = self.passes[loop.header], self.lanes.values
+        for name, change in passes.changes.items():
+            value = values.get(name)
+            if change is None:
+                values[name] = None
+            elif value is not None and value.dtype != bool:
+                values[name] = value + rounds * change & MASK
+        for start, count in passes.path.items():
+            self.visits[start] += rounds * count
+
+    def _look_ahead(self, loop: Loop, rounds: int) -> Ahead:
+        """What follows if so many rounds are skipped; registers and visits stay as they are."""
+        if rounds > _LONGEST_JUMP:
+            raise _EndError("passes", loop.header)
+        before = self.lanes.values, self.visits, self.waiting, self.signs
+        self.lanes.values, self.visits = dict(self.lanes.values), self.visits.copy()
+        self.waiting, self.signs = dict(self.waiting), dict(self.signs)
+        self.looking_ahead += 1
+        try:
+            self._skip(loop, rounds)
+            return self._next_round(loop)
+        except UnknownError:
+            if self.carried_out > self.most:
+                raise
+            return "left"
+        finally:
+            self.looking_ahead -= 1
+            self.lanes.values, self.visits, self.waiting, self.signs = before
+
+    def _next_round(self, loop: Loop) -> Ahead:
+        """Carry out a round, as long as its passes are like those of the rounds before."""
+        passes, signs, first = self.passes[loop.header], dict(self.signs), self._moment(loop)
+        last = first
+        for expected in list(passes.passes)[-passes.round :]:
+            if not self._pass(loop):
+                return "left"
+            now = self._moment(loop)
+            if passes.pass_of(last, now) != expected:
+                return "unlike"
+            last = now
+        # An operand of a test for equality may have jumped over the other.
+        if any(not np.array_equal(sign, self.signs[address]) for address, sign in signs.items()):
+            return "unlike"
+        passes.confirm(first, last)
+        return "alike"
+
+    def _pass(self, loop: Loop) -> bool:
+        """Carry out one pass; false if the loop is left instead."""
+        self._forget_inner(loop)
+        self._visit(self.graph[loop.header], self.waiting.pop(loop.header))
+        while self.waiting and (start := min(self.waiting)) in loop.blocks:
+            if start == loop.header and self._is_alone(loop):
+                return True
+            self._step()
+        return False
+
+    def _visit(self, block: Block, active: npt.NDArray[Any]) -> None:
+        self.visits[block.start] += 1
+        rest = active
+        in_full = self._in_full(block)
+        notes = in_full and self.visits[block.start] <= self.full_visits and not self.looking_ahead
+        for each in self._plan(block, in_full=in_full):
+            if not isinstance(each, Instruction):
+                self.lanes.values.update(dict.fromkeys(each))
+                continue
+            self.carried_out += 1
+            taken = self._active(each, rest)
+            if each.target is not None or each.stem in ("EXIT", "RET", "BRX", "JMX"):
+                rest = self._branch(each, rest, taken)
+                if not rest.any():
+                    return
+                continue
+            reached = rest if taken is None else taken
+            if notes and any(operand.kind == "address" for operand in each.operands):
+                self._access(each, reached)
+            self._carry_out(each, reached, known=taken is not None)
+        follows = block.instructions[-1].address + INSTRUCTION_BYTES
+        self._wait(follows, rest)
+
+    def _in_full(self, block: Block) -> bool:
+        """Whether all of it is carried out: in the first passes of each loop around it."""
+        if not self.full_visits:
+            return False
+        first = 2 * LONGEST_ROUND + self.full_visits
+        around = [self.passes[header] for header in self.code.around[block.start]]
+        return all(passes.is_linear or passes.arrivals <= first for passes in around)
+
+    def _wait(self, start: int, lanes: npt.NDArray[Any]) -> None:
+        if not lanes.any():
+            return
+        others = self.waiting.get(start)
+        self.waiting[start] = lanes if others is None else lanes | others
+
+    def _active(self, each: Instruction, rest: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+        """The lanes that carry it out; None if its predicate is not known."""
+        if each.guard is None:
+            return rest
+        try:
+            lanes: npt.NDArray[Any] = rest & self.lanes.truth(each.guard)
+            return lanes
+        except UnknownError:
+            return None
+
+    def _branch(
+        self, each: Instruction, rest: npt.NDArray[Any], taken: npt.NDArray[Any] | None
+    ) -> npt.NDArray[Any]:
+        """Send the lanes on their way; returns those that go on to the next instruction."""
+        # With DIV, only if lanes have parted: they have met again.
+        if each.stem in ("BSSY", "WARPSYNC") or each.modifiers[:1] == ("DIV",):
+            return rest
+        if taken is not None and each.stem == "BRA":
+            taken = self._agreed(each, taken)
+        if taken is None and polls(each, self.code.control.instructions):
+            return rest
+        if taken is None and self._enters_wait(each):
+            taken = rest
+        if taken is None:
+            raise _EndError("branch", each.address)
+        if each.stem != "EXIT":
+            self._wait(self._goal(each, taken), taken)
+        others: npt.NDArray[Any] = rest & ~taken
+        return others
+
+    def _agreed(self, each: Instruction, taken: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+        """The lanes for which a branch's own predicates are true, too; None if not known."""
+        try:
+            for operand in each.operands:
+                if operand.kind == "predicate":
+                    taken = taken & self.lanes.truth(operand)
+        except UnknownError:
+            return None
+        return taken
+
+    def _goal(self, each: Instruction, taken: npt.NDArray[Any]) -> int:
+        """The address that a branch goes to."""
+        if each.target is not None:
+            return each.target
+        if each.stem == "RET":
+            with suppress(UnknownError):
+                return int(self.lanes.number(each.operands[0])[np.argmax(taken)])
+        raise _EndError("target", each.address)
+
+    def _enters_wait(self, each: Instruction) -> bool:
+        """Whether it goes past a loop that waits for another block, if that is over already."""
+        loop = self.headers.get(each.address + INSTRUCTION_BYTES)
+        blocks = loop.blocks if loop is not None else ()
+        return any(watches(one) for start in blocks for one in self.graph[start].instructions)
+
+    def _carry_out(self, each: Instruction, active: npt.NDArray[Any], *, known: bool) -> None:
+        names = self.code.written[each.address]
+        if not names:
+            return
+        if each.address in self.equalities:
+            self._note_sign(each)
+        try:
+            found = self._computed(each)
+        except UnknownError:
+            found = {}
+        for name in names:
+            value = found.get(name)
+            if value is not None and not known:
+                value = None
+            elif value is not None and not active.all():
+                old = self.lanes.values.get(name)
+                # Lanes that never held a value cannot be told from those that do.
+                value = value if old is None else np.where(active, value, old)
+            elif value is None and not active.any():
+                continue
+            self.lanes.values[name] = value
+
+    def _note_sign(self, each: Instruction) -> None:
+        """A counter that jumps over the number that ends its loop changes sides."""
+        try:
+            a, b = (self.lanes.number(operand) for operand in each.operands[2:4])
+        except UnknownError:
+            return
+        self.signs[each.address] = np.sign(((a - b + (1 << 31)) & MASK) - (1 << 31))
+
+    def _computed(self, each: Instruction) -> dict[str, npt.NDArray[Any]]:
+        if each.opcode.startswith(WAITS):
+            return {each.operands[0].name: np.ones(LANES, dtype=bool)}
+        if each.stem == "ELECT":
+            return {each.operands[0].name: np.arange(LANES) == 0}
+        if each.opcode.startswith(ARRIVES):
+            return {
+                name: np.zeros(LANES, dtype=np.int64) for name in self.code.written[each.address]
+            }
+        return compute(each, self.lanes)
+
+    def _access(self, each: Instruction, active: npt.NDArray[Any]) -> None:
+        """Note where a memory instruction reads and writes: the last address first."""
+        if each.stem in ("LDC", "ULDC", "LDCU"):
+            return
+        noted = self.accesses.setdefault(each.address, [])
+        for operand in each.operands:
+            if operand.kind == "address" and active.any():
+                try:
+                    noted.append(Access(self.lanes.address(operand), active))
+                except UnknownError:
+                    noted.append(Access(None, active))
+
+    def _plan(self, block: Block, *, in_full: bool) -> list[Instruction | tuple[str, ...]]:
+        """What is carried out, in full or as far as branches depend on it; between, the names of
+        registers that are no longer known."""
+        plan = self.plans.get((block.start, in_full))
+        if plan is None:
+            needed = {each.address for each in self.code.control.instructions[block.start]}
+            plan = self.plans[block.start, in_full] = []
+            forgotten: dict[str, None] = {}
+            for each in block.instructions:
+                if each.address in needed or (in_full and _matters(each)):
+                    plan += [tuple(forgotten), each]
+                    forgotten.clear()
+                else:
+                    forgotten.update(dict.fromkeys(self.code.written[each.address]))
+            plan.append(tuple(forgotten))
+        return plan
+
+
+def _matters(each: Instruction) -> bool:
+    """Whether it accesses memory or gives a known number."""
+    accesses = any(operand.kind == "address" for operand in each.operands)
+    return accesses or each.stem.removeprefix("U") in KNOWN_STEMS

@@ -1,0 +1,236 @@
+"""What determines the speed of a case: its figures, and its occupancy on each architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from matbench import workloads
+from matbench.analysis import architectures
+from matbench.analysis.ranking import spread
+from matbench.features.explain import machine_code_view as machine_code
+from matbench.features.explain.bounds import dram_traffic_bytes
+from matbench.features.explain.bounds_view import rates_of, words
+from matbench.features.explain.roofline import roofline
+from matbench.features.explain.roofline_view import chart as roofline_chart
+from matbench.model import WORD_BYTES, settings_of
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.records.explanation import Explanation, Width
+from matbench.show.table import (
+    Column,
+    Fact,
+    Group,
+    Report,
+    Row,
+    Section,
+    facts_section,
+    grouped,
+    section,
+    under,
+)
+from matbench.show.units import UNKNOWN, bandwidth, bytes_, count, duration, number, percent
+
+#: CSV has the widths.
+_FIELDS = {
+    **under("", "architecture here params threads_per_block registers shared_bytes"),
+    "resident_blocks": "occupancy.blocks",
+    "driver_blocks": "driver_blocks",
+    "occupancy_share": "occupancy.share",
+    "limiters": "occupancy.limiters",
+    **under("", "modelled_loads measured_ns status reason"),
+}
+_COLUMNS = (
+    Column("parameters"),
+    Column("threads", right=True),
+    Column("registers", right=True, drop=3),
+    Column("shared (B)", right=True),
+    Column("fit by threads", right=True, drop=4),
+    Column("by registers", right=True, drop=5),
+    Column("by shared", right=True, drop=4),
+    Column("resident", right=True),
+    Column("occupancy", right=True, drop=1),
+    Column("modelled loads", right=True, drop=2),
+    Column("measured", right=True),
+)
+
+
+def report(
+    found: Explanation, environments: Sequence[Environment], *, chart: int | None = 76
+) -> Report:
+    """The explanation in every format; `chart` is the width of the roofline, None omits it."""
+    device = _device(found, environments)
+    roof = roofline(found)
+    heading = (
+        f"{found.case.label}{f' on {device}' if device else ', no device'}",
+        *(roofline_chart(roof, chart) if chart is not None and roof is not None else ()),
+    )
+    groups = grouped(found.widths, lambda each: (each.here, each.architecture))
+    return Report(
+        sections=(
+            facts_section(heading, "of the case", facts(found)),
+            *([machine_code.section(found.code, found.counters)] if found.code is not None else []),
+            *(_width_section(found, widths, device) for widths in groups.values()),
+        ),
+        footer="\n".join(words(found)),
+        fields=_FIELDS,
+        rows=lambda: found.widths,
+        json=lambda: encoding.array([*environments, found]),
+    )
+
+
+def _device(found: Explanation, environments: Sequence[Environment]) -> str:
+    """The device as its environment labels it; empty if there is none."""
+    case = found.case
+    for info in (info for environment in environments for info in environment.devices):
+        if (info.backend, info.name) == (case.backend, case.device):
+            return info.label
+    return f"{case.backend} {case.device}"
+
+
+def facts(found: Explanation) -> list[Fact]:
+    """The figures of a case; later ones build on earlier ones."""
+    return [*_traffic(found), *_measured(found), *_given(found), *_counted(found)]
+
+
+def _traffic(found: Explanation) -> Iterator[Fact]:
+    moved, claims, problem = found.traffic, found.traffic.claims, found.case.problem
+    workload = workloads.of(problem)
+    yield Fact("operations", count(moved.operations), workload.title)
+    if moved.loads is not None:
+        once = moved.stores == workload.words("C", problem) * problem.batch
+        stores = "the output, once" if once else "a partial result per block"
+        stores, loads = claims.get("global_stores", stores), claims.get("global_loads")
+        how = "modelled"
+        if moved.is_derived:
+            how, loads, stores = "derived", "in the machine code", "in the machine code"
+        yield Fact(f"{how} loads", count(moved.loads), f"elements: {loads}")
+        yield Fact(f"{how} stores", count(moved.stores), f"elements: {stores}")
+        yield Fact(f"{how} traffic", bytes_(moved.bytes), "without caches")
+        yield Fact(f"{how} intensity", number(moved.intensity), "operations per byte")
+    if moved.shared_loads is not None:
+        claim = f"elements: {claims['shared_loads']}"
+        yield Fact("modelled shared loads", count(moved.shared_loads), claim)
+    each_once = "each input read once, the output written once"
+    yield Fact("minimum traffic", bytes_(moved.least_bytes), each_once)
+    yield Fact("highest intensity", number(moved.least_intensity), "at the minimum traffic")
+
+
+def _measured(found: Explanation) -> Iterator[Fact]:
+    rate, outcome, limits = rates_of(found), found.outcome, found.limits
+    if outcome is not None and outcome.median_ns:
+        how = f"median of a short run, {outcome.mode}"
+        if (timing := outcome.timing) is not None and timing.interval_ns is not None:
+            how += f": ± {percent(spread(timing))}"
+        yield Fact("measured time", duration(outcome.median_ns), how)
+        if found.operations_per_s:
+            what = "operations on integers" if found.whole_numbers else ""
+            yield Fact("measured rate", rate(found.operations_per_s), what)
+        least = found.traffic.least_bytes / outcome.median_ns * 1e9
+        yield Fact("minimum bandwidth", bandwidth(least), "the minimum traffic in that time")
+    if limits is not None:
+        copied = bandwidth(limits.copy_bytes_per_s)
+        yield Fact("measured copy", copied, "this device's limit, bytes read and written")
+        if not found.whole_numbers:
+            fastest = rate(limits.fma_flop_per_s)
+            yield Fact("measured multiply-adds", fastest, "this device's limit, float32")
+    if found.clock_flop_per_s is not None:
+        clock, own = f"at {count(found.sm_mhz)} MHz", found.case.arithmetic
+        if own is not None:
+            clock += f", with {own.products} × {own.precision} for each product"
+        yield Fact("peak at this clock", rate(found.clock_flop_per_s), clock)
+
+
+def _given(found: Explanation) -> Iterator[Fact]:
+    """The resources that the build and the launch give it."""
+    launch = found.case.launch
+    build = found.outcome.build if found.outcome is not None else None
+    given = build.resources if build is not None else None
+    if given is not None and given.registers is not None:
+        spilled = {None: "", 0: "no spills"}.get(
+            given.spilled_bytes, f"{count(given.spilled_bytes)} bytes spilled"
+        )
+        yield Fact("registers per thread", count(given.registers), spilled)
+    if launch is not None:
+        yield Fact("threads per block", count(launch.threads_per_block))
+        yield Fact("blocks", count(launch.blocks))
+        if given is not None and given.static_shared_bytes is not None:
+            static, dynamic = given.static_shared_bytes, launch.shared_bytes
+            parts = f"{static:,} static, {dynamic:,} set at launch"
+            yield Fact("shared memory per block", f"{static + dynamic:,} bytes", parts)
+
+
+def _counted(found: Explanation) -> Iterator[Fact]:
+    """What hardware counters measured, each compared with the model."""
+    counters, moved = found.counters, found.traffic
+    if counters is None:
+        return
+    dram_bytes = dram_traffic_bytes(counters)
+    if dram_bytes is not None:
+        compared = f"{dram_bytes / moved.least_bytes:.2f} × the minimum"
+        if moved.bytes:
+            compared += f", {dram_bytes / moved.bytes:.2f} × the modelled"
+        yield Fact("measured DRAM traffic", bytes_(dram_bytes), compared)
+    if counters.shared_bytes is not None:
+        compared = "moved by its instructions"
+        if moved.shared_loads:
+            ratio = counters.shared_bytes / (WORD_BYTES["float32"] * moved.shared_loads)
+            compared += f", {ratio:.2f} × the modelled loads"
+        yield Fact("measured shared memory", bytes_(counters.shared_bytes), compared)
+    if counters.bank_conflicts is not None:
+        yield Fact("measured bank conflicts", count(counters.bank_conflicts), "in shared memory")
+    if counters.achieved_occupancy is not None:
+        active = f"{counters.achieved_occupancy:.0%}"
+        yield Fact("measured occupancy", active, "share of warps active, on average")
+
+
+def _width_section(found: Explanation, widths: Sequence[Width], device: str) -> Section:
+    first = widths[0]
+    heading = [f"this device: {device}"] if first.here else []
+    if first.architecture is not None:
+        a = architectures.named(first.architecture)
+        heading.append(
+            f"{a.name}: a multiprocessor holds {a.threads:,} threads, {a.blocks} blocks, "
+            f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
+            f"a block has at most {a.threads_per_block:,} threads"
+        )
+    rows = tuple(_width_row(each, chosen=each.params == found.case.params) for each in widths)
+    return section([*heading, *_unknown(widths)], _COLUMNS, "limited by", [Group("", rows)])
+
+
+def _unknown(widths: Sequence[Width]) -> Iterator[str]:
+    """The resources that were unknown when the occupancy on this architecture was computed."""
+    fitting = [each for each in widths if each.occupancy is not None]
+    if any(each.registers is None for each in fitting):
+        yield "registers unknown: assumed not to limit"
+    if any(each.shared_bytes is None for each in fitting):
+        yield "static shared memory unknown: assumed to be 0"
+    first = fitting[0].architecture if fitting else None
+    if first is not None and architectures.named(first).compute_capability < (2, 0):
+        yield "not counted: launch parameters, which are in shared memory here (≤ 256 bytes)"
+
+
+def _width_row(each: Width, *, chosen: bool) -> Row:
+    fits = each.occupancy
+    by = fits.by if fits is not None else {}
+    resident = count(each.driver_blocks if fits is None else fits.blocks)
+    if fits is not None and each.driver_blocks not in (None, fits.blocks):
+        resident += f" (driver: {each.driver_blocks})"
+    limiters = UNKNOWN if fits is None else ", ".join(fits.limiters)
+    return Row(
+        cells=(
+            settings_of(each.params) or UNKNOWN,
+            count(each.threads_per_block),
+            count(each.registers),
+            count(each.shared_bytes),
+            count(by.get("threads")),
+            count(by.get("registers")),
+            count(by.get("shared memory")),
+            resident,
+            UNKNOWN if fits is None else f"{fits.share:.0%}",
+            count(each.modelled_loads),
+            duration(each.measured_ns),
+        ),
+        status=each.status or limiters,
+        reason=each.reason or "",
+        best=chosen,
+    )

@@ -1,0 +1,159 @@
+"""`matbench grade`: the numerical profile of kernels."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench import signals
+from matbench.cli.app import main
+from matbench.cli.console import Interruption, say, say_printed, show_report
+from matbench.cli.kernel_files import KernelFiles, kernel_names
+from matbench.cli.options import (
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    format_option,
+    grouped,
+)
+from matbench.cli.outputs import require_apart
+from matbench.cli.progress import Display, progress
+from matbench.cli.selection import SelectionOptions
+from matbench.cli.types import Seed
+
+if TYPE_CHECKING:
+    from matbench.model import Case, DeviceInfo, Kernel
+    from matbench.records.environment import Environment
+    from matbench.records.grade import Grade
+
+
+@main.command()
+@click.argument("kernels", nargs=-1, metavar="[KERNEL|FILE]...", shell_complete=kernel_names)
+@grouped
+@click.option(
+    "--at-least",
+    type=click.Choice(["A", "B", "C"]),
+    help="Exit 1 if a kernel has a lower grade, or none.",
+)
+@click.option("--tree", is_flag=True, help="Also print the order of 32 terms as a tree.")
+@click.option("--seed", type=Seed(), default=0, show_default=True, help="Seed of the inputs.")
+@click.option(
+    "--output", metavar="FILE", help="Write a record of each kernel to FILE (JSON Lines)."
+)
+@click.option("--force", is_flag=True, help="Replace an existing output file.")
+@format_option
+def grade(
+    kernels: tuple[str, ...],
+    selection: SelectionOptions,
+    files: KernelFiles,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    deadlines: DeadlineOptions,
+    at_least: str | None,
+    tree: bool,
+    seed: int,
+    output: str | None,
+    force: bool,
+    fmt: str,
+) -> None:
+    """Describe the arithmetic of matrix products: how accurate, over which range, in which order.
+
+    Multiplies chosen inputs and reads C: no source is needed. A kernel has grade A if each element
+    is as accurate as a sum of rounded operations can be. Its first parameters are graded, or all
+    that --set names.
+
+    \b
+    matbench grade tiled kahan
+    matbench grade mine.cu --baseline 'cublas*' --at-least A
+    """
+    from matbench.features.grade import profile
+    from matbench.features.grade import steps as grading
+    from matbench.measure.options import Options
+    from matbench.measure.worker import Crew
+    from matbench.records import provenance
+    from matbench.records.writing import RecordWriter
+
+    chosen = selection.kernels(kernels, files)
+    require_apart({"--output": output}, files.read_for(chosen))
+    cases = _cases(chosen, selection, constants, device)
+    devices = list({info.label: info for info, _ in cases}.values())
+    about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
+    writer = RecordWriter(Path(output), about, "force" if force else "new") if output else None
+    builds = [(info, other) for info, case in cases for _, other in grading.variations(case, info)]
+    options = Options(timed=False, blocks=False, checks=frozenset())
+    found: list[Grade] = []
+    with (
+        writer or nullcontext(),
+        Interruption() as interruption,
+        Crew(options, deadlines.deadlines, say_printed) as crew,
+        progress(len(cases) * len(grading.STEPS)) as display,
+    ):
+        crew.build_ahead([*cases, *builds])
+        for info, case in cases:
+            begin = partial(_begin, display, case)
+            graded = profile.grade(crew.worker(info), case, seed, begin)
+            with signals.held():  # what is recorded counts as done
+                if writer is not None:
+                    writer.write(graded)
+                found.append(graded)
+    if not found:
+        interruption.exit(0, len(cases), "kernels")
+    _show(found, about, fmt, tree=tree)
+    interruption.exit(len(found), len(cases), "kernels")
+    _exit(found, cases, at_least)
+
+
+def _begin(display: Display, case: Case, what: str) -> None:
+    name, _, _ = case.label.rpartition(" at ")
+    display.begin(f"{name}: {what}")
+
+
+def _show(found: list[Grade], about: Environment, fmt: str, *, tree: bool) -> None:
+    from matbench.features.grade import view
+
+    show_report(view.report(found, [about]), fmt)
+    if tree and fmt not in ("csv", "json"):
+        for graded in found:
+            say("\n".join([f"\n{view.name_of(graded)}: order of addition", *view.tree(graded)]))
+
+
+def _exit(found: list[Grade], cases: list[tuple[DeviceInfo, Case]], at_least: str | None) -> None:
+    """Exit 1 for a grade that is too low, and for a kernel that failed."""
+    from matbench.records.grade import LETTERS
+
+    failed = [
+        each for each, (_, case) in zip(found, cases, strict=True) if each.reason and not case.skip
+    ]
+    if at_least is not None:
+        allowed = LETTERS[: LETTERS.index(at_least) + 1]
+        failed += [each for each in found if each.letter not in allowed]
+    if failed or all(case.skip for _, case in cases):
+        sys.exit(1)
+
+
+def _cases(
+    kernels: list[Kernel],
+    selection: SelectionOptions,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+) -> list[tuple[DeviceInfo, Case]]:
+    """A case for each kernel: its first parameters that can run, or all that --set names.
+
+    Each is graded on one device of each model.
+    """
+    from matbench.features.grade.multiplier import problem_of
+
+    problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
+    overrides = constants.values(kernels)
+    every = selection.cases(kernels, list(problems), overrides, device)
+    found: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
+    for alike, case in sorted(every, key=lambda each: each[1].skip is not None):
+        named = [value for name, value in case.params.items() if name in overrides]
+        found.setdefault((case.kernel.name, alike[0].name, *named), (alike[0], case))
+    order = [kernel.name for kernel in kernels]
+    return sorted(found.values(), key=lambda each: order.index(each[1].kernel.name))

@@ -1,0 +1,270 @@
+"""Probes that show in which order a kernel adds, and how: see `analysis.order`.
+
+A row of products is computed in one of two ways. If the kernel's numbers reach far enough, B is 1
+and A holds the products, so every column of C is one more witness. Otherwise both hold a factor,
+and one element of C, on the diagonal, is the sum.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from matbench.features.grade import accuracy
+from matbench.features.grade import summation_tree as order
+from matbench.features.grade.multiplier import Multiplier
+from matbench.features.grade.summation_tree import NoTreeError, Pair, Tree
+from matbench.measure.launcher import Float64
+from matbench.records.grade import Order, Statement, Sums
+
+#: The numbers of terms: a small tree to look at, and one that shows chunks.
+_SMALL, _LARGE = 32, 256
+#: The most probes of a tree, per term: more would take long.
+_MOST_PROBES = 24
+#: The probes that check a tree: pairs at random, in other rows of C.
+_CHECKED = 128
+
+
+class _ExactError(NoTreeError):
+    """No one is lost beside the largest terms: sums are exact, so they show no order."""
+
+
+class Scale(NamedTuple):
+    """Exponents of the huge term, of a one, and whether each is a product of two factors."""
+
+    huge: int
+    one: int
+    is_product: bool
+
+
+def _scales(multiplier: Multiplier) -> list[Scale]:
+    """Scales to try: the first keeps huge terms apart from any accumulator's ones."""
+    _, high = multiplier.exponents
+    most = accuracy.FORMATS[multiplier.storage][2]
+    if multiplier.sums_in == "float16":
+        return [Scale(14, -8, True)]
+    narrow = [Scale(30, -14, True)]
+    reach = min(high, most) - 7
+    if multiplier.storage == "float64":
+        return [Scale(400, 0, False), Scale(120, 0, False)]
+    if reach < 60:
+        return narrow
+    return [Scale(reach, 0, False), *narrow]
+
+
+class Prober:
+    """Computes rows of products by launches of one shape."""
+
+    def __init__(self, multiplier: Multiplier, scale: Scale, terms: int) -> None:
+        self.multiplier = multiplier
+        self.scale = scale
+        self.terms = terms
+        self.probes = 0
+
+    def sums(self, products: Float64) -> Float64:
+        """The kernel's sum of each row of products; `NoTreeError` if columns of C differ."""
+        found = [
+            self._launch(products[start : start + self.terms])
+            for start in range(0, len(products), self.terms)
+        ]
+        self.probes += len(products)
+        return np.concatenate(found)
+
+    def _launch(self, products: Float64) -> Float64:
+        many = len(products)
+        A, B = np.zeros((self.terms, self.terms)), np.zeros((self.terms, self.terms))
+        if not self.scale.is_product:
+            A[:many], B[:] = products, 1
+            C = self.multiplier.multiply(A, B)[:many]
+            if not np.array_equal(C, np.repeat(C[:, :1], C.shape[1], axis=1), equal_nan=True):
+                raise NoTreeError("columns of C differ")
+            found: Float64 = C[:, 0]
+            return found
+        fractions, exponents = np.frexp(products)
+        exponents -= 1
+        left = exponents // 2
+        A[:many] = np.ldexp(2 * fractions, left)
+        B[:, :many] = np.where(products == 0, 0, np.ldexp(1.0, exponents - left)).T
+        sums: Float64 = np.diagonal(self.multiplier.multiply(A, B))[:many].copy()
+        return sums
+
+    def shared(self, pairs: Sequence[Pair]) -> list[int]:
+        """How many terms the smallest partial sum with both terms of a pair has."""
+        if self.probes + len(pairs) > _MOST_PROBES * self.terms:
+            raise NoTreeError("too irregular")
+        one = 2.0**self.scale.one
+        products = np.full((len(pairs), self.terms), one)
+        for row, (plus, minus) in enumerate(pairs):
+            products[row, plus], products[row, minus] = (
+                2.0**self.scale.huge,
+                -(2.0**self.scale.huge),
+            )
+        kept = self.sums(products) / one
+        if not (np.isfinite(kept).all() and np.array_equal(kept, np.rint(kept))):
+            raise NoTreeError("sums of ones are not whole numbers")
+        if not ((kept >= 0) & (kept <= self.terms - 2)).all():
+            raise NoTreeError("sums of ones are larger than their number")
+        if (kept == self.terms - 2).all() and len(pairs) >= self.terms - 1:
+            raise _ExactError("no one is lost beside the largest terms")
+        return [self.terms - int(count) for count in kept]
+
+
+def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple[Statement, ...]:
+    """The order of addition, and how sums are computed; the latter rests on the former."""
+    bits = _read_bits(multiplier, random)
+    prober, tree, error = _tree(multiplier, _SMALL, random)
+    if isinstance(error, _ExactError):
+        found = Order(verdict="exact", terms=_SMALL, probes=prober.probes)
+        return found, _sums(prober, tuple(range(_SMALL)), bits, random)
+    if tree is None:
+        reason = str(error)
+        sums = Sums(input_bits=bits, probes=2 * _SMALL**2, reason=reason)
+        return Order(terms=_SMALL, probes=prober.probes, reason=reason), sums
+    sums = _sums(prober, tree, bits, random)
+    levels, terms, probes = order.levels_of(tree), _SMALL, prober.probes
+    one_step = len(levels) == 1 and levels[0].how == "at once"
+    if not one_step:
+        backwards = any(level.how == "in reverse" for level in levels)
+        larger, large_tree, _ = _tree(multiplier, _LARGE, random, backwards=backwards)
+        probes += larger.probes
+        if large_tree is not None and (large := order.levels_of(large_tree)):
+            levels, terms = large, _LARGE
+    found = Order(
+        verdict="one step" if one_step else "regular" if levels else "irregular",
+        terms=terms,
+        levels=levels,
+        steps_terms=_SMALL,
+        steps=order.steps_of(tree),
+        probes=probes,
+    )
+    return found, sums
+
+
+def _tree(
+    multiplier: Multiplier, terms: int, random: np.random.Generator, *, backwards: bool = False
+) -> tuple[Prober, Tree | None, NoTreeError | None]:
+    """The tree of so many terms, checked by other pairs; None with the error if there is none."""
+    last = None
+    for scale in _scales(multiplier):
+        prober = Prober(multiplier, scale, terms)
+        try:
+            tree = order.tree_of(terms, prober.shared, backwards=backwards)
+            pairs = [
+                tuple(random.choice(terms, 2, replace=False).tolist()) for _ in range(_CHECKED)
+            ]
+            if prober.shared(pairs) != order.shared_in(tree, pairs):
+                raise NoTreeError("other probes give another tree")
+            return prober, tree, None
+        except NoTreeError as error:
+            last = error
+            if isinstance(error, _ExactError):
+                break
+    return prober, None, last
+
+
+def _read_bits(multiplier: Multiplier, random: np.random.Generator) -> int:
+    """The fewest significant bits with which a number of A or B is read."""
+    side, bits = _SMALL, accuracy.FORMATS[multiplier.storage][0]
+    given = 1 + np.rint(random.random((side, side)) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)
+    given = multiplier.stored(np.where(given >= 2, 1.5, given))
+    alone = np.eye(side)
+    with np.errstate(invalid="ignore"):
+        read = [multiplier.multiply(given, alone), multiplier.multiply(alone, given)]
+    return min(accuracy.read_bits(each, given, multiplier.storage) for each in read)
+
+
+def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> Sums:
+    """The accumulator's width, its rounding, and whether products enter it unrounded."""
+    i, last, between = _triple(tree)
+    top = _top(prober)
+    lowest = -28 if prober.scale.is_product else top - 115
+    if prober.multiplier.result == "float16":
+        lowest = max(lowest, -24)
+    powers = list(range(1, top - lowest + 1))
+
+    def added(fraction: float) -> Float64:
+        """1 + fraction·2⁻ᵏ − 1 for each k (rows) and each term between (columns)."""
+        rows = np.zeros((len(powers) * len(between), prober.terms))
+        for row, (power, j) in enumerate(itertools.product(powers, between)):
+            rows[row, i], rows[row, last] = 2.0**top, -(2.0**top)
+            rows[row, j] = fraction * 2.0 ** (top - power)
+        found: Float64 = prober.sums(rows).reshape(len(powers), -1) * 2.0**-top
+        return found
+
+    try:
+        kept = added(1.0) == np.ldexp(1.0, -np.array(powers))[:, None]
+        width = min(int(np.cumprod(column).sum()) for column in kept.T) + 1
+        rounding = "unclear"
+        if 1 < width <= len(powers):
+            rest = added(1.5)[width - 1]  # 1 + ¾ of the last bit
+            up, down = 2.0 ** (1 - width), 0.0
+            if (rest == up).all():
+                rounding = "nearest"
+            elif (rest == down).all():
+                rounding = "truncated"
+        fused = _fused(prober, tree, bits, random)
+    except NoTreeError as error:
+        return Sums(input_bits=bits, probes=prober.probes, reason=str(error))
+    return Sums(
+        accumulator_bits=width,
+        rounding=rounding,  # type: ignore[arg-type]
+        products=fused,  # type: ignore[arg-type]
+        input_bits=bits,
+        probes=prober.probes,
+    )
+
+
+def _top(prober: Prober) -> int:
+    if prober.scale.is_product:
+        return 14 if "float16" in (prober.multiplier.result, prober.multiplier.sums_in) else 30
+    return min(60, prober.scale.huge)
+
+
+def _triple(tree: Tree) -> tuple[int, int, list[int]]:
+    """Two terms that only the last addition joins, and some of the others."""
+    assert not isinstance(tree, int)
+    sides = sorted(map(order.terms_of, tree), key=len)
+    i, last = sides[-1][0], sides[0][-1]
+    others = [term for term in sides[-1][1:] if term != last] or sides[0][:-1]
+    if not others:  # all in one step
+        others = [term for side in sides for term in side if term not in (i, last)]
+    return i, last, others[:: max(1, len(others) // 4)][:5]
+
+
+def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> str:
+    """Whether the sum of −fl(a·b) and a·b is the rounding error of a·b, in either order."""
+    multiplier, terms = prober.multiplier, prober.terms
+    width = accuracy.FORMATS[multiplier.storage][0]
+    if 2 * bits <= max(width, 24):  # all products are exact
+        return "unrounded"
+    if prober.scale.is_product:
+        return "unclear"
+    pairs = order.joined_by_one(tree)
+    pairs = pairs[:: max(1, len(pairs) // 4)][:4]
+    pairs += [pair[::-1] for pair in pairs]
+    residues, found = [], []
+    for pair in pairs:
+        for _ in range(4):
+            a, b = (1 + np.rint(random.random(2) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)).tolist()
+            exact = Fraction(a) * Fraction(b)
+            rounded = _rounded(exact, width)
+            A, B = np.zeros((terms, terms)), np.zeros((terms, terms))
+            A[:, pair[0]], B[pair[0]] = -float(rounded), 1
+            A[:, pair[1]], B[pair[1]] = a, b
+            found.append(float(multiplier.multiply(A, B)[0, 0]))
+            residues.append(float(exact - rounded))
+            prober.probes += 1
+    if not any(found):
+        return "rounded"
+    hits = sum(value == residue for value, residue in zip(found, residues, strict=True) if value)
+    return "unrounded" if hits == sum(map(bool, found)) else "unclear"
+
+
+def _rounded(value: Fraction, bits: int) -> Fraction:
+    """A number of [1, 4) rounded to so many significant bits."""
+    unit = Fraction(2) ** ((1 if value >= 2 else 0) + 1 - bits)
+    return round(value / unit) * unit

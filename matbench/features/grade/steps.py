@@ -1,0 +1,394 @@
+"""Grades a kernel: multiplies chosen inputs with it, and states what the results show.
+
+Each step makes one or two statements and stands alone, so that a kernel that fails in one is still
+described by the others. Everything random follows from the seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from matbench.features.grade import accuracy, order_probes
+from matbench.features.grade.multiplier import Multiplier
+from matbench.kernelfile import sweep
+from matbench.measure.launcher import Float64
+from matbench.measure.oracle.doubled import product
+from matbench.model import Case, DeviceInfo
+from matbench.records.grade import (
+    Algorithm,
+    Batches,
+    Bounds,
+    Constants,
+    Growth,
+    Order,
+    Range,
+    Runs,
+    Specials,
+    Statement,
+    Ulps,
+)
+
+#: Rows and columns of C in most products, so that a launch has several blocks.
+_SIDE = 48
+_RUNS = 100
+_BATCHES = (1, 2, 7, 64, 1000)
+#: How many values of one constant are compared.
+_MOST_VALUES = 4
+#: Errors by element have grown if they are so many times those without a spread, and more than
+#: some roundings.
+_GROWN, _SOME = 4.0, 8.0
+
+
+#: The largest K for the growth of errors, and the number of seeds.
+_LARGEST_K = {"gpu": 4096, "cpu": 1024}
+_SEEDS = 4
+
+
+class Subject(NamedTuple):
+    """A kernel to grade, and its source of random numbers."""
+
+    multiplier: Multiplier
+    seed: int
+
+    def random(self, purpose: str) -> np.random.Generator:
+        """A generator of its own for each purpose."""
+        return np.random.default_rng([self.seed, *purpose.encode()])
+
+    def multiply(self, A: Float64, B: Float64) -> Float64:
+        return self.multiplier.multiply(A, B)
+
+    def uniform(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
+        """Numbers in [0, 1) that the kernel's inputs can hold."""
+        return self.multiplier.stored(random.random((rows, columns)))
+
+    def signed(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
+        """Numbers in [−1, 1) that the kernel's inputs can hold."""
+        return self.multiplier.stored(2 * random.random((rows, columns)) - 1)
+
+    def near_one(self, random: np.random.Generator, rows: int, columns: int) -> Float64:
+        """Numbers in [½, 1], whose products and scaled values keep all bits."""
+        return self.multiplier.stored((1 + random.random((rows, columns))) / 2)
+
+    def errors(
+        self,
+        A: Float64,
+        B: Float64,
+        rows: Float64 | float = 1.0,
+        inner: Float64 | float = 1.0,
+        columns: Float64 | float = 1.0,
+    ) -> accuracy.Errors:
+        """Errors of the product of rows·A·inner and B·columns/inner, with powers of two as factors;
+        the reference would lose bits if it were computed from scaled numbers."""
+        left, right = A * rows * inner, B * columns / np.reshape(inner, (-1, 1))
+        C, R = self.multiply(left, right), product(A, B) * rows * columns
+        return accuracy.errors(C, R, left, right, self.multiplier.result)
+
+    @property
+    def widest(self) -> int:
+        """The widest spread of powers of two that A and B can have, in binades."""
+        low, high = self.multiplier.exponents
+        _, least, most = accuracy.FORMATS[self.multiplier.storage]
+        reach = min(high, most, -low, -least)
+        return max(0, 2 * (reach - (8 if reach > 20 else 4)))
+
+
+def growth(subject: Subject) -> Growth:
+    """Errors by element on uniform inputs, for K from 16 to the largest."""
+    largest_K = _LARGEST_K[subject.multiplier.info.kind]
+    points = []
+    for power in range(4, largest_K.bit_length()):
+        for seed in range(_SEEDS):
+            random = subject.random(f"growth {power} {seed}")
+            A = subject.uniform(random, _SIDE, 1 << power)
+            B = subject.uniform(random, 1 << power, _SIDE)
+            points.append((1 << power, subject.errors(A, B).by_element))
+    return accuracy.growth(points, len(points) * _SIDE**2)
+
+
+def bounds(subject: Subject) -> Bounds:
+    """Errors on uniform inputs, on rows and columns of different sizes, and on terms of one size
+    from factors of different sizes."""
+    random = subject.random("bounds")
+    spread = subject.widest // 2
+    reach = max(1, min(12, spread // 4))
+    found = []
+    for K in (1, 4, 16, 64):
+        for _ in range(2):
+            A, B = subject.near_one(random, _SIDE, K), subject.near_one(random, K, _SIDE)
+            rows = np.ldexp(1.0, random.integers(-reach, reach + 1, (_SIDE, 1)))
+            columns = np.ldexp(1.0, random.integers(-reach, reach + 1, (1, _SIDE)))
+            inner = np.ldexp(1.0, random.integers(-spread // 2, spread // 2 + 1, K))
+            found.append(subject.errors(A, B))
+            found.append(subject.errors(A, B, rows=rows, columns=columns))
+            found.append(subject.errors(A, B, inner=inner))
+    return accuracy.bounds(found, len(found) * _SIDE**2, subject.multiplier.result)
+
+
+def algorithm(subject: Subject) -> Algorithm:
+    """Some rows of A and columns of B are zero: so are those of C, if no other row or column enters
+    their sums."""
+    random = subject.random("zeros")
+    nonzeros = probes = 0
+    for K in (32, 64, 128):
+        A, B = subject.uniform(random, K, K), subject.uniform(random, K, K)
+        A[random.random(K) < 0.5] = 0
+        B[:, random.random(K) < 0.5] = 0
+        C = subject.multiply(A, B)
+        zero = ~(np.any(A, axis=1)[:, None] & np.any(B, axis=0))
+        nonzeros += int(np.count_nonzero(C[zero]))
+        probes += int(zero.sum())
+    if not np.isfinite(C).all():
+        return Algorithm(probes=probes, reason="C is not finite")
+    return Algorithm(
+        verdict="Strassen-like" if nonzeros else "classical", nonzeros=nonzeros, probes=probes
+    )
+
+
+def range_(subject: Subject) -> Range:
+    """Terms a·d times b/d, for powers of two d that spread wider and wider."""
+    K, tried, accurate, probes = 64, 0, 0, 0
+    random = subject.random("range")
+    A, B = subject.near_one(random, _SIDE, K), subject.near_one(random, K, _SIDE)
+    at_first = subject.errors(A, B).by_element
+    limit = max(_SOME, _GROWN * at_first)
+    spreads = sorted(
+        {*(s for s in (2, 4, 8, 16, 32, 64, 96, 128, 160) if s < subject.widest), subject.widest}
+    )
+    for tried in spreads:
+        powers = np.rint(np.linspace(-tried / 2, tried / 2, K)).astype(int)
+        inner = np.ldexp(1.0, random.permutation(powers))
+        error = subject.errors(A, B, inner=inner).by_element
+        probes += _SIDE**2
+        if not error <= limit:
+            break
+        accurate = tried
+    if not math.isfinite(at_first):
+        return Range(probes=probes, reason="C is not finite")
+    return Range(
+        verdict="whole" if accurate == subject.widest else "limited",
+        binades=accurate,
+        tried=subject.widest,
+        probes=probes,
+    )
+
+
+def specials(subject: Subject) -> Specials:
+    """NaN, infinities, overflow and subnormals in one row of A and one column of B."""
+    multiplier = subject.multiplier
+    K = side = 16
+    row, column, k, other = 3, 5, 7, 11
+    bits, least, most = accuracy.FORMATS[multiplier.storage]
+    random = subject.random("specials")
+    differ: dict[str, str] = {}
+    probes = 0
+    large = 1.5 * 2.0**most  # twice that is infinite
+
+    def drawn() -> tuple[Float64, Float64]:
+        A, B = subject.signed(random, side, K), subject.signed(random, K, side)
+        return np.where(A == 0, 0.5, A), np.where(B == 0, 0.5, B)
+
+    for name, set_A, set_B in _special_cases(row, column, k, other, large):
+        A, B = drawn()
+        set_A(A), set_B(B)
+        A, B = multiplier.stored(A), multiplier.stored(B)
+        C = multiplier.multiply(A, B)
+        with np.errstate(all="ignore"):
+            R = accuracy.nearest(A @ B, multiplier.result)
+        probes += C.size
+        if found := accuracy.mistaken(C, R):
+            differ[name] = found
+
+    def fate(C: Float64, R: Float64) -> str:
+        if np.array_equal(C, R):
+            return "kept"
+        return "flushed" if not C.any() else "partly"
+
+    small = 2.0 ** (least - min(6, bits - 2))
+    A, B = np.zeros((side, K)), np.zeros((K, side))
+    A[:, k], B[k] = small, 2.0 ** min(12, most - 2)
+    inputs = {fate(subject.multiply(A, B), A @ B), fate(subject.multiply(B.T, A.T), (A @ B).T)}
+    results = None
+    _, result_least, _ = accuracy.FORMATS[multiplier.result]
+    half = (result_least - 4) // 2
+    if half >= least:
+        A[:, k] = B[k] = 2.0**half
+        results = fate(subject.multiply(A, B), A @ B)
+    probes += 3 * side * side
+    return Specials(
+        verdict="differ" if differ else "as IEEE",
+        differ=differ,
+        subnormal_inputs=inputs.pop() if len(inputs) == 1 else "partly",  # type: ignore[arg-type]
+        subnormal_results=results,  # type: ignore[arg-type]
+        probes=probes,
+    )
+
+
+_Set = Callable[[Float64], object]
+
+
+def _special_cases(
+    row: int, column: int, k: int, other: int, large: float
+) -> Iterator[tuple[str, _Set, _Set]]:
+    """The name of each case, and how it changes A and B."""
+
+    def put(*entries: tuple[int | slice, int | slice, float]) -> _Set:
+        def change(matrix: Float64) -> None:
+            for i, j, value in entries:
+                matrix[i, j] = value
+
+        return change
+
+    inf, every = math.inf, slice(None)
+    yield "NaN in A", put((row, k, math.nan)), put()
+    yield "NaN in B", put(), put((k, column, math.nan))
+    yield "Inf in A", put((row, k, inf)), put()
+    yield "-Inf in B", put(), put((k, column, -inf))
+    yield "Inf · 0", put((row, k, inf)), put((k, column, 0.0))
+    yield (
+        "Inf - Inf",
+        put((row, k, inf), (row, other, inf)),
+        put((k, column, 1), (other, column, -1)),
+    )
+    small = 2.0**-10
+    sums = put((k, every, small), (other, every, small), (k, column, 1), (other, column, 1))
+    yield "overflow", put((row, k, large), (row, other, large)), sums
+    yield "-overflow", put((row, k, -large), (row, other, -large)), sums
+    yield "no overflow", put((row, every, 0), (row, k, large)), sums
+
+
+def runs(subject: Subject) -> Runs:
+    """The same inputs again and again."""
+    random = subject.random("runs")
+    A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
+    first = subject.multiply(A, B).tobytes()
+    differ = sum(subject.multiply(A, B).tobytes() != first for _ in range(_RUNS - 1))
+    return Runs(
+        verdict="differ" if differ else "same bits", runs=_RUNS, differ=differ, probes=_RUNS * 64**2
+    )
+
+
+def batches(subject: Subject) -> Batches:
+    """One row among others: alone, repeated in all rows, and among rows of other sizes."""
+    random = subject.random("batches")
+    K, N = 256, 64
+    row, B = subject.signed(random, 1, K), subject.signed(random, K, N)
+    sizes = {M: subject.multiplier.case(M, N, K).problem.M for M in _BATCHES}
+    if len(set(sizes.values())) == 1:
+        return Batches(reason="the kernel accepts only one number of rows of these")
+    alone = subject.multiply(row, B)
+    differ, probes = [], N
+    for M in _BATCHES:
+        equal = subject.multiply(np.repeat(row, M, axis=0), B)
+        others = subject.multiplier.stored(subject.signed(random, M, K) * 2.0**6)
+        others[[M // 2, M - 1]] = row
+        mixed = subject.multiply(others, B)[[M // 2, M - 1]]
+        probes += equal.size + mixed.size
+        if not all(np.array_equal(alone[0], each) for each in (*equal, *mixed)):
+            differ.append(M)
+    return Batches(
+        verdict="varies" if differ else "invariant",
+        rows=tuple(_BATCHES),
+        differ_at=tuple(differ),
+        probes=probes,
+    )
+
+
+def variations(case: Case, device: DeviceInfo) -> list[tuple[str, Case]]:
+    """The case with one constant changed, and that constant's name, for a few values of each."""
+    found = []
+    for name, values in case.kernel.sweep.items():
+        others = [value for value in values if value != case.params[name]]
+        for value in others[: _MOST_VALUES - 1]:
+            params = case.params | {name: value}
+            other = sweep.case(case.kernel, case.problem, params, device)
+            if other.skip is None:
+                found.append((name, other))
+    return found
+
+
+def constants(subject: Subject) -> Constants:
+    """Each swept constant with other values, while the rest keep theirs."""
+    multiplier = subject.multiplier
+    random = subject.random("constants")
+    A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
+    first = multiplier.multiply(A, B)
+    tried, differ, probes = [], [], first.size
+    for name, case in variations(multiplier.case(64, 64, 256), multiplier.info):
+        C = multiplier.with_params(case.params).multiply(A, B)
+        tried.append(name)
+        probes += C.size
+        if not np.array_equal(C, first):
+            differ.append(name)
+    if not tried:
+        return Constants(reason="no other values of constants to try")
+    return Constants(
+        verdict="differ" if differ else "same bits",
+        tried=tuple(dict.fromkeys(tried)),
+        differ=tuple(dict.fromkeys(differ)),
+        probes=probes,
+    )
+
+
+def ulps(subject: Subject) -> tuple[Ulps, ...]:
+    """Errors in units in the last place on four kinds of inputs."""
+    K = 256
+    found = []
+    for kind in ("uniform", "signed", "normal", "ill-conditioned"):
+        random = subject.random(f"ulps {kind}")
+        if kind == "uniform":
+            A, B = subject.uniform(random, _SIDE, K), subject.uniform(random, K, _SIDE)
+        elif kind == "normal":
+            A, B = (
+                subject.multiplier.stored(random.standard_normal(shape))
+                for shape in ((_SIDE, K), (K, _SIDE))
+            )
+        else:
+            A, B = subject.signed(random, _SIDE, K), subject.signed(random, K, _SIDE)
+        if kind == "ill-conditioned":  # the second half of a sum nearly cancels the first
+            half = K // 2
+            A[:, half:] = subject.multiplier.stored(
+                A[:, :half] * (1 + 2.0**-6 * random.random((_SIDE, half)))
+            )
+            B[half:] = -B[:half]
+        C = subject.multiply(A, B)
+        found.append(accuracy.ulps(C, product(A, B), subject.multiplier.result, kind))
+    return tuple(found)
+
+
+Made = Statement | tuple[Statement, ...]
+
+
+class Step(NamedTuple):
+    """A step: what it does, in words, and the statement that says why it failed."""
+
+    run: Callable[[Subject], Made]
+    doing: str
+    failed: type[Statement] | None = None
+
+
+def _order(subject: Subject) -> Made:
+    return order_probes.order_and_sums(subject.multiplier, subject.random("order"))
+
+
+#: The steps by the field of a `Grade` that they fill; `order` also makes `sums`.
+STEPS = {
+    "bounds": Step(bounds, "bounds of errors", Bounds),
+    "growth": Step(growth, "growth of errors", Growth),
+    "algorithm": Step(algorithm, "sums of zeros", Algorithm),
+    "range": Step(range_, "range of exponents", Range),
+    "specials": Step(specials, "special values", Specials),
+    "order": Step(_order, "order of addition", Order),
+    "ulps": Step(ulps, "units in the last place"),
+    "batches": Step(batches, "numbers of rows", Batches),
+    "constants": Step(constants, "constants", Constants),
+    "runs": Step(runs, "repeated runs", Runs),
+}
+
+
+def step(multiplier: Multiplier, name: str, seed: int) -> Made:
+    """The statements of one step; `CaseError` if a launch fails."""
+    return STEPS[name].run(Subject(multiplier, seed))

@@ -1,0 +1,383 @@
+"""The numerical profile of each kernel, and a table that compares them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from math import log2
+from typing import Any
+
+from matbench.features.grade import summation_tree as orders
+from matbench.features.grade.summation_tree import Tree
+from matbench.model import settings_of
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.records.grade import (
+    Batches,
+    Bounds,
+    Constants,
+    Grade,
+    Growth,
+    Level,
+    Order,
+    Range,
+    Runs,
+    Specials,
+    Statement,
+    Sums,
+    Ulps,
+)
+from matbench.show.heading import used_devices
+from matbench.show.table import Column, Group, Report, Row, Section, grouped, section, under
+from matbench.show.units import UNKNOWN, count, is_known, number, share, superscript
+
+#: The types whose significands have so many bits.
+_WIDTHS = {8: "bfloat16", 11: "float16", 24: "float32", 53: "float64"}
+_FIELDS = {
+    **under("case", "kernel params backend device"),
+    **under("", "letter seed duration_s reason"),
+    "bits": "bounds.bits",
+    "growth": "growth.verdict",
+    "slope": "growth.slope",
+    "slope_low": "growth.interval.0",
+    "slope_high": "growth.interval.1",
+    "algorithm": "algorithm.verdict",
+    "binades": "range.binades",
+    "binades_tried": "range.tried",
+    "specials": "specials.verdict",
+    "subnormal_inputs": "specials.subnormal_inputs",
+    "subnormal_results": "specials.subnormal_results",
+    "order": "order.verdict",
+    **under("sums", "accumulator_bits rounding products input_bits"),
+    "runs": "runs.verdict",
+    "batches": "batches.verdict",
+    "constants": "constants.verdict",
+}
+_FOOTER = "evidence from the probes counted here, not proof; what each line means: docs/grade.md"
+
+
+def report(grades: Sequence[Grade], environments: Sequence[Environment]) -> Report:
+    """A profile of each kernel and, if there are several, a table of all."""
+    shown, about = list(grades), list(environments)
+    graded = [grade for grade in shown if grade.reason is None]
+    others = grouped((g for g in shown if g.reason is not None), lambda g: g.reason or "")
+    missing = [f"not graded: {', '.join(_names(found))}: {why}" for why, found in others.items()]
+    return Report(
+        sections=(
+            *map(_profile, graded),
+            *([_comparison(graded, about)] if len(graded) > 1 else []),
+        ),
+        footer="\n".join([*missing, *([_FOOTER] if graded else [])]),
+        fields=_FIELDS,
+        rows=lambda: shown,
+        json=lambda: encoding.array([*about, *shown]),
+    )
+
+
+def _names(grades: Sequence[Grade]) -> list[str]:
+    return list(dict.fromkeys(grade.case.kernel for grade in grades))
+
+
+def name_of(grade: Grade) -> str:
+    """The kernel and its parameters."""
+    return f"{grade.case.kernel} {settings_of(grade.case.params)}".strip()
+
+
+# -- profiles --------------------------------------------------------------------------------------
+
+
+def _profile(grade: Grade) -> Section:
+    rows = tuple(
+        Row((title, text, count(probes) if probes else UNKNOWN))
+        for title, text, probes in _lines(grade)
+    )
+    columns = (Column("property"), Column("finding"), Column("probes", right=True))
+    title = f"{name_of(grade)}: grade {grade.letter}, {grade.duration_s:.1f} s"
+    return Section((title,), columns, "", (Group("", rows),))
+
+
+def _lines(grade: Grade) -> Iterator[tuple[str, str, int]]:
+    """What is said about each property, and how many probes it rests on."""
+    properties: tuple[tuple[str, Statement | None, Callable[[Any], str]], ...] = (
+        ("errors", grade.bounds, partial(_errors, grade)),
+        ("growth with K", grade.growth, _growth),
+        ("algorithm", grade.algorithm, lambda found: str(found.verdict)),
+        ("exponents", grade.range, _exponents),
+        ("special values", grade.specials, _specials),
+        ("subnormals", grade.specials, _subnormals),
+        ("order of sums", grade.order, _order),
+        ("arithmetic", grade.sums, _arithmetic),
+        ("repeated runs", grade.runs, _repeated),
+        ("rows", grade.batches, _rows),
+        ("constants", grade.constants, _constants),
+        *((f"{found.inputs} inputs", found, _ulps) for found in grade.ulps),
+    )
+    for title, statement, text in properties:
+        if statement is not None:
+            yield title, _said(statement, text), statement.probes
+
+
+def _said(statement: Statement | None, text: Callable[[Any], str]) -> str:
+    """The text about a statement, or why there is none."""
+    if statement is None:
+        return "unclear"
+    varies = isinstance(statement, Order) and statement.verdict == "varies"
+    if statement.reason is None or varies:
+        return text(statement)
+    if isinstance(statement, Constants):
+        return statement.reason
+    read = _read(statement) if isinstance(statement, Sums) else ""
+    return "; ".join(filter(None, (read, f"unclear: {statement.reason}")))
+
+
+def _errors(grade: Grade, found: Bounds) -> str:
+    """The bound that holds and, for lower grades than A, for how many bits that would."""
+    growing = grade.growth
+    u = f"u = 2{superscript(round(log2(grade.u)))}"
+    if found.verdict == "A" and growing is not None and growing.errors:
+        most, K = number(growing.errors[-1]), count(growing.sizes[-1])
+        return f"up to {most}·u of |A|·|B|, element by element, at K = {K} ({u})"
+    text = {
+        "A": "a few K·u of |A|·|B|, element by element",
+        "B": f"up to {number(found.by_row)}·K²·u of the largest of row and column",
+        "C": f"up to {number(found.by_matrix)}·K²·u of the largest of both matrices",
+        "D": "larger than u times any size",
+    }.get(found.verdict, "unclear")
+    declared = grade.case.claims.precision
+    told = f"; it declares {declared}" if found.verdict == "D" and declared != "float32" else ""
+    return f"{text} ({u}); grade A for {found.bits} bits{told}"
+
+
+def _growth(found: Growth) -> str:
+    if found.slope is None or found.interval is None:
+        return "unclear"
+    low, high = found.interval
+    span = f"K = {count(found.sizes[0])} to {count(found.sizes[-1])}"
+    power = f"as K to the power {found.slope:.2f} ({low:.2f} to {high:.2f})"
+    return f"{found.verdict}: {power}, {span}".replace("-", "−")
+
+
+def _exponents(found: Range) -> str:
+    if found.verdict == "whole":
+        return f"accurate over all {found.tried} binades tried"
+    return f"accurate over {found.binades} binades; not over {found.tried}"
+
+
+def _specials(found: Specials) -> str:
+    if not found.differ:
+        return "NaN, infinities and overflow as in IEEE arithmetic"
+    kinds = grouped(found.differ, lambda case: found.differ[case])
+    return "; ".join(f"{got} for {', '.join(cases)}" for got, cases in kinds.items())
+
+
+def subnormals(grade: Grade) -> str:
+    return _said(grade.specials, _subnormals)
+
+
+def _subnormals(found: Specials) -> str:
+    parts = [f"inputs {found.subnormal_inputs or 'not tried'}"]
+    if found.subnormal_results is not None:
+        parts.append(f"results {found.subnormal_results}")
+    return ", ".join(parts)
+
+
+def order(grade: Grade) -> str:
+    return _said(grade.order, _order)
+
+
+def _order(found: Order) -> str:
+    if found.verdict == "exact":
+        return "cannot be seen: sums lose nothing"
+    if found.verdict == "varies":
+        return "varies: runs differ"
+    if found.levels:
+        return f"{words(found.levels)} (K = {found.terms})"
+    return f"irregular: {len(found.steps)} additions (K = {found.steps_terms})"
+
+
+def _arithmetic(sums: Sums) -> str:
+    if sums.accumulator_bits is None:
+        return _read(sums) or "unclear"
+    kind = _WIDTHS.get(sums.accumulator_bits)
+    width = f"sums of {sums.accumulator_bits} bits" + (f" ({kind})" if kind else "")
+    rounding = {"nearest": "rounded to nearest", "truncated": "truncated"}.get(sums.rounding)
+    products = {"unrounded": "products unrounded", "rounded": "products rounded first"}
+    return ", ".join(filter(None, (width, rounding, products.get(sums.products), _read(sums))))
+
+
+def _read(sums: Sums) -> str:
+    return f"inputs read with {sums.input_bits} bits" if sums.input_bits is not None else ""
+
+
+def _repeated(found: Runs) -> str:
+    if found.verdict == "same bits":
+        return f"the same bits in {found.runs} runs"
+    return f"other bits in {found.differ} of {found.runs} runs"
+
+
+def _rows(found: Batches) -> str:
+    if found.verdict == "invariant":
+        return f"a row has the same bits anywhere, for M = {', '.join(map(count, found.rows))}"
+    return f"a row's bits are not those of M = 1 for M = {', '.join(map(count, found.differ_at))}"
+
+
+def _constants(found: Constants) -> str:
+    if found.verdict == "same bits":
+        return f"the same bits for other values of {', '.join(found.tried)}"
+    return f"other bits for other values of {', '.join(found.differ)}"
+
+
+def _ulps(found: Ulps) -> str:
+    if found.largest is None:
+        return "unclear"
+    return (
+        f"{number(found.largest)} ulp at most, {number(found.mean)} on average, "
+        f"{share(found.correctly_rounded)} correctly rounded"
+    )
+
+
+def words(levels: Sequence[Level]) -> str:
+    """A regular order: `4 chunks of 8 terms, each in order; then pairwise`."""
+    text, size = "", 1
+    for index, level in enumerate(levels):
+        if index == 0:
+            text = _how(level)
+        else:
+            each = text if index == 1 else f"({text})"
+            groups = _groups(level.terms, size, levels[index - 1].block)
+            text = f"{groups}, each {each}; then {_how(level)}"
+        size *= level.terms
+    return text
+
+
+def _groups(many: int, size: int, block: int | None) -> str:
+    """So many groups of `size` terms, dealt out by `block` terms."""
+    if block == size:
+        return f"{many} chunks of {size} terms"
+    if block == 1:
+        return f"{many} sums of every {_ordinal(many)} term"
+    return f"{many} sums of {block} terms in every {(block or 0) * many}"
+
+
+def _how(level: Level) -> str:
+    if level.how == "at once":
+        return f"all {level.terms} in one step"
+    if level.at_a_time > 1:
+        back = ", from the last" if level.how == "in reverse" else ""
+        return f"{level.at_a_time} terms at a time onto the running sum{back}"
+    return {
+        "in order": "in order",
+        "in reverse": "in reverse order",
+        "pairwise": "pairwise",
+        "pairwise apart": "pairwise, terms half the length apart first",
+    }[level.how]
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(
+        number % 10 if number % 100 not in (11, 12, 13) else 0, "th"
+    )
+    return f"{number}{ending}"
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+def _comparison(grades: Sequence[Grade], environments: Sequence[Environment]) -> Section:
+    columns = (
+        Column("kernel"),
+        Column("grade"),
+        Column("bits", right=True),
+        Column("slope", right=True, drop=2),
+        Column("ulp", right=True, drop=3),
+        Column("sums", right=True, drop=1),
+        Column("exponents", drop=6),
+        Column("specials", drop=5),
+        Column("runs", drop=7),
+        Column("rows", drop=4),
+    )
+    several = Counter(grade.case.kernel for grade in grades)
+    rows = [_row(grade, with_params=several[grade.case.kernel] > 1) for grade in grades]
+    heading = (
+        "Kernels compared",
+        *used_devices(environments),
+        "bits: for which grade A holds · ulp: largest error on uniform inputs · sums: bits of the "
+        "accumulator",
+    )
+    return section(heading, columns, "order of sums", (Group("", tuple(rows)),))
+
+
+def _row(grade: Grade, *, with_params: bool) -> Row:
+    bounds, growing, sums = grade.bounds, grade.growth, grade.sums
+    uniform = next((found.largest for found in grade.ulps if found.inputs == "uniform"), None)
+    cells = (
+        name_of(grade) if with_params else grade.case.kernel,
+        grade.letter,
+        count(bounds.bits) if bounds and is_known(bounds.bits) else UNKNOWN,
+        f"{growing.slope:.2f}" if growing and growing.slope is not None else UNKNOWN,
+        number(uniform, 2),
+        count(sums.accumulator_bits) if sums else UNKNOWN,
+        _verdict(grade.range),
+        _verdict(grade.specials),
+        _verdict(grade.runs),
+        _verdict(grade.batches),
+    )
+    return Row(cells, reason=order(grade).partition(" (K = ")[0])
+
+
+def _verdict(statement: Statement | None) -> str:
+    verdict: str = getattr(statement, "verdict", UNKNOWN)
+    return verdict
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+
+def tree(grade: Grade) -> list[str]:
+    """The order of few terms as an indented tree. `+` is one addition onto the running sum, `&`
+    joins terms of one step."""
+    found = grade.order
+    if found is None or not found.steps:
+        return []
+    return list(_branch(orders.from_steps(found.steps_terms, found.steps), 0))
+
+
+def _branch(node: Tree, depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    steps = orders.chain_of(node)
+    if isinstance(node, int):
+        yield f"{indent}{node}"
+    elif steps is not None:
+        yield indent + _chain(steps)
+    else:
+        operands = _running(node)
+        yield f"{indent}sum of" + (", in order" if len(operands) > len(node) else "")
+        for operand in operands:
+            yield from _branch(operand, depth + 1)
+
+
+def _running(node: tuple[Tree, ...]) -> tuple[Tree, ...]:
+    """The sums that are added to a running sum one by one, if they have equally many terms."""
+    found, first = list(node[1:]), node[0]
+    while not isinstance(first, int) and len(first) == 2:
+        if len(orders.terms_of(first)) == len(orders.terms_of(found[0])):
+            break
+        found.insert(0, first[1])
+        first = first[0]
+    found.insert(0, first)
+    return tuple(found) if len({len(orders.terms_of(each)) for each in found}) == 1 else node
+
+
+def _chain(steps: Sequence[Sequence[int]]) -> str:
+    """Steps of a running sum: `0 + 1 + … + 31`, or `0 & 1 & 2 & 3 + 4 & 5 & 6 & 7`."""
+    first, *others = steps
+    if len(first) == 2:  # two terms are one addition, in either order
+        backwards = bool(others) and others[0][0] < first[0]
+        pair = first[::-1] if backwards else first
+        steps = [pair[:1], pair[1:], *others]
+    texts = [" & ".join(map(str, step)) for step in steps]
+    if len(texts) > 4 and len({(len(b), b[0] - a[0]) for a, b in pairwise(steps)}) == 1:
+        texts = [*texts[:2], "…", texts[-1]]
+    return " + ".join(texts)

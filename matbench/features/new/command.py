@@ -1,0 +1,98 @@
+"""`matbench new`: create a kernel file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.console import say
+from matbench.cli.kernel_files import kernel_names
+from matbench.errors import UsageError
+from matbench.features.adopt.command import adopt
+from matbench.workloads import DEFAULT, WORKLOADS
+
+if TYPE_CHECKING:
+    from matbench.kernelfile.catalogue import Catalogue
+    from matbench.model import Kernel
+
+#: The kernel that is copied by default.
+_ORIGIN = "naive-2d"
+
+
+@main.command()
+@click.argument("name", metavar="NAME|FILE.cu")
+@click.option(
+    "--from",
+    "origin",
+    metavar="KERNEL",
+    shell_complete=kernel_names,
+    help=f"Kernel to copy. Default: {_ORIGIN}, or the shortest kernel of --workload.",
+)
+@click.option(
+    "--workload",
+    type=click.Choice(list(WORKLOADS)),
+    help="Workload, if --from is not given. Default: matmul.",
+)
+@click.option(
+    "--output",
+    default=".",
+    show_default=True,
+    metavar="DIR|FILE.cu",
+    help="Where to write it. Existing files are not replaced.",
+)
+@click.pass_context
+def new(
+    context: click.Context, name: str, origin: str | None, workload: str | None, output: str
+) -> None:
+    """Create NAME.cu: a copy of a kernel, with comments that say what to change.
+
+    An existing FILE.cu is adopted instead, as by `matbench adopt FILE.cu`.
+
+    \b
+    matbench new mine --from tiled
+    matbench new mine --workload dot
+    matbench watch mine.cu
+    """
+    from matbench.features.new import scaffold
+    from matbench.kernelfile import catalogue, front_matter
+
+    if Path(name).suffix in (".cu", ".cuh") and Path(name).exists():
+        if origin is not None or workload is not None or output != ".":
+            raise UsageError(f"{name} exists; use `matbench adopt {name}` to make it run")
+        context.invoke(adopt, file=name, backend="auto")
+        return
+    known = catalogue.Catalogue(catalogue.builtin())
+    front_matter.check_name(name)
+    if name in known.kernels:
+        taken_by = known.kernels[name].path or "a library"
+        raise UsageError(f"the name {name!r} is taken by {taken_by}; choose another")
+    catalogue.require_name_of_its_own(name, "new")
+    if origin is None:
+        named = workload in (None, DEFAULT)
+        kernel = known.get(_ORIGIN) if named else _shortest(known, workload)
+    else:
+        kernel = known.get(origin)
+    if workload not in (None, kernel.workload):
+        raise UsageError(f"--workload {workload}: {kernel.name} computes {kernel.workload}")
+    path = Path(output) if output.endswith(".cu") else Path(output) / f"{name}.cu"
+    text = scaffold.source(name, kernel, path.name)
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{path} exists; choose another name or --output") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    say(f"wrote {path}: a copy of {kernel.name}, named {name}")
+    say(f"next: matbench watch {shlex.quote(str(path))}")
+
+
+def _shortest(catalogue: Catalogue, workload: str | None) -> Kernel:
+    found = [k for k in catalogue.group("all", workload) if k.source and not k.on_host]
+    if not found:
+        raise UsageError(f"--workload {workload}: no kernel to copy; name one with --from")
+    return min(found, key=lambda kernel: len(kernel.source))

@@ -1,0 +1,1 @@
+"""`matbench page`: record files as a page for browsers."""

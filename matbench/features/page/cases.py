@@ -1,0 +1,328 @@
+"""The cases of a page: the rows of its table, the points of its charts, and all samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from matbench import workloads
+from matbench.analysis import chart, ranking
+from matbench.analysis.ranking import Ranked
+from matbench.features.page import pareto
+from matbench.model import WORD_BYTES, DeviceInfo, Problem
+from matbench.records.explanation import Limits
+from matbench.records.outcome import Outcome
+from matbench.show import formats, patterns, units
+from matbench.show import outcomes as table
+from matbench.show.charts import definitions, style
+from matbench.show.charts.definitions import Spec
+from matbench.show.charts.style import Look
+from matbench.show.table import Row
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of the table of all results; CSV calls it by its `key`."""
+
+    title: str
+    key: str
+    is_number: bool = False
+
+
+COLUMNS = (
+    Column("kernel", "kernel"),
+    Column("parameters", "params"),
+    Column("size", "size", is_number=True),
+    Column("status", "status"),
+    Column("time", "median_ns", is_number=True),
+    Column("±", "spread", is_number=True),
+    Column("rate", "work_per_s", is_number=True),
+    Column("% of limit", "of_limit", is_number=True),
+    Column("% of cuBLAS", "of_cublas", is_number=True),
+    Column("max rel err", "max_rel_err", is_number=True),
+    Column("remarks", "remarks"),
+    Column("hot", "hot_median_ns", is_number=True),
+    Column("avg rel err", "avg_rel_err", is_number=True),
+    Column("of bound", "bound_ratio", is_number=True),
+    Column("precision", "precision"),
+    Column("occupancy", "occupancy", is_number=True),
+    Column("registers", "registers", is_number=True),
+    Column("per block", "block_median_ns", is_number=True),
+    Column("imbalance", "block_imbalance", is_number=True),
+    Column("samples", "samples", is_number=True),
+    Column("timing", "timing_mode"),
+    Column("inputs", "inputs"),
+    Column("device", "device"),
+)
+_TITLES = [column.title for column in table.COLUMNS]
+#: The conditions that are drawn below samples.
+_TOLD = ("sm_mhz", "power_w", "temperature_c")
+_PATHS = table.FIELDS | {"work_per_s": "work_per_s"}
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Samples of one kind, in microseconds, and the conditions while they were taken."""
+
+    mode: str
+    values: list[float]
+    conditions: dict[str, list[float | None]]
+    throttled: list[str]
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One case; `text` and `numbers` have a value for each of `COLUMNS`.
+
+    `rate` is in the unit of its view, and `low` and `high` are its interval as factors of it. A
+    size that is one number is `n`; it may be near another, `beside`. No kernel is both faster and
+    more accurate than one `on_front`.
+    """
+
+    view: int
+    text: list[str]
+    numbers: list[float | None]
+    n: int | None = None
+    beside: int | None = None
+    is_baseline: bool = False
+    has_claims: bool = False
+    is_fastest: bool = False
+    on_front: bool = False
+    rate: float | None = None
+    low: float = 1.0
+    high: float = 1.0
+    intensity: float | None = None
+    series: list[Series] = []
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Cases that can stand in one chart: one device, workload, kind of samples and of inputs.
+
+    `roofline` is the chart without its points; None if no limits are known.
+    """
+
+    label: str
+    unit: str
+    scale: float
+    roofline: Spec | None = None
+    roofline_note: str = ""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a page shows of outcomes; `outcomes` belong to the cases one by one.
+
+    `looks` has each kernel, the fastest first.
+    """
+
+    views: list[View]
+    cases: list[Case]
+    outcomes: list[Outcome]
+    looks: dict[str, Look]
+
+
+#: The table, the kind of samples, the inputs, alpha, beta and batch.
+_Key = tuple[int, str | None, str, float, float, int]
+_Problems = dict[Problem, list[Ranked]]
+
+
+def of(
+    outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo], limits: Mapping[str, Limits]
+) -> Found:
+    """Every case with its rank among its like, GPUs first, the smallest sizes first.
+
+    `limits` are those that were measured by themselves, by device.
+    """
+    outcomes = list(map(patterns.noted, outcomes))
+    fastest = set(map(id, ranking.fastest(outcomes)))
+    groups = _groups(outcomes, devices)
+    ordered = sorted(groups, key=lambda key: (key[0], -len(groups[key])))
+    every = {key: [row for rows in groups[key].values() for row in rows] for key in ordered}
+    shown = [row for rows in every.values() for row in rows]
+    looks = _looks(shown)
+    views: list[View] = []
+    cases: list[Case] = []
+    for number, (key, rows) in enumerate(every.items()):
+        measured = limits.get(rows[0].outcome.case.device)
+        views.append(_view(rows, _label(key, ordered, rows[0]), measured, looks))
+        cases += _cases(number, views[-1], groups[key], fastest)
+    return Found(views, cases, [row.outcome for row in shown], looks)
+
+
+def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[_Key, _Problems]:
+    """The cases of each view; those without a time stand with those of the first that has one."""
+    found: dict[_Key, _Problems] = {}
+    for number, ranked in enumerate(ranking.tables(outcomes, devices)):
+        modes = (o.mode for o in ranked.outcomes if ranking.time_ns(o) is not None)
+        usual = next(modes, None)
+        for problem in ranked.problems:
+            p = problem.problem
+            for row in problem.rows:
+                mode = row.outcome.mode if ranking.time_ns(row.outcome) is not None else usual
+                key = number, mode, p.inputs, p.alpha, p.beta, p.batch
+                found.setdefault(key, {}).setdefault(p, []).append(row)
+    return found
+
+
+def _looks(rows: Sequence[Ranked]) -> dict[str, Look]:
+    """How each kernel looks in every chart."""
+    rates: dict[tuple[str, bool], float] = {}
+    for row in rows:
+        case = row.outcome.case
+        key = case.kernel, case.group == "baseline"
+        rates[key] = max(rates.get(key, 0.0), row.work_per_s or 0.0)
+    return style.looks(sorted(rates, key=lambda key: -rates[key]))
+
+
+def _label(key: _Key, keys: Sequence[_Key], row: Ranked) -> str:
+    """The device and workload, and whatever else tells this view from others."""
+    case = row.outcome.case
+    words = [case.device or "unknown device", case.problem.workload]
+    own = [f"{key[1] or 'no'} samples", f"{key[2]} inputs"]
+    own += [f"{name} = {key[3 + i]:g}" for i, name in enumerate(("alpha", "beta", "batch"))]
+    for place, word in enumerate(own, 1):
+        if len({other[place] for other in keys if other[0] == key[0]}) > 1:
+            words.append(word)
+    return " · ".join(words)
+
+
+def _view(
+    rows: Sequence[Ranked], label: str, measured: Limits | None, looks: Mapping[str, Look]
+) -> View:
+    rate = workloads.of(rows[0].outcome.case.problem).rate
+    unit, _ = units.rate_column((row.work_per_s for row in rows), rate)
+    scale = 1e12 if unit.startswith("T") else 1e9
+    copies = [c for row in rows if (c := row.outcome.copy_bytes_per_s)]
+    peaks: dict[str, float] = {}
+    placed = [row for row in rows if rate == "FLOP/s" and row.work_per_s]
+    intensities = [i for row in placed if (i := _intensity(row.outcome))]
+    for row in placed:
+        if row.of_limit and row.work_per_s:
+            name = _arithmetic(row.outcome)
+            peaks[name] = max(peaks.get(name, 0.0), row.work_per_s / row.of_limit)
+    if measured is not None:
+        copies.append(measured.copy_bytes_per_s)
+        peaks["float32"] = measured.fma_flop_per_s
+    unlimited = sorted({_arithmetic(row.outcome) for row in placed} - peaks.keys())
+    has_limits = copies and peaks and intensities
+    roofs = _roofs(max(copies), peaks, intensities, measured) if has_limits else []
+    points = [{"label": name, "intensity": x, "value": y / scale} for name, x, y in roofs]
+    return View(
+        label=label,
+        unit=unit,
+        scale=scale,
+        roofline=definitions.roofline(looks, points, unit) if roofs else None,
+        roofline_note=f"no limit is known of {', '.join(unlimited)}" if unlimited else "",
+    )
+
+
+def _roofs(
+    bytes_per_s: float,
+    peaks: Mapping[str, float],
+    intensities: Sequence[float],
+    measured: Limits | None,
+) -> list[tuple[str, float, float]]:
+    """Both ends of each limit: what it is of, operations per byte, and operations per second."""
+    ridges = [peak / bytes_per_s for peak in peaks.values()]
+    left, right = min([*ridges, *intensities]) / 2, max([*ridges, *intensities]) * 4
+    top = max(peaks.values())
+    copy = f"copy {units.bandwidth(bytes_per_s)}"
+    found = [(copy, left, left * bytes_per_s), (copy, top / bytes_per_s, top)]
+    for name, peak in sorted(peaks.items(), key=lambda item: item[1]):
+        source = "measured" if measured is not None and name == "float32" else "at the clock held"
+        label = f"{name} {units.rates([peak], 'FLOP/s')(peak)}, {source}"
+        found += [(label, peak / bytes_per_s, peak), (label, right, peak)]
+    return found
+
+
+def _arithmetic(outcome: Outcome) -> str:
+    """What a case multiplies with: `float32`, or `3 × tf32`."""
+    own = outcome.case.arithmetic
+    if own is None:
+        return outcome.case.claims.precision
+    return own.precision if own.products == 1 else f"{own.products} × {own.precision}"
+
+
+def _cases(number: int, view: View, problems: _Problems, fastest: set[int]) -> Iterator[Case]:
+    def rate(per_s: float | None) -> str:
+        return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
+
+    ns = {problem: chart.single_size(problem) for problem in problems}
+    lengths = {n for p, rows in problems.items() if (n := ns[p]) and any(r.rivals for r in rows)}
+    for problem, rows in problems.items():
+        n, front = ns[problem], pareto.front((id(row.outcome), row.outcome) for row in rows)
+        for row, cells in zip(rows, table.rows(rows, rate), strict=True):
+            outcome, median = row.outcome, ranking.time_ns(row.outcome)
+            interval = outcome.timing.interval_ns if outcome.timing is not None else None
+            low, high = interval or (median, median)
+            yield Case(
+                view=number,
+                n=n,
+                beside=chart.beside(n, lengths) if n is not None else None,
+                is_baseline=outcome.case.group == "baseline",
+                has_claims=bool(row.claims),
+                is_fastest=id(outcome) in fastest,
+                on_front=id(outcome) in front,
+                rate=_short(row.work_per_s / view.scale) if row.work_per_s else None,
+                low=_short(median / high) or 1.0 if median and high else 1.0,
+                high=_short(median / low) or 1.0 if median and low else 1.0,
+                intensity=_short(_intensity(outcome)),
+                series=_series(outcome),
+                text=_texts(row, cells, problem),
+                numbers=_numbers(row, problem),
+            )
+
+
+def _series(outcome: Outcome) -> list[Series]:
+    """Cold before hot."""
+    return [
+        Series(
+            mode,
+            [float(f"{ns / 1e3:.5g}") for ns in timing.samples_ns],
+            {name: [getattr(moment, name) for moment in timing.conditions[1:]] for name in _TOLD},
+            sorted({reason for moment in timing.conditions[1:] for reason in moment.throttled}),
+        )
+        for mode, timing in (("cold", outcome.cold), ("hot", outcome.hot))
+        if timing is not None and timing.samples_ns
+    ]
+
+
+def _intensity(outcome: Outcome) -> float | None:
+    """Operations per byte of the least traffic."""
+    case, problem = outcome.case, outcome.case.problem
+    workload = workloads.of(problem)
+    read = sum(workload.words(name, problem) for name in workload.reads)
+    written = workload.words("C", problem) * (2 if problem.beta else 1)
+    least_bytes = WORD_BYTES[case.storage] * read + WORD_BYTES[case.claims.result] * written
+    return workload.operations(problem) / (least_bytes * problem.batch) or None
+
+
+def _texts(row: Ranked, cells: Row, problem: Problem) -> list[str]:
+    """The text of each column: a cell of the table of outcomes, or one that only a page has."""
+    outcome, case = row.outcome, row.outcome.case
+    resources = outcome.build.resources if outcome.build is not None else None
+    found = dict(zip(_TITLES, cells.cells, strict=True)) | {
+        "size": table.size_label(problem),
+        "status": outcome.status,
+        "precision": case.claims.precision,
+        "occupancy": units.percent(outcome.build.occupancy if outcome.build is not None else None),
+        "registers": units.count(resources.registers if resources is not None else None),
+        "samples": units.count(len(outcome.samples_ns) or None),
+        "timing": outcome.mode or "",
+        "inputs": problem.inputs,
+        "device": case.device,
+        "remarks": " · ".join(filter(None, [cells.reason, cells.claims, *cells.notes])),
+    }
+    texts = (found[column.title] for column in COLUMNS)
+    return ["" if text == units.UNKNOWN else text for text in texts]
+
+
+def _numbers(row: Ranked, problem: Problem) -> list[float | None]:
+    """The number of each column, as CSV has it; a size is its work."""
+    found = [formats.at(row, _PATHS[c.key]) if c.is_number else None for c in COLUMNS]
+    work = float(workloads.of(problem).work(problem))
+    numbers = [work if c.key == "size" else n for c, n in zip(COLUMNS, found, strict=True)]
+    return [_short(n) if isinstance(n, int | float) else None for n in numbers]
+
+
+def _short(value: float | None) -> float | None:
+    """Seven digits: more than any figure has, in less than half the room."""
+    return float(f"{value:.7g}") if value is not None and math.isfinite(value) else None

@@ -1,0 +1,232 @@
+"""The page as one HTML document: text, data, styles and scripts, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import importlib.metadata
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import msgspec
+
+from matbench import __version__
+from matbench.analysis import ranking
+from matbench.cache import Cache
+from matbench.errors import UsageError
+from matbench.features.page import cases, summary
+from matbench.features.page import findings as _findings
+from matbench.features.page.cases import COLUMNS, Found
+from matbench.features.page.findings import Chart, Findings, table
+from matbench.features.page.summary import Summary
+from matbench.records import encoding
+from matbench.records.environment import Environment
+from matbench.records.outcome import ErrorCells, Outcome
+from matbench.records.reading import Finding
+from matbench.show import safe
+from matbench.show.charts import definitions, error_map, style
+from matbench.show.charts.definitions import PERCENT, SCIENTIFIC, Spec, quantity
+from matbench.show.charts.style import Look
+from matbench.show.pictures import files
+
+_HERE = Path(__file__).parent
+_MAP_SIDE = 250  # pixels
+_TITLES = {
+    "summary": "Summary", "speed": "Speed", "error": "Error", "roofline": "Roofline",
+    "samples": "Samples", "verdicts": "Verdicts", "blocks": "Blocks",
+    "arithmetic": "Arithmetic", "wrong": "Wrong and failed",
+    "results": "All results",
+}  # fmt: skip
+
+
+def require(path: Path, *, force: bool) -> None:
+    """`UsageError` if no page can be written to `path`; ask before anything is measured for it."""
+    files.require_file(path, (".html", ".htm"), wrong_suffix="a page's name ends in .html")
+    if path.exists() and not force:
+        raise UsageError(f"{path}: exists; --force replaces it")
+    files.require_libraries(path, "pages")
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the file as a whole, or leave it as it was."""
+    files.write(path, text.encode())
+
+
+def page(
+    outcomes: Sequence[Outcome],
+    environments: Sequence[Environment],
+    findings: Iterable[tuple[Finding, Sequence[Outcome]]] = (),
+) -> str:
+    """The whole document; the same records give the same bytes."""
+    kept = [encoding.finite(outcome) for outcome in outcomes]
+    devices = [device for environment in environments for device in environment.devices]
+    more, about = _findings.of(findings), summary.of(kept, environments)
+    found = cases.of(kept, devices, more.limits)
+    shown = ["summary", *_sections(found, more), "results"]
+    texts = {
+        "title": html.escape(about.sentence),
+        "navigation": "".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
+        "summary": _summary(about),
+        "wrong": _wrong(found.outcomes),
+        "verdicts": more.verdicts,
+        "blocks": more.blocks,
+        "arithmetic": more.arithmetic,
+        "version": html.escape(__version__),
+        **{f"hide_{name}": "" if name in shown else "hidden" for name in _TITLES},
+    }
+    scripts = (bundle(), _file("page.js"))
+    return Template(_file("page.html")).substitute(
+        {name: safe.text(text) for name, text in texts.items()},
+        policy=_policy(scripts),
+        style=_file("page.css"),
+        data=_data(found, more, shown),
+        library=scripts[0],
+        script=scripts[1],
+    )
+
+
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _sections(found: Found, more: Findings) -> list[str]:
+    """The sections between summary and results that have something to show."""
+    timed = [outcome for outcome in found.outcomes if ranking.time_ns(outcome) is not None]
+    has = {
+        "speed": bool(timed),
+        "error": any(outcome.max_rel_err for outcome in timed),
+        "roofline": any(view.roofline for view in found.views),
+        "samples": any(case.series for case in found.cases),
+        "verdicts": bool(more.verdicts),
+        "blocks": bool(more.blocks) or any(o.blocks and o.blocks.imbalance for o in timed),
+        "arithmetic": bool(more.arithmetic),
+        "wrong": any(outcome.is_broken for outcome in found.outcomes),
+    }
+    return [name for name in _TITLES if has.get(name)]
+
+
+def _data(found: Found, more: Findings, shown: list[str]) -> str:
+    """All that the script needs, harmless within a script tag."""
+    contents: dict[str, Any] = {
+        "columns": COLUMNS,
+        "views": found.views,
+        "cases": found.cases,
+        "verdicts": more.verdict_charts,
+        "blocks": more.block_charts,
+        "sections": shown,
+        "maps": _maps(found.outcomes),
+        "specs": _specs(found.looks),
+        "looks": {name: look._asdict() for name, look in found.looks.items()},
+        "config": style.config(),
+    }
+    return embedded(contents)
+
+
+def _specs(looks: Mapping[str, Look]) -> dict[str, Spec]:
+    """The charts whose data the script chooses."""
+    return {
+        "curve": definitions.curve(looks, quantity("value", close=True)),
+        "shares": definitions.curve(looks, quantity("value", "linear", PERCENT)),
+        "errors": definitions.curve(
+            looks, quantity("value", form=SCIENTIFIC, close=True), least=definitions.LEAST_ERRORS
+        ),
+        "bars": definitions.bars(looks),
+        "bars-of-shares": definitions.bars(looks, PERCENT),
+        "scatter": definitions.scatter(looks),
+        "strip": definitions.strip(looks),
+        "ecdf": definitions.ecdf(),
+        "course": definitions.course(),
+        "condition": definitions.condition(),
+    }
+
+
+def embedded(contents: Any) -> str:
+    """JSON of safe text that no HTML parser takes for anything else."""
+    plain = safe.data(msgspec.to_builtins(contents))
+    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; cached, because it takes seconds to make."""
+
+    def make() -> bytes:
+        import vl_convert
+
+        script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        return script.replace("</script", "<\\/script").encode()
+
+    release = importlib.metadata.version("vl-convert-python")
+    return str(Cache().get_or_make(f"page bundle {release}", make), "utf-8")
+
+
+def _policy(scripts: Iterable[str]) -> str:
+    """Only these scripts run, and nothing is fetched or sent."""
+    hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+# Text
+
+
+def _summary(about: Summary) -> str:
+    warning = f'<p class="warning">{html.escape(about.warning)}</p>' if about.warning else ""
+    devices = "".join(_definition("Device", lines) for lines in about.devices)
+    return (
+        f"<h1>{html.escape(about.sentence)}</h1>{warning}"
+        f"<ul class='facts'>{devices}{_definition('Cases', [about.counts])}"
+        f"{_definition('Date', [about.dates])}</ul>"
+        f"{table(about.winners) if about.winners else ''}{_commands(about)}"
+    )
+
+
+def _definition(name: str, lines: Iterable[str]) -> str:
+    """The first line, and the rest below it in small print."""
+    first, *others = list(lines) or ["unknown"]
+    more = "".join(f"<small>{html.escape(line)}</small>" for line in others)
+    return f"<li><b>{name}</b> {html.escape(first)}{more}</li>"
+
+
+def _commands(about: Summary) -> str:
+    """The command of each run, to repeat it."""
+    if not about.commands:
+        return ""
+    lines = "\n".join(about.commands)
+    return (
+        "<details><summary>Command to repeat this</summary>"
+        f'<pre tabindex="0">{html.escape(lines)}</pre></details>'
+    )
+
+
+def _maps(outcomes: Iterable[Outcome]) -> dict[int, Chart]:
+    """The error map of each case that has one."""
+    return {
+        index: Chart(
+            "Error map", " · ".join(error_map.notes(found)), error_map.spec(found, _MAP_SIDE)
+        )
+        for index, outcome in enumerate(outcomes)
+        if isinstance(found := outcome.error_map, ErrorCells)
+    }
+
+
+def _wrong(outcomes: Iterable[Outcome]) -> str:
+    """Every wrong or failed case with its reason, and a place for its map."""
+    return "".join(
+        f'<article data-case="{index}"><div>'
+        f"<h3>{html.escape(outcome.case.label)} "
+        f'<span class="status {outcome.status}">{outcome.status}</span></h3>'
+        f"<pre>{html.escape(outcome.reason or 'no reason given')}</pre>"
+        f"<ul>{''.join(f'<li>{html.escape(note)}</li>' for note in outcome.notes)}</ul>"
+        '</div><div class="map"></div></article>'
+        for index, outcome in enumerate(outcomes)
+        if outcome.is_broken
+    )

@@ -1,0 +1,140 @@
+"""What else was found out about cases: comparisons, tuning searches and clocked launches.
+
+Each has tables, as HTML, and charts.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import msgspec
+
+from matbench.features.grade import view as grade
+from matbench.features.timeline import chart as timeline
+from matbench.features.timeline import view as blocks
+from matbench.features.tune import view as tuning
+from matbench.model import settings_of
+from matbench.records.blocks import BlockProfile
+from matbench.records.comparison import ComparisonRecord
+from matbench.records.explanation import Explanation, Limits
+from matbench.records.grade import Grade
+from matbench.records.outcome import Outcome
+from matbench.records.reading import Finding
+from matbench.records.tuning import TuningRecord
+from matbench.show import comparisons, formats
+from matbench.show.charts import definitions
+from matbench.show.charts.definitions import Spec
+from matbench.show.outcomes import size_label
+from matbench.show.table import Section, grouped
+
+#: Up to so many kernels make a matrix of pairs that can be read.
+_MOST_NAMES = 16
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """A chart with its data, under a title; a `full` one is as wide as the page."""
+
+    title: str
+    note: str
+    spec: Spec
+    full: bool = False
+
+
+class Findings(NamedTuple):
+    """HTML and charts of three sections, and the limits that were measured, by device."""
+
+    verdicts: str
+    verdict_charts: list[Chart]
+    blocks: str
+    block_charts: list[Chart]
+    arithmetic: str
+    limits: dict[str, Limits]
+
+
+def of(findings: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
+    """What a page shows of findings, each with the outcomes that it is about."""
+    pairs = list(findings)
+    compared = [finding for finding, _ in pairs if isinstance(finding, ComparisonRecord)]
+    tried = [finding for finding, _ in pairs if isinstance(finding, TuningRecord)]
+    grades = [finding for finding, _ in pairs if isinstance(finding, Grade)]
+    explained = [finding for finding, _ in pairs if isinstance(finding, Explanation)]
+    clocked = [
+        (about[0].case.label if about else finding.device, finding)
+        for finding, about in pairs
+        if isinstance(finding, BlockProfile)
+    ]
+    searches = tuning.report(tried, ()).sections
+    return Findings(
+        verdicts="".join(map(table, [*_compared(compared), *searches])),
+        verdict_charts=list(_forests(compared)),
+        blocks="".join(_launch(title, profile) for title, profile in clocked),
+        block_charts=[chart for found in clocked for chart in _timeline(*found)],
+        arithmetic="".join(map(table, grade.report(grades, ()).sections)),
+        limits={e.case.device: e.limits for e in explained if e.limits is not None},
+    )
+
+
+def table(section: Section) -> str:
+    """A section as HTML; what is too wide scrolls sideways."""
+    first, *others = section.printable().heading
+    title = html.escape(first)
+    parts = formats.section(replace(section, heading=tuple(others)), "html")
+    return (
+        f'<h3>{title}</h3><div class="wide" tabindex="0" role="region" aria-label="{title}">'
+        f"{''.join(parts)}</div>"
+    )
+
+
+# Comparisons
+
+
+def _compared(records: Sequence[ComparisonRecord]) -> Iterator[Section]:
+    """Every pair; then every kernel against every other, where there are three or more."""
+    yield from comparisons.report(records).sections
+    for square in comparisons.matrix(records).sections:
+        if 2 < len(square.rows) <= _MOST_NAMES:
+            yield square
+
+
+def _forests(records: Sequence[ComparisonRecord]) -> Iterator[Chart]:
+    sizes = grouped(records, lambda record: size_label(record.candidate.case.problem))
+    for size, found in sizes.items():
+        points = [_ratio(record) for record in found if record.ratio]
+        if points:
+            spec = definitions.forest(definitions.VERDICTS, points)
+            yield Chart(f"Comparisons at {size}", "times as fast as the baseline", spec)
+
+
+def _ratio(record: ComparisonRecord) -> dict[str, Any]:
+    """How many times as fast the candidate is; the record has the ratio of times."""
+    assert record.ratio
+    low, high = (record.comparison and record.comparison.interval) or (record.ratio, record.ratio)
+    row = comparisons.row(record, comparisons.times([record]))
+    titles = (column.title for column in comparisons.COLUMNS)
+    settings = settings_of(record.candidate.case.params)
+    return {
+        "label": f"{record.candidate_name} {settings}".strip() + f" / {record.baseline_name}",
+        "kind": record.verdict or "",
+        "value": 1 / record.ratio,
+        "low": 1 / high if high else None,
+        "high": 1 / low if low else None,
+        "tip": dict(zip(titles, row.cells, strict=True)) | {"verdict": row.status},
+    }
+
+
+# Blocks
+
+
+def _launch(title: str, profile: BlockProfile) -> str:
+    sections = map(table, blocks.sections([title], profile))
+    return f"{''.join(sections)}<p>{html.escape(blocks.explanation(profile))}</p>"
+
+
+def _timeline(title: str, profile: BlockProfile) -> Iterator[Chart]:
+    found = profile.timeline
+    if found is not None:
+        note = " · ".join(timeline.notes(found, profile))
+        yield Chart(f"Timeline: {title}", note, timeline.spec(found, profile), full=True)

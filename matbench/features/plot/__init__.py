@@ -1,0 +1,1 @@
+"""`matbench plot`: record files as a picture."""

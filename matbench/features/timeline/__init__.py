@@ -1,0 +1,1 @@
+"""`matbench blocks`: when and where each block of a launch ran."""

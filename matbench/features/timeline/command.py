@@ -1,0 +1,96 @@
+"""`matbench blocks`: how long each block of one launch took, and where it ran."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from matbench.cli.app import main
+from matbench.cli.console import Interruption, say_printed, show_report
+from matbench.cli.kernel_files import KernelFiles, kernel_argument
+from matbench.cli.options import (
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    LaunchOptions,
+    SizeOptions,
+    format_option,
+    grouped,
+)
+from matbench.cli.outputs import require_apart
+from matbench.cli.progress import progress
+from matbench.errors import UsageError
+from matbench.features.page.command import write_page
+
+
+@main.command("blocks")
+@kernel_argument
+@grouped
+@click.option(
+    "--timeline",
+    metavar="FILE",
+    help="Draw a timeline of the blocks to FILE (.svg, .png, or .html for a page), replacing it if "
+    "it exists.",
+)
+@format_option
+def profile_blocks(
+    kernel: str,
+    files: KernelFiles,
+    sizes: SizeOptions,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    deadlines: DeadlineOptions,
+    timeline: str | None,
+    fmt: str,
+) -> None:
+    """Time each block of one launch: how long it took, where it ran, and what that means.
+
+    An instrumented second build reads the device's clocks before and after each block; its overhead
+    is shown. The kernel file is not changed. --format csv lists each block's timestamps.
+
+    \b
+    matbench blocks tiled --sizes 1000 --set TILE=16
+    matbench blocks mine.cu --timeline mine.html
+    """
+    from matbench.analysis import blocks
+    from matbench.features.timeline import picture, view
+    from matbench.kernelfile import sweep
+    from matbench.measure.quick_look import fastest
+    from matbench.measure.worker import Crew
+    from matbench.records import provenance
+    from matbench.show import outcomes
+    from matbench.show.pictures import files as pictures
+
+    if timeline is not None:
+        pictures.require(Path(timeline), ".html")
+    chosen = files.one(kernel)
+    require_apart({"--timeline": timeline}, files.read_for([chosen]))
+    if chosen.library is not None:
+        raise UsageError(f"{chosen.name} is a library routine; its blocks cannot be timed")
+    problem = sizes.one_problem(chosen)
+    info = device.choose(chosen)
+    cases = sweep.cases([chosen], [problem], constants.values([chosen]), info)
+    options = LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick(blocks=True)
+    with (
+        Interruption() as interruption,
+        Crew(options, deadlines.deadlines, say_printed) as crew,
+        progress(1) as display,
+    ):
+        display.begin(f"{chosen.name} at {problem.size}")
+        case, _ = fastest(crew.worker(info), cases)
+        found = crew.worker(info).clock_blocks(case)
+    interruption.exit(0, 1, "cases")
+    about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
+    if found.stamps is None or case.launch is None:
+        show_report(outcomes.report([found.outcome], [about]), fmt)
+        sys.exit(0 if found.outcome.status == "skipped" else 1)
+    profile = blocks.analyse(found.stamps, case.launch, info)
+    if timeline is not None:
+        path = Path(timeline)
+        if pictures.suffix(path) == "html":
+            write_page(path, [found.outcome], [about], [(profile, [found.outcome])])
+        else:
+            picture.draw(profile, path, case.label)
+    show_report(view.report(profile, found.stamps, case.label, found.outcome, [about]), fmt)

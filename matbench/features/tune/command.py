@@ -1,0 +1,165 @@
+"""`matbench tune`: find and save the fastest values of a kernel's constants."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench import workloads
+from matbench.cli.app import main
+from matbench.cli.console import Interruption, say, say_printed, show_report
+from matbench.cli.kernel_files import KernelFiles, kernel_argument
+from matbench.cli.options import (
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    SizeOptions,
+    format_option,
+    grouped,
+)
+from matbench.cli.progress import progress
+from matbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from matbench.features.tune.search import Search
+    from matbench.features.tune.search_space import Space
+    from matbench.features.tune.stored import Store
+    from matbench.measure.worker import Worker
+    from matbench.model import DeviceInfo
+
+_SHOWN_BROKEN = 5
+
+
+@main.command()
+@kernel_argument
+@grouped
+@click.option(
+    "--budget",
+    metavar="N|TIME",
+    help="Budget for the initial search: a count of candidates (200) or a duration (90s, 10m, "
+    "1h). Default: unlimited.",
+)
+@format_option
+def tune(
+    kernel: str,
+    files: KernelFiles,
+    sizes: SizeOptions,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    deadlines: DeadlineOptions,
+    budget: str | None,
+    fmt: str,
+) -> None:
+    """Find the fastest values of KERNEL's constants and save them for `run --tuned`.
+
+    Every legal combination of [sweep] and [tune] is checked and sampled briefly, in random order
+    (--seed); slow ones are dropped early. The finalists are measured in full and compared in turns.
+    The winner must be FASTER than the best default parameters.
+
+    \b
+    matbench tune tiled --sizes 1000,4096
+    matbench tune warp-tiled --sizes 4096 --budget 5m
+    matbench tune mine.cu --set TILE=4,8,16,32
+    """
+    from matbench.features.tune import search as tuning
+    from matbench.features.tune import view
+    from matbench.features.tune.search_space import space
+    from matbench.features.tune.stored import Store
+    from matbench.records import provenance
+
+    bounds = tuning.parse_budget(budget)
+    chosen = files.one(kernel)
+    overrides = constants.values([chosen])
+    if not (chosen.sweep or chosen.tune):
+        raise UsageError(f"{chosen.name} has no constants to tune")
+    problems = sizes.problems([chosen])
+    infos = device.choose_alike(chosen)
+    spaces = [
+        space(chosen, problem, infos[0], overrides, sizes.seed, bounds.candidates)
+        for problem in problems
+    ]
+    _tell_refused(spaces, err=fmt != "rich")
+    searches = [tuning.Search(space, bounds) for space in spaces]
+    store = Store()
+    store.require()
+    with Interruption() as interruption:
+        _search(searches, infos, deadlines)
+    done = sum(search.complete for search in searches)
+    if not any(search.standings for search in searches):
+        interruption.exit(done, len(searches), "sizes")
+    about = provenance.environment(sys.argv[1:], infos, sizes.recorded)
+    show_report(view.report(tuning.records(searches), [about]), fmt)
+    _tell_broken(searches)
+    _keep_winners(searches, store, infos[0])  # last, so that a full disk loses nothing else
+    interruption.exit(done, len(searches), "sizes")
+    if any(search.is_fruitless() for search in searches):
+        sys.exit(1)
+
+
+def _tell_refused(spaces: list[Space], *, err: bool) -> None:
+    """Say why sizes without any case have none."""
+    reasons = [
+        f"{refused.many:,} excluded: {refused.example}"
+        for space in spaces
+        if not space.cases
+        for refused in sorted(space.refused.values(), reverse=True)
+    ]
+    for reason in dict.fromkeys(reasons):
+        say(reason, err=err)
+
+
+def _search(
+    searches: list[Search], devices: tuple[DeviceInfo, ...], deadlines: DeadlineOptions
+) -> None:
+    """Run the searches, each on any of the devices; they keep their results."""
+    from matbench.measure.handing_out import Group
+    from matbench.measure.options import Options
+    from matbench.measure.worker import Crew
+
+    with (
+        Crew(Options(blocks=False), deadlines.deadlines, say_printed) as crew,
+        progress(sum(search.steps for search in searches)) as display,
+    ):
+
+        def run(worker: Worker, search: Search) -> None:
+            place = worker.device.place
+            search.run(worker, crew.builders, partial(display.begin, place=place))
+            display.end(place)
+
+        groups = [
+            Group(devices, [search], _work(search)) for search in searches if search.space.cases
+        ]
+        for _ in crew.hand_out(groups, run):
+            pass
+
+
+def _work(search: Search) -> float:
+    """How long a search takes, compared with others."""
+    return sum(workloads.of(case.problem).work(case.problem) for case in search.candidates)
+
+
+def _tell_broken(searches: list[Search]) -> None:
+    from matbench.show import safe
+
+    broken = [standing for search in searches for standing in search.broken()]
+    for standing in broken[:_SHOWN_BROKEN]:
+        outcome = standing.outcome
+        first = (outcome.reason or "").partition("\n")[0]
+        say(safe.line(f"{standing.case.label} is {outcome.status}: {first}"), err=True)
+    if len(broken) > _SHOWN_BROKEN:
+        say(f"and {len(broken) - _SHOWN_BROKEN} more were wrong or failed", err=True)
+
+
+def _keep_winners(searches: list[Search], store: Store, info: DeviceInfo) -> None:
+    from matbench.features.tune import search as tuning
+
+    kept = []
+    for search in searches:
+        winner = tuning.tuned(search, info)
+        if winner is not None and store.keep(winner):
+            kept.append(winner.problem.size)
+    if kept:
+        say(f"saved for `matbench run --tuned`: {', '.join(kept)} ({store.path})", err=True)

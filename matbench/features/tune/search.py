@@ -1,0 +1,297 @@
+"""Finds the fastest values of a kernel's constants on a device.
+
+Each candidate is checked, then timed with a few samples, and dropped as soon as two are slow. The
+fastest quarter goes on to the next round with three times as many samples (successive halving:
+Jamieson and Talwalkar, AISTATS 2016), until a few are left. These are measured like any case of a
+run and compared in turns, because the best of many quick looks is often best by chance.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+import msgspec
+
+from matbench.analysis.statistics import ComparisonPlan
+from matbench.errors import UsageError
+from matbench.features.tune.search_space import Space
+from matbench.features.tune.stored import Store, without_inputs
+from matbench.kernelfile import sweep
+from matbench.measure.builders import Builders
+from matbench.measure.worker import Worker
+from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.records.comparison import Comparison
+from matbench.records.outcome import Outcome
+from matbench.records.tuning import Tuned, TuningRecord
+
+#: Each round keeps a quarter, with three times the samples of the previous round.
+_KEPT = 4
+_MORE_SAMPLES = 3
+_FIRST_SAMPLES = 3
+_FINALISTS = 4
+#: A first look ends if samples take this many times as long as the best median so far.
+_HOPELESS = 2.0
+_MOST_BUDGET = 999_999
+
+
+class Budget(NamedTuple):
+    """The budget of the first looks: a number of candidates or of seconds; None: unlimited."""
+
+    candidates: int | None = None
+    seconds: float | None = None
+
+
+def parse_budget(text: str | None) -> Budget:
+    """`200` candidates, or `90s`, `10m`, `1h` of time."""
+    if text is None:
+        return Budget()
+    found = re.fullmatch(r"0*([0-9]{1,30})([smh]?)", text.strip())
+    if found is None or int(found[1]) == 0:
+        raise UsageError(
+            f"--budget {text!r:.60}: give a count such as 200, or a duration such as 90s, 10m or 1h"
+        )
+    number = int(found[1])
+    if number > _MOST_BUDGET:
+        raise UsageError(f"--budget {text!r}: the maximum is {_MOST_BUDGET:,}{found[2]}")
+    if not found[2]:
+        return Budget(candidates=number)
+    return Budget(seconds=number * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2]])
+
+
+def rounds(candidates: int) -> list[tuple[int, int]]:
+    """The number of candidates in each round, first looks included, and of samples for each."""
+    found = [(candidates, _FIRST_SAMPLES)]
+    while found[-1][0] > _FINALISTS:
+        count, samples = found[-1]
+        found.append((max(_FINALISTS, -(-count // _KEPT)), _MORE_SAMPLES * samples))
+    return found
+
+
+@dataclass(eq=False)
+class Standing:
+    """A candidate, its latest outcome, and the last round that it reached."""
+
+    case: Case
+    outcome: Outcome
+    is_default: bool
+    round: int = 0
+
+    @property
+    def median_ns(self) -> float:
+        assert self.outcome.median_ns is not None
+        return self.outcome.median_ns
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """The fastest of the last round first."""
+        return -self.round, self.median_ns
+
+    def goes_on(self, outcome: Outcome, number: int) -> None:
+        """Take the outcome of a later round, which may not have checked the candidate again."""
+        accuracy = outcome.accuracy or self.outcome.accuracy
+        self.outcome = msgspec.structs.replace(outcome, accuracy=accuracy)
+        self.round = number
+
+
+class Search:
+    """The search for one kernel on one problem; results so far survive an interruption."""
+
+    def __init__(self, space: Space, budget: Budget) -> None:
+        self.space = space
+        self.budget = budget
+        self.standings: list[Standing] = []
+        self.winner: Standing | None = None
+        #: The candidate that was last compared with the fastest default, and the result.
+        self.compared: Standing | None = None
+        self.comparison: Comparison | None = None
+        self.complete = False
+
+    @property
+    def candidates(self) -> list[Case]:
+        return self.space.cases[: self.budget.candidates]
+
+    @property
+    def steps(self) -> int:
+        """The most looks and measurements that it can take."""
+        planned = rounds(len(self.candidates))
+        return sum(count for count, _ in planned) + planned[-1][0] + 1
+
+    @property
+    def timed(self) -> list[Standing]:
+        """All that were right and timed."""
+        return [standing for standing in self.standings if standing.outcome.median_ns is not None]
+
+    def ranking(self) -> list[Standing]:
+        """All that were right and timed, the best first."""
+        return sorted(self.timed, key=lambda standing: standing.rank)
+
+    def leader(self) -> Standing | None:
+        """The winner; before there is one, the best so far."""
+        return self.winner or min(self.timed, key=lambda standing: standing.rank, default=None)
+
+    def default(self) -> Standing | None:
+        """The fastest of the defaults."""
+        return next((standing for standing in self.ranking() if standing.is_default), None)
+
+    def run(self, worker: Worker, builders: Builders, advance: Callable[[str], None]) -> None:
+        """Look at all candidates, continue with fewer and fewer, and compare the last in turns."""
+        builders.start(worker.device, self.candidates, ("plain",))
+        self._look_at_all(worker, advance)
+        planned = rounds(len(self.timed))
+        for number, (count, samples) in enumerate(planned[1:], start=1):
+            ranked = self.ranking()
+            for standing in ranked[:count]:
+                advance(_label(standing.case, ranked[0]))
+                outcome = worker.look(standing.case, samples, math.inf, check=False)
+                standing.goes_on(outcome, number)
+        self._finals(worker, builders, advance, len(planned))
+        self.complete = True
+
+    def _look_at_all(self, worker: Worker, advance: Callable[[str], None]) -> None:
+        """Check and time every candidate that the budget allows, and all defaults."""
+        started = time.monotonic()
+        defaults = len(self.space.defaults)
+        best: Standing | None = None
+        for number, case in enumerate(self.candidates):
+            is_default = number < defaults
+            late = time.monotonic() - started > (self.budget.seconds or math.inf)
+            if late and not is_default:
+                break
+            advance(_label(case, best))
+            # Defaults are what all are compared with, so they are not cut short.
+            hopeless_ns = math.inf if is_default or best is None else _HOPELESS * best.median_ns
+            outcome = worker.look(case, _FIRST_SAMPLES, hopeless_ns, check=True)
+            standing = Standing(case, outcome, is_default)
+            self.standings.append(standing)
+            if outcome.median_ns is not None and (best is None or standing.rank < best.rank):
+                best = standing
+
+    def _finals(
+        self, worker: Worker, builders: Builders, advance: Callable[[str], None], last: int
+    ) -> None:
+        """Measure the finalists and the default as in a run, then compare the best in turns."""
+        finalists = self.ranking()[:_FINALISTS]
+        default = self.default()
+        if default is not None and default not in finalists:
+            finalists.append(default)
+        builds = worker.options.builds
+        builders.start(worker.device, [standing.case for standing in finalists], builds)
+        for standing in finalists:
+            advance(f"{standing.case.label}: measuring and checking in full")
+            standing.goes_on(worker.measure(standing.case), last)
+        while self.winner is None:
+            ranked = [standing for standing in self.ranking() if standing.round == last]
+            if not ranked:
+                return
+            self._decide(worker, ranked)
+
+    def _decide(self, worker: Worker, ranked: list[Standing]) -> None:
+        """Compare the best with its runner-up, and then with the default, which it must beat.
+
+        A candidate that turns out to be wrong is dropped, and there is no winner yet.
+        """
+        best, default = ranked[0], self.default()
+        for rival in ranked[1:2]:
+            if rival is not default:
+                comparison = self._turns(worker, rival, best)
+                if comparison is None:
+                    return
+                best = rival if comparison.verdict == "SLOWER" else best
+        if default is not None and default is not best:
+            self.compared, self.comparison = best, self._turns(worker, default, best)
+            if self.comparison is None:
+                return
+            best = best if self.comparison.verdict == "FASTER" else default
+        self.winner = best
+
+    def _turns(self, worker: Worker, first: Standing, second: Standing) -> Comparison | None:
+        record = worker.compare(first.case, second.case, ComparisonPlan(), 0)
+        if record.comparison is None:
+            for standing, outcome in ((first, record.baseline), (second, record.candidate)):
+                if outcome.status != "measured":
+                    standing.goes_on(outcome, standing.round)
+        return record.comparison
+
+    def is_fruitless(self) -> bool:
+        """Whether there were candidates, but none was right."""
+        return bool(self.space.cases) and self.leader() is None
+
+    def broken(self) -> list[Standing]:
+        """Candidates that were wrong, or failed."""
+        return [s for s in self.standings if s.outcome.is_broken]
+
+
+def _label(case: Case, best: Standing | None) -> str:
+    return case.label + (f"; best so far {best.case.label}" if best else "")
+
+
+def records(searches: Iterable[Search]) -> list[TuningRecord]:
+    """Each search's candidates, the winner first, compared with the default."""
+    return [record for search in searches for record in _records_of(search)]
+
+
+def _records_of(search: Search) -> Iterator[TuningRecord]:
+    leader, default = search.leader(), search.default()
+    for standing in sorted(search.ranking(), key=lambda standing: standing is not leader):
+        yield TuningRecord(
+            outcome=standing.outcome,
+            round=standing.round,
+            is_best=standing is leader,
+            is_default=standing.is_default,
+            complete=search.complete,
+            median_ratio=standing.median_ns / default.median_ns if default else None,
+            comparison=search.comparison if standing is search.compared else None,
+            tried=len(search.standings),
+            space=search.space.record(),
+        )
+
+
+def tuned(search: Search, device: DeviceInfo) -> Tuned | None:
+    """A search's winner in the form that is stored; None if no candidate was right."""
+    leader = search.leader()
+    if leader is None:
+        return None
+    case = leader.case
+    return Tuned(
+        schema=1,
+        kernel=case.kernel.name,
+        sha256=case.kernel.sha256,
+        backend=device.backend,
+        device=device.name,
+        driver=device.driver,
+        toolkit=device.toolkit,
+        problem=without_inputs(case.problem),
+        params=case.params,
+        median_ns=leader.median_ns,
+        ratio=search.comparison.ratio if search.comparison and not leader.is_default else None,
+        tried=len(search.standings),
+        combinations=search.space.combinations,
+        complete=search.complete,
+        time=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    )
+
+
+def tuned_case(kernel: Kernel, problem: Problem, device: DeviceInfo, store: Store) -> Case | None:
+    """The kernel with tuned parameters that are legal here; None if there are none.
+
+    Notes say if they were tuned at another size, by an unfinished search or with another driver.
+    """
+    for winner in store.nearest(kernel.sha256, device, problem):
+        case = sweep.case(kernel, problem, winner.params, device)
+        if case.skip is not None:
+            continue
+        notes = []
+        if winner.problem != without_inputs(problem):
+            notes.append(f"parameters tuned at {winner.problem.size}")
+        if not winner.complete:
+            notes.append("parameters from an interrupted search")
+        if winner.driver != device.driver:
+            notes.append(f"parameters tuned with driver {winner.driver}, not {device.driver}")
+        return msgspec.structs.replace(case, notes=tuple(notes))
+    return None

@@ -1,0 +1,1 @@
+"""`matbench watch`: measures a kernel file whenever it is saved."""

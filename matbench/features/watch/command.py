@@ -1,0 +1,158 @@
+"""`matbench watch`: check and time one kernel file whenever it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from matbench import signals
+from matbench.cli.app import main
+from matbench.cli.console import open_console, say, say_printed
+from matbench.cli.kernel_files import KernelFiles
+from matbench.cli.options import (
+    ConstantOptions,
+    DeadlineOptions,
+    DeviceOptions,
+    LaunchOptions,
+    SizeOptions,
+    grouped,
+)
+from matbench.cli.outputs import draw_error_map, require_error_map
+from matbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from matbench.features.watch.versions import Saves, Watch
+    from matbench.model import Case, Kernel
+    from matbench.records.outcome import Outcome
+
+#: Longest time to time two versions in turns, in seconds.
+_TURNS_S = 3.0
+
+
+@main.command()
+@click.argument("file", metavar="FILE")
+@grouped
+@click.option(
+    "--error-map",
+    metavar="FILE.png",
+    help="Draw where C is wrong. Further maps go to FILE_2.png and so on; existing files are kept.",
+)
+def watch(
+    file: str,
+    files: KernelFiles,
+    sizes: SizeOptions,
+    constants: ConstantOptions,
+    device: DeviceOptions,
+    launches: LaunchOptions,
+    deadlines: DeadlineOptions,
+    error_map: str | None,
+) -> None:
+    """Check and time FILE whenever it is saved, until Ctrl-C.
+
+    Each version is checked, timed and compared with the last correct version. Ctrl-C exits with
+    code 0.
+
+    \b
+    matbench watch mine.cu
+    matbench watch mine.cu --sizes 1000
+    """
+    from matbench.analysis.statistics import ComparisonPlan
+    from matbench.features.watch.versions import Saves, Watch
+    from matbench.kernelfile import catalogue, sweep
+    from matbench.measure.worker import Crew
+
+    path = _existing(file)
+    if error_map is not None:
+        require_error_map(error_map)
+    info = device.choose()
+    launches.require_one_kind(info)
+    given = files.given
+
+    def cases(kernel: Kernel) -> list[Case]:
+        overrides = constants.values([kernel])
+        return sweep.cases([kernel], sizes.problems([kernel]), overrides, info)
+
+    plan = ComparisonPlan(maximum_time_ns=(launches.max_time or _TURNS_S) * 1e9)
+    options = launches.quick()
+    with Crew(options, deadlines.deadlines, say_printed) as crew:
+        crew.start([info])
+        worker = crew.worker(info)
+
+        def draw(outcome: Outcome) -> str:
+            return draw_error_map(outcome, error_map) if error_map is not None else ""
+
+        watched = Watch(crew, worker, path, cases, plan, draw, given)
+        try:
+            first = catalogue.load(path, given=given)
+        except UsageError:
+            pass  # can be fixed while the file is watched
+        else:
+            cases(first)  # fails now if the options fit no version
+        try:
+            _follow(Saves(path), watched)
+        except KeyboardInterrupt:
+            if not signals.is_ctrl_c():
+                raise
+            say("")
+
+
+def _existing(file: str) -> Path:
+    path = Path(file)
+    if path.is_file():
+        return path
+    if not path.suffix or path.exists():
+        raise UsageError(f"{path}: not a kernel file; name one such as mine.cu")
+    raise UsageError(f"{path}: no such file; create one with `matbench new {path.stem}`")
+
+
+def _follow(saves: Saves, watched: Watch) -> None:
+    from matbench.features.watch import view
+
+    turns = saves.wait()
+    with _screen(watched) as show:
+        while True:
+            if (content := saves.new()) is not None:
+                saves.seen = content
+                _work(watched.look(content), saves, show)
+                if not open_console().is_terminal:
+                    version = watched.versions[-1]
+                    paste = (f"\n    {each}" for each in version.paste)
+                    say(f"{saves.path.name} {view.line(version)}{''.join(paste)}")
+            else:
+                show("Waiting for the next save (Ctrl-C to exit).")
+                next(turns)
+
+
+def _work(steps: Iterator[str], saves: Saves, show: Callable[[str], None]) -> None:
+    """Go through the steps; stop if the file is saved again."""
+    for step in steps:
+        if saves.new() is not None:
+            return
+        show(f"{step[:1].upper()}{step[1:]} …")
+
+
+@contextmanager
+def _screen(watched: Watch) -> Iterator[Callable[[str], None]]:
+    """Shows the state of the watch and, below it, the current step; nothing in a pipe."""
+    console = open_console()
+    if not console.is_terminal:
+        yield lambda line: None
+        return
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    from matbench.features.watch import view
+
+    def screen(line: str) -> Group:
+        device, width = watched.worker.device, console.width
+        shown = view.screen(watched.path.name, device, watched.versions, width)
+        return Group(*shown, Text(f"\n{line}", style="cyan"))
+
+    # Drawn once per step, because nothing else may run while a CPU is timed.
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        yield lambda line: live.update(screen(line), refresh=True)

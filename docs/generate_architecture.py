@@ -10,33 +10,34 @@ import sys
 from pathlib import Path
 
 PICTURE = Path(__file__).parent / "architecture.svg"
-WIDTH, HEIGHT = 800, 452
+WIDTH, HEIGHT = 800, 516
 BOX_WIDTH, BOX_HEIGHT = 150, 54
 #: The middle of each package's box, its colour, and what lives there in a few words.
 BOXES = {
-    "measure": (250, 135, "#0072b2", "build, check, time"),
-    "show": (690, 135, "#009e73", "tables and pictures"),
-    "backends": (110, 230, "#0072b2", "CUDA, OpenCL, host"),
-    "analysis": (500, 230, "#009e73", "statistics, models"),
-    "kernelfile": (250, 330, "#d55e00", "front matter, sweep"),
-    "records": (690, 330, "#d55e00", "typed, on disk"),
+    "measure": (250, 199, "#0072b2", "build, check, time"),
+    "show": (690, 199, "#009e73", "tables and pictures"),
+    "backends": (110, 294, "#0072b2", "CUDA, OpenCL, host"),
+    "analysis": (500, 294, "#009e73", "statistics, models"),
+    "kernelfile": (250, 394, "#d55e00", "front matter, sweep"),
+    "records": (690, 394, "#d55e00", "typed, on disk"),
 }
 #: Above the boxes what imports all of them, below what all of them import.
 BARS = {
-    "cli": (20, "the commands may import every package; only they print and exit"),
-    "base": (390, "errors, model, workloads, cache, signals: every package may import these"),
+    "features": (20, "a folder each, which can be deleted: they may import all below"),
+    "cli": (84, "the core's commands; names features, and imports none"),
+    "base": (454, "errors, model, workloads, cache, signals: every package may import these"),
 }
 #: Where each arrow runs, by the package that imports and the one that it imports.
 ARROWS = {
-    ("measure", "backends"): "M215,162 L148,200",
-    ("measure", "kernelfile"): "M250,162 V300",
-    ("measure", "analysis"): "M310,162 L440,201",
-    ("measure", "records"): "M275,162 C280,270 450,290 611,322",
-    ("show", "analysis"): "M650,162 L562,201",
-    ("show", "records"): "M690,162 V300",
-    ("backends", "kernelfile"): "M140,257 L205,301",
-    ("analysis", "kernelfile"): "M450,257 L329,309",
-    ("analysis", "records"): "M545,257 L634,301",
+    ("measure", "backends"): "M215,226 L148,264",
+    ("measure", "kernelfile"): "M250,226 V364",
+    ("measure", "analysis"): "M310,226 L440,265",
+    ("measure", "records"): "M275,226 C280,334 450,354 611,386",
+    ("show", "analysis"): "M650,226 L562,265",
+    ("show", "records"): "M690,226 V364",
+    ("backends", "kernelfile"): "M140,321 L205,365",
+    ("analysis", "kernelfile"): "M450,321 L329,373",
+    ("analysis", "records"): "M545,321 L634,365",
 }
 
 

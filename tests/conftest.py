@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from matbench.cli import main
 from matbench.measure.options import Options
 from matbench.measure.session import Session
 from matbench.model import DeviceInfo
+
+pytest_plugins = ["support.command_fixtures"]
 
 # On a shared machine a test may take any time. `make test-long` tries many more examples.
 settings.register_profile("matbench", deadline=None, max_examples=40)
@@ -132,13 +135,11 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
 
 #: `make quick` runs the rest: what needs no device, and how one case is measured. It leaves out
 #: simulations and pictures as well, which take half the time of what is left.
-SLOW = (
-    "analysis/test_statistics", "backends", "cheats", "cli", "gpu", "graded", "measure",
-    "show/test_pictures",
-    "show/test_page_browser", "test_benchmarks", "test_ci", "test_hostile", "test_packaging",
-    "test_pictures", "test_readme",
-)  # fmt: skip
-QUICK = ("measure/test_sampling.py", "measure/test_session.py")
+SLOW = re.compile(
+    r"backends|cheats|cli|gpu|measure/(?!test_(sampling|session)\.)|analysis/test_statistics"
+    r"|features/(?!explain/sass|\w+/test_(\w*view|scaffold|summation_tree))|show/test_pictures"
+    r"|test_(benchmarks|ci|hostile|packaging|pictures|readme)"
+)
 
 
 def pytest_collection_finish() -> None:
@@ -149,5 +150,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     folder = Path(__file__).parent
     for item in items:
         place = item.path.relative_to(folder).as_posix()
-        if place.startswith(SLOW) and place not in QUICK:
+        if SLOW.match(place):
             item.add_marker("slow")

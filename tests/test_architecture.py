@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
+import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,6 +20,7 @@ from support.paths import ROOT
 from support.scripts import load
 
 import matbench
+from matbench.cli import registry
 from matbench.kernelfile import catalogue, syntax
 
 PACKAGE = ROOT / "matbench"
@@ -31,8 +35,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measure": {"base", "kernelfile", "records", "analysis", "backends"},
     "show": {"base", "records", "analysis"},
     "cli": {"base", "kernelfile", "records", "analysis", "backends", "measure", "show"},
+    "features": {
+        "base", "kernelfile", "records", "analysis", "backends", "measure", "show", "cli",
+    },
     "__main__": {"base", "cli"},
-}
+}  # fmt: skip
 #: A longer function should be split. (Ruff counts branches, statements and parameters.)
 MOST_LINES = 60
 #: Slow to import or not always installed, so imported only where they are used.
@@ -55,6 +62,12 @@ def package(path: Path) -> str:
     """The package that a file belongs to."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return parts[0] if len(parts) > 1 or parts[0] in MAY_IMPORT else "base"
+
+
+def feature(path: Path) -> str | None:
+    """The feature that a file belongs to; None for the core."""
+    parts = path.relative_to(PACKAGE).parts
+    return parts[1] if parts[0] == "features" and len(parts) > 2 else None
 
 
 def packages() -> set[str]:
@@ -129,6 +142,96 @@ def test_packages_import_only_what_they_may() -> None:
     assert found == []
 
 
+FEATURES = sorted(
+    path.name for path in (PACKAGE / "features").iterdir() if (path / "__init__.py").is_file()
+)
+
+
+def uses(name: str) -> set[str]:
+    """The features that a feature declares to use."""
+    return {*getattr(importlib.import_module(f"matbench.features.{name}"), "USES", ())}
+
+
+def test_a_feature_imports_others_only_if_it_says_so() -> None:
+    assert len(FEATURES) > 10
+    found = {name: set[str]() for name in FEATURES}
+    for path in SOURCES:
+        here = feature(path)
+        if here is not None:
+            others = {feature(other) for _, other in modules_imported(path)}
+            found[here] |= {other for other in others if other not in (None, here)}
+    assert found == {name: uses(name) for name in FEATURES}
+
+
+def test_all_that_the_registry_names_is_there() -> None:
+    places = [listed.module for listed in registry.COMMANDS.values()]
+    places += [f"features.{place}" for place in registry.VIEWS.values()]
+    for place in places:
+        registry.load(place)
+    for command in registry.OPTIONS:
+        assert len(registry.options_of(command)) == len(registry.OPTIONS[command])
+    with_command = {place.split(".")[1] for place in places if place.startswith("features.")}
+    assert {*FEATURES} - with_command == {"cluster"}  # has an option of `run`
+
+
+def copied(folder: Path, without: Iterable[str]) -> Path:
+    """A copy of the project without some features."""
+    for name in ("matbench", "kernels", "pyproject.toml"):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder)
+    for name in without:
+        shutil.rmtree(folder / "matbench" / "features" / name)
+    return folder
+
+
+@pytest.mark.slow
+def test_the_core_works_without_any_feature(tmp_path: Path) -> None:
+    copy = copied(tmp_path / "copy", FEATURES)
+
+    def matbench(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "matbench", *words],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    told = matbench("--help")
+    core = {name for name, listed in registry.COMMANDS.items() if listed.module.startswith("cli")}
+    assert {line.split()[0] for line in told.partition("Commands:")[2].split("\n") if line} == core
+    for name in core - {"cache"}:
+        options = matbench(name, "--help")
+        assert not re.search("^  --(tuned|cluster|fail-if-slower|summary) ", options, re.MULTILINE)
+    quick = ("--sizes", "33", "--set", "TILE=8", "--max-time", "0.1")
+    assert "33" in matbench("run", "tiled", *quick, "--output", "mine.jsonl")
+    assert "naive-2d" in matbench("compare", "tiled", "naive-2d", *quick)
+    assert "tiled" in matbench("report", "mine.jsonl")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_feature_can_be_deleted(name: str, tmp_path: Path) -> None:
+    """With those that use it: no type error is left, and all commands that are left load."""
+    users = {name, *(other for other in FEATURES if name in uses(other))}
+    copy = copied(tmp_path / "copy", users)
+    loaded = "from matbench.cli.registry import *\nfor n in commands(): load(COMMANDS[n].module)"
+    for command in (["-m", "mypy", "matbench"], ["-c", loaded]):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = {path: {other for _, other in modules_imported(path)} - {path} for path in SOURCES}
     # A package's __init__ is imported with any of its modules: not a separate edge.
@@ -168,7 +271,7 @@ def test_the_documentation_tells_who_may_import_whom() -> None:
 
 def test_the_picture_shows_who_may_import_whom() -> None:
     generator = load("docs/generate_architecture.py")
-    inner = packages() - {"cli"}
+    inner = packages() - {"cli", "features"}
     assert set(generator.ARROWS) == {(a, b) for a in inner for b in MAY_IMPORT[a] & inner}
     assert generator.PICTURE.read_text(encoding="utf-8") == generator.picture()
 
@@ -204,12 +307,12 @@ def test_no_function_is_too_long() -> None:
     assert [function for function in functions if function[0] > MOST_LINES] == []
 
 
-def test_only_the_command_line_knows_a_backend_by_name() -> None:
+def test_only_the_command_line_and_the_doctor_know_a_backend_by_name() -> None:
     found = []
     for path in SOURCES:
         for line, other in modules_imported(path):
             inside = package(other) == "backends" and other != PACKAGE / "backends" / "__init__.py"
-            if inside and package(path) not in ("backends", "cli"):
+            if inside and package(path) not in ("backends", "cli") and feature(path) != "doctor":
                 found.append(f"{shown(path)}:{line}: imports {shown(other)}")
     assert found == []
 
@@ -218,7 +321,7 @@ def test_only_the_command_line_prints_or_exits() -> None:
     banned = {"print", "exit", "quit", "sys.exit", "SystemExit", "click.echo", "sys.stdout.write"}
     found = []
     for path in SOURCES:
-        if package(path) in ("cli", "__main__"):
+        if package(path) in ("cli", "__main__") or path.name in ("command.py", "gate.py"):
             continue
         found += [
             f"{shown(path)}:{node.lineno}: {ast.unparse(node.func)}"

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from matbench import __version__, signals
+from matbench.cli import registry
 from matbench.cli.console import say
 from matbench.errors import MatbenchError, UsageError, explanation
 from matbench.show import safe
@@ -48,8 +49,9 @@ class Group(click.Group):
         try:
             return super().invoke(context)
         except UsageError as error:
-            refused = click.UsageError(str(error))
-            refused.paste = error.paste  # type: ignore[attr-defined]
+            told = registry.suggested(error)
+            refused = click.UsageError(str(told))
+            refused.paste = told.paste  # type: ignore[attr-defined]
             raise refused from None
         except MatbenchError as error:
             raise click.ClickException(str(error)) from None
@@ -63,7 +65,19 @@ class Group(click.Group):
 
 
 class Program(Group):
-    """The outermost group: a failed write ends it with a message."""
+    """The outermost group: a failed write ends it with a message; it imports commands late."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return registry.commands()
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name in registry.commands():
+            registry.load(registry.COMMANDS[name].module)
+        return super().get_command(context, name)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(n, registry.COMMANDS[n].summary) for n in registry.commands()])
 
     def main(self, *arguments: Any, **more: Any) -> Any:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -21,13 +21,14 @@ from matbench.cli.options import (
     DeviceOptions,
     LaunchOptions,
     SizeOptions,
+    VerdictOptions,
     format_option,
     grouped,
 )
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
+from matbench.cli.registry import Features
 from matbench.errors import UsageError
-from matbench.features.diff.gate import GateOptions
 
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
@@ -65,7 +66,8 @@ def compare(
     device: DeviceOptions,
     launches: LaunchOptions,
     deadlines: DeadlineOptions,
-    gate: GateOptions,
+    verdict: VerdictOptions,
+    features: Features,
     fmt: str,
 ) -> None:
     """Compare two kernels: is CANDIDATE FASTER, SLOWER or the SAME?
@@ -86,20 +88,19 @@ def compare(
     from matbench.records import provenance
     from matbench.show import comparisons
 
-    info, remarks = device.choose(), list[str]()
+    info = device.choose()
     launches.require_one_kind(info)
     with ExitStack() as stack:
-        if against is not None:
+        if against is None:
+            pairs, remarks = _pairs(contenders, files, matrix=matrix)
+        else:
             folder = stack.enter_context(temporary.folder())
             pairs, remarks = _versions(contenders, files, against, folder)
-        else:
-            pairs = list(combinations(_contenders(contenders, files, matrix=matrix), 2))
         kernels = [side.kernel for side in _sides(pairs)]
-        named = filter(is_path, contenders)
-        require_apart({"--summary": gate.summary}, [*files.read_for(kernels), *named])
+        _require_apart(features, files, kernels, contenders)
         rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
-        limit_ns = (launches.max_time or _TURNS_S) * 1e9
-        plan = ComparisonPlan(threshold=gate.threshold, maximum_time_ns=limit_ns)
+        most_s = launches.max_time or _TURNS_S
+        plan = ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_s * 1e9)
         records: list[ComparisonRecord] = []
         interruption = stack.enter_context(Interruption())
         crew = stack.enter_context(Crew(launches.quick(), deadlines.deadlines, say_printed))
@@ -112,19 +113,33 @@ def compare(
     about = provenance.environment(sys.argv[1:], [info], sizes.recorded)
     view = comparisons.matrix if matrix and fmt == "rich" else comparisons.report
     show_report(view(records, [about]), fmt)
-    gate.summarize(records, [about], remarks)
+    if gate := features.get("gate"):
+        gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
     _exit(records, gate, of_versions=against is not None)
 
 
-def _exit(records: list[ComparisonRecord], gate: GateOptions, *, of_versions: bool) -> None:
-    """Exit as the gate says; a version that was wrong does not count against one that is right."""
+def _require_apart(
+    features: Features, files: KernelFiles, kernels: list[Kernel], contenders: Sequence[str]
+) -> None:
+    """`UsageError` if the summary would replace a file that is read."""
+    read = [*files.read_for(kernels), *map(Path, filter(is_path, contenders))]
+    require_apart({"--summary": features.value("gate", "summary")}, read)
+
+
+def _exit(records: list[ComparisonRecord], gate: Any, *, of_versions: bool) -> None:
+    """Exit 1 if a kernel was wrong, or as the gate says, if there is one.
+
+    A version that was wrong does not count against one that is right.
+    """
     before = [record.baseline.is_broken for record in records]
     now = any(record.candidate.is_broken for record in records)
-    if not of_versions:
-        gate.exit(records, broken=now or any(before))
-    elif now or not all(before):
-        gate.exit(records, broken=now)
+    if of_versions and all(before) and not now:
+        return
+    broken = now or (any(before) and not of_versions)
+    if gate is not None:
+        gate.exit(records, broken=broken)
+    sys.exit(broken)
 
 
 class _Side(NamedTuple):
@@ -186,6 +201,13 @@ def _rounds(
 
 def _sides(pairs: Sequence[_Pair]) -> list[_Side]:
     return list({side.label: side for pair in pairs for side in pair}.values())
+
+
+def _pairs(
+    names: tuple[str, ...], files: KernelFiles, *, matrix: bool
+) -> tuple[list[tuple[_Side, _Side]], list[str]]:
+    """Every two of the kernels to compare, and no remarks."""
+    return list(combinations(_contenders(names, files, matrix=matrix), 2)), []
 
 
 def _contenders(names: tuple[str, ...], files: KernelFiles, *, matrix: bool) -> list[_Side]:

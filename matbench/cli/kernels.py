@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     help="Output format.",
 )
 def list_kernels(files: KernelFiles, fmt: str) -> None:
-    """List the kernels, the constants they sweep and their requirements.
+    """List the kernels and the constants they sweep.
 
     A kernel is listed after the one it changes (`previous` in front matter).
     A terminal shows only constants with several values; in a pipe, each kernel is one line.

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
 
 import click
 
-from matbench.cli.types import Format, Seconds, Seed
+from matbench.cli import registry
+from matbench.cli.types import Format, Seconds, Seed, Share
 from matbench.errors import UsageError
 from matbench.kernelfile.sizes import parse_problems
 from matbench.workloads import MATMUL, WORKLOADS
@@ -36,19 +37,28 @@ def option(*names: str, **attributes: Any) -> Any:
 
 
 def grouped(command: F) -> F:
-    """Add the options of each parameter whose type is a group; the command receives the group."""
+    """Add the options of each parameter whose type is a group; the command receives the group.
+
+    One of type `Features` receives the groups that features add to this command.
+    """
     types = get_type_hints(command)
     groups: dict[str, Any] = {name: kind for name, kind in types.items() if is_dataclass(kind)}
+    added = registry.options_of(command.__name__) if registry.Features in types.values() else {}
 
     @functools.wraps(command)
     def called(*args: Any, **values: Any) -> Any:
+        def taken(group: Any) -> Any:
+            return group(**{field.name: values.pop(field.name) for field in fields(group)})
+
+        if registry.Features in types.values():
+            found = registry.Features({name: taken(group) for name, group in added.items()})
+            values["features"] = found
         for parameter, group in groups.items():
-            own = {field.name: values.pop(field.name) for field in fields(group)}
-            values[parameter] = group(**own)
+            values[parameter] = taken(group)
         return command(*args, **values)
 
     decorated: Any = called
-    for group in reversed(groups.values()):
+    for group in reversed([*groups.values(), *added.values()]):
         for own in reversed(fields(group)):
             names, attributes = own.metadata["option"]
             decorated = click.option(*names, own.name, **attributes)(decorated)
@@ -74,6 +84,22 @@ fastest_option = click.option(
 allow_skips_option = click.option(
     "--allow-skips", is_flag=True, help="Exit 0 even if every case was skipped."
 )
+
+
+@dataclass(frozen=True)
+class VerdictOptions:
+    """What counts as the same."""
+
+    TITLE: ClassVar = "Verdict"
+
+    threshold: float = option(
+        "--threshold",
+        type=Share(),
+        default="1%",
+        show_default=True,
+        metavar="SHARE",
+        help="Largest difference that counts as SAME.",
+    )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from matbench.cli import registry
 from matbench.cli.app import main
 from matbench.cli.console import read_files, records_in, show_report
 from matbench.cli.options import fastest_option, format_option
@@ -19,7 +20,6 @@ def report_files(files: tuple[str, ...], fastest: bool, fmt: str) -> None:
 
     What grade wrote is printed as grade prints it.
     """
-    from matbench.features.grade import view as grade
     from matbench.records.grade import Grade
     from matbench.show import outcomes
 
@@ -29,7 +29,8 @@ def report_files(files: tuple[str, ...], fastest: bool, fmt: str) -> None:
     grades = [finding for finding in findings if isinstance(finding, Grade)]
     if kept and grades and fmt in ("csv", "json"):
         raise UsageError(f"--format {fmt}: outcomes and grades; report their files separately")
-    if kept or not grades:
+    view = registry.view("Grade")
+    if kept or not grades or view is None:
         show_report(outcomes.report(kept, environments, fastest=fastest), fmt)
-    if grades:
-        show_report(grade.report(grades, environments), fmt)
+    if grades and view is not None:
+        show_report(view.report(grades, environments), fmt)

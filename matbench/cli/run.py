@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import click
 
@@ -35,20 +35,19 @@ from matbench.cli.outputs import (
     require_own_kernels,
 )
 from matbench.cli.progress import Display, progress
-from matbench.cli.selection import Cases, SelectionOptions
+from matbench.cli.registry import Features
+from matbench.cli.selection import Cases, Devices, SelectionOptions
 from matbench.cli.types import Share
 from matbench.errors import UsageError
-from matbench.features.cluster.option import ClusterOptions
 from matbench.workloads import MATMUL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from matbench.features.cluster.cluster import Cluster
-    from matbench.features.cluster.remote_crew import RemoteCrew
     from matbench.measure.handing_out import Group
-    from matbench.measure.options import Options
-    from matbench.measure.worker import Crew
+    from matbench.measure.options import Deadlines, Options
+    from matbench.measure.output import Listener
+    from matbench.measure.worker import AnyCrew
     from matbench.model import Case, DeviceInfo, Kernel
     from matbench.records.environment import Environment
     from matbench.records.outcome import CaseRecord, Outcome
@@ -138,11 +137,11 @@ def run(
     sizes: SizeOptions,
     constants: ConstantOptions,
     device: DeviceOptions,
-    cluster: ClusterOptions,
     launches: LaunchOptions,
     more: RunOptions,
     output: OutputOptions,
     deadlines: DeadlineOptions,
+    features: Features,
     fastest: bool,
     allow_skips: bool,
     fmt: str,
@@ -159,7 +158,8 @@ def run(
     matbench run --workload dot --sizes 2^20
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
-    if selection.tuned and constants.settings:
+    made = features.value("tuned", "maker")
+    if made is not None and constants.settings:
         raise UsageError("--tuned cannot be combined with --set")
     if more.replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
@@ -167,10 +167,10 @@ def run(
     _require_outputs(output, more, files.read_for(chosen))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
-    workers = cluster.joined(device)
-    cases = selection.cases(chosen, problems, values, workers or device)
+    cluster = features["cluster"].joined(device) if "cluster" in features else None
+    cases = selection.cases(chosen, problems, values, cluster or device, made)
     launches.require_cuda(*(info for infos, _ in cases for info in infos))
-    sweep = Sweep(cases, more, launches, workers)
+    sweep = Sweep(cases, more, launches, cluster)
     interruption = Interruption()
     with interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
@@ -220,6 +220,14 @@ class _Round(NamedTuple):
         return [CaseRecord.of(case, infos[0]) for infos, case in self.left if case.skip is None]
 
 
+class RemoteDevices(Devices, Protocol):
+    """Devices of other machines, and the crew that measures there."""
+
+    def crew(
+        self, options: Options, deadlines: Deadlines, listener: Listener | None
+    ) -> AnyCrew: ...
+
+
 class Sweep:
     """Measures cases on one or several devices; each is recorded as soon as it is done.
 
@@ -231,7 +239,7 @@ class Sweep:
         cases: Cases,
         more: RunOptions,
         launches: LaunchOptions,
-        cluster: Cluster | None = None,
+        cluster: RemoteDevices | None = None,
     ) -> None:
         self.cases = cases
         self.cluster = cluster
@@ -276,16 +284,14 @@ class Sweep:
                     display.done(outcome)
                 self._measure(each, crew, writers, display)
 
-    def _crew(self, deadlines: DeadlineOptions) -> Crew | RemoteCrew:
+    def _crew(self, deadlines: DeadlineOptions) -> AnyCrew:
         """The workers of this machine, or of the cluster."""
         how = self.options, deadlines.deadlines, say_printed
-        if self.cluster is None:
-            from matbench.measure.worker import Crew
+        if self.cluster is not None:
+            return self.cluster.crew(*how)
+        from matbench.measure.worker import Crew
 
-            return Crew(*how)
-        from matbench.features.cluster.remote_crew import RemoteCrew
-
-        return RemoteCrew(self.cluster, *how)
+        return Crew(*how)
 
     def _rounds(self, writers: list[RecordWriter]) -> list[_Round]:
         """The cases of each repetition, without those that a resumed file contains."""
@@ -303,7 +309,7 @@ class Sweep:
     def _measure(
         self,
         repetition: _Round,
-        crew: Crew | RemoteCrew,
+        crew: AnyCrew,
         writers: list[RecordWriter],
         display: Display,
     ) -> None:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import click
 import msgspec
 
 from matbench import workloads
-from matbench.cli.console import say
 from matbench.cli.kernel_files import KernelFiles
 from matbench.cli.options import DeviceOptions, option
 from matbench.errors import UsageError
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.features.cluster.cluster import Cluster
     from matbench.model import Case, DeviceInfo, Kernel, Problem
 
 #: Each case with the devices of one model that may measure it: any one of them.
 Cases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
+#: What makes the cases of kernels on one device: `sweep.cases`, or a feature.
+CaseMaker = Callable[
+    [list["Kernel"], Sequence["Problem"], dict[str, tuple[int, ...]], "DeviceInfo"], list["Case"]
+]
+
+
+class Devices(Protocol):
+    """Where cases can run: the devices of this machine that were selected, or a cluster's."""
+
+    def choose_all(self) -> list[DeviceInfo]: ...
 
 
 @dataclass(frozen=True)
@@ -46,11 +54,6 @@ class SelectionOptions:
         metavar="LIST",
         help="Add baselines: cublas, cublas-tf32, cublas-bf16, numpy and others, or 'cublas*' "
         "for all of cuBLAS. Repeatable.",
-    )
-    tuned: bool = option(
-        "--tuned",
-        is_flag=True,
-        help="Use the parameters that `matbench tune` saved for this device.",
     )
 
     def kernels(
@@ -92,13 +95,16 @@ class SelectionOptions:
         kernels: Sequence[Kernel],
         problems: Sequence[Problem],
         overrides: dict[str, tuple[int, ...]],
-        device: DeviceOptions | Cluster,
+        device: Devices,
+        made: CaseMaker | None = None,
     ) -> Cases:
         """Each case with its devices: those selected, or the CPU for host baselines.
 
-        Each model has its own cases.
+        Each model has its own cases, `made` in place of the sweep.
         """
         from matbench.kernelfile import sweep
+
+        made = made or sweep.cases
 
         plain = [kernel for kernel in kernels if not kernel.on_host]
         found: Cases = []
@@ -106,11 +112,7 @@ class SelectionOptions:
         for info in device.choose_all() if plain else []:
             models.setdefault((info.backend, info.name), []).append(info)
         for alike in models.values():
-            cases = (
-                _tuned_cases(plain, problems, alike[0])
-                if self.tuned
-                else sweep.cases(plain, problems, overrides, alike[0])
-            )
+            cases = made(plain, problems, overrides, alike[0])
             found += [(tuple(alike), case) for case in cases]
         for kernel in kernels:
             if kernel.on_host:
@@ -137,33 +139,3 @@ def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
         return backends.host_device(), None
     except backends.UnavailableError as error:
         return host.device(), str(error)
-
-
-def _tuned_cases(
-    kernels: Sequence[Kernel], problems: Sequence[Problem], info: DeviceInfo
-) -> list[Case]:
-    """Cases with tuned parameters; a kernel without any is reported once."""
-    from matbench.features.tune import search as tuning
-    from matbench.features.tune.stored import Store
-    from matbench.kernelfile import sweep
-
-    store = Store()
-    found: list[Case] = []
-    untuned = set()
-    for problem in problems:
-        for kernel in kernels:
-            if kernel.workload != problem.workload:
-                continue
-            case = tuning.tuned_case(kernel, problem, info, store)
-            if case is not None:
-                found.append(case)
-                continue
-            if (kernel.sweep or kernel.tune) and kernel.name not in untuned:
-                untuned.add(kernel.name)
-                say(
-                    f"{kernel.name} is not tuned for {info.name}; running its own sweep instead "
-                    f"(to tune it: `matbench tune {kernel.name}`)",
-                    err=True,
-                )
-            found += sweep.cases([kernel], [problem], {}, info)
-    return found

@@ -15,10 +15,10 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import MatbenchError, UsageError, listed
-from matbench.features.adopt import suggestions as missing
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions, includes, products, signature
 from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.missing import Given, MissingKeysError, lacking_keys
 from matbench.kernelfile.signature import Function
 from matbench.kernelfile.tables import Beside, Table
 from matbench.model import (
@@ -172,12 +172,13 @@ class _Reader:
             included = includes.of(self.source, self.file, front.include_dirs)
         entry, function, parameters = self.entry(front, included)
         args = front.args if table.get("args") else workload.arguments
-        if lacking := missing.examples(table, workload, parameters, function, entry):
-            missing.refuse(self.table, lacking)
-        given = {name: getattr(front, name) for name in front.__struct_fields__}
-        given |= {"entry": entries.as_text(entry), "args": args, "sweep": self.sweep(front, entry)}
+        given = Given(table, workload, parameters, function, entry)
+        if lacking := lacking_keys(given):
+            raise MissingKeysError(self.table, lacking, given)
+        values = {name: getattr(front, name) for name in front.__struct_fields__}
+        values |= {"entry": entries.as_text(entry), "args": args, "sweep": self.sweep(front, entry)}
         kernel = Kernel(
-            **given,
+            **values,
             source=self.source,
             path=self.shown,
             file=str(self.file.absolute()) if self.file is not None else "",

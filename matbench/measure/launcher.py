@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from matbench import workloads
 from matbench.backends import Argument, Backend, Buffer, Program, TensorMap
-from matbench.features.grade.accuracy import nearest
 from matbench.kernelfile import expressions, signature
+from matbench.measure.rounding import nearest
 from matbench.model import Case, Kernel, Place, Problem, Storage
 
 Float64 = npt.NDArray[np.float64]

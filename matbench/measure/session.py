@@ -20,10 +20,6 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends import Backend, Program, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.features.adopt import probing as sighting
-from matbench.features.adopt.probing import Sighting
-from matbench.features.grade import multiplier as multiplying
-from matbench.features.grade import steps as grading
 from matbench.kernelfile import includes, instrument
 from matbench.measure import limits, oracle
 from matbench.measure.checks import Built, Checks, WrongError
@@ -70,19 +66,9 @@ class Session:
         """Compile the builds needed for the case; `BuildError` has the compiler's message."""
         self._build(case, variants)
 
-    def sight(self, case: Case, *, poisoned: bool = False) -> Sighting:
-        """What one launch computes, ignoring its front matter."""
-        program = self._build(case, ("plain",)).program
-        return sighting.sight(self.backend, program, case, poisoned=poisoned)
-
-    def grade(self, kernel: Kernel, params: dict[str, int], step: str, seed: int) -> grading.Made:
-        """The statements of one step of a kernel's grade; `CaseError` if a launch fails."""
-
-        def build(case: Case) -> Program:
-            return self._build(case, ("plain",)).program
-
-        multiplier = multiplying.Multiplier(self.backend, build, kernel, params)
-        return grading.step(multiplier, step, seed)
+    def program(self, case: Case) -> Program:
+        """The plain build of a case, for a feature's task."""
+        return self._build(case, ("plain",)).program
 
     def measure(self, case: Case) -> Outcome:
         """Check and time a case; `CaseError` if the kernel could not run."""

@@ -10,7 +10,16 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+)
 
 from matbench.backends import bind_to
 from matbench.errors import BuildError, CaseError, MatbenchError, explanation
@@ -27,8 +36,6 @@ from matbench.records.outcome import Outcome
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.backends import Variant
-    from matbench.features.adopt.probing import Sighting
-    from matbench.features.grade.steps import Made
     from matbench.measure.session import Session
     from matbench.records.explanation import Limits
 
@@ -94,13 +101,6 @@ def _measure_library(case: Case) -> Outcome:
     return library.measure(case, _device, Cache(), _options)
 
 
-def _grade_library(kernel: Kernel, step: str, seed: int) -> Made:
-    from matbench.features.grade import multiplier as multiplying
-    from matbench.features.grade import steps as grading
-
-    return grading.step(multiplying.LibraryMultiplier(_device, kernel), step, seed)
-
-
 # -- in the main process -------------------------------------------------------------------------
 
 
@@ -161,7 +161,7 @@ class Worker:
         if unfit is not None:
             return unfit
         try:
-            if _is_on_host(case.kernel):
+            if is_on_host(case.kernel):
                 return self._task(self._running, _measure_library, case)
             return self._ask(_methods().measure, case)
         except CaseError as error:
@@ -177,28 +177,32 @@ class Worker:
         except CaseError as error:
             return Clocked(self._failed(case, error))
 
-    def sight(self, case: Case, limit_s: float, *, poisoned: bool = False) -> Sighting:
-        """What one launch computes, ignoring its front matter; `CaseError` if it fails."""
+    def ask(
+        self,
+        case: Case,
+        limit_s: float | None,
+        task: Callable[Concatenate[Session, P], T],
+        *args: P.args,
+        **more: P.kwargs,
+    ) -> T:
+        """A feature's task with the open device, once there is a plain build of this case.
+
+        It may take `limit_s`, or as long as a case. `CaseError` if it fails.
+        """
         self.open()  # again, if a kernel killed the process
         self._compiled(case, ("plain",))
-        step = self._running._replace(deadline_s=limit_s)
-        more = {"poisoned": poisoned}
-        found: Sighting = self._task(step, _do, _methods().sight, (case,), more)
-        return found
-
-    def grade(self, case: Case, step: str, seed: int) -> Made:
-        """The statements of one step of a kernel's grade; `CaseError` if a launch fails.
-
-        `case` is one of its cases: launches have sizes of their own.
-        """
-        if _is_on_host(case.kernel):
-            return self._task(self._running, _grade_library, case.kernel, step, seed)
-        self._compiled(case, ("plain",))
+        step = self._running if limit_s is None else self._running._replace(deadline_s=limit_s)
         try:
-            return self._ask(_methods().grade, case.kernel, case.params, step, seed)
+            found: T = self._task(step, _do, task, args, more)
         except LateError:
             self._late[case.build_key] += 1
             raise
+        return found
+
+    def call(self, task: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
+        """A feature's task that needs no device, in the worker process."""
+        found: T = self._task(self._running, task, *args)
+        return found
 
     def look(self, case: Case, samples: int, limit_ns: float, *, check: bool) -> Outcome:
         """A few samples of one case, fewer if they take longer than `limit_ns`."""
@@ -250,7 +254,7 @@ class Worker:
         if case.skip is not None:
             return not_run(case, self.device)
         try:
-            if not _is_on_host(case.kernel):
+            if not is_on_host(case.kernel):
                 self._ready(case)
         except CaseError as error:
             return self._failed(case, error)
@@ -316,7 +320,7 @@ class Worker:
         raise CaseError(reason)
 
 
-def _is_on_host(kernel: Kernel) -> bool:
+def is_on_host(kernel: Kernel) -> bool:
     """Whether it is NumPy's product, which needs no device."""
     return kernel.library is not None and kernel.on_host
 
@@ -326,6 +330,19 @@ def _methods() -> type[Session]:
     from matbench.measure.session import Session
 
     return Session
+
+
+class AnyCrew(Protocol):
+    """What measures the cases of a sweep: workers of this machine, or of others."""
+
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *_: object) -> None: ...
+    def start(self, devices: Iterable[DeviceInfo]) -> None: ...
+    def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None: ...
+    def renew(self) -> None: ...
+    def measured(
+        self, groups: Iterable[Group[Case]], begin: Callable[[DeviceInfo, Case, str], None]
+    ) -> Iterator[tuple[str, Outcome]]: ...
 
 
 class Crew:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ from support.h200 import H200
 from support.kernels import kernel_text
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, front_matter, instrument, opencl_c, sweep
+from matbench.kernelfile import catalogue, instrument, opencl_c, sweep
 from matbench.model import Arithmetic, Kernel, LaunchRules, Problem
 
 FULL = """// /// matbench
@@ -392,7 +391,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     # the workspace
     "a workspace without size": (
         working(instead("[launch]", "[launch] # here")),
-        "`launch.workspace_bytes` is missing; add lines such as:",
+        "`launch.workspace_bytes` is missing; see `matbench new`",
     ),
     "a size without workspace": (
         after(GRID, "// workspace_bytes = 4 # here\n"),
@@ -485,29 +484,6 @@ def test_a_mistake_is_told_with_its_line(text: str, told: str, tmp_path: Path) -
 
 def test_the_file_without_a_mistake_is_taken(tmp_path: Path) -> None:
     assert load(tmp_path / "mine.cu", GOOD).name == "mine"
-
-
-@pytest.mark.parametrize(
-    ("workload", "parameters", "args"),
-    [
-        ("matmul", "float *out, const float *w, const float *x, int rows, int inner",
-         ["C", "B", "A", "M", "K"]),
-        ("matmul", "const float *A, const float *B, float *C, float beta, int ldb",
-         ["A", "B", "C", "0.0", "ldb"]),
-        ("matmul", "const float *A, const float *B, float *C, float *workspace, float *D, int k",
-         ["A", "B", "C", "workspace", "C", "N"]),
-        ("reverse", "float *out, const float *in, int width, int k", ["C", "A", "N", "N"]),
-        ("dot", "float *x, float *y, float *z, float f, int n", ["A", "B", "C", "1.0", "N"]),
-    ],
-)  # fmt: skip
-def test_missing_args_are_guessed_from_names(
-    workload: str, parameters: str, args: list[str]
-) -> None:
-    source = f"__global__ void mine({parameters}) {{}}"
-    with pytest.raises(UsageError) as refused:
-        front_matter.parse(source.encode(), "mine.cu", given={"workload": workload})
-    [line] = [line for line in refused.value.paste if line.startswith("args = ")]
-    assert json.loads(line.removeprefix("args = ")) == args
 
 
 @pytest.mark.parametrize(

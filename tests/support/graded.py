@@ -7,8 +7,7 @@ import sys
 from typing import Any
 
 from matbench.features.grade import multiplier as multiplying
-from matbench.features.grade import profile, view
-from matbench.features.grade import steps as grading
+from matbench.features.grade import profile, steps, view
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.session import Session
 from matbench.model import Case, DeviceInfo, Kernel
@@ -20,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-FOLDER = ROOT / "tests" / "graded"
+FOLDER = ROOT / "tests" / "features" / "grade" / "graded"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text("utf-8"))
 DEFAULT = EXPECTED.pop("default")
 #: Expected values that are ranges.
@@ -36,11 +35,13 @@ class Here:
         self.device: DeviceInfo = session.backend.info
         self.without = without
 
-    def grade(self, case: Case, step: str, seed: int) -> grading.Made:
+    def ask(self, case: Case, limit_s: float | None, task: Any, *args: Any) -> steps.Made:
+        *_, step, _ = args
         if step in self.without:
-            statement = grading.STEPS[step].failed
+            statement = steps.STEPS[step].failed
             return statement() if statement is not None else ()
-        return self.session.grade(case.kernel, case.params, step, seed)
+        found: steps.Made = task(self.session, *args)
+        return found
 
     def deadlines_passed(self, case: Case) -> int:
         return 0

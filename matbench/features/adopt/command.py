@@ -46,7 +46,7 @@ def adopt(
     std: str | None,
     device: DeviceOptions,
 ) -> None:
-    """Find out how to launch the kernels of a file, and save that as front matter.
+    """Find out how to launch a file's kernels, and save that.
 
     FILE may be any CUDA C++ that computes C = alpha·A·B + beta·C, with any order of parameters, any
     block, grid and layout. Front matter is written only if every check passes with it: to FILE.toml

@@ -22,6 +22,7 @@ from matbench.model import WORD_BYTES
 
 if TYPE_CHECKING:
     from matbench.backends import Backend, Buffer, Program
+    from matbench.measure.session import Session
     from matbench.model import Case
 
 #: The minimum size of the guards on both sides of a matrix, which are as large as the matrix.
@@ -52,6 +53,11 @@ class Sighting(msgspec.Struct, frozen=True):
     product: Product | None
     spoiled: tuple[str, ...] = ()
     share: float = 0.0
+
+
+def sighted(session: Session, case: Case, *, poisoned: bool = False) -> Sighting:
+    """What one launch computes on an open device, ignoring its front matter."""
+    return sight(session.backend, session.program(case), case, poisoned=poisoned)
 
 
 def sight(backend: Backend, program: Program, case: Case, *, poisoned: bool = False) -> Sighting:

@@ -17,7 +17,7 @@ import msgspec
 from matbench import workloads
 from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
 from matbench.features.adopt import argument_guesses as guessing
-from matbench.features.adopt import calling, hints
+from matbench.features.adopt import calling, hints, probing
 from matbench.features.adopt import launch_guesses as geometries
 from matbench.features.adopt.argument_guesses import Call, NotCallableError
 from matbench.features.adopt.calling import Way
@@ -193,12 +193,12 @@ class _Search:
         """One launch; if it fails as no other did, and other programs may be the cause, one more
         after a pause."""
         try:
-            return self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
+            return self.worker.ask(case, _LAUNCH_S, probing.sighted, case, poisoned=poisoned)
         except (LateError, OutOfMemoryError):
             if not self.ran:
                 raise
         time.sleep(_PAUSE_S)
-        return self.worker.sight(case, _LAUNCH_S, poisoned=poisoned)
+        return self.worker.ask(case, _LAUNCH_S, probing.sighted, case, poisoned=poisoned)
 
     def is_right(self, way: Way, problem: Problem) -> bool:
         """Whether a launch computes the problem, and writes only to C."""

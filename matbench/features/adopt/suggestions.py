@@ -1,22 +1,21 @@
-"""Reports all missing keys of front matter at once, with example lines to paste."""
+"""Examples of missing keys of front matter: lines to paste."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
-from matbench.errors import UsageError, listed
+from matbench.errors import UsageError
 from matbench.features.adopt import argument_guesses as guessing
 from matbench.features.adopt import launch_guesses as geometries
 from matbench.features.adopt.argument_guesses import Call
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import entry as entries
 from matbench.kernelfile import tables
-from matbench.kernelfile.entry import Entry
+from matbench.kernelfile.missing import Given, MissingKeysError
 from matbench.kernelfile.signature import Function
-from matbench.kernelfile.tables import Table
 from matbench.model import WORKSPACE, Parameter
 from matbench.workloads import Workload
 
@@ -27,33 +26,36 @@ _PLAIN = {"alpha": "1.0", "beta": "0.0"}
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-def examples(
-    values: dict[str, Any],
-    workload: Workload,
-    parameters: Sequence[Parameter],
-    function: Function,
-    entry: Entry,
-) -> dict[str, Any]:
-    """Front matter with only the keys that `values` lack; empty if they lack none."""
+def suggested(error: MissingKeysError) -> UsageError:
+    """The error with lines to paste below it: an example of each missing key."""
+    table, examples = error.table, _examples(error.lacking, error.given)
+    paste = [line for line in tables.as_toml(examples).splitlines() if line]
+    hint = "add lines such as:"
+    if not table.is_there:
+        hint = f"Run `matbench adopt {table.shown}`, or write {table.beside_name}:"
+        return UsageError(f"{error.where}: {error.told}. {hint}", paste)
+    if table.is_fenced:
+        paste = [f"// {line}" for line in paste]
+    return UsageError(f"{error.where}: {error.told}; {hint}", paste)
+
+
+def _examples(lacking: Sequence[str], given: Given) -> dict[str, Any]:
+    """Front matter with these keys, and with constants for the entry's arguments."""
+    _, workload, parameters, function, entry = given
     found: dict[str, Any] = {}
-    swept = {*values.get("sweep", {}), *values.get("tune", {})}
     names: list[str] = []
-    if "entry" not in values and not swept.issuperset(entry.arguments):
+    if "entry" in lacking:
         found["entry"] = entries.as_text(entry)
         types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
         names = [name for name in entry.arguments if name not in {*types, "float"}]
-    args = values.get("args")
-    buffers = [text in workload.buffers for text in workload.arguments]
-    if not args and buffers != [parameter.pointer for parameter in parameters]:
-        args = found["args"] = _arguments(parameters, workload)
+    if "args" in lacking:
+        found["args"] = _arguments(parameters, workload)
     if names:
         is_tiled = {"TM", "TN"} & {*names}
         sides = (geometries.usual(name, _TILES) if is_tiled else 16 for name in names)
         found["sweep"] = {name: [side] for name, side in zip(names, sides, strict=True)}
     launch = _launch(function, names, len(workload.dimensions) == 1)
-    if WORKSPACE not in (args or ()):
-        del launch["workspace_bytes"]
-    launch = {key: text for key, text in launch.items() if key not in values.get("launch", {})}
+    launch = {key: text for key, text in launch.items() if f"launch.{key}" in lacking}
     return found | ({"launch": launch} if launch else {})
 
 
@@ -84,20 +86,3 @@ def _arguments(parameters: Sequence[Parameter], workload: Workload) -> list[str]
         return [*args]
     known = (*workload.buffers, WORKSPACE, *_PLAIN.values())
     return [text if text in known else "N" for text in args]
-
-
-def refuse(table: Table, lacking: dict[str, Any]) -> NoReturn:
-    """Raise an error that names all missing keys, with lines to paste below it."""
-    paste = [line for line in tables.as_toml(lacking).splitlines() if line]
-    launch = lacking.get("launch", {})
-    keys = [key for key in lacking if key not in ("sweep", "launch")]
-    if not table.is_there:
-        told = f"front matter is missing ({', '.join([*keys, *launch])})"
-        hint = f"Run `matbench adopt {table.shown}`, or write {table.beside_name}"
-        raise UsageError(f"{table.shown}: {told}. {hint}:", paste)
-    named = [f"`{key}`" for key in (*keys, *(f"launch.{key}" for key in launch))]
-    are = f"{listed(named, 'and')} {'are' if len(named) > 1 else 'is'} missing"
-    if table.is_fenced:
-        paste = [f"// {line}" for line in paste]
-    line = table.line_of("launch")
-    raise UsageError(f"{table.shown}:{line}: {are}; add lines such as:", paste)

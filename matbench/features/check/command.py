@@ -65,7 +65,7 @@ def check(
     allow_skips: bool,
     fmt: str,
 ) -> None:
-    """Probe a kernel at awkward shapes: which of them does it get right?
+    """Probe a kernel at awkward shapes: which does it get right?
 
     Reasons for wrong results follow the table. If the kernel's file makes claims that weaken a
     check, it also runs without them, or with weaker ones, to show how much of each it needs.

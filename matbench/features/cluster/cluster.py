@@ -122,10 +122,6 @@ class Cluster:
             raise UsageError(f"--cluster {where}: no worker offers a GPU or CPU; {self._how}")
         self.devices = list(self.members.values())
 
-    def choose_all(self) -> list[DeviceInfo]:
-        """Each device once, as `--device all` selects those of one host."""
-        return self.devices
-
     def has(self, address: str) -> bool:
         """Whether the scheduler has this worker now."""
         return address in self._offers()

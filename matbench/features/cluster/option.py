@@ -12,6 +12,10 @@ from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.features.cluster.cluster import Cluster
+    from matbench.features.cluster.remote_crew import RemoteCrew
+    from matbench.measure.options import Deadlines, Options
+    from matbench.measure.output import Listener
+    from matbench.model import DeviceInfo
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class ClusterOptions:
         "tcp://node1:8786.",
     )
 
-    def joined(self, device: DeviceOptions) -> Cluster | None:
+    def joined(self, device: DeviceOptions) -> Joined | None:
         """The cluster, until the command ends."""
         if self.cluster is None:
             return None
@@ -36,4 +40,21 @@ class ClusterOptions:
         from matbench.features.cluster import cluster
 
         context = click.get_current_context()
-        return context.with_resource(cluster.joined(self.cluster, device.backend))
+        return Joined(context.with_resource(cluster.joined(self.cluster, device.backend)))
+
+
+class Joined:
+    """The devices of a cluster, and the crew that measures there."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def choose_all(self) -> list[DeviceInfo]:
+        return self.cluster.devices
+
+    def crew(
+        self, options: Options, deadlines: Deadlines, listener: Listener | None = None
+    ) -> RemoteCrew:
+        from matbench.features.cluster.remote_crew import RemoteCrew
+
+        return RemoteCrew(self.cluster, options, deadlines, listener)

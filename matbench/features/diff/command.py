@@ -9,7 +9,7 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import say, show_report
-from matbench.cli.options import format_option, grouped
+from matbench.cli.options import VerdictOptions, format_option, grouped
 from matbench.cli.outputs import require_apart
 from matbench.features.diff.gate import GateOptions
 
@@ -30,11 +30,12 @@ _SHOWN_LABELS = 8
 def diff(
     old: str,
     new: str,
+    verdict: VerdictOptions,
     gate: GateOptions,
     ignore_environment: bool,
     fmt: str,
 ) -> None:
-    """Compare two record files case by case: is NEW FASTER, SLOWER or the SAME?
+    """Compare two record files: is NEW FASTER, SLOWER or the SAME?
 
     With --fail-if-slower: exit 1 if a case is slower than allowed or no longer right, and 3 if the
     environments of the files differ.
@@ -50,7 +51,7 @@ def diff(
     notes: list[str] = []
     first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
     joined = comparison.compare_records(
-        first, second, (old, new), gate.threshold, ignore_environment=ignore_environment
+        first, second, (old, new), verdict.threshold, ignore_environment=ignore_environment
     )
 
     def tell(line: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from matbench.cli.console import say
-from matbench.cli.options import option
+from matbench.cli.options import VerdictOptions, option
 from matbench.cli.types import Share
 from matbench.errors import MatbenchError, UsageError
 
@@ -20,18 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GateOptions:
-    """What counts as the same, what fails, and where the summary goes."""
+    """What fails, and where the summary goes."""
 
-    TITLE: ClassVar = "Verdict"
+    TITLE: ClassVar = VerdictOptions.TITLE
 
-    threshold: float = option(
-        "--threshold",
-        type=Share(),
-        default="1%",
-        show_default=True,
-        metavar="SHARE",
-        help="Largest difference that counts as SAME.",
-    )
     fail_if_slower: float | None = option(
         "--fail-if-slower",
         type=Share(),

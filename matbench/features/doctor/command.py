@@ -18,7 +18,7 @@ from matbench.cli.console import say, show_rich
     "toolkit, nvcc and headers of the driver's release.",
 )
 def doctor(install: bool) -> None:
-    """Check what measuring needs on this machine, with a fix for each problem.
+    """Check what measuring needs on this machine, and how to fix it.
 
     A problem keeps the NVIDIA GPU, or the CPU if there is none, from being measured: exit code 1. A
     note does not, but may change times or disable an option.

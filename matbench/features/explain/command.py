@@ -85,7 +85,7 @@ def explain(
     counters: bool,
     fmt: str,
 ) -> None:
-    """Explain a kernel's speed: memory traffic, occupancy, and what limits it.
+    """Explain what limits a kernel's speed.
 
     Shows the kernel's modelled global traffic next to the minimum, its speed next to the
     limits measured on this device, and for each tile width how many blocks fit on a multiprocessor,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from matbench.measure import rounding
 from matbench.model import UNIT_ROUNDOFF, Storage
 from matbench.records.grade import Bounds, Growth, Letter, Statement, Ulps
 
@@ -28,14 +29,6 @@ _HOLDS, _FAILS = 16.0, 64.0
 _LINEAR = 1.15
 #: Smaller errors are exact results: their logarithm would say nothing.
 _LEAST = 2.0**-12
-
-#: Significant bits and exponents of the smallest and largest normal numbers.
-FORMATS: dict[Storage, tuple[int, int, int]] = {
-    "float16": (11, -14, 15),
-    "bfloat16": (8, -126, 127),
-    "float32": (24, -126, 127),
-    "float64": (53, -1022, 1023),
-}
 
 
 class Errors(NamedTuple):
@@ -100,7 +93,7 @@ def bounds(found: Sequence[Errors], probes: int, storage: Storage) -> Bounds:
             verdict = "unclear"
             break
     # Rounding both factors to b bits gives errors of up to 2·2⁻ᵇ for a single product.
-    most = FORMATS[storage][0]
+    most = rounding.FORMATS[storage][0]
     kept = math.floor(most - math.log2(max(largest[0], 2.0) / 2)) if largest[0] < math.inf else 0
     finite = [error if math.isfinite(error) else None for error in largest]
     return Bounds(
@@ -125,38 +118,16 @@ def letter(found: Bounds | None, *others: Statement | None) -> Letter:
     return found.verdict
 
 
-def spacing(values: Float64, storage: Storage) -> Float64:
-    """The unit in the last place of numbers of that size."""
-    bits, least, _ = FORMATS[storage]
-    with np.errstate(divide="ignore"):
-        exponents = np.frexp(np.abs(values))[1] - 1
-    exponents = np.where(values == 0, least, exponents)
-    found: Float64 = np.ldexp(1.0, np.maximum(exponents, least) - bits + 1)
-    return found
-
-
-def nearest(values: Float64, storage: Storage) -> Float64:
-    """Numbers rounded to that type: to nearest, ties to even, too large ones to infinity."""
-    if storage == "float64":
-        return values
-    unit = spacing(values, storage)
-    with np.errstate(invalid="ignore"):
-        rounded = np.where(np.isfinite(values), np.rint(values / unit) * unit, values)
-    most = 2.0 ** FORMATS[storage][2] * 2
-    found: Float64 = np.where(np.abs(rounded) >= most, np.copysign(np.inf, rounded), rounded)
-    return found
-
-
 def ulps(C: Float64, R: Float64, storage: Storage, inputs: str) -> Ulps:
     """Errors in units in the last place of R."""
     if not np.isfinite(C).all():
         return Ulps(inputs=inputs, probes=C.size, reason="C is not finite")
-    off = np.abs(C - R) / spacing(R, storage)
+    off = np.abs(C - R) / rounding.spacing(R, storage)
     return Ulps(
         inputs=inputs,
         largest=float(off.max()),
         mean=float(off.mean()),
-        correctly_rounded=float((nearest(R, storage) == C).mean()),
+        correctly_rounded=float((rounding.nearest(R, storage) == C).mean()),
         probes=C.size,
     )
 
@@ -164,7 +135,7 @@ def ulps(C: Float64, R: Float64, storage: Storage, inputs: str) -> Ulps:
 def read_bits(read: Float64, given: Float64, storage: Storage) -> int:
     """With how many significant bits numbers were read: rounding to b bits moves none by more than
     2⁻ᵇ of its power of two."""
-    bits = FORMATS[storage][0]
+    bits = rounding.FORMATS[storage][0]
     error = np.abs(read - given) / np.ldexp(1.0, np.frexp(given)[1] - 1)
     largest = float(error.max())
     if not largest > 2.0**-bits:

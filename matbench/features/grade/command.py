@@ -23,7 +23,8 @@ from matbench.cli.options import (
 )
 from matbench.cli.outputs import require_apart
 from matbench.cli.progress import Display, progress
-from matbench.cli.selection import SelectionOptions
+from matbench.cli.registry import Features
+from matbench.cli.selection import CaseMaker, SelectionOptions
 from matbench.cli.types import Seed
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def grade(
     constants: ConstantOptions,
     device: DeviceOptions,
     deadlines: DeadlineOptions,
+    features: Features,
     at_least: str | None,
     tree: bool,
     seed: int,
@@ -61,7 +63,7 @@ def grade(
     force: bool,
     fmt: str,
 ) -> None:
-    """Describe the arithmetic of matrix products: how accurate, over which range, in which order.
+    """Describe the arithmetic of kernels: errors, range, order.
 
     Multiplies chosen inputs and reads C: no source is needed. A kernel has grade A if each element
     is as accurate as a sum of rounded operations can be. Its first parameters are graded, or all
@@ -72,7 +74,7 @@ def grade(
     matbench grade mine.cu --baseline 'cublas*' --at-least A
     """
     from matbench.features.grade import profile
-    from matbench.features.grade import steps as grading
+    from matbench.features.grade.steps import STEPS, variations
     from matbench.measure.options import Options
     from matbench.measure.worker import Crew
     from matbench.records import provenance
@@ -80,20 +82,20 @@ def grade(
 
     chosen = selection.kernels(kernels, files)
     require_apart({"--output": output}, files.read_for(chosen))
-    cases = _cases(chosen, selection, constants, device)
+    cases = _cases(chosen, selection, constants, device, features.value("tuned", "maker"))
     devices = list({info.label: info for info, _ in cases}.values())
     about = provenance.environment(sys.argv[1:], devices, {"seed": seed})
     writer = RecordWriter(Path(output), about, "force" if force else "new") if output else None
-    builds = [(info, other) for info, case in cases for _, other in grading.variations(case, info)]
     options = Options(timed=False, blocks=False, checks=frozenset())
     found: list[Grade] = []
     with (
         writer or nullcontext(),
         Interruption() as interruption,
         Crew(options, deadlines.deadlines, say_printed) as crew,
-        progress(len(cases) * len(grading.STEPS)) as display,
+        progress(len(cases) * len(STEPS)) as display,
     ):
-        crew.build_ahead([*cases, *builds])
+        others = [(info, other) for info, case in cases for _, other in variations(case, info)]
+        crew.build_ahead([*cases, *others])
         for info, case in cases:
             begin = partial(_begin, display, case)
             graded = profile.grade(crew.worker(info), case, seed, begin)
@@ -141,6 +143,7 @@ def _cases(
     selection: SelectionOptions,
     constants: ConstantOptions,
     device: DeviceOptions,
+    made: CaseMaker | None,
 ) -> list[tuple[DeviceInfo, Case]]:
     """A case for each kernel: its first parameters that can run, or all that --set names.
 
@@ -150,7 +153,7 @@ def _cases(
 
     problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in kernels)
     overrides = constants.values(kernels)
-    every = selection.cases(kernels, list(problems), overrides, device)
+    every = selection.cases(kernels, list(problems), overrides, device, made)
     found: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
     for alike, case in sorted(every, key=lambda each: each[1].skip is not None):
         named = [value for name, value in case.params.items() if name in overrides]

@@ -18,6 +18,7 @@ from matbench.features.grade import accuracy
 from matbench.features.grade import summation_tree as order
 from matbench.features.grade.multiplier import Multiplier
 from matbench.features.grade.summation_tree import NoTreeError, Pair, Tree
+from matbench.measure import rounding
 from matbench.measure.launcher import Float64
 from matbench.records.grade import Order, Statement, Sums
 
@@ -44,7 +45,7 @@ class Scale(NamedTuple):
 def _scales(multiplier: Multiplier) -> list[Scale]:
     """Scales to try: the first keeps huge terms apart from any accumulator's ones."""
     _, high = multiplier.exponents
-    most = accuracy.FORMATS[multiplier.storage][2]
+    most = rounding.FORMATS[multiplier.storage][2]
     if multiplier.sums_in == "float16":
         return [Scale(14, -8, True)]
     narrow = [Scale(30, -14, True)]
@@ -168,7 +169,7 @@ def _tree(
 
 def _read_bits(multiplier: Multiplier, random: np.random.Generator) -> int:
     """The fewest significant bits with which a number of A or B is read."""
-    side, bits = _SMALL, accuracy.FORMATS[multiplier.storage][0]
+    side, bits = _SMALL, rounding.FORMATS[multiplier.storage][0]
     given = 1 + np.rint(random.random((side, side)) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)
     given = multiplier.stored(np.where(given >= 2, 1.5, given))
     alone = np.eye(side)
@@ -238,7 +239,7 @@ def _triple(tree: Tree) -> tuple[int, int, list[int]]:
 def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> str:
     """Whether the sum of −fl(a·b) and a·b is the rounding error of a·b, in either order."""
     multiplier, terms = prober.multiplier, prober.terms
-    width = accuracy.FORMATS[multiplier.storage][0]
+    width = rounding.FORMATS[multiplier.storage][0]
     if 2 * bits <= max(width, 24):  # all products are exact
         return "unrounded"
     if prober.scale.is_product:

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from matbench.errors import BuildError, CaseError
-from matbench.features.grade import accuracy
+from matbench.features.grade import accuracy, steps
 from matbench.features.grade.steps import STEPS
-from matbench.measure.worker import Worker
+from matbench.measure.worker import Worker, is_on_host
 from matbench.model import UNIT_ROUNDOFF, Case, DeviceInfo
 from matbench.records.grade import Batches, Grade, Order
 from matbench.records.outcome import CaseRecord
@@ -41,7 +41,7 @@ def grade(worker: Worker, case: Case, seed: int, told: Callable[[str], None]) ->
     for name, each in STEPS.items():
         told(each.doing)
         try:
-            found = worker.grade(case, name, seed)
+            found = _asked(worker, case, name, seed)
         except BuildError as error:
             return not_graded(case, worker.device, seed, error.reason)
         except CaseError as error:
@@ -63,3 +63,10 @@ def grade(worker: Worker, case: Case, seed: int, told: Callable[[str], None]) ->
         duration_s=time.monotonic() - started,
         **made,
     )
+
+
+def _asked(worker: Worker, case: Case, name: str, seed: int) -> steps.Made:
+    kernel = case.kernel
+    if is_on_host(kernel):
+        return worker.call(steps.graded_on_host, worker.device, kernel, name, seed)
+    return worker.ask(case, None, steps.graded, kernel, case.params, name, seed)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from matbench.features.grade import accuracy, order_probes
-from matbench.features.grade.multiplier import Multiplier
+from matbench.features.grade.multiplier import LibraryMultiplier, Multiplier
 from matbench.kernelfile import sweep
+from matbench.measure import rounding
 from matbench.measure.launcher import Float64
 from matbench.measure.oracle.doubled import product
-from matbench.model import Case, DeviceInfo
+from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.grade import (
     Algorithm,
     Batches,
@@ -31,6 +32,9 @@ from matbench.records.grade import (
     Statement,
     Ulps,
 )
+
+if TYPE_CHECKING:
+    from matbench.measure.session import Session
 
 #: Rows and columns of C in most products, so that a launch has several blocks.
 _SIDE = 48
@@ -91,7 +95,7 @@ class Subject(NamedTuple):
     def widest(self) -> int:
         """The widest spread of powers of two that A and B can have, in binades."""
         low, high = self.multiplier.exponents
-        _, least, most = accuracy.FORMATS[self.multiplier.storage]
+        _, least, most = rounding.FORMATS[self.multiplier.storage]
         reach = min(high, most, -low, -least)
         return max(0, 2 * (reach - (8 if reach > 20 else 4)))
 
@@ -181,7 +185,7 @@ def specials(subject: Subject) -> Specials:
     multiplier = subject.multiplier
     K = side = 16
     row, column, k, other = 3, 5, 7, 11
-    bits, least, most = accuracy.FORMATS[multiplier.storage]
+    bits, least, most = rounding.FORMATS[multiplier.storage]
     random = subject.random("specials")
     differ: dict[str, str] = {}
     probes = 0
@@ -197,7 +201,7 @@ def specials(subject: Subject) -> Specials:
         A, B = multiplier.stored(A), multiplier.stored(B)
         C = multiplier.multiply(A, B)
         with np.errstate(all="ignore"):
-            R = accuracy.nearest(A @ B, multiplier.result)
+            R = rounding.nearest(A @ B, multiplier.result)
         probes += C.size
         if found := accuracy.mistaken(C, R):
             differ[name] = found
@@ -212,7 +216,7 @@ def specials(subject: Subject) -> Specials:
     A[:, k], B[k] = small, 2.0 ** min(12, most - 2)
     inputs = {fate(subject.multiply(A, B), A @ B), fate(subject.multiply(B.T, A.T), (A @ B).T)}
     results = None
-    _, result_least, _ = accuracy.FORMATS[multiplier.result]
+    _, result_least, _ = rounding.FORMATS[multiplier.result]
     half = (result_least - 4) // 2
     if half >= least:
         A[:, k] = B[k] = 2.0**half
@@ -387,6 +391,16 @@ STEPS = {
     "constants": Step(constants, "constants", Constants),
     "runs": Step(runs, "repeated runs", Runs),
 }
+
+
+def graded(session: Session, kernel: Kernel, params: dict[str, int], name: str, seed: int) -> Made:
+    """The statements of one step on a device; `CaseError` if a launch fails."""
+    return step(Multiplier(session.backend, session.program, kernel, params), name, seed)
+
+
+def graded_on_host(device: DeviceInfo, kernel: Kernel, name: str, seed: int) -> Made:
+    """The statements of one step for NumPy's product."""
+    return step(LibraryMultiplier(device, kernel), name, seed)
 
 
 def step(multiplier: Multiplier, name: str, seed: int) -> Made:

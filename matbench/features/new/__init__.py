@@ -1,1 +1,3 @@
 """`matbench new`: a kernel file to start from."""
+
+USES = ("adopt",)

@@ -48,7 +48,7 @@ _ORIGIN = "naive-2d"
 def new(
     context: click.Context, name: str, origin: str | None, workload: str | None, output: str
 ) -> None:
-    """Create NAME.cu: a copy of a kernel, with comments that say what to change.
+    """Create a kernel file: a copy that says what to change.
 
     An existing FILE.cu is adopted instead, as by `matbench adopt FILE.cu`.
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import msgspec
 
-from matbench.features.grade import view as grade
-from matbench.features.timeline import chart as timeline
-from matbench.features.timeline import view as blocks
-from matbench.features.tune import view as tuning
+from matbench.cli import registry
 from matbench.model import settings_of
 from matbench.records.blocks import BlockProfile
 from matbench.records.comparison import ComparisonRecord
@@ -66,13 +64,15 @@ def of(findings: Iterable[tuple[Finding, Sequence[Outcome]]]) -> Findings:
         for finding, about in pairs
         if isinstance(finding, BlockProfile)
     ]
-    searches = tuning.report(tried, ()).sections
+    tuning, grade = registry.view("TuningRecord"), registry.view("Grade")
+    blocks = registry.view("BlockProfile")
+    searches = tuning.report(tried, ()).sections if tuning else ()
     return Findings(
         verdicts="".join(map(table, [*_compared(compared), *searches])),
         verdict_charts=list(_forests(compared)),
-        blocks="".join(_launch(title, profile) for title, profile in clocked),
-        block_charts=[chart for found in clocked for chart in _timeline(*found)],
-        arithmetic="".join(map(table, grade.report(grades, ()).sections)),
+        blocks="".join(_launch(blocks, *launch) for launch in clocked if blocks),
+        block_charts=[chart for launch in clocked if blocks for chart in _charts(blocks, *launch)],
+        arithmetic="".join(map(table, grade.report(grades, ()).sections if grade else ())),
         limits={e.case.device: e.limits for e in explained if e.limits is not None},
     )
 
@@ -128,13 +128,12 @@ def _ratio(record: ComparisonRecord) -> dict[str, Any]:
 # Blocks
 
 
-def _launch(title: str, profile: BlockProfile) -> str:
+def _launch(blocks: ModuleType, title: str, profile: BlockProfile) -> str:
     sections = map(table, blocks.sections([title], profile))
     return f"{''.join(sections)}<p>{html.escape(blocks.explanation(profile))}</p>"
 
 
-def _timeline(title: str, profile: BlockProfile) -> Iterator[Chart]:
-    found = profile.timeline
-    if found is not None:
-        note = " · ".join(timeline.notes(found, profile))
-        yield Chart(f"Timeline: {title}", note, timeline.spec(found, profile), full=True)
+def _charts(blocks: ModuleType, title: str, profile: BlockProfile) -> Iterator[Chart]:
+    if profile.timeline is not None:
+        note, spec = blocks.timeline(profile)
+        yield Chart(f"Timeline: {title}", note, spec, full=True)

@@ -20,7 +20,7 @@ from matbench.cli.outputs import require_apart
     help="Draw to FILE (.svg or .png), replacing it if it exists.",
 )
 def plot(files: tuple[str, ...], output: str) -> None:
-    """Plot speed and largest error over n, from one or more record files.
+    """Plot speed and error over n, from one or more record files.
 
     One line per kernel, with its fastest parameters for each n; each device, kind of sample (cold
     or hot) and kind of inputs gets its own line, and each precision a row of panels. Sizes just

@@ -45,7 +45,7 @@ def profile_blocks(
     timeline: str | None,
     fmt: str,
 ) -> None:
-    """Time each block of one launch: how long it took, where it ran, and what that means.
+    """Time each block of one launch: how long, and where it ran.
 
     An instrumented second build reads the device's clocks before and after each block; its overhead
     is shown. The kernel file is not changed. --format csv lists each block's timestamps.

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from matbench.analysis.blocks import BlockSample
+from matbench.features.timeline import chart
 from matbench.records import encoding
 from matbench.records.blocks import PERTURBATION_LIMIT, BlockProfile
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
+from matbench.show.charts.definitions import Spec
 from matbench.show.heading import CPU_TIMINGS
 from matbench.show.table import Column, Fact, Group, Report, Row, Section, facts_section, section
 from matbench.show.units import UNKNOWN, count, number, percent, share
@@ -50,6 +52,13 @@ def sections(heading: Sequence[str], profile: BlockProfile) -> tuple[Section, ..
         _section(["Length of the launch"], _SPAN_TITLES, spans(profile)),
         _section(["Block durations"], ("duration (µs)", "blocks", "share", ""), _bars(profile)),
     )
+
+
+def timeline(profile: BlockProfile) -> tuple[str, Spec]:
+    """A note and the chart of a launch whose blocks have a timeline."""
+    assert profile.timeline is not None
+    note = " · ".join(chart.notes(profile.timeline, profile))
+    return note, chart.spec(profile.timeline, profile)
 
 
 def _section(

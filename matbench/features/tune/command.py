@@ -53,11 +53,11 @@ def tune(
     budget: str | None,
     fmt: str,
 ) -> None:
-    """Find the fastest values of KERNEL's constants and save them for `run --tuned`.
+    """Find and save the fastest values of KERNEL's constants.
 
-    Every legal combination of [sweep] and [tune] is checked and sampled briefly, in random order
-    (--seed); slow ones are dropped early. The finalists are measured in full and compared in turns.
-    The winner must be FASTER than the best default parameters.
+    `run --tuned` uses them. Every legal combination of [sweep] and [tune] is checked and sampled
+    briefly, in random order (--seed); slow ones are dropped early. The finalists are measured in
+    full and compared in turns. The winner must be FASTER than the best default parameters.
 
     \b
     matbench tune tiled --sizes 1000,4096

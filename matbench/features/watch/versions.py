@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.cli import registry
 from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, includes, tables
 from matbench.measure.worker import Crew, Worker
@@ -144,7 +145,8 @@ class Watch:
                 raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
             cases = sorted(self.cases(kernel), key=lambda c: _volume(c.problem))
         except UsageError as error:
-            version.wrong, version.paste = str(error), error.paste
+            told = registry.suggested(error)
+            version.wrong, version.paste = str(told), told.paste
             return
         yield from self._check(version, cases)
         for problem, standing in version.standings.items():

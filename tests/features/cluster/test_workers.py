@@ -82,7 +82,7 @@ def test_each_worker_of_a_host_takes_another_gpu() -> None:
     assert places(found) == {
         "tcp://0": "GPU-a1", "tcp://1": "GPU-a0", "tcp://2": "cuda:0 on b"
     }  # fmt: skip
-    assert {info.identity for info in found.choose_all()} == set(places(found).values())
+    assert {info.identity for info in found.devices} == set(places(found).values())
     for address, info in found.members.items():
         assert found.address(info) == address
         assert found.has(address)
@@ -92,7 +92,7 @@ def test_of_the_workers_that_share_a_cpu_one_measures_and_others_follow_it() -> 
     cpu = msgspec.structs.replace(CPU, properties={"host": "a"})
     found = joined(*[Node((cpu,), {"CPU": 1})] * 3)
     assert places(found) == {"tcp://0": f"{CPU.place} on a"}
-    assert found.choose_all() == [cpu]
+    assert found.devices == [cpu]
     for lost, address in (("tcp://0", "tcp://1"), ("tcp://1", "tcp://2")):
         del found.client.nodes[lost]
         assert not found.has(lost)
@@ -149,7 +149,7 @@ def test_a_worker_that_joins_later_takes_part_if_its_device_is_known() -> None:
     nodes["tcp://8"] = Node(gpus("b", 1))
     assert found.address(both[0]) == "tcp://7"
     assert places(found) == {"tcp://1": "GPU-a1", "tcp://7": "GPU-a0"}
-    assert len(found.choose_all()) == 2
+    assert len(found.devices) == 2
     del nodes["tcp://7"]
     with pytest.raises(
         GoneError, match=r"no worker is left for the cases of cuda:0 on a; .* with --resume$"

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import Matbench, Plan, Pretended, Refusal, last_run
-from support.records import timing
 
 from matbench import signals
 from matbench.analysis.statistics import ComparisonPlan
@@ -21,6 +19,8 @@ from matbench.measure.outcomes import not_measured
 from matbench.model import Case, DeviceInfo
 from matbench.records import provenance
 from matbench.records.outcome import CaseRecord, Outcome
+from support.cli import Matbench, Plan, Pretended, Refusal, last_run
+from support.records import timing
 
 
 @pytest.fixture

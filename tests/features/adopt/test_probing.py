@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.kernels import KernelWriter
 
+from matbench.features.adopt import probing
 from matbench.features.adopt.probing import Product, Sighting
 from matbench.kernelfile import catalogue, sweep
 from matbench.measure.session import Session
@@ -33,7 +34,7 @@ def sighted(
     body = BODY.replace("EXTRA", extra).replace("FACTOR", factor).replace("PAD", str(padding))
     path = write_kernel("sighted", front=f"padding = {padding}", body=body)
     case = sweep.case(catalogue.load(path), Problem(20, 12, 9), {"TILE": 8}, session.backend.info)
-    return session.sight(case)
+    return probing.sighted(session, case)
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,9 @@ class Failing:
         self.failing = failing
         self.late = late
 
-    def grade(self, case: Case, step: str, seed: int) -> grading.Made:
+    def call(
+        self, task: object, device: DeviceInfo, kernel: Kernel, step: str, seed: int
+    ) -> grading.Made:
         if step == self.failing:
             raise CaseError("it broke")
         return grading.step(Simulated(self.device, lambda A, B: A @ B, NUMPY), step, seed)

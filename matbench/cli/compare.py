@@ -96,8 +96,7 @@ def compare(
         else:
             folder = stack.enter_context(temporary.folder())
             pairs, remarks = _versions(contenders, files, against, folder)
-        kernels = [side.kernel for side in _sides(pairs)]
-        _require_apart(features, files, kernels, contenders)
+        kernels = _kernels(pairs, features, files, contenders)
         rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
         most_s = launches.max_time or _TURNS_S
         plan = ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_s * 1e9)
@@ -119,12 +118,14 @@ def compare(
     _exit(records, gate, of_versions=against is not None)
 
 
-def _require_apart(
-    features: Features, files: KernelFiles, kernels: list[Kernel], contenders: Sequence[str]
-) -> None:
-    """`UsageError` if the summary would replace a file that is read."""
+def _kernels(
+    pairs: list[_Pair], features: Features, files: KernelFiles, contenders: Sequence[str]
+) -> list[Kernel]:
+    """The kernels of all sides; `UsageError` if the summary would replace a file that is read."""
+    kernels = [side.kernel for side in _sides(pairs)]
     read = [*files.read_for(kernels), *map(Path, filter(is_path, contenders))]
     require_apart({"--summary": features.value("gate", "summary")}, read)
+    return kernels
 
 
 def _exit(records: list[ComparisonRecord], gate: Any, *, of_versions: bool) -> None:
@@ -205,7 +206,7 @@ def _sides(pairs: Sequence[_Pair]) -> list[_Side]:
 
 def _pairs(
     names: tuple[str, ...], files: KernelFiles, *, matrix: bool
-) -> tuple[list[tuple[_Side, _Side]], list[str]]:
+) -> tuple[list[_Pair], list[str]]:
     """Every two of the kernels to compare, and no remarks."""
     return list(combinations(_contenders(names, files, matrix=matrix), 2)), []
 

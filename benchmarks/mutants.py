@@ -1,7 +1,7 @@
 """Breaks lines of matbench at random, one at a time, and counts how many the tests notice.
 
-A statement is drawn at random from `analysis`, `backends`, `kernelfile`, `measure` and `records`,
-then one of cosmic-ray's mutations of it. Each mutant runs the tests that run its statement, those
+A statement is drawn at random from `analysis`, `backends`, `kernelfile`, `measure`, `records` and
+what features compute, then one of cosmic-ray's mutations of it. Each mutant runs the tests that run its statement, those
 of its module first, then the fastest, until one fails. It counts as noticed if that test passes,
 after the same others, without the mutation. `mutants.toml` lists mutants that change nothing that a
 user could see.

@@ -20,7 +20,12 @@ from coverage.parser import PythonParser
 SOURCES = [
     *(f"matbench/{name}/**/*.py" for name in ("analysis", "kernelfile", "measure", "records")),
     "matbench/backends/*.py",
+    "matbench/features/**/*.py",
 ]
+#: Files that are not drawn from: what is shown, commands, and what needs an NVIDIA GPU.
+SHOWN = re.compile(
+    r"features/(page|doctor)/|(command|option|gate|view|picture|chart|counters|sanitizer)\.py$"
+)
 #: Statements that are not drawn, with those within them: what needs a GPU, for example.
 NOT_DRAWN = r"if TYPE_CHECKING:|^\s*(assert|import|from) |if [^#]*== \"(cuda|gpu)\""
 #: Operators that are not used: `is` in place of `==` is seldom a difference, and bits in place of
@@ -116,8 +121,8 @@ class Source:
 
 def drawn(root: Path, seed: int, count: int) -> list[Mutant]:
     """Mutants of statements drawn at random, each with the same probability."""
-    files = sorted(path for pattern in SOURCES for path in root.glob(pattern))
-    sources = [Source(root, path.relative_to(root).as_posix()) for path in files]
+    names = {path.relative_to(root).as_posix() for place in SOURCES for path in root.glob(place)}
+    sources = [Source(root, name) for name in sorted(names) if not SHOWN.search(name)]
     places = [(source, statement) for source in sources for statement in source.statements]
     rng = random.Random(seed)
     rng.shuffle(places)

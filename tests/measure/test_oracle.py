@@ -384,6 +384,9 @@ def test_integers_stay_exact_where_k_is_huge() -> None:
     trial = matmul.integer_trial(Problem(1, 2, 2**22 + 99))
     assert exact_product(*map(abs, trial.inputs)).max() <= 2**24
     assert np.array_equal(trial.exact, exact_product(*trial.inputs))
+    sums = Reading("float16", "float16", sums_in="float16", result="float16")
+    trial = matmul.integer_trial(Problem(1, 2, 10_000), sums)
+    assert exact_product(*map(abs, trial.inputs)).max() <= 2**14
 
 
 # -- the bound -----------------------------------------------------------------------------------

@@ -126,6 +126,14 @@ def test_the_text_tells_how_it_is_launched(
     assert geometries[0].grid(swapped=False) == grid
 
 
+def test_a_thread_may_have_several_elements_of_a_row_a_column_or_both() -> None:
+    before = "#define BM 64\n#define BN 128\n#define TM 4"
+    body = "int r = blockIdx.y * BM + threadIdx.y * TM, c = blockIdx.x * BN + threadIdx.x;"
+    _, geometries = guessed(kernel(ABC, body, before=before))
+    blocks = dict.fromkeys(geometry.block for geometry in geometries)
+    assert [*blocks][:4] == [(32, 16), (32, 64), (128, 16), (128, 64)]
+
+
 def test_another_template_is_less_likely_than_another_block_or_grid() -> None:
     body = "int i = blockIdx.x * blockDim.x + threadIdx.x; C[i / n + i % n] = SIDE;"
     _, geometries = guessed(kernel(ABC, body, before="template <int SIDE>"))
